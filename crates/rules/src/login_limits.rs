@@ -14,6 +14,19 @@ use model::error::run_with;
 /// The file that sets it.
 const FILES: &str = "/etc/security/limits.conf and limits.d";
 
+/// What managers of containers put into them.
+pub const CONTAINER: [&str; 3] = ["/.dockerenv", "/run/.containerenv", "/run/systemd/container"];
+
+/// The remedy inside of a container, where no login and no unit of the machine's sets limits; none
+/// elsewhere. For rules that read [`CONTAINER`].
+pub fn of_container(machine: &MachineView, options: &str) -> Option<Remedy> {
+    let is_there = |path| matches!(machine.parsed(path, |_| Ok(())), Ok(Some(())));
+    CONTAINER.into_iter().any(is_there).then(|| {
+        let words = format!("start the container with {options} (docker and podman run)");
+        Remedy::advice(AdviceReason::Program, words)
+    })
+}
+
 /// Those whom pam_limits gives enough of something, in words; users are not named. None where there
 /// is nobody.
 pub fn granted(

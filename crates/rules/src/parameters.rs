@@ -173,7 +173,7 @@ const fn values(name: &'static str, words: &'static [&'static str]) -> Values {
     Values { name, words, takes: |text, word| text == word }
 }
 
-/// The parameters with a fixed choice of words; any other word is passed over.
+/// The parameters with a fixed choice of words; any other word is ignored.
 const CHOICES: &[Values] = &[
     // A part of a word counts as the word (`get_mode_idx_from_str()`).
     Values {
@@ -249,7 +249,7 @@ pub fn spelling(name: &str) -> Option<String> {
 /// none where it may have an effect.
 pub fn idle_value(name: &str, value: &str) -> Option<(String, bool)> {
     let choice = CHOICES.iter().find(|choice| same_name(choice.name, name))?;
-    // The flags before the list; one that is not known is passed over.
+    // The flags before the list; one that is not known is ignored.
     let mut flags = value.split(',').take_while(|part| part.starts_with(|c: char| c.is_ascii_alphabetic()));
     let is_list = choice.name == "isolcpus";
     let value = if is_list { flags.find(|flag| !choice.words.contains(flag))? } else { value };

@@ -77,8 +77,7 @@ mod tests {
             }
         }
         wrong.retain(|(alone, whole)| {
-            let is_elsewhere =
-                whole.verdict == AuditVerdict::NotApplicable && ON_METAL.contains(&alone.rule);
+            let is_elsewhere = whole.verdict == AuditVerdict::NotApplicable && ON_METAL.contains(&alone.rule);
             !is_elsewhere && !SET_LATER.contains(&alone.rule)
         });
         let wrong: Vec<String> =
@@ -140,6 +139,12 @@ mod tests {
         let without =
             format!("{}# CONFIG_CPU_FREQ_GOV_PERFORMANCE is not set\n{named}", governor("SCHEDUTIL"));
         of(&without, "cpufreq-governor", "fail schedutil by default");
+        let line = "CONFIG_CMDLINE_BOOL=y\nCONFIG_CMDLINE=\"cpufreq.default_governor=schedutil\"\n";
+        let named = governor("PERFORMANCE") + "CONFIG_CPU_FREQ_GOV_SCHEDUTIL=y\n" + line;
+        of(&named, "cpufreq-governor", "fail schedutil by default");
+        let found = verdicts(&named).into_iter().find(|found| found.rule == "cpufreq-governor").unwrap();
+        let by = "cpufreq.default_governor=performance in CONFIG_CMDLINE";
+        assert!(found.fix.starts_with("replace ") && found.fix.ends_with(by), "{}", found.fix);
         of("CONFIG_EFI=y\n# CONFIG_EFI_DISABLE_RUNTIME is not set\n", "efi-runtime", "fail on by default");
         of("CONFIG_EFI=y\nCONFIG_EFI_DISABLE_RUNTIME=y\n", "efi-runtime", "pass EFI_DISABLE_RUNTIME");
         of("", "efi-runtime", "not-applicable");

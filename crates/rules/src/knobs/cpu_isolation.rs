@@ -99,9 +99,9 @@ fn isolated(machine: &MachineView) -> Remedy {
             let (cpus, root) = (machine.cpus().clone(), groups.root.clone());
             let nested = groups.has_nested_partitions();
             let partition = Remedy::from(Change::Partition { cpus, root, nested });
-            // Isolated partitions came with 6.1; some distributions took them over.
+            // Isolated partitions came with 6.1: without signs of them `isolated` is refused.
             match machine.series() {
-                Ok(series) if series < (6, 1) => boot.or(partition),
+                Ok(series) if series < (6, 1) && !nested => boot,
                 _ => partition.or(boot),
             }
         }

@@ -6,15 +6,15 @@ use super::cpufreq_limit::{NO_TURBO, TABLE, TOP};
 use super::other_governors::{AVAILABLE, one_frequency};
 use super::per_cpu::{PerCpuSetting, mhz};
 use super::sources::{CPUFREQ, INTEL_PSTATE, RT_CONFIG, UCLAMP};
-use crate::change::Change;
-use crate::change::Persistence;
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::releases::outside_release;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::group_by_value;
-use facts::kconfig::OptionValue;
+use facts::Fact;
+use facts::kconfig::{Kconfig, OptionValue};
 use facts::line::{parse_u64, parse_word, parse_words};
 use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
@@ -114,14 +114,35 @@ fn started_with(machine: &MachineView) -> Judged {
     let built = ["performance", "schedutil", "ondemand", "conservative"]
         .into_iter()
         .find(|name| config.is_yes(&format!("CPU_FREQ_DEFAULT_GOV_{}", name.to_uppercase())));
-    let performance = Change::kconfig("CPU_FREQ_DEFAULT_GOV_PERFORMANCE", "y");
     match named.or(built) {
         Some("performance") => Ok(Judgement::pass("performance by default")),
         Some(name @ ("schedutil" | "ondemand" | "conservative")) => {
             let severity = if name == "schedutil" { Severity::Medium } else { Severity::High };
-            Ok(Judgement::fail(format!("{name} by default")).severity(severity).fix(performance))
+            let fix = match named {
+                Some(name) => by_word(machine, config, name),
+                None => Change::kconfig("CPU_FREQ_DEFAULT_GOV_PERFORMANCE", "y").into(),
+            };
+            Ok(Judgement::fail(format!("{name} by default")).severity(severity).fix(fix))
         }
         _ => Err(Judgement::unknown("whether its default governor holds the clock depends on the driver")),
+    }
+}
+
+/// The word in the place of the one that names another governor, which wins over the kernel's
+/// default.
+fn by_word(machine: &MachineView, config: &Kconfig, name: &str) -> Remedy {
+    let word = format!("{DEFAULT_WORD}=performance");
+    let is_built_in = machine.facts().cmdline == Fact::NotRunning;
+    let change = match is_built_in {
+        true => Change::advice(
+            AdviceReason::Kernel,
+            format!("replace {DEFAULT_WORD}={name} by {word} in CONFIG_CMDLINE"),
+        ),
+        false => Change::cmdline_add(word),
+    };
+    match config.get("CPU_FREQ_GOV_PERFORMANCE") {
+        OptionValue::No => Remedy::of([Change::kconfig("CPU_FREQ_GOV_PERFORMANCE", "y"), change]),
+        _ => change.into(),
     }
 }
 

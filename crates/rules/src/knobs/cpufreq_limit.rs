@@ -177,7 +177,11 @@ fn judge(machine: &MachineView) -> Judged {
     let said = low.into_iter().map(|(limit, cpu, top)| (cpu, format!("{} of {}", mhz(limit), mhz(top))));
     let daemon = "if a power daemon set the limit, take it out of its profile";
     // What acpi-cpufreq takes for the state above it lets the processor choose a clock.
-    let note = if has_turbo_state { format!("{daemon}; 1000 more lets turbo in") } else { daemon.to_owned() };
+    let note = if has_turbo_state {
+        format!("{daemon}; a limit 1000 kHz higher allows turbo")
+    } else {
+        daemon.to_owned()
+    };
     Ok(Judgement::fail(group_by_value(said)).fix(Remedy::of(raised).note(note)))
 }
 
@@ -252,7 +256,10 @@ mod tests {
             let mut machine = Machine::base();
             machine.edit(&of(1_200_000, table));
             let fix = machine.finding(&KNOB).fix;
-            assert!(fix.contains("echo 2800000 >") && fix.contains("1000 more lets turbo in"), "{fix}");
+            assert!(
+                fix.contains("echo 2800000 >") && fix.contains("a limit 1000 kHz higher allows turbo"),
+                "{fix}"
+            );
         }
     }
 

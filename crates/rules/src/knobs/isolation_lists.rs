@@ -28,7 +28,7 @@ pub static KNOB: Knob = Knob {
     rationale: "a list with a slip in it isolates nothing or the wrong CPUs, and lets interrupts \
                 and RCU callbacks come to those that matter",
     detection: "The command line, read as the kernel reads it: flags of isolcpus=, of which an \
-                unknown one is passed over, or before 5.6 voids the parameter, `N` for the \
+                unknown one is ignored, or before 5.6 voids the parameter, `N` for the \
                 last CPU, `all`, strides; and which CPUs the kernel says it isolated (of \
                 nohz_full= from 7.x on twice, where housekeeping lists the others). That \
                 rcu_nocbs= covers only a part of the isolated CPUs is not judged here.",
@@ -203,7 +203,7 @@ fn read(cmdline: &Cmdline, there: &CpusThere, one_for_all: bool) -> Lists {
 }
 
 impl Lists {
-    /// Looks for flags of `isolcpus=` that this kernel does not know: since 5.6 one is passed over,
+    /// Looks for flags of `isolcpus=` that this kernel does not know: since 5.6 one is ignored,
     /// before it voids the parameter (`housekeeping_isolcpus_setup()` of kernel/sched/isolation.c,
     /// commit 3662daf02350 of 5.7, which is in 5.6.9 and not in 5.4).
     fn flags(&mut self, machine: &MachineView, cmdline: &Cmdline, last: Cpu) {
@@ -215,7 +215,7 @@ impl Lists {
             if is_old {
                 self.wrong.push(format!("isolcpus= is void: this kernel has no flag {flag}"));
             } else {
-                self.odd.push(format!("isolcpus= has no flag {flag}: it is passed over"));
+                self.odd.push(format!("isolcpus= has no flag {flag}: it is ignored"));
             }
         }
     }
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn an_unknown_flag_is_passed_over_or_voids_the_parameter() {
-        let passed = "fail medium isolcpus= has no flag managed: it is passed over";
+        let passed = "fail medium isolcpus= has no flag managed: it is ignored";
         lists("isolcpus=managed,domain,2-3", passed);
         let old = |flags: &str, expected: &str| {
             let isolated = "/sys/devices/system/cpu/isolated: 2-3";

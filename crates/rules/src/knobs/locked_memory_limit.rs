@@ -5,7 +5,7 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::login_limits::{granted, join, judge_privileged, may_be_raised};
+use crate::login_limits::{CONTAINER, granted, join, judge_privileged, may_be_raised, of_container};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::Fact;
@@ -54,6 +54,7 @@ pub static KNOB: Knob = Knob {
         },
     ],
     cures: &[SliceKind::PageFault],
+    reads: &CONTAINER,
     facts: &["/proc/self/limits", "/proc/self/status", "/proc/self/uid_map", "/etc/security/limits.conf"],
     judge,
     examples: Examples {
@@ -92,8 +93,9 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass(size(bytes)));
     }
     let failed = Judgement::fail(size(bytes) + &may_be_raised(limit.soft, limit.hard, size));
-    Ok(match users() {
-        Ok(Some(users)) => failed.fix(join(&users, "LimitMEMLOCK=infinity")),
+    Ok(match (of_container(machine, "--ulimit memlock=-1"), users()) {
+        (Some(remedy), _) => failed.fix(remedy),
+        (_, Ok(Some(users))) => failed.fix(join(&users, "LimitMEMLOCK=infinity")),
         _ => failed,
     })
 }
@@ -105,7 +107,7 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     const ROOT: &str = "/proc/self/status:\n| CapEff: 0000000000004000";
 
@@ -124,6 +126,10 @@ mod tests {
         check(&KNOB, &limit("8388608", "16777216"), "fail medium 8 MiB, may be raised to 16 MiB");
         check(&KNOB, &limit("1073741824", "1073741824"), "pass 1024 MiB");
         check(&KNOB, &limit("some", "more"), "unknown");
+        let mut machine = Machine::base();
+        machine.edit(&format!("/.dockerenv:\n{}", limit("8388608", "8388608")));
+        let fix = machine.finding(&KNOB).fix;
+        assert!(fix.starts_with("start the container with --ulimit memlock=-1 "), "{fix}");
         check(&KNOB, "/proc/self/status refused", "unknown");
     }
 

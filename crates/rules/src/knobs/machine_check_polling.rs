@@ -117,8 +117,8 @@ fn ignored(machine: &MachineView) -> Judged {
         Some(_) => Ok(Judgement::fail("ignore_ce 1")
             .severity(Severity::Info)
             .because(
-                "corrected errors are reported by nobody, where check_interval 0 would still \
-                 leave the interrupt",
+                "the kernel reports no corrected error any more; check_interval 0 stops the polling and \
+                 keeps the interrupt that reports them",
             )
             .fix(not_ignored(machine))),
         None => Err(unknown_absent(IGNORED)),

@@ -1,6 +1,6 @@
 //! CPUs without a tick while they run one task: for those that poll, not for periodic loops.
 
-use super::rcu_lazy::{PARAMETER, prompt_callbacks};
+use super::rcu_lazy::{PARAMETER, offloading_word, prompt_callbacks};
 use super::sources::{ISOLATION, NO_HZ, RT_CONFIG};
 use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
@@ -126,7 +126,7 @@ fn without(machine: &MachineView, rest: &CpuSet) -> Remedy {
     if offloaded || machine.require_isolation().is_err() {
         return both;
     }
-    both.and(Change::cmdline_add(format!("rcu_nocbs={}", machine.cpus())))
+    both.and(offloading_word(machine))
 }
 
 /// The parameter isolcpus= without its flag nohz, by which it does what nohz_full= does

@@ -90,7 +90,8 @@ pub static KNOB: Knob = Knob {
 const FOLLOW: &[&str] = &["ondemand", "conservative", "schedutil"];
 
 /// The governors that a configuration brings along; which driver will run is not known.
-fn built(config: &Kconfig) -> Judged {
+fn built(machine: &MachineView) -> Judged {
+    let config = machine.kconfig()?;
     if !config.is_yes("CPU_FREQ") {
         return Err(Judgement::not_applicable("the kernel has no CPU_FREQ"));
     }
@@ -98,7 +99,7 @@ fn built(config: &Kconfig) -> Judged {
     if found.is_empty() {
         return Ok(Judgement::pass("none that follows the load"));
     }
-    Ok(Judgement::fail(found.join(", ")).fix(rebuilt(&found)))
+    Ok(Judgement::fail(found.join(", ")).severity(severity(machine)).fix(rebuilt(&found)))
 }
 
 /// The way in which a configuration brings a governor along.
@@ -118,7 +119,7 @@ fn rebuilt(found: &[String]) -> Remedy {
 
 fn judge(machine: &MachineView) -> Judged {
     if machine.survey.is_stopped {
-        return built(machine.kconfig()?);
+        return built(machine);
     }
     let drivers = PerCpuSetting::of(machine, DRIVER, parse_word);
     if drivers.is_absent() {
@@ -160,9 +161,12 @@ fn judge(machine: &MachineView) -> Judged {
     if let Some(why) = unclear.filter(|_| open.iter().all(|cpu| range_unknown(&limits, cpu))) {
         return Err(why);
     }
-    let severity = if machine.has_profile(Profile::Audio) { Severity::Info } else { Severity::Medium };
     let ways = one_frequency(machine, &open).or(rebuilt(&found));
-    Ok(Judgement::fail(found.join(", ")).severity(severity).fix(ways))
+    Ok(Judgement::fail(found.join(", ")).severity(severity(machine)).fix(ways))
+}
+
+fn severity(machine: &MachineView) -> Severity {
+    if machine.has_profile(Profile::Audio) { Severity::Info } else { Severity::Medium }
 }
 
 fn range_unknown(limits: &[PerCpuSetting<u64>; 2], cpu: Cpu) -> bool {
@@ -224,7 +228,15 @@ fn there(machine: &MachineView) -> Result<Vec<String>, Judgement> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
+    use crate::audit::finding;
     use crate::fixture::check;
+    use crate::intent::{Profile, intent};
+    use crate::judgement::Severity;
+    use crate::survey_request;
+    use facts::boot_texts::BootTexts;
+    use facts::kconfig_file::read_kconfig_file;
+    use facts::survey::survey_with;
+    use host::MachineFiles;
 
     /// Gives CPU 2 and 3 this driver and range.
     fn set(driver: &str, min: &str, max: &str) -> String {
@@ -241,6 +253,13 @@ mod tests {
         check(&KNOB, &set("cpufreq-dt", "1", "2"), both);
         check(&KNOB, &set("intel_cpufreq", "1", "2"), both);
         check(&KNOB, &format!("{}\n--profile audio", set("acpi-cpufreq", "1", "2")), "fail info");
+        let text = "# Linux/x86 6.12.30 Kernel Configuration\nCONFIG_SMP=y\nCONFIG_CPU_FREQ=y\nCONFIG_CPU_FREQ_GOV_SCHEDUTIL=y\n";
+        let kconfig = Some(read_kconfig_file(text.as_bytes()).unwrap().config);
+        let texts = BootTexts { kconfig, ..BootTexts::default() };
+        let survey = survey_with(&texts, &MachineFiles::stopped(None), &survey_request());
+        let of = |profile| finding(&KNOB, &survey, &intent(&survey, profile, None).unwrap()).severity;
+        assert_eq!(of(Profile::Audio), Severity::Info);
+        assert_eq!(of(Profile::ControlLoop), Severity::Medium);
         check(&KNOB, &set("cpufreq-dt", "1500000", "1500000"), "pass fixed at 1500 MHz on CPUs 2-3");
         check(
             &KNOB,

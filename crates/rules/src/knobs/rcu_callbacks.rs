@@ -1,6 +1,6 @@
 //! RCU callbacks: whether they are taken off the audited CPUs.
 
-use super::rcu_lazy::{PARAMETER, callback_list, prompt_callbacks};
+use super::rcu_lazy::{PARAMETER, callback_list, offloading_word, prompt_callbacks};
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
 use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
@@ -85,7 +85,7 @@ fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
     let severity = if machine.facts().preempt == Preempt::Rt { Severity::Medium } else { Severity::High };
     let cpus = machine.cpus();
-    let boot = Change::cmdline_add(format!("rcu_nocbs={cpus}"));
+    let boot = offloading_word(machine);
     let note = "keep the rcuo threads on the other CPUs";
     // The CPUs that nohz_full= covers are offloaded, and the file is there only if NO_HZ_FULL,
     // which needs RCU_NOCB_CPU, is.
@@ -177,7 +177,7 @@ fn offloaded(machine: &MachineView) -> Result<(String, CpuSet), Judgement> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     const NO_THREADS: &str = "/proc/44 absent\n/proc/45 absent\n/proc/54 absent";
 
@@ -190,6 +190,11 @@ mod tests {
         check(&KNOB, "", "pass rcu_nocbs=2-3");
         check(&KNOB, &with("cmdline + rcu_nocbs=2", ""), "fail medium rcu_nocbs=2: not on CPU 3");
         check(&KNOB, &with("cmdline + rcu_nocbs=2-N", ""), "pass rcu_nocbs=2-N");
+        // Others that are set apart keep it, and the rest loses it.
+        let mut machine = Machine::base();
+        machine.edit(&with("cmdline + rcu_nocbs=0,2", "--cpus 3"));
+        let fix = machine.finding(&KNOB).fix;
+        assert!(fix.starts_with("replace rcu_nocbs=0,2 by rcu_nocbs=2-3 on"), "{fix}");
         check(&KNOB, &with("cmdline + rcu_nocbs=all", ""), "pass rcu_nocbs=all");
         check(
             &KNOB,

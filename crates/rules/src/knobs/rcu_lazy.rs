@@ -3,12 +3,14 @@
 use super::sources::{PARAMETERS, RCU_OPTIONS};
 use super::unsettable;
 use crate::change::{Change, Persistence};
+use crate::isolation::isolated_cpus;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::releases::outside_release;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::cmdline::{Param, same_name};
+use facts::cpu_lists::parse_kernel_list;
 use facts::kbool::kbool;
 use model::slice::SliceKind;
 
@@ -68,6 +70,16 @@ pub fn callback_list<'a>(machine: &MachineView<'a>) -> Result<Option<&'a str>, J
     let mut given = given.filter(|param| same_name(&param.name, "rcu_nocbs"));
     let last = given.find(|param| bare_counts || param.value.is_some());
     Ok(last.map(|param| param.value.as_deref().unwrap_or_default()))
+}
+
+/// The word that offloads the audited CPUs, and those that it offloads already and that are set
+/// apart.
+pub fn offloading_word(machine: &MachineView) -> Change {
+    let given = callback_list(machine).ok().flatten();
+    let last = machine.facts().online.known().and_then(|online| online.iter().last()).unwrap_or_default();
+    let given = given.and_then(|list| parse_kernel_list(list, last).ok()).unwrap_or_default();
+    let apart = isolated_cpus(machine.survey).unwrap_or_default();
+    Change::cmdline_add(format!("rcu_nocbs={}", machine.cpus().or(&given.and(&apart))))
 }
 
 const WORD: &str = "rcutree.enable_rcu_lazy";

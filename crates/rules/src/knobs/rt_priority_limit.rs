@@ -8,7 +8,7 @@ use crate::competing_tuners;
 use crate::intent::Profile;
 use crate::judgement::{AuditVerdict, Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::login_limits::{granted, join, judge_privileged, may_be_raised};
+use crate::login_limits::{CONTAINER, granted, join, judge_privileged, may_be_raised, of_container};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use facts::Fact;
@@ -62,6 +62,7 @@ pub static KNOB: Knob = Knob {
         },
     ],
     cures: &[SliceKind::Thread, SliceKind::PriorityInversion],
+    reads: &CONTAINER,
     facts: &[
         "/proc/self/limits",
         "/proc/self/status",
@@ -140,6 +141,9 @@ fn helper_runs(machine: &MachineView) -> bool {
 /// Names the groups that limits.conf grants it to, if there are any.
 fn advised(machine: &MachineView, value: String) -> Judgement {
     let failed = Judgement::fail(value);
+    if let Some(remedy) = of_container(machine, "--ulimit rtprio=99 --cap-add=SYS_NICE") {
+        return failed.fix(remedy);
+    }
     match granted(machine, Item::RtPriority, |priority| priority > INTERRUPTS) {
         Ok(Some(users)) => failed.fix(join(&users, "LimitRTPRIO=99")),
         _ => failed,
@@ -148,7 +152,7 @@ fn advised(machine: &MachineView, value: String) -> Judgement {
 
 #[cfg(test)]
 mod tests {
-    use super::KNOB;
+    use super::{CONTAINER, KNOB};
     use crate::fixture::{Machine, check};
 
     const ROOT: &str = "/proc/self/status:\n| CapEff: 000001ffffffffff";
@@ -174,6 +178,12 @@ mod tests {
         check(&KNOB, &format!("{audio}\nprogram + rtkit-daemon"), "fail low 0, rtkit-daemon hands some out");
         check(&KNOB, "/proc/self/status refused", "unknown");
         check(&KNOB, "/proc/self/limits: none", "unknown");
+        for mark in CONTAINER {
+            let mut machine = Machine::base();
+            machine.edit(&format!("{mark}:\n{}", limit("0", "0")));
+            let fix = machine.finding(&KNOB).fix;
+            assert!(fix.starts_with("start the container with --ulimit rtprio=99 "), "{fix}");
+        }
     }
 
     #[test]

@@ -121,12 +121,28 @@ fn judge(machine: &MachineView) -> Judged {
 fn whole(machine: &MachineView, cores: &PerCpuSetting<CpuSet>, partners: &CpuSet) -> Remedy {
     let shared = cores.that(|core| core.and(machine.cpus()).len() > 1);
     let spare: CpuSet = shared.iter().filter(|cpu| !is_first_of(*cpu, cores, machine.cpus())).collect();
-    let apart = format!("set {} apart as well and leave it idle", cpu_list(partners));
+    let rest = machine.housekeeping_cpus().unwrap_or_default().without(partners);
+    let apart = match rest.is_empty() {
+        false => format!("set {} apart as well and leave it idle", cpu_list(partners)),
+        true => format!("set whole cores apart and leave one to the rest, {}", all_but_first(machine, cores)),
+    };
     let ways = offline(machine, &partners.or(&spare))
         .or(Remedy::advice(AdviceReason::Choice, apart).with_persistence(Persistence::Boot));
     // What nosmt leaves is the first of each core.
     let first = machine.cpus().iter().all(|cpu| is_first(cpu, cores));
     if first { ways.or(Change::cmdline_add("nosmt")) } else { ways }
+}
+
+/// The cores of the audited CPUs but for that of the lowest CPU, as an example.
+fn all_but_first(machine: &MachineView, cores: &PerCpuSetting<CpuSet>) -> String {
+    let known = || cores.known.values();
+    let all = known().fold(CpuSet::default(), |all, core| all.or(core));
+    let first = all.iter().next().and_then(|first| known().find(|core| core.contains(first)).cloned());
+    let left = all.without(&first.unwrap_or_default());
+    match left.is_empty() {
+        true => format!("which takes more cores than those of {}", cpu_list(machine.cpus())),
+        false => format!("such as {}", cpu_list(&left)),
+    }
 }
 
 /// Whether a CPU is the first of those of its core that are among these.
@@ -155,7 +171,7 @@ fn is_first(cpu: Cpu, cores: &PerCpuSetting<CpuSet>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     /// Gives the CPUs these siblings.
     fn cores(of: [&str; 4]) -> String {
@@ -174,6 +190,19 @@ mod tests {
             &format!("{}\n--cpus 1-3", cores(["0", "1-2", "1-2", "3"])),
             "fail low CPUs 1-2 on cores that they share",
         );
+    }
+
+    #[test]
+    fn the_rest_keeps_a_core() {
+        let fix = |of| {
+            let mut machine = Machine::base();
+            machine.edit(&cores(of));
+            machine.finding(&KNOB).fix
+        };
+        let all = fix(["0,2", "1,3", "0,2", "1,3"]);
+        assert_eq!(all, "set whole cores apart and leave one to the rest, such as CPUs 1,3");
+        let some = fix(["0", "1,3", "2", "1,3"]);
+        assert!(some.contains("set CPU 1 apart as well"), "{some}");
     }
 
     #[test]

@@ -94,7 +94,8 @@ fn without_counters(machine: &MachineView) -> Judgement {
     let flags = machine.facts().cpu_flags.known();
     if flags.is_some_and(|flags| ["acpi", "tm"].iter().any(|flag| !flags.iter().any(|known| known == flag))) {
         return Judgement::not_applicable(
-            "the processor has no such counters: it lacks the flags acpi and tm",
+            "the processor has no such counters: without the flags acpi and tm in /proc/cpuinfo it has no \
+             thermal monitor",
         );
     }
     if machine.kconfig().is_ok_and(|config| !config.is_yes("X86_THERMAL_VECTOR")) {
@@ -138,7 +139,8 @@ mod tests {
         check(
             &KNOB,
             &flags("mce"),
-            "not-applicable the processor has no such counters: it lacks the flags acpi and tm",
+            "not-applicable the processor has no such counters: without the flags acpi and tm in \
+             /proc/cpuinfo it has no thermal monitor",
         );
         let built = flags("acpi tm").replace("/boot refused", "CONFIG_X86_THERMAL_VECTOR=n");
         check(&KNOB, &built, "not-applicable there are no counters of it without CONFIG_X86_THERMAL_VECTOR");

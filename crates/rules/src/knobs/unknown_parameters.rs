@@ -254,7 +254,7 @@ fn without_effect(machine: &MachineView, param: &Param) -> Result<Option<Idle>, 
     let by_class = name == "mitigations" && !matches!(value, "off" | "auto" | "auto,nosmt");
     if by_class && idle_value(&name, value).is_none() {
         let advice = if machine.series()? < (6, 17) {
-            Some("classes of attacks are known from 6.17 on: the whole value is passed over")
+            Some("classes of attacks are known from 6.17 on: this kernel ignores the whole value")
         } else if is_not_x86(machine)? {
             // ARCH_HAS_CPU_ATTACK_VECTORS.
             Some("classes of attacks are known on x86 alone: only the word before them counts")
