@@ -1,8 +1,8 @@
 //! BPF instructions from typed parts: registers, widths, labels.
 //!
-//! All jumps go forward, so one pass over the code proves what the verifier would refuse for simple
-//! reasons: code that is never reached, an end without `exit`, a register that holds nothing, a
-//! jump out of range. Source: Documentation/bpf/standardization/instruction-set.rst.
+//! All jumps go forward, so one pass over the code finds the simple faults that the verifier would
+//! refuse: unreachable code, an end without `exit`, a read of an unset register, a jump out of
+//! range. Source: Documentation/bpf/standardization/instruction-set.rst.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub use crate::instructions::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Label(usize);
 
-/// Why code is not a program.
+/// Faults that make code an invalid program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadCode {
     /// The label of this jump was never placed, or before the jump.
@@ -52,7 +52,7 @@ const JUMP_32: u8 = 0x06;
 const MOV_32: u8 = 0xbc;
 /// In the class's bits: the second operand is a register.
 const BY_REGISTER: u8 = 0x08;
-/// What the source register's field of a wide load says: a map, or a value's place in a map.
+/// Source field of a wide load that refers to a map (`BPF_PSEUDO_MAP_FD`).
 const MAP: u8 = 1;
 const MAP_VALUE: u8 = 2;
 
@@ -63,7 +63,7 @@ struct Insn {
     from: Reg,
     offset: i16,
     number: i32,
-    /// Of a wide load: its upper half, which takes a slot of its own.
+    /// Upper half of a wide load, which occupies a second slot.
     upper: Option<i32>,
     target: Option<Label>,
 }
@@ -72,7 +72,7 @@ struct Insn {
 #[derive(Default)]
 pub struct Assembler {
     code: Vec<Insn>,
-    /// Where each label is, in instructions.
+    /// Positions of the labels, in instructions.
     labels: Vec<Option<usize>>,
     placed_twice: bool,
 }
@@ -178,7 +178,7 @@ impl Assembler {
         self.aimed(label);
     }
 
-    /// Compares the lower 32 bits, as signed where the condition is.
+    /// Compares the lower 32 bits, signed if the condition is signed.
     pub fn jump_imm_32(&mut self, condition: Cond, register: Reg, number: i32, label: Label) {
         self.push(JUMP_32 | condition as u8, register, R0, 0, number);
         self.aimed(label);
@@ -189,13 +189,13 @@ impl Assembler {
         self.aimed(label);
     }
 
-    /// The program's words, or why it is none.
+    /// Returns the program's words, or the fault that makes it invalid.
     pub fn finish(&self) -> Result<Vec<u64>, BadCode> {
         if self.placed_twice {
             return Err(BadCode::PlacedTwice);
         }
         self.check()?;
-        // Where each instruction begins, in words.
+        // // placeholder
         let mut begins = Vec::with_capacity(self.code.len() + 1);
         let mut word = 0;
         for insn in &self.code {
@@ -245,7 +245,7 @@ impl Assembler {
 }
 
 impl Insn {
-    /// What it reads has to be set; the registers that are set after it.
+    /// Checks that the registers read are set; returns the registers set afterwards.
     fn effect(&self, at: usize, set: u16) -> Result<u16, BadCode> {
         let (reads, writes): (Vec<Reg>, Option<Reg>) = match self.code {
             EXIT => (vec![R0], None),
@@ -298,8 +298,8 @@ fn bit(register: Reg) -> u16 {
     1 << register.0
 }
 
-/// `struct bpf_insn`, whose two register fields change sides with the byte order, as a number of
-/// the machine's.
+/// Encodes `struct bpf_insn` as a native-endian number; its two register fields swap sides with the
+/// byte order.
 fn encode(code: u8, to: Reg, from: Reg, offset: i16, number: i32) -> u64 {
     let (to, from) = (to.0, from.0);
     let registers = if cfg!(target_endian = "little") { to | from << 4 } else { to << 4 | from };

@@ -1,8 +1,8 @@
-//! The kernel's description of its own types: where a member of a structure is, and what a
-//! tracepoint hands to its programs.
+//! The kernel's description of its types: offsets of structure members, and the arguments that a
+//! tracepoint passes to programs.
 //!
-//! Nothing is indexed: a dozen questions are asked once, and each walks the bytes. Any bytes are
-//! survived. Source: Documentation/bpf/btf.rst, include/uapi/linux/btf.h.
+//! There is no index: about a dozen look-ups are made, once each, by scanning the bytes. Arbitrary
+//! bytes are safe. Source: Documentation/bpf/btf.rst, include/uapi/linux/btf.h.
 
 const MAGIC: u16 = 0xeb9f;
 /// The largest kernels, with debugging options, have some 15 MB.
@@ -37,11 +37,11 @@ struct Type<'a> {
     id: u32,
     kind: u32,
     name: u32,
-    /// Of a pointer, a typedef, a qualifier: what it is of.
+    /// Target of a pointer, typedef or qualifier.
     of: u32,
-    /// Whether a member's offset has the width of a bit field in its upper byte.
+    /// True if the upper byte of a member's offset is the width of a bit field.
     bit_fields: bool,
-    /// What follows: members, parameters.
+    /// Trailing data: members or parameters.
     rest: &'a [u8],
 }
 
@@ -70,7 +70,7 @@ impl<'a> Btf<'a> {
         Ok(btf)
     }
 
-    /// Each type in turn; `None` as the last where it cannot be read.
+    /// All types in order; ends with `None` at the first unreadable one.
     fn walk(self) -> impl Iterator<Item = Option<Type<'a>>> {
         let (mut at, mut id, mut broken) = (0, 0, false);
         std::iter::from_fn(move || {
@@ -159,26 +159,26 @@ impl<'a> Btf<'a> {
         None
     }
 
-    /// What a program at a tracepoint is attached to, and at which places of its arguments the
-    /// parameters lie.
+    /// Attach point of a tracepoint's programs, and the positions of its parameters among the
+    /// arguments.
     pub fn tracepoint(self, name: &str) -> Option<Tracepoint<'a>> {
         let wanted = format!("btf_trace_{name}");
         let found = self.types().find(|found| found.kind == TYPEDEF && self.is_named(found.name, &wanted))?;
         let pointer = self.by_id(found.of).filter(|pointer| pointer.kind == PTR)?;
         let function = self.by_id(pointer.of).filter(|function| function.kind == FUNC_PROTO)?;
-        // The first is the data of the one who listens, which programs do not see.
+        // The first is the registrant's private data, which programs do not see.
         Some(Tracepoint { id: found.id, btf: self, parameters: function.rest.get(8..)? })
     }
 }
 
-/// What a parameter is.
+/// Kind of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parameter {
     /// `bool`.
     Truth,
-    /// Any other integer, of so many bytes.
+    /// Any other integer, with its size in bytes.
     Number(u32),
-    /// What is no integer.
+    /// Any type other than an integer.
     Other,
 }
 
@@ -198,7 +198,7 @@ impl Tracepoint<'_> {
             .map(|parameter| word(parameter, 4).and_then(|of| self.btf.resolved(of)))
     }
 
-    /// Where the pointers to a structure lie in a program's arguments.
+    /// Offsets of the pointers to a structure within a program's arguments.
     pub fn pointers_to(&self, structure: &str) -> Vec<i16> {
         let is_one = |parameter: Option<Type<'_>>| {
             let to =
@@ -208,12 +208,12 @@ impl Tracepoint<'_> {
         self.places(is_one)
     }
 
-    /// Where the parameters that are no pointers lie.
+    /// Offsets of the parameters that are not pointers.
     pub fn numbers(&self) -> Vec<i16> {
         self.places(|parameter| parameter.is_some_and(|found| found.kind != PTR))
     }
 
-    /// All of them, for who takes none but the ones that are known.
+    /// All parameters, for callers that accept known signatures only.
     pub fn parameters(&self) -> Vec<Parameter> {
         let what = |parameter: Option<Type<'_>>| match parameter {
             Some(found) if found.kind == INT => match word(found.rest, 0).map(|word| word >> 24 & 0xf) {
@@ -240,7 +240,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes([four[0], four[1], four[2], four[3]]))
 }
 
-/// Asks everything of any bytes.
+/// Runs every look-up on arbitrary bytes.
 pub fn ask_all(bytes: &[u8]) {
     let Ok(btf) = Btf::parse(bytes) else { return };
     for (structure, member) in [("task_struct", "pid"), ("hrtimer", "base"), ("a", "b")] {
@@ -260,7 +260,7 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Types as a test writes them.
+    /// Builder of type data for tests.
     #[derive(Default)]
     pub(crate) struct Made {
         types: Vec<u8>,

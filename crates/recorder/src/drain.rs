@@ -1,5 +1,5 @@
-//! Reading what was counted: the epoch is flipped, and the half that is not written any more is
-//! read and cleared.
+//! Reading the counts: the epoch is flipped, and the half that is no longer written is read and
+//! cleared.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -14,19 +14,19 @@ use crate::records::{Class, HOLDERS, SERIES_NAMES, WorstFound, keep_worst};
 use crate::refusals;
 use crate::slots::{Covered, Looked};
 
-/// A program runs for a microsecond; where a hypervisor holds a CPU it may take longer.
+/// Pause between looks at busy CPUs: a program takes 1 us, longer while a hypervisor holds its CPU.
 const WAIT: Nanos = Nanos(20_000_000);
 const WAITS: usize = 5;
-/// What a CPU has stored is seen by all after nanoseconds; waited for without a sleep, which would
-/// be one more wake-up.
+/// Time in which a CPU's store becomes visible to all, which takes nanoseconds; spent spinning, as
+/// a sleep would be one more wake-up.
 const STORED: Nanos = Nanos(100_000);
 /// A maximum that is being written is looked at again.
 const TRIES: usize = 5;
 
-/// What was recorded since the last time.
+/// Records of one interval between two flips.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DrainedEpoch {
-    /// When it began.
+    /// Begin of the interval.
     pub mono_ns: Nanos,
     pub span_ns: Nanos,
     /// CLOCK_REALTIME minus CLOCK_MONOTONIC, at its end.
@@ -44,7 +44,7 @@ pub struct DrainedEpoch {
     pub late_pulses: Vec<LatePulse>,
 }
 
-/// A pulse that came late on its CPU.
+/// A late pulse of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatePulse {
     pub cpu: Cpu,
@@ -54,7 +54,7 @@ pub struct LatePulse {
     pub in_kernel: bool,
 }
 
-/// What was seen and could not be counted as a wake-up, or only apart.
+/// Counts of events that are no wake-up, or are counted separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecorderCounts {
     /// Wake-ups in the histograms.
@@ -71,24 +71,24 @@ pub struct RecorderCounts {
     pub beyond: u64,
     /// Threads in slots.
     pub threads: usize,
-    /// CPUs that were in the middle of a program all the time: theirs comes with the next interval.
+    /// CPUs that were inside a program throughout; their counts follow with the next interval.
     pub late_cpus: usize,
     /// Events of a ring that were overwritten before they were read, or could not be read.
     pub lost_events: u64,
-    /// Latencies that were not recorded, because events were lost within them.
+    /// Latencies dropped because events were lost within them.
     pub lost_spans: u64,
     /// Reads of a ring that failed.
     pub failed_reads: u64,
 }
 
 impl KernelRecorder {
-    /// Ends the interval and begins the next; what comes from now on is counted there.
+    /// Ends the interval and begins the next, which counts everything from now on.
     pub fn flip(&mut self) {
         let word = self.maps.config.u32(0, config::EPOCH);
         word.store(word.load(Relaxed).wrapping_add(1), SeqCst);
     }
 
-    /// Flips, and takes what the last interval has.
+    /// Flips, and takes the counts of the last interval.
     pub fn take(&mut self) -> Result<DrainedEpoch> {
         self.maps.set_clocks_apart();
         self.flip();
@@ -110,8 +110,8 @@ impl KernelRecorder {
         Ok(drained)
     }
 
-    /// The largest wake-up of a program's thread since the last flip, T + W or, without T, W; for
-    /// looking now and then, as it takes nothing out.
+    /// Largest wake-up of a program's thread since the last flip: T + W, or W without T. Removes
+    /// nothing, so it may be polled.
     pub fn largest(&self) -> Result<Option<WorstFound>> {
         let epoch = self.maps.config.u32(0, config::EPOCH).load(Relaxed);
         let mut largest: Option<WorstFound> = None;
@@ -137,8 +137,8 @@ impl KernelRecorder {
         Ok(largest)
     }
 
-    /// Whether each CPU still is in a program that may write to the old half. It says that it is
-    /// busy before it reads the epoch, so that one that is not busy now reads the new one.
+    /// Waits for programs that may write to the old half; returns which CPUs still are in one. BUSY
+    /// is set before the epoch is read, so a CPU that is not busy now reads the new one.
     fn wait_for_programs(&self) -> Vec<bool> {
         let cpus = &self.maps.cpus;
         let mut busy = vec![true; cpus.entries().len()];
@@ -238,8 +238,7 @@ impl KernelRecorder {
     }
 }
 
-/// How much was recorded, by what was counted, the look at the threads, and what was skipped or
-/// lost.
+/// Coverage of the recording, from the counters, the look at the threads, and the skipped programs.
 pub(crate) fn coverage_of(counts: &[u64; COUNTS], looked: &Looked, skipped: Option<u64>) -> WatchCoverage {
     let of = |count: CountedEvent| counts[count as usize];
     WatchCoverage {

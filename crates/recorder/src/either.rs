@@ -14,10 +14,10 @@ pub enum WakeupRecorder {
 }
 
 impl WakeupRecorder {
-    /// Arms it: programs before a ring, unless one way was asked for.
+    /// Arms a recorder: programs rather than a ring, unless one of them was requested.
     ///
     /// # Errors
-    /// What is missing for each way that was tried.
+    /// The missing requirement of each way that was tried.
     pub fn arm(options: &Options) -> Result<WakeupRecorder> {
         let programs = || KernelRecorder::arm(options).map(|armed| WakeupRecorder::Programs(Box::new(armed)));
         let ring = || RingRecorder::arm(options);
@@ -36,7 +36,7 @@ impl WakeupRecorder {
         }
     }
 
-    /// How it records.
+    /// Properties of the recording.
     pub fn about(&self) -> &About {
         match self {
             WakeupRecorder::Programs(recorder) => recorder.about(),
@@ -44,10 +44,10 @@ impl WakeupRecorder {
         }
     }
 
-    /// Gives a thread histograms of its own, from its next wake-up on.
+    /// Gives a thread separate histograms from its next wake-up on.
     ///
     /// # Errors
-    /// There is no such thread, or no room for it.
+    /// The thread does not exist, or all separate histograms are in use.
     pub fn choose(&mut self, tid: u32) -> Result<()> {
         match self {
             WakeupRecorder::Programs(recorder) => recorder.choose(tid),
@@ -55,7 +55,7 @@ impl WakeupRecorder {
         }
     }
 
-    /// Takes what was recorded since the last time.
+    /// Takes the records since the last call.
     ///
     /// # Errors
     /// The kernel does not hand it over.
@@ -66,8 +66,8 @@ impl WakeupRecorder {
         }
     }
 
-    /// The largest wake-up of a program's thread since the last time, T + W or, without T, W; for
-    /// looking now and then, as it takes nothing out.
+    /// Largest wake-up of a program's thread since the last call of `take`: T + W, or W without T.
+    /// Removes nothing, so it may be polled.
     ///
     /// # Errors
     /// The kernel does not hand it over.
@@ -79,7 +79,7 @@ impl WakeupRecorder {
     }
 }
 
-/// Why there is neither: the remedy of either helps.
+/// Failure of both ways; either remedy suffices.
 fn neither(no_programs: Failure, no_ring: &Failure) -> Failure {
     let message = format!("{}; and no trace ring: {}", no_programs.message, no_ring.message);
     Failure { exit: no_programs.exit, message }

@@ -1,8 +1,8 @@
-//! How a program reads what an event says: from the event's record, whose layout its `format` file
-//! gives, or from the tracepoint's own arguments, by the kernel's types.
+//! Access to the fields of an event: in the event's record, whose layout is in its `format` file,
+//! or in the tracepoint's arguments, by the kernel's types.
 //!
-//! The second is cheaper, and a program of somebody else's on the same CPU does not make the kernel
-//! skip it (`bpf_prog_active` of kernel/trace/bpf_trace.c counts for trace events alone).
+//! The arguments are cheaper, and a foreign program on the same CPU does not make the kernel skip
+//! ours (`bpf_prog_active` of kernel/trace/bpf_trace.c is checked for trace events alone).
 
 use host::bpf::Attached;
 use trace::format::{Format, Place};
@@ -24,7 +24,7 @@ pub const EXPIRE: usize = 1;
 pub const WAKING: usize = 2;
 pub const SWITCH: usize = 3;
 pub const SUSPEND: usize = 4;
-/// A tracepoint without an event: only the kernel's types tell of it.
+/// A tracepoint without an event, found only in the kernel's types.
 pub const EXIT: usize = 5;
 
 /// A field of an event's record.
@@ -53,7 +53,7 @@ pub struct ByFormat {
     pub next_tid: EventField,
     pub next_prio: EventField,
     pub next_comm: i16,
-    /// The event of a suspend, where the kernel has it.
+    /// Event of a suspend, if the kernel has it.
     pub suspend: Option<u32>,
 }
 
@@ -68,7 +68,7 @@ pub struct ByTypes {
     pub prio: i16,
     pub comm: i16,
     pub flags: i16,
-    /// Of `struct hrtimer`, and of what its `base` points to.
+    /// Offsets in `struct hrtimer` and in the target of its `base`.
     pub function: i16,
     pub expiry: i16,
     pub base: i16,
@@ -80,22 +80,22 @@ pub struct ByTypes {
     /// `None` before 5.18: the thread's own state is read.
     pub state: Option<i16>,
     pub task_state: Option<(i16, Width)>,
-    /// Of sched_exit_tp; or why there is no S on this kernel.
+    /// Fields of sched_exit_tp, or the reason that S is not available on this kernel.
     pub exit: Result<ExitFields, String>,
 }
 
-/// What a program at sched_exit_tp reads.
+/// Fields read by the program at sched_exit_tp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExitFields {
     pub id: u32,
-    /// The argument that says whether there was a switch.
+    /// Argument that is true if there was a switch.
     pub is_switch: i16,
-    /// Of `struct task_struct`: how often it left its CPU, of its own will and not.
+    /// Offsets in `struct task_struct` of its counts of voluntary and involuntary switches.
     pub slept: i16,
     pub preempted: i16,
 }
 
-/// Which of the two.
+/// Source of the fields: the records' formats or the kernel's types.
 #[derive(Clone, Debug)]
 pub enum EventFields {
     Format(ByFormat),
@@ -103,7 +103,7 @@ pub enum EventFields {
 }
 
 impl EventFields {
-    /// What the program of an event is attached to.
+    /// Attach point of an event's program.
     pub fn attached(&self, event: usize) -> Option<Attached> {
         match (self, event) {
             (EventFields::Format(_), EXIT) => None,
@@ -223,8 +223,8 @@ impl ByTypes {
 }
 
 impl ExitFields {
-    /// sched_exit_tp says whether there was a switch; before 6.17 also where it was called
-    /// (include/trace/events/sched.h). Nothing is known of other arguments.
+    /// Finds the argument of sched_exit_tp that is true after a switch; before 6.17 an instruction
+    /// address precedes it (include/trace/events/sched.h). Other signatures are refused.
     fn find(btf: Btf<'_>) -> Result<ExitFields, String> {
         let name = EVENTS[EXIT].1;
         let found = btf.tracepoint(name).ok_or_else(|| format!("this kernel has no tracepoint {name}"))?;

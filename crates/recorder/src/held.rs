@@ -1,4 +1,4 @@
-//! The maps that the programs count in, as this process holds them.
+//! The maps that the programs count in, as held by this process.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -23,12 +23,12 @@ pub(crate) struct Held {
     pub numbers: Maps,
     /// Kernel memory of all.
     pub bytes: usize,
-    /// Kept open for the programs' sake.
+    /// Maps kept open because the programs refer to them.
     _kept: [ArrayMap; 3],
 }
 
 impl Held {
-    /// For so many CPUs and chosen threads, with S or without.
+    /// Creates the maps for a number of CPUs and chosen threads, with S or without.
     pub fn new(cpus: usize, chosen: usize, with_switch: bool) -> Result<Held> {
         let map = |name: &str, size: usize, entries: usize| {
             ArrayMap::new(name, size, entries.max(1)).map_err(|error| refusals::no_map(&error))
@@ -66,8 +66,8 @@ impl Held {
         Ok(Held { slots, cpus, records, threads, config, switched, numbers, bytes, _kept })
     }
 
-    /// Tells the programs whether a time near CLOCK_MONOTONIC's can only be one: not where the wall
-    /// clock was set to 1970, or after a short suspend.
+    /// Informs the programs whether a time near CLOCK_MONOTONIC can be of that clock only: false if
+    /// the wall clock is near 1970, or after a short suspend.
     pub fn set_clocks_apart(&self) {
         let apart = clocks_are_apart();
         self.config.u32(0, config::CLOCKS_APART).store(apart.into(), Relaxed);
@@ -82,33 +82,32 @@ impl Held {
     }
 }
 
-/// What a thread may compare its own latencies with, one by one.
+/// Running sums with which a thread compares its measured latencies one by one.
 pub struct ThreadSums {
     records: MapView,
     switched: Option<MapView>,
 }
 
 impl ThreadSums {
-    /// The sums of T, of W, and of both where there are both, of the epoch that is written.
+    /// Sums of T, W and, for wake-ups with both, T + W; a flip restarts them.
     pub fn now(&self) -> [Nanos; SERIES] {
         std::array::from_fn(|series| sum(&self.records, series))
     }
 
-    /// The same of S, and of T, W and S together; none where S is not recorded.
+    /// Sums of S and T + W + S; `None` unless S is recorded.
     pub fn switched_now(&self) -> Option<[Nanos; switched::SERIES]> {
         self.switched.as_ref().map(|records| std::array::from_fn(|series| sum(records, series)))
     }
 }
 
-/// The sum of a series in both halves: the one that is not written is empty, but for the moment of
-/// a flip.
+/// Sum of a series over both halves; the inactive half is empty except around a flip.
 fn sum(records: &MapView, series: usize) -> Nanos {
     let at = (series * histogram::SIZE) as i16 + histogram::SUM;
     Nanos(records.entries().map(|entry| records.u64(entry, at).load(Relaxed) as i64).sum())
 }
 
-/// Whether a time near CLOCK_MONOTONIC's can only be one: not where the wall clock was set to 1970,
-/// or after a short suspend.
+/// True if a time near CLOCK_MONOTONIC can be of that clock only: not if the wall clock is near
+/// 1970, or after a short suspend.
 pub(crate) fn clocks_are_apart() -> bool {
     const FAR: i64 = 10_000_000_000;
     const SAME: i64 = 1_000_000;

@@ -1,5 +1,5 @@
-//! What instructions are made of: registers, widths, operations, conditions, the kernel's
-//! functions.
+//! Parts of instructions: registers, widths, operations, conditions, helper functions of the
+//! kernel.
 //!
 //! Source: Documentation/bpf/standardization/instruction-set.rst, include/uapi/linux/bpf.h.
 
@@ -20,7 +20,7 @@ pub const R9: Reg = Reg(9);
 /// The end of the stack, 512 bytes below which are the program's. Never written.
 pub const FP: Reg = Reg(10);
 
-/// How many bytes a load or store moves.
+/// Number of bytes moved by a load or store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Width {
     B1 = 0x10,
@@ -86,7 +86,7 @@ pub enum Helper {
 }
 
 impl Helper {
-    /// How many of `R1` to `R5` it takes.
+    /// Number of arguments, passed in `R1` to `R5`.
     pub fn arguments(self) -> u8 {
         match self {
             Helper::KtimeGetNs | Helper::SmpProcessorId | Helper::CurrentPidTgid | Helper::CurrentTaskBtf => {
@@ -99,7 +99,7 @@ impl Helper {
     }
 }
 
-/// All of them.
+/// All helper functions.
 pub const HELPERS: [Helper; 8] = [
     Helper::MapLookup,
     Helper::KtimeGetNs,

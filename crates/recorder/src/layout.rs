@@ -1,25 +1,25 @@
-//! The maps that the programs share with this process: what lies where.
+//! Layout of the maps that the programs share with this process.
 //!
 //! Kernel memory is bounded: 1.8 MiB of slots, 174 kB per CPU, 26 kB per chosen thread; where S is
 //! recorded, 34 kB more per CPU and 17 kB per chosen thread.
 
-/// Slots, one per thread that is recorded: thread id modulo their number.
+/// Number of slots, one per recorded thread; the index is the thread id modulo this number.
 pub const SLOTS: usize = 1 << 14;
 pub const SLOT_MASK: i32 = SLOTS as i32 - 1;
-/// Threads with histograms of their own.
+/// Maximum number of threads with separate histograms.
 pub const THREADS_LIMIT: usize = 64;
 
-/// What a program remembers of a thread.
+/// State of a thread.
 pub mod slot {
     pub const TID: i16 = 0;
     /// [`USER`], [`KERNEL`] or [`UNKNOWN`].
     pub const KIND: i16 = 4;
-    /// The timer that its sleep waits for, when it should fire, and after which suspend it was
-    /// set; then the same of timers that stand beside a sleep.
+    /// The timer of its sleep, the timer's expiry, and the number of suspends when it was set; then
+    /// the same for a timerfd or POSIX timer.
     pub const TIMERS: [i16; 2] = [8, 24];
     pub const EXPIRIES: [i16; 2] = [16, 32];
     pub const SUSPENDS: [i16; 2] = [84, 88];
-    /// When it was woken; 0 where it runs.
+    /// Time of its waking; 0 while it runs.
     pub const WAKE: i16 = 40;
     /// T of that waking, or -1.
     pub const LATE: i16 = 48;
@@ -27,7 +27,7 @@ pub mod slot {
     pub const RECORDED: i16 = 56;
     /// 1 from its falling asleep until it is switched to.
     pub const SLEPT: i16 = 60;
-    /// The number of its own histograms, plus 1.
+    /// Number of its separate histograms, plus 1.
     pub const THREAD: i16 = 64;
     /// The saved stack of T, plus 1.
     pub const STACK: i16 = 68;
@@ -46,7 +46,7 @@ pub mod slot {
     pub const UNKNOWN: i32 = 2;
 }
 
-/// What a program remembers of a CPU.
+/// State of a CPU.
 pub mod cpu {
     /// The last timer of each kind that fired here, the time of its clock then, and that clock's
     /// distance from CLOCK_MONOTONIC.
@@ -59,24 +59,24 @@ pub mod cpu {
     /// The largest T that was seen here in an epoch, and that epoch.
     pub const LATEST: i16 = 56;
     pub const LATEST_EPOCH: i16 = 64;
-    /// Of the wake-up that was recorded here last, until its thread goes on behind the switch: when
-    /// it was switched to (0 where there is none), T or -1, and W.
+    /// Last wake-up recorded here, until its thread has finished the switch: the time of the switch
+    /// (0 if there is none), T or -1, and W.
     pub const SWITCHED: i16 = 72;
     pub const SWITCHED_LATE: i16 = 80;
     pub const SWITCHED_WAIT: i16 = 88;
-    /// How often its thread had left a CPU until then, and who that is.
+    /// Number of times its thread had left a CPU until then, and the thread's id.
     pub const SWITCHED_LEFT: i16 = 96;
     pub const SWITCHED_TID: i16 = 104;
     /// The holder times two, plus the kind of the victim.
     pub const SWITCHED_CLASS: i16 = 108;
-    /// The number of its own histograms, plus 1.
+    /// Number of the thread's separate histograms, plus 1.
     pub const SWITCHED_THREAD: i16 = 112;
     /// The record that it was counted in, and the epoch.
     pub const SWITCHED_RECORD: i16 = 116;
     pub const SWITCHED_EPOCH: i16 = 120;
     /// From when on S counts: the programs' own work at the switch is before it.
     pub const SWITCHED_FROM: i16 = 192;
-    /// The number of the piece that is the last one, and the pieces.
+    /// Number of the last piece, and the pieces.
     pub const PIECE: i16 = 200;
     pub const PIECES: i16 = 208;
     /// The counts, which only grow.
@@ -84,24 +84,24 @@ pub mod cpu {
     pub const SIZE: usize = PIECES as usize + super::PIECES * super::piece::SIZE;
 }
 
-/// A piece of a CPU's time: from when on, and the real-time thread that had it; 0 where that is
-/// none or unknown.
+/// A piece of a CPU's time: its begin, and the real-time thread that had the CPU; 0 if none or
+/// unknown.
 pub mod piece {
     pub const SINCE: i16 = 0;
     pub const TID: i16 = 8;
     pub const SIZE: usize = 16;
 }
 
-/// Number of pieces in a CPU's memory, the next thread's included: enough for a wait of 15 ms
-/// with a loop of one millisecond. Of a longer wait the end is added up.
+/// Number of pieces kept per CPU, including that of the next thread: enough for a wait of 15 ms
+/// beside a 1 kHz loop. Of a longer wait only the end is added up.
 pub const PIECES: usize = 32;
 
-/// What is counted per CPU besides wake-ups.
+/// Per-CPU counters of events other than wake-ups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountedEvent {
     /// Wake-ups recorded.
     Recorded,
-    /// Switches to threads whose slot another thread has.
+    /// Switches to threads whose slot is occupied by another thread.
     Collisions,
     /// Timers that had expired when their thread was woken, and were not seen to fire.
     Unmatched,
@@ -109,8 +109,8 @@ pub enum CountedEvent {
     Early,
     /// Sleeps that ended without a waking, or a switch back, that was seen.
     Unwoken,
-    /// Wake-ups of threads that had been preempted before they slept: they are recorded, and no
-    /// voluntary switch corresponds to them.
+    /// Wake-ups of threads that had been preempted before they slept: recorded, though no voluntary
+    /// switch corresponds to them.
     Preempted,
     /// Latencies that a suspend lay in.
     Suspended,
@@ -130,15 +130,15 @@ impl CountedEvent {
 pub mod config {
     /// The number of the epoch; its lowest bit is which half is written.
     pub const EPOCH: i16 = 0;
-    /// How many times the machine began or ended a suspend.
+    /// Number of suspends begun and ended.
     pub const SUSPENDS: i16 = 4;
-    /// When that was last.
+    /// Time of the last begin or end of a suspend.
     pub const RESUMED: i16 = 8;
-    /// 1 where no other clock is near CLOCK_MONOTONIC.
+    /// 1 if no other clock is near CLOCK_MONOTONIC.
     pub const CLOCKS_APART: i16 = 16;
-    /// 1 where programs claim slots for all real-time threads.
+    /// 1 if programs claim slots for all real-time threads.
     pub const CLAIM: i16 = 20;
-    /// What learning found: a timer's function and the thread that set it, for each kind.
+    /// Results of learning, for each kind: the timer's function and the thread that set it.
     pub const LEARNED: i16 = 32;
     pub const LEARNED_TIDS: i16 = 64;
     /// The time of the last pulse, and its latest times of the interval.
@@ -147,8 +147,8 @@ pub mod config {
     pub const SIZE: usize = LATE_PULSES as usize + super::LATE_PULSES * super::late_pulse::SIZE;
 }
 
-/// A pulse that came late: by how much, 0 where there is none, when, and 1 where it found a
-/// function of the kernel, which may have had interrupts off.
+/// A late pulse: its lateness (0 if there is none), its time, and 1 if it interrupted a function of
+/// the kernel, which may have had interrupts off.
 pub mod late_pulse {
     pub const LATE: i16 = 0;
     pub const CAME: i16 = 8;
@@ -156,12 +156,12 @@ pub mod late_pulse {
     pub const SIZE: usize = 32;
 }
 
-/// The number of late pulses kept in an interval, the latest ones: where all CPUs stood still, the
-/// worst wake-up of a CPU or class has one beside it.
+/// Number of late pulses kept in an interval, the latest ones: enough to find the one that belongs
+/// to the worst wake-up of a CPU or class if all CPUs stood still.
 pub const LATE_PULSES: usize = 8;
 
-/// The rows of a histogram that a program can count: those of `model::rows` up to 2^36 ns, and one
-/// more for what is longer.
+/// Number of rows of a histogram in a program: those of `model::rows` up to 2^36 ns, and one for
+/// longer latencies.
 pub const ROWS: usize = 1025;
 pub const BEYOND: usize = ROWS;
 pub const LARGEST: u64 = (1 << 36) - 1;
@@ -189,16 +189,16 @@ pub mod maximum {
     pub const VICTIM_COMM: i16 = 64;
     pub const PREVIOUS_COMM: i16 = 80;
     pub const INTERRUPTED_COMM: i16 = 96;
-    /// How much there is of each stack, in bytes; not positive where there is none.
+    /// Size of each stack in bytes; not positive if there is none.
     pub const EXPIRY_BYTES: i16 = 112;
     pub const SWITCH_BYTES: i16 = 116;
     pub const SLEEP_BYTES: i16 = 120;
-    /// Known when it sleeps again.
+    /// Set when the victim sleeps again.
     pub const VICTIM_PROCESS: i16 = 124;
-    /// S, plus 1, once it is known.
+    /// S, plus 1, once it was measured.
     pub const SWITCH_TIME: i16 = 128;
-    /// How long of W the previous thread had the CPU, plus 1; 0 where that was not seen, or it is
-    /// not real-time.
+    /// Part of W in which the previous thread had the CPU, plus 1; 0 if that was not seen or the
+    /// thread is not real-time.
     pub const HELD: i16 = 136;
     /// Without its stacks.
     pub const SHORT: usize = 144;
@@ -237,12 +237,12 @@ pub mod record {
     }
 }
 
-/// Where S is recorded: S and T + W + S of one CPU, epoch and kind of victims, or of one chosen
-/// thread and epoch, each with its largest.
+/// Histograms of S and T + W + S with their maxima, if S is recorded: per CPU, epoch and kind of
+/// victims, or per chosen thread and epoch.
 ///
-/// S does not depend on who held the CPU before. T + W + S does, and is kept of a CPU where that
-/// was a lower priority alone, which is what the system is to blame for: with a histogram for each
-/// holder it would be 240 kB per CPU, and 0.2 MiB is the limit.
+/// S does not depend on the previous holder of the CPU. T + W + S does, and is kept per CPU for
+/// holders of lower priority only, which are the system's fault: one histogram per holder would
+/// take 240 kB per CPU, and the limit is 0.2 MiB.
 pub mod switched {
     use super::histogram;
 

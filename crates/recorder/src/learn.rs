@@ -1,5 +1,5 @@
-//! Which functions the timers of sleeping threads have: the kernel is asked for timers of expiries
-//! that no other program asks for, and a program looks for them.
+//! Timer functions of sleeping threads, learned: timers with expiries that no other program uses
+//! are set, and a program looks for them.
 //!
 //! Never by thread: other timers are started while a thread runs.
 
@@ -16,7 +16,7 @@ use crate::layout::config;
 use crate::programs::{Functions, Maps, TimerKind, timers};
 use crate::refusals;
 
-/// What threads sleep with.
+/// Ways in which threads sleep, and the kinds of their timers.
 pub const KINDS: [(&str, TimerKind); 4] = [
     ("nanosleep", TimerKind::Sleep),
     ("futex", TimerKind::Sleep),
@@ -24,12 +24,12 @@ pub const KINDS: [(&str, TimerKind); 4] = [
     ("POSIX timer", TimerKind::Standing),
 ];
 
-/// What was learned.
+/// Result of learning.
 pub struct Learned {
     pub functions: Functions,
-    /// Kinds whose timers were not seen: their wake-ups have no T.
+    /// Ways to sleep whose timers were not seen: these wake-ups have no T.
     pub unknown: Vec<&'static str>,
-    /// By which number the kernel knows this thread.
+    /// Number of this thread in the kernel.
     pub tid: Option<u32>,
 }
 
@@ -40,7 +40,7 @@ const NEAR: i64 = 2_000_000;
 /// Another program at the event may make the kernel skip ours.
 pub const TRIES: usize = 3;
 
-/// Asks for timers of all kinds.
+/// Sets timers of all kinds and reads their functions.
 pub fn learn(fields: &EventFields, maps: &Maps, shared: &MapView, cpu: u32) -> Result<Learned, Failure> {
     let mut functions = [0u64; 4];
     for _ in 0..TRIES {
@@ -59,14 +59,14 @@ pub fn learn(fields: &EventFields, maps: &Maps, shared: &MapView, cpu: u32) -> R
     Ok(Learned::of(functions, tid))
 }
 
-/// Expiries for all kinds that no other program asks for to the nanosecond.
+/// Expiries for all kinds, to the nanosecond, that no other program uses.
 pub fn unusual_expiries() -> [Nanos; 4] {
     let now = clock::monotonic().0;
     [now + NEAR + 1_237, now + 2 * NEAR + 2_371, now + FAR + 3_713, now + FAR + 7_919].map(Nanos)
 }
 
 impl Learned {
-    /// Of the functions of all kinds, 0 where unknown.
+    /// Result for the functions of all kinds, 0 if unknown.
     pub fn of(functions: [u64; 4], tid: Option<u32>) -> Learned {
         let mut learned = Learned { functions: Vec::new(), unknown: Vec::new(), tid };
         for (function, (name, kind)) in functions.into_iter().zip(KINDS) {
@@ -96,7 +96,7 @@ fn ask(fields: &EventFields, maps: &Maps, cpu: u32, expiries: [Nanos; 4]) -> Res
 
 /// Has a timer of each kind set, with these expiries.
 pub fn ask_for(expiries: [Nanos; 4]) {
-    // What cannot be asked for is not learned, and said to be unknown.
+    // A timer that cannot be set is not learned, and reported as unknown.
     clock::nanosleep_until(expiries[0]);
     clock::futex_until(&clock::futex_word(), expiries[1]);
     if let Ok(timer) = clock::TimerFd::new() {

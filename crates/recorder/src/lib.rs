@@ -1,11 +1,11 @@
-//! The recorder inside the kernel: programs that count every wake-up of real-time threads, made at
-//! run time for the kernel at hand, without a compiler and without object files. Where a kernel
-//! takes none, [`ring`] counts the same of the kernel's event tracing.
+//! The recorder inside the kernel: programs that count every wake-up of real-time threads,
+//! generated at run time for the running kernel, without a compiler and without object files. If
+//! the kernel accepts none, [`ring`] counts the same by event tracing.
 //!
-//! [`assembler`] makes instructions, [`fields`] says where an event's fields are ([`btf`] by the
-//! kernel's types), [`programs`] are the programs, [`layout`] what they share with this
-//! process. [`KernelRecorder`] arms them; `drain` turns what they counted into the values of
-//! `model::watch`, whose stacks are addresses still.
+//! [`assembler`] generates instructions, [`fields`] locates an event's fields ([`btf`] by the
+//! kernel's types), [`programs`] has the programs, [`layout`] the maps shared with this process.
+//! [`KernelRecorder`] arms them; `drain` converts their counts to the values of `model::watch`,
+//! whose stacks are still addresses.
 
 pub mod assembler;
 pub mod btf;

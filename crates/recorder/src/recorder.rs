@@ -1,4 +1,4 @@
-//! Arming: everything that takes privileges is opened here, so that they can be dropped afterwards.
+//! Arming: everything that needs privileges is opened here, so that they can be dropped afterwards.
 
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -18,11 +18,11 @@ use crate::programs::{self, Functions, Maps, exit, pulse, switch, timers, waking
 use crate::refusals;
 use crate::slots::{ChosenThread, Slots};
 
-/// How the programs read events.
+/// Source from which events are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reading {
-    /// By the kernel's types where it has them, else by the events' formats; where the kernel takes
-    /// no programs, through a ring.
+    /// The kernel's types if it has them, else the events' formats; a ring if the kernel accepts no
+    /// programs.
     #[default]
     Best,
     /// By the kernel's types.
@@ -54,19 +54,19 @@ impl EventFields {
     }
 }
 
-/// What is to be recorded.
+/// Configuration of a recorder.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub reading: Reading,
     /// All real-time threads, now and later; else those that [`KernelRecorder::choose`] names.
     pub all: bool,
-    /// How many threads may have histograms of their own, at most [`THREADS_LIMIT`].
+    /// Number of threads that may have separate histograms, at most [`THREADS_LIMIT`].
     pub chosen_limit: usize,
-    /// Also S, how long the switch itself takes: a program more at each switch of all threads.
+    /// Also record S, the duration of the switch: one more program at each switch of all threads.
     pub switch: bool,
-    /// The CPU that shows by a pulse of its own that all CPUs stood still.
+    /// CPU of the pulse, a timer that shows that all CPUs stood still.
     pub pulse: Option<Cpu>,
-    /// The size of a CPU's ring, where it is not to be that which the number of CPUs allows.
+    /// Size of a CPU's ring, unless it follows from the number of CPUs.
     pub ring_kib: Option<u64>,
 }
 
@@ -83,7 +83,7 @@ impl Default for Options {
     }
 }
 
-/// The armed recorder. Dropping it takes the programs off, as does any end of this process.
+/// The armed recorder. The programs are detached on drop, and at any end of this process.
 pub struct KernelRecorder {
     /// First, so that programs end before their maps do.
     links: Vec<Link>,
@@ -97,23 +97,23 @@ pub struct KernelRecorder {
     about: About,
 }
 
-/// How it records.
+/// Properties of the recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
     /// In which way; never `Best`, once it is armed.
     pub reading: Reading,
-    /// Why not in a better way, where one was wanted.
+    /// Reason for which a better way was not available, if one was wanted.
     pub why_not_better: Option<String>,
     /// Ways to sleep whose timers are not known: these wake-ups have no T.
     pub unlearned: Vec<&'static str>,
-    /// Whether the kernel knows threads by other numbers than this process does, as in a PID
-    /// namespace: threads can then neither be chosen nor asked for their switches.
+    /// True if the kernel numbers threads differently from this process, as in a PID namespace:
+    /// threads can then neither be chosen nor looked up for their switches.
     pub other_numbers: bool,
-    /// Whether suspends are seen; else latencies may span one.
+    /// True if suspends are seen; otherwise latencies may span one.
     pub sees_suspends: bool,
-    /// Whether the programs are machine code; interpreted they cost about six times as much.
+    /// True if the programs are machine code; interpreted ones cost about six times as much.
     pub compiled: bool,
-    /// The CPU of the pulse, where there is one.
+    /// CPU of the pulse, if there is one.
     pub pulse: Option<Cpu>,
     /// Kernel memory of the maps or of the rings, in bytes.
     pub kernel_memory: usize,
@@ -126,7 +126,7 @@ fn both(first: Option<Failure>, second: Failure) -> Failure {
 }
 
 impl KernelRecorder {
-    /// Loads the programs and lets them run.
+    /// Loads and starts the programs.
     pub fn arm(options: &Options) -> Result<KernelRecorder> {
         refuse_old_preempt_rt()?;
         let cpus = cpus_of_the_machine()?;
@@ -134,7 +134,7 @@ impl KernelRecorder {
         maps.set_clocks_apart();
         let mut refused: Option<Failure> = None;
         let mut opened = None;
-        // Only the types tell of the tracepoint of S.
+        // Only the types describe the tracepoint of S.
         let types: &[Reading] = &[Reading::Types];
         let best_of_switch = options.switch && options.reading == Reading::Best;
         for way in if best_of_switch { types } else { options.reading.by_programs() } {
@@ -195,17 +195,17 @@ impl KernelRecorder {
             about,
         };
         recorder.missed = recorder.missed_by_kernel();
-        // Arming takes a while, in which threads slept unrecorded.
+        // Threads that slept during arming were not recorded.
         recorder.slots.look(&recorder.maps.slots)?;
         Ok(recorder)
     }
 
-    /// How it records.
+    /// Properties of the recording.
     pub fn about(&self) -> &About {
         &self.about
     }
 
-    /// Gives a thread histograms of its own, from its next wake-up on.
+    /// Gives a thread separate histograms from its next wake-up on.
     pub fn choose(&mut self, tid: u32) -> Result<()> {
         if self.about.other_numbers {
             return Err(Failure::not_supported(
@@ -228,7 +228,7 @@ impl KernelRecorder {
         self.programs.iter().map(|(_, program)| program.counts().ok()?.missed).sum()
     }
 
-    /// Takes the programs off; what is recorded can still be taken.
+    /// Detaches the programs; counts can still be taken.
     pub fn disarm(&mut self) {
         self.links.clear();
     }
@@ -276,7 +276,7 @@ fn refuse_old_preempt_rt() -> Result<()> {
     Ok(())
 }
 
-/// Refuses programs that are interpreted, where these see a wrong CPU.
+/// Refuses interpreted programs if these see a wrong CPU.
 fn refuse_interpreted(programs: &[(&'static str, Program)]) -> Result<()> {
     let is_interpreted = |program: &Program| program.counts().is_ok_and(|counts| counts.machine_code == 0);
     if programs.iter().any(|(_, program)| is_interpreted(program)) {
@@ -303,7 +303,7 @@ fn fields_by(way: Reading) -> Result<EventFields> {
     found.map_err(unsupported)
 }
 
-/// Whether S can be had, where it is wanted.
+/// Returns the fields if S is available or not wanted.
 fn with_switch(wanted: bool, fields: EventFields) -> Result<EventFields> {
     let why = match &fields {
         _ if !wanted => return Ok(fields),
@@ -316,7 +316,7 @@ fn with_switch(wanted: bool, fields: EventFields) -> Result<EventFields> {
     Err(no_switch(why))
 }
 
-/// Why S cannot be had.
+/// Failure for a recording of S.
 pub(crate) fn no_switch(why: &str) -> Failure {
     Failure::not_supported(format!("the switch (S) cannot be recorded: {why}; record without it"))
 }
@@ -338,8 +338,8 @@ fn open(fields: &EventFields, maps: &Held, cpu: u32) -> Result<Opened> {
     ];
     let mut loaded = Vec::new();
     for (event, generator) in generators {
-        // Without a known timer there is none to look for; a kernel may have no suspend; S is
-        // recorded where it is wanted.
+        // Without a known timer there is nothing to look for; a kernel may have no suspend; S is
+        // optional.
         let wanted = match event {
             EXPIRE | START => !learned.functions.is_empty(),
             EXIT => numbers.switched.is_some(),

@@ -1,4 +1,4 @@
-//! One record of the kernel's: histograms and maxima to values.
+//! One record of the kernel: histograms and maxima to values.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -21,16 +21,16 @@ pub(crate) const VICTIMS: [Victims; 2] = [Victims::User, Victims::Kernel];
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorstFound {
     pub wakeup: WorstWakeup,
-    /// In the timer's interrupt; empty without T, and where an earlier T of the interval was larger
-    /// on that CPU.
+    /// Stack in the timer's interrupt; empty without T, and if an earlier T of the interval was
+    /// larger on that CPU.
     pub expiry: Vec<u64>,
     /// At the switch: that of the previous thread.
     pub switch: Vec<u64>,
-    /// Of the victim when it slept again; empty where it did not before the interval ended.
+    /// Stack of the victim when it slept again; empty if it did not before the interval ended.
     pub sleeps: Vec<u64>,
 }
 
-/// What was counted of a class in a series.
+/// Counts of a class in a series.
 pub(crate) struct CountedRows {
     /// Rows that are not empty.
     pub filled: Vec<(usize, u64)>,
@@ -39,7 +39,7 @@ pub(crate) struct CountedRows {
     pub worst: Option<WorstFound>,
 }
 
-/// A histogram that was taken out.
+/// One histogram that was read.
 pub(crate) struct Taken {
     pub row: WatchRow,
     pub worst: Option<WorstFound>,
@@ -47,7 +47,7 @@ pub(crate) struct Taken {
     pub beyond: u64,
 }
 
-/// Whose wake-ups they are.
+/// Owner of a row: the threads whose wake-ups it counts.
 pub(crate) struct RowOwner {
     pub cpu: Option<Cpu>,
     pub holder: Option<Holder>,
@@ -66,7 +66,7 @@ impl RowOwner {
         RowOwner { cpu: Some(cpu), holder: Some(HOLDERS[holder]), victims: VICTIMS[victims], thread: None }
     }
 
-    /// As a row, where there were any.
+    /// The row and the largest wake-up; `None` if there were none.
     pub fn row(&self, counted: CountedRows, series: WatchSeries) -> Option<Taken> {
         let CountedRows { filled, sum, least, worst } = counted;
         if filled.is_empty() {
@@ -107,7 +107,7 @@ impl Class {
         Class { owner: RowOwner::of_thread(chosen), entry }
     }
 
-    /// A class of a CPU, whose first record is that of lower priorities and user threads.
+    /// Class of a CPU whose first record is that of lower priorities and user threads.
     pub fn of_cpu(cpu: usize, first: usize, class: usize) -> Class {
         Class { owner: RowOwner::of_cpu(Cpu(cpu as u32), class / 2, class % 2), entry: first + class }
     }
@@ -141,7 +141,7 @@ impl Class {
         self.owner.row(CountedRows { filled, sum: Nanos(sum), least, worst }, series)
     }
 
-    /// Where the maximum of a series is, and how much there is of it.
+    /// Offset and size of the maximum of a series.
     fn place_of_maximum(&self, series: usize) -> (i16, usize) {
         let size = if self.owner.cpu.is_some() { maximum::SIZE } else { maximum::SHORT };
         ((record::MAXIMA + series * size) as i16, size)
@@ -152,7 +152,7 @@ impl Class {
         view.u64s(self.entry, base, size / 8).iter().for_each(|word| word.store(0, Relaxed));
     }
 
-    /// When the maximum of a series was.
+    /// Time of the maximum of a series.
     pub fn time_of_maximum(&self, view: &MapView, series: usize) -> u64 {
         view.u64(self.entry, self.place_of_maximum(series).0 + maximum::TIME).load(SeqCst)
     }
@@ -181,8 +181,8 @@ impl Class {
             prio: Some(short(maximum::INTERRUPTED_PRIO) as i32).filter(|prio| *prio != i32::MIN),
             ..task_of(long(maximum::INTERRUPTED))
         });
-        // The thread that the timer found is mostly the one that then had to leave; idle threads of
-        // all CPUs have the number 0.
+        // The thread that the timer interrupted is usually the one that was switched out; idle
+        // threads of all CPUs have the number 0.
         let is_previous = |task: &&mut WatchTask| {
             task.tid != Some(0) && (task.pid, task.tid) == (previous.pid, previous.tid)
         };
@@ -244,11 +244,11 @@ fn addresses_of(view: &MapView, entry: usize, place: i16, bytes: usize) -> Vec<u
     words.iter().map(|word| word.load(Relaxed)).take_while(|address| *address != 0).collect()
 }
 
-/// Keeps the largest of a series, holder and kind of victims; one wake-up may be that of
+/// Keeps the largest of a series, holder and kind of victims; one wake-up may be the largest of
 /// several.
 pub(crate) fn keep_worst(list: &mut Vec<WorstFound>, new: WorstFound, series: WatchSeries) {
     let value = new.wakeup.value(series);
-    // Who held the CPU before has no part in S.
+    // S does not depend on the previous holder of the CPU.
     let any_holder = series == WatchSeries::Switch;
     let same_class = |other: &WorstFound| {
         (any_holder || other.wakeup.holder == new.wakeup.holder)
@@ -273,7 +273,7 @@ pub(crate) fn keep_worst(list: &mut Vec<WorstFound>, new: WorstFound, series: Wa
 }
 
 impl WorstFound {
-    /// The same wake-up from another series' record: what was known of it there.
+    /// Merges the same wake-up from another series' record.
     fn take_also(&mut self, other: WorstFound, series: WatchSeries) {
         self.wakeup.worst_of.push(series.into());
         let fuller = |own: &mut Vec<u64>, other: Vec<u64>| {
@@ -330,7 +330,7 @@ mod tests {
         keep_worst(&mut list, found(3, Holder::Higher, 50, Some(2)), WatchSeries::Switch);
         let times = |list: &[WorstFound]| list.iter().map(|one| one.wakeup.mono_ns.0).collect::<Vec<_>>();
         assert_eq!(times(&list), [2]);
-        // Of waits each holder has its own.
+        // For waits there is one per holder.
         keep_worst(&mut list, found(4, Holder::Lower, 60, None), WatchSeries::Wakeup);
         keep_worst(&mut list, found(5, Holder::Higher, 50, None), WatchSeries::Wakeup);
         assert_eq!(times(&list), [2, 4, 5]);

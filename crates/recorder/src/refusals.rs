@@ -1,4 +1,4 @@
-//! Why there is no recorder, in one line.
+//! Reasons that no recorder is available, in one line each.
 
 use std::io;
 
@@ -41,13 +41,12 @@ pub fn no_program(name: &str, refused: &Refused) -> Failure {
     }
 }
 
-/// Architectures whose compiler puts in the number of the CPU itself
-/// (`bpf_jit_inlines_helper_call()`).
+/// Architectures whose compiler inserts the number of the CPU (`bpf_jit_inlines_helper_call()`).
 const CPU_BY_COMPILER: [&str; 2] = ["aarch64", "riscv64"];
 
-/// The kernel interprets programs instead of compiling them, and nothing gives them the number of
-/// their CPU: Linux 6.12 counts all on CPU 0 (`do_misc_fixups()` of kernel/bpf/verifier.c), 7.3
-/// does not load them, and 6.1 leaves nothing to the compiler.
+/// Refuses a kernel that interprets programs instead of compiling them, if these get no CPU number:
+/// Linux 6.12 counts all on CPU 0 (`do_misc_fixups()` of kernel/bpf/verifier.c), 7.3 does not load
+/// them, and 6.1 leaves nothing to the compiler.
 pub fn refuse_interpreted(machine: &str, version: Option<(u32, u32)>) -> Result<()> {
     if !CPU_BY_COMPILER.contains(&machine) || version.is_some_and(|version| version <= (6, 1)) {
         return Ok(());
@@ -75,7 +74,7 @@ pub fn no_link(name: &str, error: &io::Error) -> Failure {
     }
 }
 
-/// There is no tracefs.
+/// Failure without tracefs.
 pub fn no_tracing(why: NotHere) -> Failure {
     match why {
         NotHere::NoTracefs => Failure::not_supported("the kernel was built without tracing (CONFIG_FTRACE)"),
@@ -92,7 +91,7 @@ pub fn no_tracing(why: NotHere) -> Failure {
     }
 }
 
-/// There is no tracing instance of our own.
+/// Failure to create a private tracing instance.
 pub fn no_instance(error: &io::Error) -> Failure {
     let what = "the kernel makes no tracing instance for the recorder";
     match error.raw_os_error() {
@@ -109,7 +108,7 @@ pub fn no_event(name: &str, error: &io::Error) -> Failure {
     Failure::of_call(what, error, Exit::NotSupported, "it takes CONFIG_EVENT_TRACING")
 }
 
-/// What is missing: a capability, or what else forbids it.
+/// Failure for want of a capability, or the other mechanism that forbids it.
 fn not_permitted(what: &str, error: &io::Error, capability: u32, name: &str) -> Failure {
     let held = capabilities();
     let has = |bit: u32| held.is_some_and(|held| held >> bit & 1 == 1);
@@ -135,7 +134,7 @@ fn is_locked_down() -> bool {
     text.known().is_some_and(|text| text.contains("[confidentiality]"))
 }
 
-/// A message of the kernel's on one line, not too long.
+/// A message of the kernel as one line, with its length limited.
 fn one_line(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     match text.char_indices().nth(300) {

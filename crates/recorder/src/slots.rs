@@ -1,5 +1,5 @@
-//! The slots from this side: threads that are there already, chosen ones, and what each thread
-//! counts of its own sleeps.
+//! The slots as seen from user space: threads that exist already, chosen ones, and each thread's
+//! count of its sleeps.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -12,25 +12,25 @@ use model::watch::{Victims, WatchTask};
 use crate::layout::{SLOT_MASK, SLOTS, slot};
 use crate::refusals;
 
-/// Slots that are looked at in one piece, so that their memory is never resident as a whole.
+/// Number of slots mapped at a time, so that their memory is never resident as a whole.
 const PIECE: usize = 512;
 
-/// What is known of a thread from the last look.
+/// State of a thread at the last look.
 pub(crate) struct KnownThread {
     pub start: u64,
-    /// Sleeps that ended, by its own count, and those recorded.
+    /// Number of its sleeps that ended, by the kernel's count, and of those recorded.
     slept: Option<u64>,
     recorded: u32,
 }
 
 impl KnownThread {
-    /// From its own counts; one that sleeps has counted a sleep that is not over.
+    /// From the kernel's counts; a thread asleep has counted a sleep that is not over.
     pub fn of(facts: &ThreadFacts, asleep: bool, recorded: u32) -> KnownThread {
         let slept = facts.voluntary.map(|voluntary| voluntary.saturating_sub(asleep.into()));
         KnownThread { start: facts.start, slept, recorded }
     }
 
-    /// What there was since the last look at the same thread.
+    /// Counts since the last look at the same thread.
     pub fn since(&self, last: &KnownThread, facts: &ThreadFacts) -> Covered {
         Covered {
             tid: facts.tid,
@@ -41,7 +41,7 @@ impl KnownThread {
     }
 }
 
-/// A thread with histograms of its own.
+/// A thread with separate histograms.
 pub struct ChosenThread {
     pub tid: u32,
     pub task: WatchTask,
@@ -65,25 +65,25 @@ impl ChosenThread {
 
 /// Threads in slots.
 pub struct Slots {
-    /// Whether `/proc` has the same numbers as the kernel.
+    /// True if `/proc` has the same numbers as the kernel.
     numbered: bool,
     known: BTreeMap<u32, KnownThread>,
     /// By the number of their histograms.
     pub chosen: Vec<Option<ChosenThread>>,
 }
 
-/// What was recorded of a thread beside what it counted itself.
+/// Number of recorded wake-ups of a thread, and the kernel's count of its sleeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Covered {
     pub tid: u32,
     pub process: u32,
     /// Wake-ups after a sleep.
     pub recorded: u64,
-    /// Sleeps that are over, as `voluntary_ctxt_switches` has them.
+    /// Sleeps that are over, by `voluntary_ctxt_switches`.
     pub voluntary: Option<u64>,
 }
 
-/// What a look at all slots has found since the last.
+/// Result of a look at all slots since the previous one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Looked {
     pub covered: Vec<Covered>,
@@ -91,7 +91,7 @@ pub struct Looked {
     pub voluntary: Option<u64>,
     /// Threads in slots.
     pub threads: usize,
-    /// Slots that were swept, because their thread is gone.
+    /// Number of slots freed because their threads have ended.
     pub swept: u64,
 }
 
@@ -141,7 +141,7 @@ impl Slots {
         self.known.insert(facts.tid, KnownThread::of(facts, asleep, recorded));
     }
 
-    /// Gives a thread histograms of its own.
+    /// Gives a thread separate histograms.
     pub fn choose(&mut self, slots: &ArrayMap, tid: u32) -> Result<()> {
         let facts = thread_facts(tid).ok_or_else(|| Failure::usage(format!("there is no thread {tid}")))?;
         let index = index_of(tid);
@@ -173,8 +173,8 @@ impl Slots {
         Ok(())
     }
 
-    /// Looks at all slots: what was recorded of each thread beside what it counted itself. Threads
-    /// that are gone lose their slots; one that is new since the last look counts from now on.
+    /// Looks at all slots, and compares the recorded wake-ups of each thread with the kernel's
+    /// count of its sleeps. Frees the slots of ended threads; a new thread counts from now on.
     pub fn look(&mut self, slots: &ArrayMap) -> Result<Looked> {
         let mut looked = Looked { voluntary: self.numbered.then_some(0), ..Looked::default() };
         let mut before = std::mem::take(&mut self.known);
@@ -215,8 +215,8 @@ impl Slots {
             return;
         };
         self.note(view, index, &facts);
-        // One that only inherited a real-time priority for a while (rt_mutex) sleeps mostly without
-        // it, and that is not recorded.
+        // A thread that inherited a real-time priority for a while (rt_mutex) sleeps mostly without
+        // it, and those sleeps are not recorded.
         if !facts.real_time && view.u32(index, slot::THREAD).load(Relaxed) == 0 {
             return;
         }
@@ -240,7 +240,7 @@ fn claim(view: &MapView, index: usize, facts: &ThreadFacts) {
     view.u64(index, slot::LATE).store(u64::MAX, Relaxed);
     let kind = if facts.kernel { slot::KERNEL } else { slot::USER };
     view.u32(index, slot::KIND).store(kind as u32, Relaxed);
-    // One that sleeps now has counted that already.
+    // One that sleeps now has counted that sleep already.
     view.u32(index, slot::SLEPT).store(facts.asleep.into(), Relaxed);
     view.u32(index, slot::TID).store(facts.tid, Release);
 }

@@ -1,4 +1,4 @@
-//! Taking out what was counted of S, and of T, W and S together, where they are recorded.
+//! Reads the histograms of S and of T + W + S, if they are recorded.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -13,12 +13,12 @@ use crate::recorder::KernelRecorder;
 use crate::records::{Class, HOLDERS, RowOwner, Taken, VICTIMS, WorstFound, comm_of, keep_worst};
 use crate::refusals;
 
-/// The series in the order of a record's histograms, and of whose wake-ups a CPU's are.
+/// The series in the order of a record's histograms.
 const NAMES: [WatchSeries; switched::SERIES] = [WatchSeries::Switch, WatchSeries::TimerWakeupSwitch];
 const OF_CPU: [Option<Holder>; switched::SERIES] = [None, Some(Holder::Lower)];
 
 impl KernelRecorder {
-    /// Adds what an epoch has of them.
+    /// Adds the series' records of an epoch.
     pub(crate) fn take_switched(&self, epoch: u32, busy: &[bool], drained: &mut DrainedEpoch) -> Result<()> {
         let Some([records, threads]) = &self.maps.switched else { return Ok(()) };
         let mut all = NAMES.map(|series| SeriesRows { series, cpus: Vec::new(), threads: Vec::new() });
@@ -61,7 +61,7 @@ fn take(class: &Class, view: &MapView, series: usize) -> Option<Taken> {
     class.taken(view, series, NAMES[series], worst)
 }
 
-/// The largest: who ran before is known only where the wake-up is a maximum of another series, too.
+/// The largest; the previous thread is known only if it is a maximum of another series, too.
 fn largest(class: &Class, view: &MapView, base: i16) -> Option<WorstFound> {
     let span = |member: i16| {
         let ns = view.u64(class.entry, base + member).load(Relaxed) as i64;

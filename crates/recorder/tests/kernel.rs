@@ -1,6 +1,6 @@
-//! The recorder on the kernel that this runs on, beside threads that know their own latencies.
-//! Where the kernel, or what this process may do, allows no programs, the refusal has to say what
-//! is missing.
+//! The recorder on the running kernel, compared with threads that measure their latencies. If the
+//! kernel or the permissions of this process allow no programs, the refusal has to name what is
+//! missing.
 
 #![allow(clippy::disallowed_methods)] // These tests start threads of their own.
 #![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
@@ -23,13 +23,13 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 const READINGS: [Reading; 2] = [Reading::Types, Reading::Format];
 const STEP: i64 = 500_000;
 
-/// One at a time: programs at the same events, and descriptors that are counted.
+/// Serializes the tests: they attach programs to the same events, and count descriptors.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// The recorder, or none where a refusal says why.
+/// The recorder; `None` after a refusal that gives its reason.
 fn armed(reading: Reading) -> Option<KernelRecorder> {
     shown::look();
     let pulse = rt::affinity().unwrap().iter().next();
@@ -50,8 +50,8 @@ fn is_a_refusal(failure: &Failure) {
     assert!(matches!(failure.exit, Exit::NotPermitted | Exit::NotSupported), "{failure}");
 }
 
-/// Whether a thread of this process may have a real-time policy, not everywhere where programs may
-/// be loaded, on a CPU that shows its switches.
+/// True if a thread of this process may have a real-time policy, which loading programs does not
+/// imply, on a CPU whose switches are shown.
 fn real_time() -> bool {
     std::thread::spawn(|| rt::set_policy(Policy::Fifo, 80).is_ok() && shown::pin()).join().unwrap()
 }
@@ -75,7 +75,7 @@ fn thread<T: Send + 'static>(
     (tid, handle)
 }
 
-/// Sleeps in one way again and again: own latency, T, W of each wake-up.
+/// Sleeps repeatedly in one way; returns measured latency, T and W of each wake-up.
 fn cycles(count: usize, sums: &recorder::ThreadSums, mut sleep: impl FnMut(Nanos)) -> Vec<(i64, i64, i64)> {
     let mut next = monotonic().0 + STEP;
     let mut before = sums.now();
@@ -121,7 +121,7 @@ fn a_thread_is_never_earlier_than_was_recorded() {
                 cycles(COUNT, &sums, |at| _ = signal.sleep_until(at)),
             ];
             result.send(all).unwrap();
-            // The record is taken while it lives.
+            // The record is taken while the thread exists.
             let _ = ends.recv();
         });
         let all = results.recv().unwrap();
@@ -153,7 +153,7 @@ fn a_thread_is_never_earlier_than_was_recorded() {
     }
 }
 
-/// T + W and, where S was seen, T + W + S of a cycle, with the thread's own latency.
+/// T + W and, if S was seen, T + W + S of a cycle, with the latency measured by the thread.
 type Whole = (i64, i64, Option<i64>);
 
 fn whole_cycles(count: usize, sums: &recorder::ThreadSums) -> Vec<Whole> {
@@ -216,7 +216,7 @@ fn the_switch_is_part_of_what_a_thread_waits() {
         rows.map(|row| row.n).sum()
     };
     assert!(of_cpus(WatchSeries::Switch) >= switches);
-    // One may lack it: a guest of a hypervisor was seen to switch without an event.
+    // One may be absent: a guest of a hypervisor was seen to switch without an event.
     let mut ours = drained.worst.iter().filter(|worst| worst.wakeup.victim.tid == Some(tid as i32));
     assert!(ours.clone().count() == 0 || ours.any(|worst| worst.wakeup.switch_ns.is_some()));
 }
@@ -254,7 +254,7 @@ fn nothing_is_lost_by_reading() {
         let (mut rows, mut recorded, mut voluntary, mut apart, mut skipped) = (0, 0, 0, 0, 0);
         for nth in 0..5 {
             if nth == 4 {
-                // The last is taken while it sleeps for long.
+                // The last is taken during a long sleep.
                 is_done.recv().unwrap();
             }
             let drained = recorder.take().unwrap();
@@ -269,8 +269,8 @@ fn nothing_is_lost_by_reading() {
         handle.join().unwrap();
         // It may have been chosen in the middle of a wake-up.
         assert!(recorded > 400 && rows.abs_diff(recorded) <= apart + 1, "{rows} {recorded} {apart}");
-        // What is not recorded is counted: a guest of a hypervisor was seen to switch without an
-        // event, and then the thread seems to have been woken before it slept.
+        // Wake-ups that are not recorded are counted: a guest of a hypervisor was seen to switch
+        // without an event, and then the thread seems to have been woken before it slept.
         let room = apart + skipped + 1;
         assert!(recorded <= voluntary + 1 && voluntary <= recorded + room, "{recorded} {voluntary} {room}");
     }
@@ -296,7 +296,7 @@ fn nothing_is_left_behind() {
     }
 }
 
-/// Takes all capabilities but these from the calling thread.
+/// Drops all capabilities but these from the calling thread.
 fn keep_only(kept: CapabilitySet) {
     let now = rustix::thread::capabilities(None).unwrap();
     let left = now.permitted & kept;

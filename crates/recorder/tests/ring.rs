@@ -1,5 +1,5 @@
-//! The ring on the kernel that this runs on, beside threads that know their own latencies. Where
-//! there is no tracing for this process, the refusal has to say what is missing.
+//! The ring on the running kernel, compared with threads that measure their latencies. If this
+//! process may not trace, the refusal has to name what is missing.
 
 #![allow(clippy::disallowed_methods)] // These tests start threads of their own.
 #![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
@@ -23,13 +23,13 @@ use recorder::{DrainedEpoch, Options, Reading, RingRecorder};
 
 const STEP: i64 = 500_000;
 
-/// One at a time: a process has one instance.
+/// Serializes the tests: a process has one instance.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// The ring, or none where a refusal says why.
+/// The ring; `None` after a refusal that gives its reason.
 fn armed(ring_kib: Option<u64>) -> Option<RingRecorder> {
     shown::look();
     match RingRecorder::arm(&Options { ring_kib, chosen_limit: 4, ..Options::default() }) {
@@ -45,7 +45,7 @@ fn armed(ring_kib: Option<u64>) -> Option<RingRecorder> {
     }
 }
 
-/// Whether a thread of this process may have a real-time policy on a CPU that shows its switches.
+/// True if a thread of this process may have a real-time policy on a CPU whose switches are shown.
 fn real_time() -> bool {
     std::thread::spawn(|| rt::set_policy(Policy::Fifo, 80).is_ok() && shown::pin()).join().unwrap()
 }
@@ -56,7 +56,7 @@ fn rows_of(drained: &DrainedEpoch, tid: u32, series: WatchSeries) -> Vec<&WatchR
     rows.filter(|row| row.thread.as_ref().and_then(|task| task.tid) == Some(tid as i32)).collect()
 }
 
-/// A thread that sleeps once in a way each time it is told to, and tells how late it was.
+/// A thread that sleeps once in a given way at each request, and sends its lateness.
 fn sleeper() -> (u32, Sender<usize>, Receiver<i64>, JoinHandle<()>) {
     let (told, tells) = channel();
     let (go, goes) = channel();
@@ -126,20 +126,20 @@ fn nothing_is_lost_by_reading() {
         assert!(shown::pin());
         told.send(rt::thread_id() as u32).unwrap();
         goes.recv().unwrap();
-        // From now on each time: a time that is over by then is no sleep.
+        // From now on each time: an absolute time in the past is no sleep.
         (1..500).for_each(|_| _ = nanosleep_until(Nanos(monotonic().0 + STEP)));
         done.send(()).unwrap();
         let _ = ends.recv();
     });
     let tid = tells.recv().unwrap();
     recorder.choose(tid).unwrap();
-    // It sleeps when the count of what is recorded of it begins.
+    // It sleeps when the count of its recorded wake-ups begins.
     recorder.take();
     go.send(()).unwrap();
     let (mut rows, mut recorded, mut voluntary, mut apart) = (0, 0, 0, 0);
     for nth in 0..5 {
         if nth == 4 {
-            // The last is taken while it sleeps for long.
+            // The last is taken during a long sleep.
             is_done.recv().unwrap();
         }
         let drained = recorder.take();
@@ -152,16 +152,16 @@ fn nothing_is_lost_by_reading() {
     }
     drop(end);
     handle.join().unwrap();
-    // What is not recorded is counted, of all threads; and it may be looked at in the middle of a
+    // Unrecorded wake-ups are counted, of all threads; and a look may fall into the middle of a
     // wake-up.
     assert!(recorded > 400 && rows.abs_diff(recorded) <= apart + 1, "{rows} {recorded} {apart}");
     assert!(recorded.abs_diff(voluntary) <= apart + 2, "{recorded} {voluntary} {apart}");
 }
 
-/// Two threads on one CPU hand over to each other from when on `goes` tells the time, and then
-/// sleep until it is dropped: their numbers, and the longest that it took there and back twice. A
-/// wait can reach into the next time: reading frees room, for which the writer of that message is
-/// woken (`unix_write_space`, net/unix/af_unix.c). The last such wait ends with the yield.
+/// Two threads on one CPU hand over to each other from the time sent through `goes`, and then sleep
+/// until it is dropped; returns their ids, and the longest time of two round trips. A wait can
+/// reach into the next time: reading frees room, for which the writer of that message is woken
+/// (`unix_write_space`, net/unix/af_unix.c). The last such wait ends with the yield.
 fn hand_over(count: usize, goes: Receiver<i64>) -> (Receiver<i32>, Receiver<i64>, JoinHandle<()>) {
     let (told, tells) = channel();
     let (long, longest) = channel();

@@ -6,14 +6,14 @@ use crate::layout::{BEYOND, LARGEST, SERIES, TIMER, WAKEUP, histogram};
 
 /// The record that is counted into.
 pub(super) const RECORD: Reg = R9;
-/// On the stack: T, W, T + W; and the row of each, in bytes. T is negative where there is none.
+/// Stack offsets of T, W, T + W, and of each one's row in bytes. T is negative if there is none.
 pub(super) const VALUES: [i16; SERIES] = [-24, -32, -40];
 const ROWS: [i16; SERIES] = [-48, -56, -64];
-/// Smallest values are kept as their distance from here, so that zero is none.
+/// Minima are stored as their distance from here, so that zero means none.
 pub const LEAST_FROM: u64 = 1 << 62;
 
 impl Writer<'_> {
-    /// Series of wake-ups with T are passed over where there is none.
+    /// Calls `one` for each series; skips those with T if there is none.
     pub(super) fn each_series(&mut self, mut one: impl FnMut(&mut Self, usize)) {
         one(self, WAKEUP);
         let untimed = self.code.label();
@@ -29,8 +29,8 @@ impl Writer<'_> {
         self.each_series(|w, series| w.find_row(VALUES[series], ROWS[series]));
     }
 
-    /// From a value's place on the stack to that of its row. As `model::rows::row_of`; the
-    /// logarithm in six steps without a jump, so that the verifier walks one way and not 64.
+    /// Computes the row of a value, both on the stack, as `model::rows::row_of` does; the logarithm
+    /// takes six steps without a jump, so that the verifier follows one path instead of 64.
     pub(super) fn find_row(&mut self, value: i16, row: i16) {
         let (early, beyond, done) = (self.code.label(), self.code.label(), self.code.label());
         self.code.load(Width::B8, R3, FP, value);
@@ -67,12 +67,12 @@ impl Writer<'_> {
         self.code.store(Width::B8, FP, row, R1);
     }
 
-    /// One more in the record's histograms.
+    /// Adds one to the record's histograms.
     pub(super) fn count_rows(&mut self) {
         self.each_series(|w, series| w.count_row(VALUES[series], ROWS[series], series));
     }
 
-    /// One more in the histogram of that number of the record.
+    /// Adds one to a series' histogram of the record.
     pub(super) fn count_row(&mut self, value: i16, row: i16, series: usize) {
         let (outside, larger) = (self.code.label(), self.code.label());
         let at = |member: i16| (series * histogram::SIZE) as i16 + member;

@@ -1,8 +1,8 @@
-//! sched_exit_tp: a thread goes on behind the switch to it: S, and T + W + S where there is a T.
+//! sched_exit_tp: a thread has finished the switch to it: S, and T + W + S if there is a T.
 //!
-//! Which wake-up it is, sched_switch has left in the CPU's values. Either program may have been
-//! skipped by the kernel, so that what lies there may be of an earlier switch: it is taken where it
-//! is of this thread, and the thread has left no CPU since.
+//! sched_switch leaves the wake-up in the CPU's values. The kernel may skip either program, so that
+//! these may be of an earlier switch: they count only if they are of this thread, and the thread
+//! has left no CPU since.
 
 use super::counting::RECORD;
 use super::{CONTEXT, Maps, NOT_REAL_TIME, SwitchedMaps, Writer};
@@ -13,18 +13,18 @@ use crate::layout::{CountedEvent, config, cpu, maximum, record, switched};
 /// The thread, and this CPU's values.
 const TASK: Reg = R7;
 const CPU: Reg = R8;
-/// On the stack: when it went on, when it was switched to; S and T + W + S, which is negative where
-/// there is no T; the row of each; the epoch.
+/// Stack offsets: the time after the switch and the time of the switch; S and T + W + S, negative
+/// without T; the row of each; the epoch.
 const NOW: i16 = -16;
 const SWITCHED: i16 = -24;
 const VALUES: [i16; switched::SERIES] = [-32, -40];
 const ROWS: [i16; switched::SERIES] = [-48, -56];
 const EPOCH: i16 = -64;
-/// Which is which.
+/// Indices of the two series.
 pub const SWITCH: usize = 0;
 pub const WHOLE: usize = 1;
 
-/// The program; one that does nothing where S is not recorded.
+/// The program; it does nothing unless S is recorded.
 pub fn gone_on(fields: &EventFields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
     let mut w = Writer::new(fields, maps);
     let out = w.code.label();
@@ -91,11 +91,11 @@ impl Writer<'_> {
         self.code.place(untimed);
     }
 
-    /// Into the record of this CPU, that of the thread if it has one, and to the maxima that this
-    /// wake-up is.
+    /// Counts into the record of this CPU and, if the thread has one, that of the thread, and
+    /// updates the maxima that consist of this wake-up.
     fn count_switch(&mut self, types: &ByTypes, to: SwitchedMaps) {
         let (done, unchosen) = (self.code.label(), self.code.label());
-        // Said before the epoch is read: who flips it waits until no CPU is busy.
+        // Set before the epoch is read: the reader waits after a flip until no CPU is busy.
         self.code.store_imm(Width::B4, CPU, cpu::BUSY, 1);
         self.config(R1, R2, Width::B4, config::EPOCH);
         self.code.store(Width::B8, FP, EPOCH, R1);
@@ -105,7 +105,7 @@ impl Writer<'_> {
         self.each_value(|w, series| {
             let other = w.code.label();
             if series == WHOLE {
-                // Who had the CPU, of no lower priority, is the application's own matter.
+                // A holder of the same or a higher priority is the application's responsibility.
                 w.code.load(Width::B4, R1, CPU, cpu::SWITCHED_CLASS);
                 w.code.jump_imm(Cond::Gt, R1, 1, other);
             }
@@ -179,7 +179,7 @@ impl Writer<'_> {
 
     /// S to those maxima of sched_switch that are this wake-up.
     fn tell_maxima(&mut self, done: Label) {
-        // Of another epoch they are being taken out.
+        // Maxima of another epoch are being read.
         self.code.load(Width::B8, R1, FP, EPOCH);
         self.code.load(Width::B4, R2, CPU, cpu::SWITCHED_EPOCH);
         self.code.jump_reg_32(Cond::Ne, R1, R2, done);

@@ -10,7 +10,7 @@ use crate::layout::{CountedEvent, SERIES, config, cpu, maximum, record, slot};
 /// (include/linux/sched.h, include/trace/events/sched.h).
 const DEAD: i32 = 0x80;
 pub(crate) const SHOWN_DEAD: i32 = 0x30;
-/// The states of a record; above them is that a thread was preempted.
+/// Mask of the states in a record; the bits above mark a preempted thread.
 pub(crate) const SHOWN_STATES: i32 = 0xff;
 /// PF_KTHREAD of include/linux/sched.h.
 const KERNEL_THREAD: i32 = 0x0020_0000;
@@ -18,11 +18,11 @@ const KERNEL_THREAD: i32 = 0x0020_0000;
 const USER_STACK: i32 = 1 << 8;
 
 const TID: Reg = R8;
-/// On the stack: this CPU's values, and room for one address.
+/// Stack offsets: this CPU's values, and room for one address.
 const CPU: i16 = -24;
 const ROOM: i16 = -32;
 
-/// Which of the two threads of a switch.
+/// Side of a switch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Previous,
@@ -51,7 +51,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What becomes of the thread that leaves; afterwards at `next`.
+    /// Handles the thread that leaves; continues at `next`.
     pub(super) fn leaving(&mut self, next: Label) {
         let (ours, free, sleeps, ended) =
             (self.code.label(), self.code.label(), self.code.label(), self.code.label());
@@ -82,7 +82,7 @@ impl Writer<'_> {
         self.sleeps_in(next);
     }
 
-    /// Takes a free slot for a thread of the switch, where all are wanted.
+    /// Claims a free slot for a thread of the switch if all threads are recorded.
     pub(super) fn claim(&mut self, side: Side, unwanted: Label) {
         self.config(R1, R2, Width::B4, config::CLAIM);
         self.code.jump_imm(Cond::Eq, R1, 0, unwanted);
@@ -91,7 +91,7 @@ impl Writer<'_> {
         }
         self.code.store_imm(Width::B8, SLOT, slot::LATE, -1);
         match self.fields {
-            // Known when it leaves its CPU: see `kind_by_stack`.
+            // Set when it leaves its CPU: see `kind_by_stack`.
             EventFields::Format(_) => self.code.store_imm(Width::B4, SLOT, slot::KIND, slot::UNKNOWN),
             EventFields::Types(types) => {
                 let user = self.code.label();
@@ -107,8 +107,8 @@ impl Writer<'_> {
         self.code.store(Width::B4, SLOT, slot::TID, TID);
     }
 
-    /// A record does not say whether a thread is the kernel's. The thread that leaves still runs,
-    /// and one of the kernel's has no stack of a program.
+    /// Determines the kind of the leaving thread, which a record does not contain: it still runs,
+    /// and a kernel thread has no user stack.
     fn kind_by_stack(&mut self) {
         if let EventFields::Types(_) = self.fields {
             return;
@@ -129,7 +129,7 @@ impl Writer<'_> {
         self.code.place(known);
     }
 
-    /// On to `sleeps` or `ended`, or further where it was preempted.
+    /// Continues at `sleeps` or `ended`, or below if it was preempted.
     fn state(&mut self, sleeps: Label, ended: Label) {
         let runnable = self.code.label();
         match self.fields {
@@ -153,7 +153,7 @@ impl Writer<'_> {
         self.code.place(runnable);
     }
 
-    /// It goes on where it was interrupted: what woke it before, it knows already.
+    /// Handles a preempted thread: a waking that found it running counts as early.
     fn preempted(&mut self, next: Label) {
         self.unseen(next);
         self.code.load(Width::B8, R1, SLOT, slot::WAKE);
@@ -164,7 +164,7 @@ impl Writer<'_> {
         self.code.jump(next);
     }
 
-    /// It slept before, and ran again without an event: what woke it then is over.
+    /// Handles a thread that slept and ran again without an event: that waking is over.
     fn unseen(&mut self, next: Label) {
         let seen = self.code.label();
         self.code.load(Width::B4, R1, SLOT, slot::SLEPT);
@@ -176,7 +176,7 @@ impl Writer<'_> {
         self.code.place(seen);
     }
 
-    /// The stack of a victim that sleeps again, for those maxima that are its own.
+    /// Stores the stack of a victim that sleeps again with the maxima of that victim.
     fn sleeps_in(&mut self, next: Label) {
         let done = self.code.label();
         self.code.load(Width::B4, R8, SLOT, slot::PENDING);
@@ -185,7 +185,7 @@ impl Writer<'_> {
         self.code.alu_imm(Alu::Sub, R8, 1);
         self.this_cpu(R9, next);
         self.code.store(Width::B8, FP, CPU, R9);
-        // Said before the epoch is read: who flips it waits until no CPU is busy.
+        // Set before the epoch is read: the reader waits after a flip until no CPU is busy.
         self.code.store_imm(Width::B4, R9, cpu::BUSY, 1);
         self.config(R1, R2, Width::B4, config::EPOCH);
         self.code.load(Width::B4, R2, SLOT, slot::PENDING_EPOCH);

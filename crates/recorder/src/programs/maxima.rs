@@ -1,4 +1,4 @@
-//! The largest wake-up of a record, with who waited, who ran and where.
+//! The largest wake-up of a record: its victim, the previous thread and their stacks.
 
 use super::counting::{RECORD, VALUES};
 use super::leaving::Side;
@@ -7,17 +7,17 @@ use crate::assembler::{Alu, Cond, FP, Helper, R0, R1, R2, R3, R8, Reg, Width};
 use crate::fields::EventFields;
 use crate::layout::{TIMER, WAKEUP, config, maximum, record, saved, slot};
 
-/// On the stack, besides what is counted.
+/// Stack offsets of further values.
 pub(super) const NOW: i16 = -16;
 pub(super) const INDEX: i16 = -80;
-/// How long of W the previous thread had the CPU, plus 1; 0 where that was not seen.
+/// Part of W in which the previous thread had the CPU, plus 1; 0 if that was not seen.
 pub(super) const HELD: i16 = -96;
-/// When it was woken.
+/// Time of its waking.
 const WAKE: Reg = R8;
 
 impl Writer<'_> {
-    /// Compares with the record's maxima, and writes those that fall. A chosen thread's are kept
-    /// without stacks.
+    /// Compares with the record's maxima, and replaces smaller ones. Those of a chosen thread have
+    /// no stacks.
     pub(super) fn keep_maxima(&mut self, with_stacks: bool) {
         self.each_series(|w, series| w.keep_maximum(series, with_stacks));
     }
@@ -65,7 +65,7 @@ impl Writer<'_> {
         self.code.store(Width::B4, RECORD, base + maximum::VICTIM_PRIO, R1);
         self.priority(R1, R2, Side::Previous);
         self.code.store(Width::B4, RECORD, base + maximum::PREVIOUS_PRIO, R1);
-        // The previous thread still is the current one.
+        // The previous thread is still the current one.
         self.code.call(Helper::CurrentPidTgid);
         self.code.store(Width::B8, RECORD, base + maximum::PREVIOUS, R0);
         self.comm(Side::Next, base + maximum::VICTIM_COMM);
@@ -113,7 +113,7 @@ impl Writer<'_> {
         self.code.place(untimed);
     }
 
-    /// The stack that the timer interrupted, if it was kept, and the one at the switch.
+    /// Stores the stack that the timer interrupted, if it was kept, and the one at the switch.
     fn stacks(&mut self, base: i16) {
         let none = self.code.label();
         self.code.load(Width::B4, R1, SLOT, slot::STACK);

@@ -1,10 +1,10 @@
 //! The programs, generated for the kernel at hand.
 //!
-//! Timers: [`timers::started`] notes the timer of a thread that will sleep, [`timers::fired`] that
-//! a timer fired on this CPU. [`waking`] joins the two: T. [`switch`] sees the thread get its CPU:
-//! W, and counts both; [`exit`] sees it go on behind the switch, where the kernel shows that: S.
-//! They use array maps alone: nothing that could take a lock, so nothing that
-//! differs on PREEMPT_RT.
+//! Timers: [`timers::started`] stores the timer of a thread that is about to sleep,
+//! [`timers::fired`] a timer that fired on this CPU. [`waking`] joins the two: T. [`switch`] runs
+//! when the thread gets its CPU: W, and counts both; [`exit`] runs after the switch, if the kernel
+//! has that tracepoint: S. They use array maps alone: nothing that could take a lock, so nothing
+//! that differs on PREEMPT_RT.
 
 pub mod counting;
 pub mod exit;
@@ -32,7 +32,7 @@ pub struct Maps {
     pub threads: i32,
     pub saved: i32,
     pub config: i32,
-    /// Where S is recorded.
+    /// Maps of S, if it is recorded.
     pub switched: Option<SwitchedMaps>,
 }
 
@@ -43,15 +43,15 @@ pub struct SwitchedMaps {
     pub threads: i32,
 }
 
-/// Whether a timer is that of a sleep, of which a thread has one at a time, or stands beside it, as
-/// those of timerfd and POSIX timers do.
+/// Kind of a timer: that of a sleep, of which a thread has one at a time, or one that exists
+/// independently of sleeps, as those of timerfd and POSIX timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerKind {
     Sleep = 0,
     Standing = 1,
 }
 
-/// The functions of timers that wake threads, by what they are.
+/// Addresses of the functions of timers that wake threads, with their kinds.
 pub type Functions = Vec<(u64, TimerKind)>;
 
 /// A program in the making.
@@ -61,7 +61,7 @@ pub(crate) struct Writer<'a> {
     pub maps: &'a Maps,
 }
 
-/// Where the context is all the time.
+/// Register that holds the context throughout.
 pub(crate) const CONTEXT: Reg = crate::assembler::R6;
 /// The slot of the thread.
 pub(crate) const SLOT: Reg = crate::assembler::R7;
@@ -70,7 +70,7 @@ pub(crate) const SLOT: Reg = crate::assembler::R7;
 const KEY: i16 = -4;
 
 impl<'a> Writer<'a> {
-    /// Begins with the context kept; `R1` still holds it.
+    /// Begins a program that saves the context; `R1` still holds it.
     pub fn new(fields: &'a EventFields, maps: &'a Maps) -> Writer<'a> {
         let mut code = Assembler::default();
         code.mov(CONTEXT, R1);
@@ -90,7 +90,7 @@ impl<'a> Writer<'a> {
         self.code.load(field.width, to, CONTEXT, field.offset);
     }
 
-    /// A member of what an argument points to; destroys `through`.
+    /// Loads a member of the target of an argument; destroys `through`.
     pub fn member(&mut self, to: Reg, through: Reg, argument: i16, width: Width, member: i16) {
         self.code.load(Width::B8, through, CONTEXT, argument);
         self.code.load(width, to, through, member);
@@ -107,7 +107,7 @@ impl<'a> Writer<'a> {
         self.code.mov(to, R0);
     }
 
-    /// The slot that a thread id leads to, whoever has it.
+    /// Finds the slot of a thread id, which another thread may occupy.
     pub fn slot_at(&mut self, tid: Reg, missing: Label) {
         self.code.mov(R1, tid);
         self.code.alu_imm(Alu::And, R1, SLOT_MASK);
@@ -134,7 +134,7 @@ impl<'a> Writer<'a> {
         self.code.load(width, to, through, offset);
     }
 
-    /// One more in a CPU's count; destroys `R1`.
+    /// Adds one to a CPU's counter; destroys `R1`.
     pub fn count(&mut self, cpu: Reg, count: CountedEvent) {
         self.code.load(Width::B8, R1, cpu, count.offset());
         self.code.alu_imm(Alu::Add, R1, 1);
@@ -147,8 +147,8 @@ impl<'a> Writer<'a> {
         self.code.mov_32(to, R0);
     }
 
-    /// The stack of the kernel, innermost first, at `place` of what `base` points to; the number of
-    /// bytes in `R0`, negative where there is none.
+    /// Stores the kernel stack, innermost first, at `place` in the target of `base`; the number of
+    /// bytes is in `R0`, negative if there is no stack.
     pub fn stack_into(&mut self, base: Reg, place: i16, room: usize) {
         self.code.mov(R1, CONTEXT);
         self.code.mov(R2, base);
@@ -159,7 +159,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Counts suspends, and when the last began or ended: no latency may span one.
+/// Counts suspends, and stores the time of the last begin or end: no latency may span one.
 pub fn suspended(fields: &EventFields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
     let mut w = Writer::new(fields, maps);
     let out = w.code.label();

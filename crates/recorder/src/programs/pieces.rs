@@ -1,8 +1,8 @@
-//! The real-time threads that had this CPU last, piece by piece, and how long of a wait the
-//! previous one had it.
+//! The real-time threads that had this CPU last, piece by piece, and the part of a wait in which
+//! the previous one had it.
 //!
-//! A loop that runs once a millisecond cuts a longer run of another thread into pieces: since the
-//! last switch shows only the last of them.
+//! A 1 kHz loop cuts a longer run of another thread into pieces, and the time since the last switch
+//! is only the last of them.
 
 use super::leaving::Side;
 use super::maxima::{HELD, NOW};
@@ -12,13 +12,13 @@ use crate::layout::{PIECES, cpu, piece};
 
 /// This CPU's values.
 const CPU: Reg = R9;
-/// When the thread that gets the CPU was woken.
+/// Waking time of the thread that gets the CPU.
 const WAKE: Reg = R8;
 
 impl Writer<'_> {
     /// Begins a piece of the next thread, or one without a thread if that is not real-time. The
-    /// last piece loses its thread if another one leaves the CPU: a switch was not seen.
-    /// The time is in `R0`; the next thread's number in `tid` behind it, or on to `out`.
+    /// last piece loses its thread if another one leaves the CPU: a switch was not seen. `R0` holds
+    /// the time; `tid` gets the next thread's id; continues at `out` if it is not real-time.
     pub(super) fn begin_piece(&mut self, tid: Reg, out: Label) {
         let (seen, real_time) = (self.code.label(), self.code.label());
         self.tid(R2, R3, Side::Previous);
@@ -41,8 +41,8 @@ impl Writer<'_> {
         self.code.store(Width::B4, R1, cpu::PIECES + piece::TID, tid);
     }
 
-    /// The previous thread's pieces since the waking, plus 1, on the stack; 0 where its last one
-    /// was not seen. The next thread's has begun before.
+    /// Stores the sum of the previous thread's pieces since the waking, plus 1, on the stack; 0 if
+    /// its last piece was not seen. The next thread's piece has begun already.
     pub(super) fn held(&mut self) {
         let (unknown, done) = (self.code.label(), self.code.label());
         self.code.store_imm(Width::B8, FP, HELD, 0);
@@ -78,7 +78,7 @@ impl Writer<'_> {
         self.code.place(unknown);
     }
 
-    /// Where the piece of that number is, without the offset of all.
+    /// Computes the address of a numbered piece, without the common offset.
     fn piece(&mut self, to: Reg, number: Reg) {
         self.code.mov(to, number);
         self.code.alu_imm(Alu::And, to, PIECES as i32 - 1);

@@ -1,9 +1,9 @@
-//! A timer that fires steadily on a CPU where nothing is measured. Where its interrupt comes late
-//! together with that of a measured CPU, all CPUs stood still: a virtual machine that is stopped
-//! from outside counts no time as stolen.
+//! A periodic timer on a CPU where nothing is measured. If its interrupt is late together with that
+//! of a measured CPU, all CPUs stood still: a virtual machine that is stopped from outside accounts
+//! no steal time.
 //!
-//! A pulse that finds the idle thread or a program is better evidence than one that finds a
-//! function of the kernel: that may have had interrupts off, as the stopper and the holder of a
+//! A pulse that interrupts the idle thread or a program is better evidence than one that interrupts
+//! a function of the kernel: that may have had interrupts off, as the stopper and the holder of a
 //! lock do on two CPUs at once.
 
 use super::{Maps, Writer};
@@ -19,7 +19,7 @@ const MIN_LATE: i32 = 1_000_000;
 const NOW: Reg = R7;
 const SHARED: Reg = R8;
 const LATE: Reg = R9;
-/// On the stack: room for one address, and whether a function of the kernel was found.
+/// Stack offsets: room for one address, and whether a function of the kernel was interrupted.
 const ROOM: i16 = -16;
 const IN_KERNEL: i16 = -24;
 
@@ -61,7 +61,7 @@ pub fn pulsed(fields: &EventFields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
     // So that the verifier sees that it is within the map.
     w.code.alu_imm(Alu::And, R1, ((LATE_PULSES - 1) * late_pulse::SIZE) as i32);
     w.code.alu(Alu::Add, SHARED, R1);
-    // The reader takes nothing of what is half written.
+    // The reader skips an entry that is half written.
     w.code.store_imm(Width::B8, SHARED, at(0, late_pulse::LATE), 0);
     w.code.store(Width::B8, SHARED, at(0, late_pulse::CAME), NOW);
     w.code.load(Width::B8, R1, FP, IN_KERNEL);

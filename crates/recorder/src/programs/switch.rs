@@ -8,7 +8,7 @@ use crate::assembler::{Alu, BadCode, Cond, FP, Helper, Label, R0, R1, R2, R3, R4
 use crate::fields::EventFields;
 use crate::layout::{BOTH, CountedEvent, TIMER, WAKEUP, config, cpu, slot};
 
-/// The thread that gets the CPU; later, when it was woken.
+/// The thread that gets the CPU; later, its waking time.
 const TID: Reg = R8;
 const WAKE: Reg = R8;
 /// This CPU's values, as long as no record is at hand; then they are on the stack.
@@ -47,7 +47,7 @@ impl Writer<'_> {
         }
         self.code.load(Width::B8, WAKE, SLOT, slot::WAKE);
         self.code.jump_imm(Cond::Ne, WAKE, 0, woken);
-        // Preempted, and now it goes on; or it slept, and its waking was not seen.
+        // It was preempted and resumes; or it slept, and its waking was not seen.
         let unseen = self.code.label();
         self.code.load(Width::B4, R1, SLOT, slot::SLEPT);
         self.code.jump_imm(Cond::Eq, R1, 0, out);
@@ -63,7 +63,7 @@ impl Writer<'_> {
         self.count(CPU, CountedEvent::Unwoken);
     }
 
-    /// Notes since when the next thread has the CPU; on to `out` where it is not real-time.
+    /// Stores the time at which the next thread got the CPU; goes to `out` if it is not real-time.
     fn gets_the_cpu(&mut self, out: Label) {
         let noted = self.code.label();
         self.priority(R1, R2, Side::Next);
@@ -77,8 +77,8 @@ impl Writer<'_> {
         self.begin_piece(TID, out);
     }
 
-    /// Whose thread it is, a record shows when it leaves; of one that was not seen to leave since
-    /// it has its slot, that is unknown.
+    /// Continues at `unknown` if the thread's kind is unknown: a record shows it when the thread
+    /// leaves, so not before the first time since it has its slot.
     fn known_kind(&mut self, unknown: Label) {
         if let EventFields::Format(_) = self.fields {
             self.code.load(Width::B4, R1, SLOT, slot::KIND);
@@ -121,11 +121,11 @@ impl Writer<'_> {
         self.held();
     }
 
-    /// Into the record of this CPU and class, and into that of the thread, if it has one.
+    /// Counts into the record of this CPU and class, and into that of the thread, if it has one.
     fn keep(&mut self) {
         let (done, unchosen) = (self.code.label(), self.code.label());
         self.code.store(Width::B8, FP, KEPT_CPU, CPU);
-        // Said before the epoch is read: who flips it waits until no CPU is busy.
+        // Set before the epoch is read: the reader waits after a flip until no CPU is busy.
         self.code.store_imm(Width::B4, CPU, cpu::BUSY, 1);
         self.config(R1, R2, Width::B4, config::EPOCH);
         if self.maps.switched.is_some() {
@@ -190,8 +190,8 @@ impl Writer<'_> {
         }
     }
 
-    /// What the program of S has to know of this wake-up. The record's index is in `R1`, before and
-    /// afterwards.
+    /// Stores the values of this wake-up that the program of S needs. The record's index is in
+    /// `R1`, before and afterwards.
     fn note_switch(&mut self) {
         let (Some(_), EventFields::Types(types)) = (self.maps.switched, self.fields) else { return };
         let Ok(exit) = &types.exit else { return };

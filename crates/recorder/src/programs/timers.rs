@@ -5,12 +5,12 @@ use crate::assembler::{Alu, BadCode, Cond, Helper, Label, R0, R1, R2, R3, R4, R7
 use crate::fields::{EventField, EventFields};
 use crate::layout::{config, cpu, slot};
 
-/// A CPU's clock and the time its timers were compared with differ by less, where both are
-/// CLOCK_MONOTONIC.
+/// Upper bound for the difference between a CPU's clock and the time that its timers were compared
+/// with, if both are CLOCK_MONOTONIC.
 pub(crate) const ONE_PASS: i32 = 1 << 30;
 
 impl Writer<'_> {
-    /// What is stored of a timer: by its record's field, or by its member.
+    /// Loads a value of a timer: from a field of its record, or from a member.
     fn of_timer(
         &mut self,
         to: Reg,
@@ -24,7 +24,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Goes on for each kind of timer; others are none of ours.
+    /// Branches by the kind of a timer; timers of other functions are ignored.
     fn by_kind(&mut self, functions: &Functions, function: Reg, out: Label) -> [Option<Label>; 2] {
         let mut labels = [None, None];
         for (address, kind) in functions {
@@ -65,12 +65,12 @@ pub fn started(fields: &EventFields, maps: &Maps, functions: &Functions) -> Resu
     w.finish(out)
 }
 
-/// hrtimer_expire_entry: such a timer fires on this CPU. Which thread it wakes is not known yet.
+/// hrtimer_expire_entry: such a timer fires on this CPU. The thread that it wakes is not known yet.
 ///
 /// The event's `now` is the time at which the interrupt began to look at its timers, not that of
-/// this one: a timer before this one may have taken long. So the time is that of the clock, by the
-/// distance of the timer's clock from CLOCK_MONOTONIC. That is a member of its base; a record does
-/// not hold it, but says whether it is zero, as long as no other clock is near.
+/// this one: an earlier timer may have taken long. So the time is read from the clock, and shifted
+/// by the distance of the timer's clock from CLOCK_MONOTONIC. That is a member of its base; a
+/// record lacks it, but shows if it is zero, as long as no other clock is near.
 pub fn fired(fields: &EventFields, maps: &Maps, functions: &Functions) -> Result<Vec<u64>, BadCode> {
     let mut w = Writer::new(fields, maps);
     let out = w.code.label();
@@ -114,7 +114,7 @@ pub fn fired(fields: &EventFields, maps: &Maps, functions: &Functions) -> Result
     w.finish(out)
 }
 
-/// What learning asks: which function has the timer of exactly this expiry?
+/// Program of learning: stores the function of the timer with exactly this expiry.
 pub fn learning(fields: &EventFields, maps: &Maps, expiries: &[u64]) -> Result<Vec<u64>, BadCode> {
     let mut w = Writer::new(fields, maps);
     let out = w.code.label();

@@ -1,4 +1,4 @@
-//! sched_waking: a thread of ours is woken; T, where its own timer did it.
+//! sched_waking: a recorded thread is woken; T, if its timer did it.
 
 use super::{Maps, NOT_REAL_TIME, SLOT, Writer};
 use crate::assembler::{Alu, BadCode, Cond, FP, Helper, Label, R0, R1, R2, R3, R8, R9, Reg, Width};
@@ -29,7 +29,7 @@ pub fn woken(fields: &EventFields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
     w.this_cpu(CPU, out);
     w.code.call(Helper::KtimeGetNs);
     w.code.mov(NOW, R0);
-    // A waking that no switch followed was one of a thread that had not slept.
+    // A waking without a switch since was one of a thread that had not slept.
     w.code.load(Width::B8, R1, SLOT, slot::WAKE);
     w.code.jump_imm(Cond::Eq, R1, 0, awake);
     w.count(CPU, CountedEvent::Early);
@@ -45,12 +45,12 @@ pub fn woken(fields: &EventFields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
 }
 
 impl Writer<'_> {
-    /// The timer of the sleep: the sleep is over, and with it its timer, whether it fired or not.
-    /// Goes to `matched` with T on the stack.
+    /// Handles the timer of the sleep, which ends with the sleep whether it fired or not. Continues
+    /// at `matched` with T on the stack.
     fn timer_of_sleep(&mut self, matched: Label) {
         let (not, late) = (self.code.label(), self.code.label());
         self.match_timer(0, matched, late);
-        // Where it had expired and was not seen to fire, that is counted: by CLOCK_MONOTONIC, from
+        // If it had expired and was not seen to fire, that is counted: by CLOCK_MONOTONIC, from
         // which the other clocks are far ahead.
         self.code.place(late);
         self.code.load(Width::B8, R1, SLOT, slot::TIMERS[0]);
@@ -62,7 +62,7 @@ impl Writer<'_> {
         self.code.place(not);
     }
 
-    /// Whether the timer of a kind is the one that fired here last, after its expiry.
+    /// Branches to `matched` if a kind's timer is the one that fired here last, after its expiry.
     fn match_timer(&mut self, kind: usize, matched: Label, not: Label) {
         let same = self.code.label();
         self.code.load(Width::B8, R1, SLOT, slot::TIMERS[kind]);
@@ -72,7 +72,7 @@ impl Writer<'_> {
         self.code.load(Width::B8, R1, CPU, cpu::FIRED[kind]);
         self.code.load(Width::B8, R2, SLOT, slot::EXPIRIES[kind]);
         self.code.jump_reg(Cond::SLt, R1, R2, not);
-        // The timer is used up: the same memory may be another one's next.
+        // The timer is used up: the same memory may hold another one next.
         self.code.store_imm(Width::B8, SLOT, slot::TIMERS[kind], 0);
         self.config(R1, R3, Width::B4, config::SUSPENDS);
         self.code.load(Width::B4, R3, SLOT, slot::SUSPENDS[kind]);
@@ -91,7 +91,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Keeps T and who was interrupted; the stack only where no T of this epoch was larger on this
+    /// Stores T and the interrupted thread; the stack only if no T of this epoch was larger on this
     /// CPU.
     fn note_late(&mut self, out: Label) {
         let current = self.code.label();

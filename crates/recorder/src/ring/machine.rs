@@ -1,8 +1,8 @@
-//! What the programs do inside the kernel, done with the events of a ring: a thread's timer, its
+//! The work of the programs inside the kernel, done on the events of a ring: a thread's timer, its
 //! waking, its switch.
 //!
-//! The rules are the programs' own, so that both ways count the same of the same events; and one
-//! more, as a ring may lose events: no latency spans a gap.
+//! The rules are those of the programs, so that both ways count the same of the same events. One is
+//! added, as a ring may lose events: no latency spans a gap.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::programs::{Functions, NOT_REAL_TIME};
 struct SetTimer {
     timer: Address,
     expiry: i64,
-    /// When, and after which suspend.
+    /// Time of the event, and the number of suspends before it.
     at: Nanos,
     suspends: u32,
 }
@@ -35,13 +35,13 @@ struct FiredTimer {
     shift: i64,
 }
 
-/// What is remembered of a thread.
+/// State of a thread.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadState {
-    /// Whether it is the kernel's, where that is known.
+    /// True for a kernel thread; `None` if that is not known.
     kernel: Option<bool>,
     timers: [Option<SetTimer>; 2],
-    /// When it was woken; nothing where it runs.
+    /// Time of its waking; `None` while it runs.
     wake: Option<Nanos>,
     /// T of that waking, and whom its timer interrupted.
     late: Option<(Nanos, Interrupted)>,
@@ -49,7 +49,7 @@ pub struct ThreadState {
     pub slept: bool,
     /// Its wake-ups after a sleep that were recorded.
     pub recorded: u32,
-    /// Whether it has histograms of its own.
+    /// True if it has separate histograms.
     pub chosen: bool,
 }
 
@@ -58,9 +58,9 @@ pub struct WakeupMachine {
     functions: Functions,
     /// All real-time threads, or the chosen ones alone.
     all: bool,
-    /// Whether a thread is the kernel's: no event says so.
+    /// True for a kernel thread, by its id: no event contains it.
     kind_of: fn(u32) -> Option<bool>,
-    /// Whether no other clock is near CLOCK_MONOTONIC.
+    /// True if no other clock is near CLOCK_MONOTONIC.
     pub clocks_apart: bool,
     threads: BTreeMap<u32, ThreadState>,
     fired: BTreeMap<(Cpu, usize), FiredTimer>,
@@ -78,7 +78,7 @@ pub struct WakeupMachine {
 }
 
 impl WakeupMachine {
-    /// Begins with no thread known.
+    /// Begins with no known thread.
     pub fn new(functions: Functions, all: bool, kind_of: fn(u32) -> Option<bool>) -> WakeupMachine {
         WakeupMachine {
             functions,
@@ -98,7 +98,7 @@ impl WakeupMachine {
         }
     }
 
-    /// Takes up a thread that is there already; false where there is no room for it.
+    /// Adds a thread that exists already; false if there is no room for it.
     pub fn add(&mut self, tid: u32, kernel: bool, asleep: bool) -> bool {
         if self.threads.len() >= SLOTS {
             return false;
@@ -117,14 +117,14 @@ impl WakeupMachine {
         self.threads.keys().copied().collect()
     }
 
-    /// Gives a thread histograms of its own.
+    /// Gives a thread separate histograms.
     pub fn choose(&mut self, tid: u32) {
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.chosen = true;
         }
     }
 
-    /// Forgets a thread that is gone.
+    /// Removes a thread that has ended.
     pub fn remove(&mut self, tid: u32) {
         self.threads.remove(&tid);
     }
@@ -137,8 +137,8 @@ impl WakeupMachine {
         }
     }
 
-    /// What was counted since the last time, in the order of [`CountedEvent`]; how many latencies
-    /// were not recorded because events were lost within them; and the histograms.
+    /// Takes the counts since the last call, in the order of [`CountedEvent`], the number of
+    /// latencies dropped because events were lost within them, and the histograms.
     pub fn take_counted(&mut self) -> ([u64; COUNTS], u64, RingTallies) {
         let counts = std::mem::take(&mut self.counts);
         (counts, std::mem::take(&mut self.spanning), std::mem::take(&mut self.tallies))
@@ -224,7 +224,7 @@ impl WakeupMachine {
         if task.prio >= NOT_REAL_TIME {
             return;
         }
-        // A waking that no switch followed was one of a thread that had not slept.
+        // A waking without a switch since was one of a thread that had not slept.
         let early = thread.wake.replace(event.time).is_some();
         thread.late = None;
         let (mut spans, mut spanning, mut unmatched) = (0, 0, false);
@@ -260,7 +260,7 @@ impl WakeupMachine {
         self.count(CountedEvent::Unmatched, unmatched.into());
     }
 
-    /// Takes up a new thread, where all are wanted.
+    /// Adds a new thread if all threads are recorded.
     fn claim(&mut self, tid: u32) -> bool {
         if !self.all || self.threads.len() >= SLOTS {
             return false;
@@ -305,7 +305,7 @@ impl WakeupMachine {
         let slept = std::mem::take(&mut thread.slept);
         let (wake, kernel) = (thread.wake.take(), thread.kernel);
         let (Some(wake), Some(kernel)) = (wake, kernel) else {
-            // Preempted, and now it goes on; or its waking was not seen, or whose thread it is.
+            // It was preempted and resumes; or its waking was not seen, or its kind is not known.
             return self.count(CountedEvent::Unwoken, (slept || wake.is_some()).into());
         };
         if wake < self.resumed {

@@ -1,12 +1,12 @@
-//! The recorder where the kernel takes no programs: a private instance of its event tracing, whose
-//! rings are read and counted here.
+//! The recorder for kernels that accept no programs: a private tracing instance, whose rings are
+//! read and counted here.
 //!
-//! [`source`] lets in what concerns real-time threads, [`order`] puts the events of all CPUs in the
-//! order of time, [`machine`] does with them what the programs do inside the kernel.
+//! [`source`] filters for events of real-time threads, [`order`] merges the events of all CPUs by
+//! time, [`machine`] handles them as the programs inside the kernel do.
 //!
-//! A thread of this process reads the rings, by the clock: so often that they stay mostly empty.
-//! The kernel could wake it when one is half full; that would be one more interrupt on the CPU that
-//! is watched, right behind a wake-up (`rb_wakeups`, kernel/trace/ring_buffer.c).
+//! A thread of this process polls the rings often enough to keep them mostly empty. The kernel
+//! could wake it when a ring is half full; that would be one more interrupt on the observed CPU,
+//! right after a wake-up (`rb_wakeups`, kernel/trace/ring_buffer.c).
 
 pub mod machine;
 mod order;
@@ -28,8 +28,8 @@ use crate::drain::DrainedEpoch;
 use crate::recorder::{About, Options, Reading, cpus_of_the_machine};
 use crate::records::WorstFound;
 
-/// The armed ring. Dropping it removes the instance. Where this process may not any more, or is
-/// killed, the process of `host::tracefs::start_keeper` does.
+/// The armed ring. The instance is removed on drop. If this process lost the permission, or is
+/// killed, the process of `host::tracefs::start_keeper` removes it.
 pub struct RingRecorder {
     shared: Arc<SharedRing>,
     reader: Option<JoinHandle<()>>,
@@ -91,7 +91,7 @@ impl RingRecorder {
         Ok(RingRecorder { shared, reader: Some(reader), about })
     }
 
-    /// How it records.
+    /// Properties of the recording.
     pub fn about(&self) -> &About {
         &self.about
     }
@@ -100,15 +100,15 @@ impl RingRecorder {
         &mut self.about
     }
 
-    /// Gives a thread histograms of its own, from its next wake-up on.
+    /// Gives a thread separate histograms from its next wake-up on.
     ///
     /// # Errors
-    /// There is no such thread, or no room for it.
+    /// The thread does not exist, or all separate histograms are in use.
     pub fn choose(&mut self, tid: u32) -> Result<()> {
         self.shared.state().choose(tid)
     }
 
-    /// Takes what was recorded since the last time.
+    /// Takes the records since the last call.
     pub fn take(&mut self) -> DrainedEpoch {
         self.shared.state().take()
     }
@@ -118,7 +118,7 @@ impl RingRecorder {
         self.shared.state().largest()
     }
 
-    /// Stops recording; what is recorded can still be taken.
+    /// Stops recording; counts can still be taken.
     pub fn disarm(&mut self) {
         self.shared.state().disarm();
     }

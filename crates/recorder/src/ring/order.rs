@@ -1,5 +1,5 @@
-//! The events of all CPUs in the order of time, from pages that each CPU has in its own order, with
-//! the gaps where events were lost.
+//! The events of all CPUs merged by time, from pages that are in order per CPU, with the gaps in
+//! which events were lost.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use model::units::{Cpu, Nanos};
 use trace::event::Raw;
 use trace::page::Lost;
 
-/// What one page of a CPU's buffer held.
+/// Contents of one page of a CPU's buffer.
 #[derive(Clone, Debug, Default)]
 pub struct PageEvents {
     pub start: Nanos,
@@ -16,17 +16,17 @@ pub struct PageEvents {
     /// Lost before the page.
     pub lost: Lost,
     pub events: Vec<Raw>,
-    /// Records that could not be read: what they said is lost, too.
+    /// Number of unreadable records, which count as lost.
     pub unread: u64,
 }
 
-/// What comes next.
+/// Next item in the order of time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RingStep {
     Event(Raw),
     /// From here on events of the CPU are lost.
     GapBegins(Cpu, Nanos),
-    /// So many were lost; now there are events again.
+    /// End of a gap, with the number of events lost in it.
     GapEnds(Cpu, Nanos, u64),
 }
 
@@ -39,21 +39,21 @@ impl RingStep {
     }
 }
 
-/// One CPU's.
+/// Queue of one CPU.
 struct Queue {
     cpu: Cpu,
     steps: VecDeque<RingStep>,
     /// All events up to here were read, or are lost.
     reach: Nanos,
-    /// Whether the kernel had no more of them in this pass.
+    /// True if the kernel had no more of them in this pass.
     empty: bool,
 }
 
-/// Puts them in order; holds at most a page of each CPU.
+/// Merges the queues by time; holds at most a page of each CPU.
 pub struct TimeOrder {
     queues: Vec<Queue>,
     until: Nanos,
-    /// When the last event was that was handed out.
+    /// Time of the last event that was handed out.
     handed: Nanos,
 }
 
@@ -93,8 +93,8 @@ impl TimeOrder {
         let step = queue.steps.pop_front()?;
         if matches!(step, RingStep::Event(_)) {
             if at < self.handed {
-                // It was being written all that time, and later ones went ahead: it comes too late
-                // to be put in its place, as if it were lost.
+                // It was being written all that time, and later ones were handed out before it: too
+                // late for its place in the order, it counts as lost.
                 queue.steps.push_front(RingStep::GapEnds(queue.cpu, self.handed, 1));
                 return Some(RingStep::GapBegins(queue.cpu, self.handed));
             }
@@ -125,7 +125,7 @@ impl Queue {
         self.steps.extend(page.events.into_iter().map(RingStep::Event));
         self.reach = self.reach.max(page.end);
         if page.unread > 0 {
-            // Where on the page they were does not matter: none of it is trusted.
+            // Their positions on the page do not matter: the whole page is discarded.
             self.steps.push_front(RingStep::GapBegins(self.cpu, begin));
             self.steps.push_back(RingStep::GapEnds(self.cpu, self.reach, page.unread));
         }
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(times(&steps), [10, 10, 20, 70, 70, 75, 80]);
         assert_eq!(steps[1], RingStep::GapBegins(Cpu(0), Nanos(10)));
         assert_eq!(steps[3], RingStep::GapEnds(Cpu(0), Nanos(70), 9));
-        // Where nothing was left to read the gap begins later.
+        // If nothing was left to read, the gap begins later.
         pages[1].push_back(page(1, &[300], Lost::Some));
         let steps = all(&mut order, &mut pages, 400);
         assert_eq!(times(&steps), [100, 300, 300]);

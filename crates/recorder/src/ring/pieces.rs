@@ -1,4 +1,4 @@
-//! The threads that had a CPU last, piece by piece: what `programs::pieces` keeps.
+//! The threads that had a CPU last, piece by piece, as in `programs::pieces`.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,10 @@ use trace::event::Task;
 
 use crate::layout::PIECES;
 
-/// The last pieces of one CPU's time, each until the next begins.
+/// The last pieces of one CPU's time, each up to the begin of the next.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CpuPieces {
-    /// From when on, and the thread; none where a switch from another one was not seen.
+    /// Begin of each piece, and its thread; `None` if a switch from another one was not seen.
     pieces: VecDeque<(Nanos, Option<Task>)>,
 }
 
@@ -33,8 +33,8 @@ impl CpuPieces {
         self.pieces.back().and_then(|(_, task)| *task)
     }
 
-    /// How long the previous thread of the last switch had the CPU since a waking, as far as the
-    /// pieces show; none where it was not seen to get it last.
+    /// Time in which the previous thread of the last switch had the CPU since a waking, as far as
+    /// the pieces show; `None` if its own switch-in was not seen.
     pub fn held(&self, previous: &Task, wake: Nanos) -> Option<Nanos> {
         let mut later = self.pieces.iter().rev();
         let mut end = later.next()?.0;

@@ -1,5 +1,5 @@
-//! Where the events come from: a tracing instance of our own, whose filters let through what
-//! concerns real-time threads alone.
+//! Source of the events: a private tracing instance, whose filters pass events of real-time threads
+//! only.
 //!
 //! Source: Documentation/trace/events.rst (filters), Documentation/trace/ftrace.rst.
 
@@ -23,8 +23,8 @@ use crate::refusals;
 const CLOCK: &str = "mono";
 /// Options that cost time and add nothing: names of threads are in the events already.
 const UNNEEDED_OPTIONS: [&str; 2] = ["options/record-cmd", "options/record-tgid"];
-/// The ring of a CPU, at most and at least: by the bound on what a recorder may take of the
-/// kernel's memory, 2 MiB and 0.2 MiB per CPU.
+/// Largest and smallest ring of a CPU: the memory limits of a recorder in the kernel are 2 MiB and
+/// 0.2 MiB per CPU.
 const MOST_KIB: u64 = 1024;
 const SHARED_KIB: u64 = 2048;
 const OWN_KIB: u64 = 204;
@@ -37,10 +37,10 @@ pub struct RingSource {
     page: Box<[u8]>,
     decoder: Decoder,
     instance: Instance,
-    /// What was mounted for the instance is unmounted with it.
+    /// Unmounts with the instance whatever was mounted for it.
     _tracing: Tracing,
     pub buffer_kib: u64,
-    /// Whether the kernel tells of suspends.
+    /// True if the kernel has an event for suspends.
     pub sees_suspends: bool,
     /// Reads that failed.
     pub failed: u64,
@@ -49,7 +49,7 @@ pub struct RingSource {
 }
 
 impl RingSource {
-    /// Makes the instance, silent, with rings for these CPUs, of which so many are online.
+    /// Creates the instance, silent, with rings for these CPUs, of which `online` are online.
     pub fn open(cpus: &CpuSet, online: usize, kib: Option<u64>) -> Result<RingSource> {
         let tracing = Tracing::open().map_err(refusals::no_tracing)?;
         let failed = |error: io::Error| refusals::no_instance(&error);
@@ -84,7 +84,7 @@ impl RingSource {
         &self.cpus
     }
 
-    /// Asks for timers of all kinds, and reads which functions they have.
+    /// Sets timers of all kinds, and reads their functions.
     pub fn learn(&mut self) -> Learned {
         let (mut functions, mut tid) = ([0; KINDS.len()], None);
         for _ in 0..TRIES {
@@ -122,7 +122,7 @@ impl RingSource {
         self.switch(WAKING, Some("prio < 100"), true).map_err(failed(WAKING))?;
         let terms: Vec<String> =
             functions.iter().map(|(function, _)| format!("function == {function:#x}")).collect();
-        // Without a known timer there is none to look for.
+        // Without a known timer there is nothing to look for.
         if !terms.is_empty() {
             let filter = terms.join(" || ");
             self.switch(EXPIRE, Some(&filter), true).map_err(failed(EXPIRE))?;
@@ -132,7 +132,7 @@ impl RingSource {
         self.record(true).map_err(|error| refusals::no_instance(&error))
     }
 
-    /// Stops or starts recording; what is in the rings stays.
+    /// Stops or starts recording; the contents of the rings stay.
     pub fn record(&self, on: bool) -> io::Result<()> {
         self.instance.write("tracing_on", if on { "1" } else { "0" })
     }
@@ -170,8 +170,8 @@ impl RingSource {
         most * RECORD
     }
 
-    /// Events that no page tells to be lost: those for which there was no room within the writing
-    /// of others.
+    /// Lost events that no page reports: those for which there was no room while others were
+    /// written.
     pub fn lost_besides(&self) -> u64 {
         let stats = self.cpus.iter().filter_map(|cpu| self.instance.stats(*cpu).ok());
         stats.map(|stats| stats.commit_overrun.saturating_add(stats.dropped)).sum()
@@ -204,7 +204,7 @@ fn decoder(tracing: &Tracing) -> Result<Decoder> {
     }
 }
 
-/// Up to when all events are in the rings: one may be in the middle of being written.
+/// Time up to which all events are in the rings: a later one may still be half written.
 pub fn written_until() -> Nanos {
     clock::monotonic() - WRITING
 }
@@ -214,11 +214,10 @@ pub fn wait_for_writers() {
     clock::sleep_for(WRITING);
 }
 
-/// The longest that an event is taken to be written; one that takes longer counts as lost.
+/// Longest time in which an event is written; one that takes longer counts as lost.
 const WRITING: Nanos = Nanos(2_000_000);
 
-/// Whether the kernel knows this thread by another number than this process does, as in a PID
-/// namespace.
+/// True if the kernel numbers this thread differently from this process, as in a PID namespace.
 pub fn has_other_numbers(learned: &Learned) -> bool {
     learned.tid.is_some_and(|tid| tid != rt::thread_id() as u32)
 }

@@ -1,4 +1,4 @@
-//! The ring and what was counted of it.
+//! The ring and its counts.
 
 use host::clock;
 use host::threads::thread_facts;
@@ -18,7 +18,7 @@ use crate::recorder::Options;
 use crate::records::{CountedRows, RowOwner, SERIES_NAMES, Taken, WorstFound, keep_worst};
 use crate::slots::Looked;
 
-/// How long after the last pass the next one comes, at least and at most.
+/// Bounds of the time between two passes.
 const SHORTEST: Nanos = Nanos(20_000_000);
 const LONGEST: Nanos = Nanos::SECOND;
 
@@ -28,11 +28,11 @@ pub struct RingState {
     order: TimeOrder,
     machine: WakeupMachine,
     threads: RingThreads,
-    /// When the interval began.
+    /// Begin of the interval.
     began: Nanos,
     /// Events that were lost since then.
     lost: u64,
-    /// The same of those that no page tells of, since the beginning.
+    /// Number of lost events that no page reports, since the beginning.
     lost_besides: u64,
     /// As they were when the interval began.
     suspends: u32,
@@ -41,7 +41,7 @@ pub struct RingState {
 }
 
 impl RingState {
-    /// Makes the ring and lets events in; with the kinds of timers that are not known.
+    /// Creates the ring and starts recording; also returns the kinds of timers that are not known.
     pub fn arm(options: &Options, cpus: &CpuSet, online: usize) -> Result<(RingState, Vec<&'static str>)> {
         let mut source = RingSource::open(cpus, online, options.ring_kib)?;
         let learned = source.learn();
@@ -70,14 +70,14 @@ impl RingState {
             period: SHORTEST,
             passed: now,
         };
-        // Arming takes a while, in which threads slept unrecorded.
+        // Threads that slept during arming were not recorded.
         state.look();
         state.machine.take_counted();
         state.began = state.order.until();
         Ok((state, learned.unknown))
     }
 
-    /// Whether suspends are seen.
+    /// True if suspends are seen.
     pub fn sees_suspends(&self) -> bool {
         self.source.sees_suspends
     }
@@ -86,7 +86,7 @@ impl RingState {
         self.source.buffer_kib
     }
 
-    /// Counts what was recorded up to now; how long it may be until the next time.
+    /// Counts all events up to now; returns the longest time until the next pass.
     pub fn pass_now(&mut self) -> Nanos {
         self.machine.clocks_apart = clocks_are_apart();
         let lost = self.lost;
@@ -117,7 +117,7 @@ impl RingState {
         }
     }
 
-    /// Sets what was recorded beside what the threads counted.
+    /// Compares the recorded wake-ups with the threads' counts.
     fn look(&mut self) -> Looked {
         let mut looked = Looked { voluntary: Some(0), ..Looked::default() };
         self.pass_now();
@@ -132,14 +132,14 @@ impl RingState {
         looked
     }
 
-    /// Gives a thread histograms of its own.
+    /// Gives a thread separate histograms.
     pub fn choose(&mut self, tid: u32) -> Result<()> {
         wait_for_writers();
         self.pass_now();
         self.threads.choose(&mut self.machine, tid)
     }
 
-    /// Takes what was counted.
+    /// Takes the counts.
     pub fn take(&mut self) -> DrainedEpoch {
         let looked = self.look();
         let end = self.order.until();
@@ -226,9 +226,9 @@ impl RingState {
         Some(largest)
     }
 
-    /// Stops recording; what was recorded can still be taken.
+    /// Stops recording; counts can still be taken.
     pub fn disarm(&mut self) {
-        // What cannot be stopped now ends with the instance.
+        // A recording that cannot be stopped now ends with the instance.
         let _ = self.source.record(false);
     }
 }
@@ -243,8 +243,8 @@ fn row(owner: &RowOwner, tally: RingTally, series: usize, names: &mut ThreadName
     owner.row(CountedRows { filled, sum: Nanos(tally.sum), least: tally.least, worst }, SERIES_NAMES[series])
 }
 
-/// When to look again, so that the fullest ring is a quarter full by then; not much later than last
-/// time, as a load may have begun.
+/// Time until the next pass, such that the fullest ring is a quarter full by then; at most twice
+/// the last time, as a load may have begun.
 fn next(last: Nanos, elapsed: Nanos, bytes: u64, room: u64) -> Nanos {
     let quarter = i128::from(elapsed.0.max(1)) * i128::from(room / 4) / i128::from(bytes.max(1));
     let wanted = Nanos(i64::try_from(quarter).unwrap_or(i64::MAX));

@@ -10,7 +10,7 @@ use trace::event::Task;
 use crate::layout::{BEYOND, LARGEST, SERIES, TIMER, WAKEUP};
 use crate::records::{HOLDERS, VICTIMS, WorstFound};
 
-/// The thread that a timer interrupted, with what the last switch there showed of it.
+/// The thread that a timer interrupted, with the values of the last switch there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted {
     pub tid: i32,
@@ -23,15 +23,15 @@ pub struct WakeupSample {
     pub cpu: Cpu,
     /// In the order of `HOLDERS`.
     pub holder: usize,
-    /// Whether the victim is a thread of the kernel.
+    /// True if the victim is a kernel thread.
     pub kernel: bool,
-    /// T, where its timer was seen.
+    /// T, if its timer was seen.
     pub late: Option<Nanos>,
     /// W.
     pub wait: Nanos,
-    /// How long of it the previous thread had the CPU, where that was seen.
+    /// Part of it in which the previous thread had the CPU, if that was seen.
     pub held: Option<Nanos>,
-    /// When it was switched to.
+    /// Time of the switch to it.
     pub at: Nanos,
     pub victim: Task,
     pub previous: Task,
@@ -44,11 +44,11 @@ pub struct RingTally {
     pub rows: BTreeMap<usize, u64>,
     pub sum: i64,
     pub least: Option<Nanos>,
-    /// The largest, where it is more than 0.
+    /// The largest, if it is more than 0.
     pub worst: Option<(Nanos, WakeupSample)>,
 }
 
-/// By CPU, holder and whether the victims are the kernel's; and by chosen thread.
+/// Histograms by CPU, holder and kind of victims (user or kernel); and by chosen thread.
 #[derive(Clone, Debug, Default)]
 pub struct RingTallies {
     pub cpus: BTreeMap<(Cpu, usize, usize), [RingTally; SERIES]>,
@@ -85,7 +85,7 @@ impl RingTally {
 }
 
 impl WakeupSample {
-    /// What it is in a series, by the number of its histogram.
+    /// Value in a series, by the number of its histogram.
     pub fn value(&self, series: usize) -> Option<Nanos> {
         match series {
             TIMER => self.late,
@@ -94,11 +94,11 @@ impl WakeupSample {
         }
     }
 
-    /// As one of the worst: without stacks, which no event of these has.
+    /// Converts to one of the worst, without stacks, which these events lack.
     pub(crate) fn found(&self) -> WorstFound {
         let task = |task: &Task| WatchTask {
             comm: task.comm.to_string(),
-            // Idle threads are no process's.
+            // Idle threads belong to no process.
             pid: task.idle().then_some(0),
             tid: Some(task.pid),
             prio: Some(task.prio),
@@ -106,11 +106,11 @@ impl WakeupSample {
         };
         let interrupted = match self.interrupted {
             None => WatchTask::default(),
-            // The thread that the timer found is mostly the one that then had to leave; idle
+            // The thread that the timer interrupted is usually the one that was switched out; idle
             // threads of all CPUs have the number 0.
             Some(found) if found.tid == self.previous.pid && found.tid != 0 => task(&self.previous),
             Some(Interrupted { task: Some(known), .. }) => task(&known),
-            // Which no switch of a real-time thread showed; idle threads have names of their own.
+            // No switch of a real-time thread showed it; idle threads have a name per CPU.
             Some(Interrupted { tid: 0, .. }) => WatchTask {
                 comm: format!("swapper/{}", self.cpu),
                 pid: Some(0),

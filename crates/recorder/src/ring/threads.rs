@@ -1,4 +1,4 @@
-//! The threads that are followed, beside what each counts of its own sleeps.
+//! The recorded threads, and each one's count of its sleeps.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::slots::{ChosenThread, KnownThread, Looked};
 /// The ticks that /proc counts time in (USER_HZ, sysconf(3)).
 const TICK: i64 = 10_000_000;
 
-/// What /proc said of a thread, and when.
+/// A look at a thread in /proc, and its time.
 pub struct ThreadLook {
     pub at: Nanos,
     tid: u32,
@@ -34,14 +34,14 @@ impl RingThreads {
         RingThreads { known: BTreeMap::new(), chosen: Vec::new(), limit }
     }
 
-    /// Takes up the real-time threads that are there; before anything is recorded.
+    /// Adds the real-time threads that exist before the recording begins.
     pub fn add_present(&self, machine: &mut WakeupMachine) {
         for facts in real_time_threads() {
             machine.add(facts.tid, facts.kernel, facts.asleep);
         }
     }
 
-    /// Gives a thread histograms of its own.
+    /// Gives a thread separate histograms.
     pub fn choose(&mut self, machine: &mut WakeupMachine, tid: u32) -> Result<()> {
         let facts = thread_facts(tid).ok_or_else(|| Failure::usage(format!("there is no thread {tid}")))?;
         if self.chosen.iter().any(|chosen| chosen.tid == tid) {
@@ -64,8 +64,7 @@ impl RingThreads {
         Ok(())
     }
 
-    /// Looks at all threads that are followed; what was recorded of them by then has to be read
-    /// still.
+    /// Looks at all recorded threads; their events up to this time have still to be read.
     pub fn look(&self, machine: &WakeupMachine) -> Vec<ThreadLook> {
         let look = |tid: u32| {
             let facts = thread_facts(tid);
@@ -74,10 +73,10 @@ impl RingThreads {
         machine.tids().into_iter().map(look).collect()
     }
 
-    /// Sets what was recorded up to a look beside what the thread counted until then.
+    /// Compares the recorded wake-ups up to a look with the thread's own count.
     pub fn compare(&mut self, look: &ThreadLook, machine: &mut WakeupMachine, looked: &mut Looked) {
         let Some(facts) = &look.facts else {
-            // Its end may have been seen meanwhile.
+            // Its end may have been seen since the look.
             looked.swept += u64::from(machine.thread(look.tid).is_some());
             machine.remove(look.tid);
             self.known.remove(&look.tid);
@@ -87,8 +86,8 @@ impl RingThreads {
         let Some(chosen) = machine.thread(look.tid).map(|thread| thread.chosen) else { return };
         looked.threads += 1;
         self.note(machine, facts);
-        // One that only inherited a real-time priority for a while (rt_mutex) sleeps mostly without
-        // it, and that is not recorded.
+        // A thread that inherited a real-time priority for a while (rt_mutex) sleeps mostly without
+        // it, and those sleeps are not recorded.
         if !facts.real_time && !chosen {
             return;
         }
@@ -114,8 +113,8 @@ impl RingThreads {
     }
 }
 
-/// What no event shows of the threads of the worst wake-ups: their processes, and the name of one
-/// that was interrupted.
+/// Facts about the threads of the worst wake-ups that no event contains: their processes, and the
+/// name of an interrupted one.
 #[derive(Default)]
 pub struct ThreadNames(BTreeMap<u32, Option<ThreadFacts>>);
 
@@ -130,7 +129,7 @@ impl ThreadNames {
     fn add(&mut self, task: &mut WatchTask, at: i64) {
         let tid = task.tid.and_then(|tid| u32::try_from(tid).ok()).filter(|tid| *tid != 0);
         let Some(tid) = tid else { return };
-        // One that began later only has its number.
+        // One that began later has a number only.
         let began = |facts: &ThreadFacts| i64::try_from(facts.start).map_or(i64::MAX, |start| start * TICK);
         let found = self.0.entry(tid).or_insert_with(|| thread_facts(tid));
         let Some(facts) = found.as_ref().filter(|facts| began(facts) <= at) else { return };

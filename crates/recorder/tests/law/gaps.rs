@@ -1,5 +1,5 @@
-//! A ring loses events: whatever is lost, what is counted is what would have been counted without
-//! the loss, and no latency spans it.
+//! A ring loses events: the remaining counts are those that would have been made without the loss,
+//! and no latency spans a gap.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,7 +90,7 @@ fn events(choices: &[(Does, usize, usize, i64)]) -> Vec<Raw> {
     found
 }
 
-/// A wake-up as it was counted: W, and T where there was one.
+/// A counted wake-up: W, and T if there was one.
 type Seen = (i64, Option<i64>);
 
 fn machine() -> WakeupMachine {
@@ -99,7 +99,7 @@ fn machine() -> WakeupMachine {
     machine
 }
 
-/// What an event makes the machine count.
+/// The wake-up that the machine counts at an event.
 fn count(machine: &mut WakeupMachine, event: &Raw) -> Option<Seen> {
     machine.take(event);
     let (_, _, tallies) = machine.take_counted();

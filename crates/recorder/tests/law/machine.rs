@@ -1,7 +1,7 @@
 //! A machine that runs the programs: their instructions, the kernel's functions that they call, and
-//! memory that ends where a program may not go on.
+//! memory that ends at the bounds of a program's permitted accesses.
 
-/// Where things are.
+/// Addresses of the memory regions.
 pub const CONTEXT: u64 = 1 << 32;
 const STACK: u64 = 2 << 32;
 const MAPS: u64 = 16 << 32;
@@ -11,7 +11,7 @@ pub const KERNEL: u64 = 64 << 32;
 pub struct Kernel {
     pub now: u64,
     pub cpu: u64,
-    /// Process (upper half) and thread that run, whether it is the kernel's, and its task.
+    /// Running process (upper half) and thread, true for a kernel thread, and its task.
     pub current: u64,
     pub kernel_thread: bool,
     /// True if a program's own code was interrupted.
@@ -19,7 +19,7 @@ pub struct Kernel {
     pub task: u64,
     /// Maps by their number, from 1 on: the size of a value, and all bytes.
     pub maps: Vec<(usize, Vec<u8>)>,
-    /// What programs by types may read.
+    /// Kernel memory that programs by types may read.
     pub memory: Vec<u8>,
 }
 
@@ -63,7 +63,7 @@ impl Kernel {
 }
 
 impl Run<'_> {
-    /// What may be read.
+    /// Readable memory.
     fn bytes(&self, address: u64, length: usize) -> &[u8] {
         let (region, at) = (address >> 32, (address & 0xffff_ffff) as usize);
         let bytes = match region {
@@ -75,7 +75,7 @@ impl Run<'_> {
         &bytes[at..at + length]
     }
 
-    /// What may be written: the stack and the maps.
+    /// Writable memory: the stack and the maps.
     fn bytes_mut(&mut self, address: u64, length: usize) -> &mut [u8] {
         let (region, at) = (address >> 32, (address & 0xffff_ffff) as usize);
         let bytes = match region {
@@ -97,7 +97,7 @@ impl Run<'_> {
         self.bytes_mut(address, length).copy_from_slice(&value.to_le_bytes()[..length]);
     }
 
-    /// The instruction at `at`; where to go on.
+    /// Executes the instruction at `at`; returns the next position.
     fn step(&mut self, code: &[u64], at: usize) -> Option<usize> {
         let word = code[at];
         let (op, to, from) = (word as u8, (word >> 8 & 15) as usize, (word >> 12 & 15) as usize);
@@ -167,7 +167,7 @@ impl Run<'_> {
             other => panic!("no such function: {other}"),
         };
         self.registers[0] = result;
-        // What a call leaves in these is nobody's.
+        // A call leaves these registers undefined.
         self.registers[1..6].fill(0xdead_dead_dead);
     }
 }

@@ -1,4 +1,4 @@
-//! The law of the recorder: on any sequence of events its programs count what the rules say, by
+//! Property test of the recorder: on any sequence of events its programs count by the rules, by
 //! types and by formats, and so does the ring.
 
 #![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
@@ -100,7 +100,7 @@ fn field(offset: i16, width: Width) -> EventField {
     EventField { offset, width }
 }
 
-/// As on a kernel whose records are shifted, and names not aligned to 8 bytes.
+/// Fields of a kernel whose records are shifted, with names not aligned to 8 bytes.
 fn by_format() -> EventFields {
     EventFields::Format(ByFormat {
         ids: [1, 2, 3, 4],
@@ -145,17 +145,17 @@ fn by_types() -> EventFields {
     })
 }
 
-/// Where the made-up kernel has tasks, timers and their bases.
+/// Addresses of tasks, timers and their bases in the simulated kernel.
 fn task_at(task: usize) -> u64 {
     KERNEL + 64 * task as u64
 }
 const TIMER_AT: u64 = KERNEL + 1024;
 const BASES_AT: u64 = KERNEL + 2048;
 
-/// The machine, its programs, and the rules beside them.
+/// The machine, its programs, and the rules to compare with.
 struct Bench {
     types: bool,
-    /// Which tasks run, by CPU.
+    /// Running tasks, by CPU.
     on: [Option<usize>; CPUS],
     kernel: Kernel,
     rules: Rules,
@@ -220,8 +220,8 @@ impl Bench {
         }
     }
 
-    /// The kernel switches on a CPU. A thread runs on one at a time, and each time it leaves one it
-    /// counts that, of its own will or not.
+    /// Switches a CPU of the kernel. A thread runs on one CPU at a time, and counts each time it
+    /// leaves one, voluntarily or not.
     fn gets(&mut self, cpu: usize, next: usize) {
         for place in 0..CPUS {
             if let Some(task) = self.on[place].filter(|task| place == cpu || *task == next) {
@@ -243,9 +243,9 @@ impl Bench {
         self.kernel.task = task_at(task);
     }
 
-    /// A timer's event: its record, or its argument with what it points to.
+    /// A timer's event: its record, or its argument with the target of that.
     fn timer(&mut self, timer: u64, function: u64, second: (i64, i64), expiry: bool, wall: bool) -> Vec<u8> {
-        // Timers are told apart by their address alone.
+        // Timers differ in their addresses alone.
         let at = TIMER_AT + 64 * timer;
         if !self.types {
             let (a, b) = if expiry { (function, second.0 as u64) } else { (second.0 as u64, function) };
@@ -325,7 +325,7 @@ impl Bench {
         shorts(&[0, 0, 0, 0, 0, 0, 0, a.tid, a.prio as u32, 0, state, 0, 0, 0, 0, 0, b.tid, b.prio as u32])
     }
 
-    /// What a record holds in a series.
+    /// Contents of a record in a series.
     fn found(&mut self, map: usize, entry: usize, series: usize, size: usize) -> Expected {
         let at = (series * histogram::SIZE) as i16;
         let rows = (0..=ROWS).filter_map(|row| {
@@ -461,7 +461,7 @@ fn a_switch_has_a_length_where_both_ends_of_it_were_seen() {
     assert_eq!(counted(std::slice::from_ref(&gone_on)), [700]);
     assert_eq!(counted(&[gone_on.clone(), Op::Pass(90), gone_on.clone()]), [700], "once");
     assert_eq!(counted(&[Op::GoneOn { cpu, switched: false }]), [0; 0]);
-    // It went on, left its CPU and came again, which no program saw.
+    // It resumed, left its CPU and came back, which no program saw.
     let away = [Op::Skipped { cpu, next: 0 }, Op::Pass(9_000), Op::Skipped { cpu, next: 2 }];
     assert_eq!(counted(&[&away[..], &[gone_on.clone()][..]].concat()), [0; 0]);
     assert_eq!(counted(&[Op::Skipped { cpu, next: 3 }, gone_on.clone()]), [0; 0], "another thread");

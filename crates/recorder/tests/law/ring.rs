@@ -12,7 +12,7 @@ use trace::event::{Context, Event, Raw, Task as EventTask, What};
 use crate::rules::{Expected, Key, Rules, Task};
 use crate::{FUNCTIONS, Op, TASKS, TIMER_AT, WALL};
 
-/// The machine, and the rules beside it.
+/// The machine, and the rules to compare with.
 pub struct RingBench {
     now: i64,
     machine: WakeupMachine,
@@ -94,7 +94,7 @@ impl RingBench {
         }
     }
 
-    /// Takes what was counted, as that of the rules' epoch.
+    /// Takes the counts, as those of the rules' epoch.
     fn take(&mut self) {
         let half = self.rules.epoch & 1;
         let (counts, spanning, tallies) = self.machine.take_counted();

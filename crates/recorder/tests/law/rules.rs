@@ -1,5 +1,4 @@
-//! What the programs and the ring have to do, said plainly: a thread, its timers, its waking, its
-//! switch.
+//! Reference model of the programs and the ring: a thread, its timers, its waking, its switch.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +6,7 @@ use model::rows::row_of;
 use model::units::Nanos;
 use recorder::layout::{CountedEvent, PIECES};
 
-/// A thread of the made-up machine.
+/// A thread of the simulated machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Task {
     pub tid: u32,
@@ -15,7 +14,7 @@ pub struct Task {
     pub kernel: bool,
 }
 
-/// Why a thread leaves its CPU.
+/// Reason for which a thread leaves its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaves {
     Sleeps,
@@ -34,13 +33,13 @@ pub struct Expected {
     pub least: Option<i64>,
     /// Victim, previous (of S: its holder's class) and time of the largest.
     pub who: (u32, u32, u64),
-    /// How long of W the previous thread had the CPU before the largest, where it was seen to get it.
+    /// Part of W in which the previous thread had the CPU, if its switch-in was seen.
     pub held: Option<i64>,
     /// S of the largest.
     pub switch: Option<i64>,
 }
 
-/// A wake-up that was recorded, until its thread goes on.
+/// A recorded wake-up, until its thread has finished the switch.
 #[derive(Clone, Copy, Debug)]
 struct Going {
     /// The switch, among all of the machine.
@@ -58,7 +57,7 @@ struct Going {
 #[derive(Clone, Debug, Default)]
 struct Known {
     tid: Option<u32>,
-    /// Unknown until it leaves, where a record does not say.
+    /// Unknown until it leaves its CPU, if a record does not contain it.
     kernel: Option<bool>,
     timers: [Option<(u64, i64, u32)>; 2],
     wake: Option<u64>,
@@ -70,9 +69,9 @@ struct Known {
 /// The rules' state.
 #[derive(Default)]
 pub struct Rules {
-    /// Whether it is known at once whose a thread is, as by types.
+    /// True if a thread's kind is known at once, as by types.
     types: bool,
-    /// Whether S is recorded.
+    /// True if S is recorded.
     with_switch: bool,
     /// The bits of a thread's number that lead to its place.
     places: u32,
@@ -87,7 +86,7 @@ pub struct Rules {
     /// S and T + W + S: CPU, epoch's half, kind of victims, series; and of the chosen thread.
     pub switched: BTreeMap<(usize, u32, bool, usize), Expected>,
     pub chosen_switched: BTreeMap<(u32, usize), Expected>,
-    /// Switches of the machine, and which of them gave each CPU to who has it now.
+    /// Number of switches of the machine, and the one that gave each CPU to its current thread.
     switches: u64,
     /// The threads that were seen to get each CPU, and when; programs see real-time ones alone.
     pieces: BTreeMap<usize, Vec<(Option<u32>, u64)>>,
@@ -103,7 +102,7 @@ impl Rules {
         Rules { types, with_switch, places: 0x3fff, ..Rules::default() }
     }
 
-    /// Where each thread has a place of its own.
+    /// Rules of the ring: each thread has a separate place.
     pub fn of_ring() -> Rules {
         Rules { types: true, sees_all: true, places: u32::MAX, ..Rules::default() }
     }
@@ -226,8 +225,8 @@ impl Rules {
         }
     }
 
-    /// How long of the time since the waking a thread had the CPU from which it is switched now,
-    /// where it was seen to get it last; as far as the last pieces show.
+    /// Time since the waking in which the thread that is switched out had the CPU, if its switch-in
+    /// was seen; as far as the last pieces show.
     fn held(&self, cpu: usize, thread: Task, wake: u64, now: u64) -> Option<i64> {
         let pieces = self.pieces.get(&cpu)?;
         let (_, before) = pieces.split_last()?;

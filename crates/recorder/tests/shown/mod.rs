@@ -1,8 +1,8 @@
-//! Which CPU's switches this kernel shows at all.
+//! CPUs whose switches this kernel shows at all.
 //!
 //! A guest of a hypervisor was seen to give no event for any switch from the idle thread of one
-//! CPU, and for few from the threads of one process: no reader can find these. The kernel's own
-//! text says which CPU can be used.
+//! CPU, and for few from the threads of one process: no reader can find these. The kernel's text
+//! output shows which CPU is usable.
 
 use std::sync::OnceLock;
 
@@ -15,13 +15,13 @@ use model::vocabulary::Policy;
 const SLEEPS: usize = 20;
 const STEP: i64 = 500_000;
 
-/// Looks for it, once; before there is an instance of a test's own, as a process has one.
+/// Looks for a usable CPU, once; before a test creates its instance, as a process has one.
 pub fn look() {
     found();
 }
 
-/// Binds the calling thread to a CPU whose switches are shown; false where there is none, which is
-/// said on standard error. Where events cannot be read as text the thread stays where it is.
+/// Binds the calling thread to a CPU whose switches are shown; without one, says so on standard
+/// error and returns false. If events cannot be read as text, the thread stays where it is.
 pub fn pin() -> bool {
     match found() {
         None => true,
@@ -33,7 +33,7 @@ pub fn pin() -> bool {
     }
 }
 
-/// The first CPU that shows them, where they can be read.
+/// The first CPU that shows them, if they can be read.
 fn found() -> Option<Option<Cpu>> {
     static CPU: OnceLock<Option<Option<Cpu>>> = OnceLock::new();
     *CPU.get_or_init(|| std::thread::spawn(ask).join().unwrap())
@@ -50,7 +50,7 @@ fn ask() -> Option<Option<Cpu>> {
     Some(rt::affinity().ok()?.iter().find(shown))
 }
 
-/// How many sleeps of this thread end with a switch in the kernel's text.
+/// Number of sleeps of this thread that end with a switch in the kernel's text output.
 fn arrivals(instance: &Instance) -> usize {
     let lines = || instance.read("trace").unwrap().lines().filter(|line| !line.starts_with('#')).count();
     let before = lines();
