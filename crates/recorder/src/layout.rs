@@ -60,7 +60,7 @@ pub mod cpu {
     pub const LATEST: i16 = 56;
     pub const LATEST_EPOCH: i16 = 64;
     /// Last wake-up recorded here, until its thread has finished the switch: the time of the switch
-    /// (0 if there is none), T or -1, and W.
+    /// (0 if absent), T or -1, and W.
     pub const SWITCHED: i16 = 72;
     pub const SWITCHED_LATE: i16 = 80;
     pub const SWITCHED_WAIT: i16 = 88;
@@ -147,7 +147,7 @@ pub mod config {
     pub const SIZE: usize = LATE_PULSES as usize + super::LATE_PULSES * super::late_pulse::SIZE;
 }
 
-/// A late pulse: its lateness (0 if there is none), its time, and 1 if it interrupted a function of
+/// A late pulse: its lateness (0 if absent), its time, and 1 if it interrupted a function of
 /// the kernel, which may have had interrupts off.
 pub mod late_pulse {
     pub const LATE: i16 = 0;
@@ -189,7 +189,7 @@ pub mod maximum {
     pub const VICTIM_COMM: i16 = 64;
     pub const PREVIOUS_COMM: i16 = 80;
     pub const INTERRUPTED_COMM: i16 = 96;
-    /// Size of each stack in bytes; not positive if there is none.
+    /// Size of each stack in bytes; not positive if absent.
     pub const EXPIRY_BYTES: i16 = 112;
     pub const SWITCH_BYTES: i16 = 116;
     pub const SLEEP_BYTES: i16 = 120;

@@ -6,14 +6,14 @@ use crate::layout::{BEYOND, LARGEST, SERIES, TIMER, WAKEUP, histogram};
 
 /// The record that is counted into.
 pub(super) const RECORD: Reg = R9;
-/// Stack offsets of T, W, T + W, and of each one's row in bytes. T is negative if there is none.
+/// Stack offsets of T, W, T + W, and of each one's row in bytes. T is negative if absent.
 pub(super) const VALUES: [i16; SERIES] = [-24, -32, -40];
 const ROWS: [i16; SERIES] = [-48, -56, -64];
 /// Minima are stored as their distance from here, so that zero means none.
 pub const LEAST_FROM: u64 = 1 << 62;
 
 impl Writer<'_> {
-    /// Calls `one` for each series; skips those with T if there is none.
+    /// Calls `one` for each series; skips those with T if absent.
     pub(super) fn each_series(&mut self, mut one: impl FnMut(&mut Self, usize)) {
         one(self, WAKEUP);
         let untimed = self.code.label();
