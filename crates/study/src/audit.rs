@@ -1,4 +1,4 @@
-//! A machine's settings judged: of this one, of a copy of its files, of a capture.
+//! Audits of a machine's settings: this machine, a copy of its files, or a capture.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ use tune::export::{ExportInput, copy_blocks};
 use tune::plan::{PlanRequest, plan};
 use tune::reading;
 
-/// An audit with what it was made from.
+/// An audit with its input.
 pub struct Audited {
     pub audit: Audit,
     files: MachineFiles,
@@ -34,24 +34,24 @@ pub struct Audited {
 }
 
 impl Audited {
-    /// What each CPU does.
+    /// Roles of the CPUs.
     pub fn map(&self) -> Map {
         Map::of(&self.survey, &self.intent)
     }
 
-    /// The page of the findings, with a picture of the machine; in the order of what they would
-    /// gain, where a hunt says it.
+    /// Page of the findings with a picture of the machine; ordered by the gain of each setting, if
+    /// a hunt shows it.
     pub fn page(&self, gains: Option<&HuntGains>) -> Result<String> {
         self.parts(gains).map(PageParts::page)
     }
 
-    /// The same for a frame of one's own.
+    /// Parts of the page, for embedding in another frame.
     pub fn parts(&self, gains: Option<&HuntGains>) -> Result<PageParts> {
         let blocks = self.copy_blocks()?;
         report::audit::page::parts(&self.audit, &self.map(), &AuditAids { blocks: &blocks, gains })
     }
 
-    /// What fails and a file can set, as text to copy, one block for each place; nothing is
+    /// Text to copy, one block per file, for failing settings that a file can set; nothing is
     /// written.
     pub fn copy_blocks(&self) -> Result<Vec<CopyBlock>> {
         let request = PlanRequest::default();
@@ -68,8 +68,7 @@ impl Audited {
     }
 }
 
-/// What an audit reads of a machine: all that the rules ask for, and what the map of the machine
-/// needs as well.
+/// Files that an audit reads: those of the rules, and of the map of the machine.
 pub fn survey_request() -> SurveyRequest {
     let mut wanted = rules::survey_request();
     wanted.texts.extend(map::READS);
@@ -82,8 +81,8 @@ pub fn judge(machine: MachineSource, profile: Profile, cpus: Option<&CpuSet>) ->
     judge_with(machine, None, profile, cpus)
 }
 
-/// As [`judge`], by a configuration that takes the place of the machine's own; of this machine it
-/// is judged alone.
+/// Like [`judge`], with a kernel configuration that replaces the machine's; for this machine, the
+/// configuration alone is audited.
 pub fn judge_with(
     machine: MachineSource,
     kconfig: Option<&Path>,
@@ -104,7 +103,7 @@ pub fn judge_with(
     Ok(Audited { audit, files, survey, intent })
 }
 
-/// What a hunt says that each setting would gain.
+/// Gain of each setting according to a hunt.
 ///
 /// # Errors
 /// Usage: the bundle is of another command, or no culprit of it has a setting that cures it.

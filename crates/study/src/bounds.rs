@@ -1,4 +1,4 @@
-//! What a measurement supports.
+//! Claims that a measurement supports.
 
 use model::error::{Failure, Result};
 use model::run::CpuRun;
@@ -8,7 +8,7 @@ use stats::bounds::{self, Bounds, BoundsInput, HistogramInput, ListedOverflows, 
 
 use crate::measurement::Measurement;
 
-/// The bounds of a measurement; refused where it holds no wake-up.
+/// Bounds of a measurement; refused if it contains no wake-up.
 pub fn bounds(measurement: &Measurement, question: &Question) -> Result<Bounds> {
     let rows = measurement.rows();
     let samples = measurement.run.as_ref().map_or(Some(0), model::run::Run::samples);
@@ -32,7 +32,7 @@ pub fn bounds(measurement: &Measurement, question: &Question) -> Result<Bounds> 
             listed: ListedOverflows {
                 lists: &lists,
                 cycles: measurement.cpus().map(|cpu| cpu.listed_overflows().count() as u64).sum(),
-                // Below 0 it is not known whether they were late.
+                // Below 0 it is not known if they were late.
                 from: measurement.cpus().filter_map(CpuRun::beyond_from).min().filter(|from| from.0 >= 0),
             },
             max: measurement.max(),

@@ -15,7 +15,7 @@ use stats::series::Series;
 
 use crate::measurement::Measurement;
 
-/// How runs are put into pairs.
+/// Way in which runs are paired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
     /// By the question's design.
@@ -24,28 +24,28 @@ pub enum Pairing {
     ByTime,
 }
 
-/// The answer with what is not statistics.
+/// The comparison with its non-statistical parts.
 #[derive(Serialize)]
 pub struct ComparisonAnswer {
     #[serde(flatten)]
     pub compared: Compared,
-    /// In what the recorded conditions of the sides differ.
+    /// Differences between the recorded conditions of the sides.
     pub environment_diff: Vec<Difference>,
-    /// True if all runs have a record of their conditions. A list has none; another tool's file has
-    /// one of how it was measured, and of the machine only what it says.
+    /// True if all runs have a record of their conditions. A list has none; another tool's file
+    /// describes the measurement, and of the machine only what it states.
     pub environment_recorded: bool,
-    /// What else is to be known of the inputs.
+    /// Remarks on the inputs.
     pub remarks: Vec<String>,
 }
 
 impl ComparisonAnswer {
-    /// In what the conditions differ; none where one has no record of them.
+    /// Differences between the conditions; `None` if a run has no record of them.
     pub fn differing(&self) -> Option<&[Difference]> {
         self.environment_recorded.then_some(self.environment_diff.as_slice())
     }
 }
 
-/// Compares. The sides are in the order of time afterwards where that makes pairs of them.
+/// Compares the sides, and sorts them by time if that forms pairs.
 pub fn compare(
     a: &mut [Measurement],
     b: &mut [Measurement],
@@ -103,8 +103,8 @@ fn summaries(side: &[Measurement]) -> Vec<RunSummary> {
     side.iter().map(of).collect()
 }
 
-/// From where on wake-ups are in no row: all threads have one histogram, of which one thread's rows
-/// may show more than another's.
+/// Latency from which wake-ups are in no row. All threads share one histogram, although one
+/// thread's rows may reach further than another's.
 fn beyond_from(measurement: &Measurement) -> Option<Nanos> {
     let ends = || measurement.cpus().filter_map(|cpu| cpu.overflows_from_ns);
     ends().find(|from| from.0 < 0).or_else(|| ends().max())
@@ -137,8 +137,8 @@ pub fn settings(one: &Measurement) -> Option<Settings> {
     Some(if measured::is_foreign(one) { all.partial() } else { all })
 }
 
-/// In what the sides differ, none where a run has no record of its conditions; the kernel's files
-/// are read only here and not kept.
+/// Differences between the sides, `None` if a run has no record of its conditions; the kernel's
+/// files are read only here and not kept.
 pub fn differing(a: &[Measurement], b: &[Measurement]) -> Option<Vec<Difference>> {
     let settings = |side: &[Measurement]| -> Option<Vec<Settings>> {
         let of = |measurement: &Measurement| {
@@ -151,7 +151,7 @@ pub fn differing(a: &[Measurement], b: &[Measurement]) -> Option<Vec<Difference>
     let mut found = measured::differences(a, b);
     found.extend(differences(&of_a, &of_b).into_iter().filter(|one| measured::is_known(one, a, b)));
     sides_first(&mut found);
-    // What another tool's file does not say is not known to be the same.
+    // A condition that another tool's file does not state is not known to be the same.
     (!found.is_empty() || a.iter().chain(b).all(on_record)).then_some(found)
 }
 
@@ -160,7 +160,7 @@ fn on_record(one: &Measurement) -> bool {
     one.run.as_ref().is_some_and(|run| !measured::is_foreign(one) || !run.host.release.is_empty())
 }
 
-/// Refuses what would compare different things.
+/// Refuses to compare different things.
 pub fn check_comparable(a: &[Measurement], b: &[Measurement]) -> Result<()> {
     let all: Vec<&Measurement> = a.iter().chain(b).collect();
     for (at, measurement) in all.iter().enumerate() {
@@ -179,7 +179,7 @@ pub fn check_comparable(a: &[Measurement], b: &[Measurement]) -> Result<()> {
     all.iter().try_for_each(|other| check_alike(first, other))
 }
 
-/// Whether two are one file, or one run.
+/// True if both are the same file or the same run.
 fn is_same(one: &Measurement, other: &Measurement) -> bool {
     let ids = one.run.as_ref().zip(other.run.as_ref());
     let one_file = one.identity.is_some() && one.identity == other.identity;
@@ -205,11 +205,11 @@ fn check_alike(first: &Measurement, other: &Measurement) -> Result<()> {
             "give runs of one command, and of a probe with the same options",
         );
     }
-    // Of runs whose wake-ups are compared it is said, and no verdict is given.
+    // For runs whose wake-ups are compared, a remark says so and no verdict is given.
     if !(in_blocks(first) && in_blocks(other)) {
         return Ok(());
     }
-    // Where followed threads happen to run is found, not chosen.
+    // The CPUs of followed threads are an observation, not a choice.
     let own = |measurement: &Measurement| {
         measurement.run.as_ref().filter(|run| !run.follows()).map(|run| run.cpus.len())
     };
@@ -226,7 +226,7 @@ fn check_alike(first: &Measurement, other: &Measurement) -> Result<()> {
     Ok(())
 }
 
-/// Whether what is handed over comes from another CPU.
+/// True if the wake-ups are hand-overs from another CPU.
 fn across(run: &model::run::Run) -> bool {
     run.cpus.iter().any(|cpu| cpu.from_cpu.is_some_and(|from| Some(from) != cpu.cpu))
 }
@@ -239,7 +239,7 @@ struct Flaw {
     remedy: &'static str,
 }
 
-/// What of a run forbids a verdict, the weightiest last.
+/// Flaws of a run that forbid a verdict, the most severe last.
 fn flaws(measurement: &Measurement) -> Vec<Flaw> {
     let remedy = "leave that run out, or measure it again";
     let invalid = measurement.invalid().into_iter().next().map(|reason| Flaw {
@@ -263,7 +263,7 @@ fn without_blocks(all: &[&Measurement]) -> Option<String> {
     (!titles.is_empty()).then(|| of_these(&titles, why))
 }
 
-/// Which remarks on the inputs are requested.
+/// Selection of remarks on the inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remarks {
     All,
@@ -271,7 +271,7 @@ pub enum Remarks {
     WithoutReading,
 }
 
-/// What else is to be known of the inputs.
+/// Remarks on the inputs.
 pub fn remarks(a: &[Measurement], b: &[Measurement], which: Remarks) -> Vec<String> {
     let all: Vec<&Measurement> = a.iter().chain(b).collect();
     let mut remarks: Vec<String> =
@@ -283,7 +283,7 @@ pub fn remarks(a: &[Measurement], b: &[Measurement], which: Remarks) -> Vec<Stri
     remarks
 }
 
-/// Remarks on reading the inputs: what holds for many of them is said once.
+/// Remarks on reading the inputs; one that applies to many of them appears once.
 pub fn reading_remarks(measurements: &[&Measurement]) -> Vec<String> {
     let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
     for measurement in measurements {

@@ -1,5 +1,5 @@
-//! What a cure reads: its runs from their bundles, a hunt's culprits, and what this machine could
-//! change against each.
+//! Inputs of a cure: its runs from their bundles, a hunt's culprits, and the changes that this
+//! machine could make against each.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -38,7 +38,7 @@ use crate::measurement::{Measurement, ReadOptions};
 use crate::proving::{nothing_measured, segment_of};
 use crate::tuning::boot_id;
 
-/// A clean run from its bundle; of a long one, what it supports.
+/// A clean run from its bundle; for a long one, with the claims it supports.
 pub fn clean_run(folder: &Path, begun: CureCleanRun, limit: Nanos, horizon: Nanos) -> Result<CureCleanRun> {
     let measured = ReadOptions::default().open(&folder.join(&begun.bundle))?;
     let segment = segment_of(&measured, &begun.bundle, limit)?;
@@ -71,7 +71,7 @@ pub fn clean_run(folder: &Path, begun: CureCleanRun, limit: Nanos, horizon: Nano
     Ok(run)
 }
 
-/// What a hunt found, and what may be tried against it; `kept` are the rules in force.
+/// Findings of a hunt with the changes to try against them; `kept` are the rules in force.
 ///
 /// # Errors
 /// Usage: recording alone makes the usual wake-up as late as the limit. Inconclusive: nothing was
@@ -146,17 +146,17 @@ fn require_cheap(recorder: &Recorder, limit: Nanos) -> Result<()> {
     )))
 }
 
-/// What this machine could change now.
+/// Changes that this machine could make now.
 pub struct Curable {
     files: MachineFiles,
     /// The CPUs that are measured.
     cpus: CpuSet,
-    /// The kernel's own threads, which belong where they are.
+    /// Kernel threads, which stay where they are.
     kernel: Vec<u32>,
     audit: Audit,
     /// Changes that can be made and undone, in the order of a plan.
     pub offered: Vec<OfferedChange>,
-    /// What failing rules ask for that cannot, by rule.
+    /// Changes that failing rules ask for and that cannot be made, by rule.
     left_out: BTreeMap<&'static str, LeftOut>,
 }
 
@@ -189,7 +189,7 @@ pub fn curable(cpus: &CpuSet) -> Result<Curable> {
     Ok(Curable { files, cpus: cpus.clone(), kernel, audit, offered, left_out })
 }
 
-/// A rule's changes as one that may be tried; why not, where it may not.
+/// A rule's changes as a candidate, or the reason that they may not be tried.
 fn offer(finding: &Finding, document: &PlanDocument) -> std::result::Result<Option<OfferedChange>, LeftOut> {
     if let Some(left) = document.left_out.first() {
         return Err(left.clone());
@@ -228,7 +228,7 @@ fn offer(finding: &Finding, document: &PlanDocument) -> std::result::Result<Opti
     let mut conflicts: Vec<String> = knob.map_or_else(Vec::new, |knob| owned(knob.conflicts));
     conflicts.extend(against.map(|other| other.id.to_owned()));
     let told = document.changes.iter().map(|change| {
-        // Numbers of one file are apart by tabs.
+        // Numbers in one file are separated by tabs.
         let now = change.now.split_whitespace().collect::<Vec<_>>().join(" ");
         let now = if now.is_empty() { "?" } else { &now };
         format!("{}: {} -> {}", change.setting.key, clean(now), clean(&change.setting.wanted))
@@ -242,32 +242,32 @@ fn offer(finding: &Finding, document: &PlanDocument) -> std::result::Result<Opti
     }))
 }
 
-/// Whether it changes nothing of what takes time now: the mask that an interrupt begins with
+/// True for a setting without effect on current work: the mask that an interrupt begins with
 /// (kernel: SMP IRQ affinity, default_smp_affinity). No pair of runs could show that it helps.
 fn is_for_later(setting: &Setting) -> bool {
     setting.key.to_string() == "irq:default"
 }
 
-/// Whether it takes away what stops a real-time thread that never sleeps: a machine whose culprit
-/// is such a thread could be lost with it.
+/// True for a setting that removes the limit of a real-time thread that never sleeps: a machine
+/// whose culprit is such a thread could be lost.
 fn lets_run_for_ever(setting: &Setting) -> bool {
     setting.key.to_string() == "sysctl:kernel.sched_rt_runtime_us" && setting.wanted.trim() == "-1"
 }
 
 impl Curable {
-    /// Whether the machine is as this rule asks for.
+    /// True if the machine complies with this rule.
     pub fn is_met(&self, rule: &str) -> bool {
         let finding = self.audit.findings.iter().find(|finding| finding.rule == rule);
         finding.is_some_and(|finding| finding.verdict == AuditVerdict::Pass)
     }
 
-    /// Whether a thread may run on these CPUs and no others.
+    /// True if the affinity of a thread is exactly these CPUs.
     pub fn runs_there(&self, thread: &CureThread) -> bool {
         let key = Key::Task { tid: thread.tid, start: thread.start, what: TaskSetting::Affinity };
         reading::read(&self.files, &key).known().is_some_and(|now| now.trim() == thread.cpus)
     }
 
-    /// What would cure it too, and is not tried; what its record says, where nothing else is known.
+    /// Remaining cures that are not tried; those of the culprit's record if no others are known.
     fn left(&self, culprit: &Culprit, allowed: Risk, is_known: bool) -> Vec<CureRemaining> {
         let remaining = |needs: &str, what: String| CureRemaining {
             culprit: culprit.name.clone(),
@@ -299,7 +299,7 @@ impl Curable {
     }
 }
 
-/// What a change of such a kind takes.
+/// Requirement of a change of this persistence.
 fn needs(persistence: Persistence) -> &'static str {
     match persistence {
         Persistence::Runtime => "decision",
@@ -309,7 +309,7 @@ fn needs(persistence: Persistence) -> &'static str {
     }
 }
 
-/// The capture of the machine with so many changes kept, below a cure's folder.
+/// Path below a cure's folder of the machine's capture with that number of changes kept.
 pub fn machine(changes: usize) -> String {
     format!("machine/{changes:03}")
 }

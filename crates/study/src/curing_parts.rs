@@ -1,12 +1,12 @@
-//! Whose part of a late wake-up decides it: what curing that one culprit alone could change.
+//! The deciding part of a late wake-up: the gain from curing that one culprit alone.
 
 use model::run::Run;
 use model::units::Nanos;
 use rules::culprits::belonging::time_by_culprit;
 
-/// For each culprit of a hunt, in the order of the run, the late wake-ups of which it is the
-/// largest part, or which would have been in time without it; none where not every late wake-up is
-/// kept, because what a culprit is in those that are not is not known.
+/// For each culprit of a hunt, in the order of the run, the number of late wake-ups of which it is
+/// the largest part, or which would have been in time without it; `None` unless every late wake-up
+/// was kept, because a culprit's part in the others is not known.
 pub fn decisive(run: &Run, limit: Nanos) -> Vec<Option<u64>> {
     let lost = run.recorder.as_ref().map_or(0, |recorder| recorder.windows_lost);
     let is_whole = run.spikes_dropped == 0 && lost == 0;

@@ -1,5 +1,5 @@
-//! What a cure reads of a program whose cycles are counted: what a clean run of it supports, and
-//! what `onbeat check` finds in it.
+//! Inputs of a cure for a program whose cycles are counted: the claims that a clean run of it
+//! supports, and the findings of `onbeat check`.
 
 use model::cure::{CureCleanRun, CureRemaining};
 use model::text::excerpt;
@@ -7,9 +7,9 @@ use model::units::Nanos;
 use rules::judgement::AuditVerdict;
 use serde::Deserialize;
 
-/// What a long run of followed threads supports, by counting alone: of their cycles only the
-/// longest of each second is kept. After ln 20 horizons without an event
-/// a rate of one a horizon is refuted with 95 % (of a Poisson process, exp(-ln 20) = 1/20).
+/// Claim supported by a long run of followed threads, by counting alone: of their cycles only the
+/// longest of each second is kept. After ln 20 horizons without an event a rate of one a horizon is
+/// refuted with 95 % (of a Poisson process, exp(-ln 20) = 1/20).
 pub fn by_counting(run: &CureCleanRun, horizon: Nanos) -> (String, String) {
     let needed = 20f64.ln() * horizon.as_secs();
     match (run.late, run.observed_ns.as_secs() >= needed) {
@@ -33,15 +33,15 @@ pub fn by_counting(run: &CureCleanRun, horizon: Nanos) -> (String, String) {
     }
 }
 
-/// What `onbeat check` finds wrong in a program, from its JSON: for people to change.
+/// Failed findings of `onbeat check` in a program, from its JSON, to be fixed by its developers.
 ///
 /// # Errors
-/// What is wrong with the document.
+/// The fault of the document.
 pub fn program_findings(bytes: &[u8]) -> std::result::Result<Vec<CureRemaining>, String> {
     let check: CheckDocument = serde_json::from_slice(bytes).map_err(|error| excerpt(&error.to_string()))?;
     let mut all: Vec<CureRemaining> = Vec::new();
     for found in check.findings.iter().filter(|found| found.verdict == AuditVerdict::Fail.name()) {
-        // One rule is told once, whichever threads break it.
+        // A rule is listed once for all threads that break it.
         let culprit = format!("{}, {}", check.process.comm, found.rule);
         if all.iter().any(|one| one.culprit == culprit) {
             continue;
@@ -53,7 +53,7 @@ pub fn program_findings(bytes: &[u8]) -> std::result::Result<Vec<CureRemaining>,
     Ok(all)
 }
 
-/// Of `onbeat.check/1` what is told.
+/// The part of `onbeat.check/1` that is reported.
 #[derive(Deserialize)]
 struct CheckDocument {
     process: CheckedName,

@@ -1,4 +1,4 @@
-//! A program's thread that keeps a measured CPU: where else it could run.
+//! A program's thread that occupies a measured CPU: other CPUs on which it could run.
 
 use host::{MachineFiles, clock};
 use model::cure::{CureCandidate, CureThread};
@@ -13,15 +13,15 @@ use tune::reading;
 /// The rule that names such a thread.
 const RULE: &str = "realtime-thread";
 
-/// What stops a real-time thread that never sleeps; -1 for nothing.
+/// Limit that stops a real-time thread that never sleeps; -1 for none.
 const RT_LIMIT: &str = "/proc/sys/kernel/sched_rt_runtime_us";
 
-/// In what `/proc/PID/stat` counts a thread's start (USER_HZ, proc_pid_stat(5)).
+/// Unit of a thread's start in `/proc/PID/stat` (USER_HZ, proc_pid_stat(5)).
 const USER_TICK: Nanos = Nanos(10_000_000);
 
-/// The threads of a culprit on CPUs that are not measured, as one change; none where it has no such
-/// thread, where that has ended, or where it cannot run anywhere else. What others' programs do is
-/// theirs to decide: the risk is never low.
+/// The move of a culprit's threads to CPUs that are not measured, as one change; `None` if it has
+/// no such thread, if that has ended, or if it cannot run anywhere else. The risk is never low, as
+/// other people's programs are affected.
 pub fn elsewhere(
     run: &Run,
     culprit: &Culprit,
@@ -32,7 +32,7 @@ pub fn elsewhere(
     if culprit.rule.as_deref() != Some(RULE) {
         return None;
     }
-    // A thread that never stops takes the CPU that it comes to, and nothing takes that back.
+    // A thread that never stops blocks the CPU that it is moved to, and nothing undoes that.
     if files.read_text(RT_LIMIT).known().is_none_or(|limit| limit.trim() == "-1") {
         return None;
     }
@@ -49,10 +49,10 @@ pub fn elsewhere(
         if allowed.without(measured) == allowed {
             continue;
         }
-        // Where it may run besides is where it was meant to run.
+        // The other CPUs of its mask are where it was meant to run.
         let besides = allowed.without(measured);
         let cpus = if besides.is_empty() { others.clone() } else { besides };
-        // Alone it would keep a CPU that others need.
+        // On a single CPU it would block other work.
         if cpus.iter().count() < 2 {
             continue;
         }
@@ -66,7 +66,7 @@ pub fn elsewhere(
 struct SeenThread<'a> {
     tid: u32,
     comm: &'a str,
-    /// When it was seen first, by CLOCK_MONOTONIC.
+    /// Time of its first slice, by CLOCK_MONOTONIC.
     at: Nanos,
 }
 
@@ -89,8 +89,8 @@ fn threads(run: &Run, place: usize) -> Vec<SeenThread<'_>> {
     seen
 }
 
-/// When it was started, if it is still the one that was seen: its name is the same, and it is no
-/// younger.
+/// Start of the process, if it is still the one that was seen: its name is the same, and it did not
+/// start later.
 fn still_there(seen: &SeenThread, files: &MachineFiles) -> Option<u64> {
     let start = host::process_start(seen.tid)?;
     let comm = files.read_text(&format!("/proc/{}/comm", seen.tid)).known().cloned()?;
@@ -105,7 +105,7 @@ mod tests {
     use model::run::Who;
     use model::slice::SliceKind;
 
-    /// A hunt whose only culprit is a thread, seen now.
+    /// A hunt whose only culprit is a running thread.
     fn run(pid: i32, comm: &str, rule: &str) -> Run {
         let who = Who { comm: comm.into(), pid, ..Who::default() };
         let kind = SliceKind::Thread.into();

@@ -1,5 +1,4 @@
-//! The cycles of followed threads by second: what the blocks of wake-ups are for a run that
-//! measures those.
+//! The cycles of followed threads by second: the counterpart of blocks of wake-ups.
 
 use std::path::Path;
 
@@ -8,9 +7,9 @@ use model::error::Result;
 use model::run::Peak;
 use model::units::Nanos;
 
-/// The longest response of the cycles that ended in each whole second of a run, over all CPUs; 0
-/// where none did. Nothing where its bundle does not say: one of before `response_ns`, or one in
-/// which no cycle ended.
+/// The longest response of the cycles that ended in each whole second of a run, over all CPUs; 0 if
+/// none did. Empty if its bundle lacks them: one of before `response_ns`, or one in which no cycle
+/// ended.
 pub fn longest_responses(path: &Path) -> Result<Vec<Nanos>> {
     let bundle = Bundle::open(path)?;
     let mut peaks: Vec<Peak> = Vec::new();
@@ -18,7 +17,7 @@ pub fn longest_responses(path: &Path) -> Result<Vec<Nanos>> {
     Ok(by_second(&peaks, bundle.run.elapsed_ns.unwrap_or_default()))
 }
 
-/// Blocks of followed threads are the seconds of the run: one that holds more of them is empty.
+/// Blocks of followed threads are the seconds of the run: one that contains several is empty.
 fn by_second(peaks: &[Peak], elapsed: Nanos) -> Vec<Nanos> {
     let seconds = usize::try_from(elapsed.0 / Nanos::SECOND.0).unwrap_or(0);
     let Some(began) = peaks.iter().map(|peak| peak.mono_ns).min() else { return Vec::new() };

@@ -19,7 +19,7 @@ use trace::window::Window;
 pub struct ExplainedRun {
     /// The run with its new explanation.
     pub run: Run,
-    /// What reading the bundle had to repair or leave out.
+    /// Remarks on repairs and omissions in reading the bundle.
     pub remarks: Vec<String>,
 }
 
@@ -46,9 +46,9 @@ pub fn open(path: &Path) -> Result<ExplainedRun> {
     Ok(ExplainedRun { run, remarks })
 }
 
-/// Brings a hunt that was killed, or is on, to its last moment: of its spikes since its last
-/// checkpoint the culprits are not in its document, and the last spikes are in the events alone.
-/// How many windows could not be read; any other run stays as it is.
+/// Completes a hunt that was killed, or is running: the culprits of its spikes since the last
+/// checkpoint are not in its document, and the last spikes are in the events alone. Returns the
+/// number of unreadable windows; any other run stays unchanged.
 pub fn bring_up_to_date(path: &Path, bundle: &mut Bundle) -> Result<u64> {
     if bundle.run.complete || bundle.run.command != Command::Hunt {
         return Ok(0);
@@ -58,8 +58,8 @@ pub fn bring_up_to_date(path: &Path, bundle: &mut Bundle) -> Result<u64> {
     explain(path, &mut bundle.run, &stolen, |_| ())
 }
 
-/// Explains all windows anew, and hands them on; spikes without a window stay as they are. How many
-/// windows could not be read.
+/// Explains all windows anew, and passes them on; spikes without a window stay unchanged. Returns
+/// the number of unreadable windows.
 pub fn explain(
     bundle: &Path,
     run: &mut Run,
@@ -85,7 +85,7 @@ pub fn explain(
     run.spikes = room.into_list();
     let passed_over = run.recorder.as_ref().map_or(0, |recorder| recorder.spikes_passed_over);
     run.spikes_dropped = run.spikes_dropped.max(dropped.saturating_add(passed_over));
-    // After the spikes: the relevant seconds are then known.
+    // After the spikes, so that the relevant seconds are known.
     findings.stole(stolen.iter().copied());
     run.spikes.iter_mut().for_each(|spike| findings.settle(&run.host, spike));
     findings.conclude(run);

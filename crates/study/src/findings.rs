@@ -1,4 +1,4 @@
-//! What a hunt found: spikes in slices, summed by culprit. A live hunt and one that is explained
+//! Findings of a hunt: spikes in slices, summed by culprit. A live hunt and one that is explained
 //! again from its bundle share this code, so that both give the same result. Pure.
 
 use model::run::{Block, Host, Run, Spike};
@@ -12,8 +12,8 @@ use trace::window::Window;
 /// Seconds with steal that are held; beyond that, those that no spike can need are dropped first.
 const MAX_STOLEN: usize = 20_000;
 
-/// Spikes are explained within this of their end: what was stolen earlier and near no spike is near
-/// none to come.
+/// Spikes are explained within this time of their end: older steal that is near no spike so far is
+/// near none later.
 const MAX_EXPLAIN_DELAY: Nanos = Nanos(60 * Nanos::SECOND.0);
 
 /// The findings while they grow.
@@ -26,7 +26,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Takes a window apart.
+    /// Explains a window as a spike in slices.
     pub fn explain(window: &Window, host: &Host, cost: Cost) -> Spike {
         let mut spike = timeline::explain_window(window, host, cost);
         if window.begins_late {
@@ -40,8 +40,8 @@ impl Findings {
         self.tally.add(spike, host);
     }
 
-    /// Retracts what all spikes together do not corroborate, and attributes what the hypervisor
-    /// took; to be called once all are there.
+    /// Retracts attributions that all spikes together do not corroborate, and attributes steal; to
+    /// be called once all spikes are added.
     pub fn settle(&self, host: &Host, spike: &mut Spike) {
         self.tally.corroboration().settle(host, spike);
         steal::attribute(host, &self.stolen, spike);
@@ -61,7 +61,7 @@ impl Findings {
                 &mut self.stolen,
                 Nanos(newest.0.saturating_sub(MAX_EXPLAIN_DELAY.0)),
             );
-            // What is near spikes is needed, and only then is it missing: the oldest.
+            // All of it is near spikes and needed; the oldest is dropped, and counted as missing.
             let excess = self.stolen.len().saturating_sub(MAX_STOLEN);
             self.stolen.drain(..excess);
             self.stolen_dropped += excess as u64;
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn steal_that_finds_no_room_near_spikes_is_counted() {
         let (mut findings, host) = (Findings::default(), run().host);
-        // One stop that lasts longer than there is room for.
+        // One stop that lasts longer than the limit of kept seconds.
         let spike = Spike { cpu: Cpu(0), actual_ns: Nanos(30_000 * SECOND), ..Spike::default() };
         let latency = spike.actual_ns;
         findings.add(&mut Spike { latency_ns: latency, unexplained_ns: latency, ..spike }, &host);

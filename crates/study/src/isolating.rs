@@ -1,4 +1,4 @@
-//! CPUs to be set apart: the plan for it, and who is on those that are.
+//! CPUs to be isolated: the plan for it, and the users of those that are isolated.
 
 use facts::groups::read_groups;
 use facts::irqs::read_irqs;
@@ -34,7 +34,7 @@ pub fn plan_isolation(profile: Profile, wanted: &IsolationRequest, take_over: bo
     let audit = audit(&survey, &intent);
     let now = |key: &_| reading::read(&files, key);
     let mut document = plan(&survey, &audit, &rules_request(wanted)?, &boot_id()?, &now)?;
-    // What is as it should be, or does not apply, is no step that is left out.
+    // A step that is already in effect, or does not apply, is not listed as omitted.
     let fails = |rule: &str| {
         let of = |finding: &&Finding| finding.rule == rule;
         let verdict = audit.findings.iter().find(of).map(|finding| finding.verdict);
@@ -46,8 +46,7 @@ pub fn plan_isolation(profile: Profile, wanted: &IsolationRequest, take_over: bo
     Ok(document)
 }
 
-/// Who may run on the isolated CPUs and what may come to them, of a machine and of the journal's
-/// entry for it.
+/// Threads and interrupts of the isolated CPUs, for a machine and the journal's entry for it.
 pub fn isolation_of(machine: MachineSource, entry: Option<&EntryRecords>) -> Result<IsolationDocument> {
     let files = machine.open()?;
     let at_boot = files.read_text("/sys/devices/system/cpu/isolated").parse(|text| parse_cpus(&text));
@@ -64,7 +63,7 @@ pub fn isolation_of(machine: MachineSource, entry: Option<&EntryRecords>) -> Res
     Ok(document)
 }
 
-/// Counts what comes to the document's CPUs while `wait` waits.
+/// Counts arrivals on the document's CPUs while `wait` waits.
 ///
 /// # Errors
 /// Not supported: the kernel shows no interrupts.
@@ -92,7 +91,7 @@ pub struct MovableProcess {
 /// The process with this number.
 ///
 /// # Errors
-/// Usage: there is none, it is a thread of another, or one of the kernel's.
+/// Usage: no such process, a thread of another process, or a kernel thread.
 pub fn movable_process(pid: u32) -> Result<MovableProcess> {
     let files = MachineFiles::live();
     let stat = |tid: u32| {

@@ -1,5 +1,5 @@
-//! The texts that an audit goes by where no kernel runs: a configuration that was named, and what a
-//! file system holds of the kernel that it is for.
+//! The texts that an audit uses if no kernel runs: a named configuration, and those in a file
+//! system for the kernel that it contains.
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 use rules::audit::JudgedTexts;
 
-/// The files that are read of a machine, and the texts that are known in addition.
+/// Files read of a machine, and additional texts.
 pub struct MachineTexts {
     pub files: MachineFiles,
     pub texts: BootTexts,
-    /// The texts that are judged, where these are not a running kernel's.
+    /// The texts that are audited, if they are not those of a running kernel.
     pub judged: Option<JudgedTexts>,
 }
 
@@ -40,7 +40,7 @@ fn running(files: MachineFiles, named: Option<(String, KconfigFile)>) -> Machine
     MachineTexts { files, texts: BootTexts { kconfig, ..BootTexts::default() }, judged: None }
 }
 
-/// A file system without anything that a running kernel said.
+/// A file system without any output of a running kernel.
 fn not_running(
     tree: &MachineFiles,
     root: &Path,

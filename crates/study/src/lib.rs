@@ -1,10 +1,10 @@
 //! The analyses of a bundle, a list of maxima or a capture, without the machine it is from.
 //!
-//! [`measurement`] opens one, [`parallel`] many at once. [`bounds`] computes what it supports,
-//! [`compare`] whether one set of runs is better than another, [`proving`] whether a change
-//! is proven, [`curing`] what a cure reads ([`curing_program`] of a program), [`explain`] takes a
-//! hunt's spikes apart again, [`audit`] judges a machine's settings, [`page`] gathers what a report
-//! shows. A command line and a farm ask the same functions; none of them prints.
+//! [`measurement`] opens one, [`parallel`] many at once. [`bounds`] computes the claims that it
+//! supports, [`compare`] decides if one set of runs is better than another, [`proving`] if a change
+//! is proven, [`curing`] reads the inputs of a cure ([`curing_program`] for a program), [`explain`]
+//! explains a hunt's spikes again, [`audit`] audits a machine's settings, [`page`] gathers the
+//! contents of a report. Command lines and the farm share these functions; none of them prints.
 
 pub mod audit;
 pub mod bounds;

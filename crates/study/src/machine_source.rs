@@ -1,4 +1,4 @@
-//! A machine to be judged: this one, a copy of its files, a capture.
+//! Source of a machine's files: this machine, a copy of its files, or a capture.
 
 use std::path::Path;
 
@@ -10,21 +10,21 @@ use model::text::quoted;
 /// The source of the settings.
 #[derive(Clone, Copy, Debug)]
 pub enum MachineSource<'a> {
-    /// The one that this runs on.
+    /// The machine that this process runs on.
     Live,
-    /// A copy of a file system: what it lacks counts as absent.
+    /// A copy of a file system: missing files count as absent.
     Tree(&'a Path),
-    /// A capture, or what a run's bundle holds of its machine: what it lacks is not captured.
+    /// A capture, or the machine's files in a run's bundle: missing files count as not captured.
     Captured(&'a Path),
-    /// The same from others: what it takes to read it is bounded, and beyond that it is unknown.
+    /// A capture from others: the effort of reading it is bounded, and the rest counts as unknown.
     Foreign(&'a Path),
 }
 
-/// The most that is read of a bundle from others: enough for a thousand CPUs, for 64 take 1.3 MB.
+/// Limit of the bytes read from a foreign bundle: enough for a thousand CPUs, as 64 take 1.3 MB.
 const FOREIGN_BYTES: u64 = 64 << 20;
 
 impl<'a> MachineSource<'a> {
-    /// A capture or a tree where one is named, else this machine.
+    /// A capture or a tree if one is named, otherwise this machine.
     pub fn of(bundle: Option<&'a Path>, root: Option<&'a Path>) -> MachineSource<'a> {
         match (bundle, root) {
             (Some(bundle), _) => MachineSource::Captured(bundle),

@@ -17,15 +17,15 @@ use stats::series::{BLOCK, Collector, Series};
 
 /// Values that are looked at for repetition.
 const MAX_VALUES: usize = 10_000;
-/// How often each of them has to occur on average, to count as a rounded one.
+/// Average number of occurrences of each value from which values count as rounded.
 const MIN_REPEATS: usize = 5;
 
-/// How inputs are to be read.
+/// Options for reading inputs.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
     /// Only these CPUs of a run; not for a list.
     pub cpus: Option<CpuSet>,
-    /// Length of a block of a list; a run has its own.
+    /// Length of a block of a list; a run states it.
     pub block: Option<Nanos>,
     /// Step in which the latencies of a list were recorded, each rounded down.
     pub resolution: Option<Nanos>,
@@ -37,7 +37,7 @@ pub struct Measurement {
     pub series: Series,
     /// Its run; none for a list.
     pub run: Option<Run>,
-    /// What reading it had to repair or leave out.
+    /// Remarks on repairs and omissions in reading it.
     pub remarks: Vec<String>,
     pub path: PathBuf,
     /// The identity of the file or folder, independent of its name.
@@ -66,29 +66,29 @@ impl Measurement {
         report::totals::sum_rows(self.cpus().map(|cpu| cpu.histogram.as_slice()))
     }
 
-    /// The largest latency that the run itself names; None where it does not name that of each CPU.
+    /// The largest latency stated by the run; `None` unless it states that of each CPU.
     pub fn max(&self) -> Option<Nanos> {
         self.run.as_ref().and_then(report::totals::largest)
     }
 
-    /// How many samples lie beyond an imported histogram.
+    /// Number of samples beyond an imported histogram.
     pub fn overflows(&self) -> u64 {
         self.cpus().filter_map(|cpu| cpu.overflows).fold(0, u64::saturating_add)
     }
 
-    /// The number of the run's wake-ups; None for a list, and where its file does not state it.
+    /// Number of the run's wake-ups; `None` for a list, or if its file does not state it.
     pub fn wake_ups(&self) -> Option<u64> {
         self.run.as_ref().and_then(Run::samples)
     }
 
-    /// The entries of its own integrity checks that bar a claim about all its wake-ups.
+    /// Failed integrity checks that bar a claim about all its wake-ups.
     pub fn invalid(&self) -> Vec<String> {
         let entries = self.run.iter().flat_map(|run| &run.integrity);
         entries.filter(|entry| entry.bars_claims()).map(report::run::sentences::integrity).collect()
     }
 
-    /// When the listed samples beyond an imported histogram's end were, a list per CPU: cyclictest
-    /// gives their cycle numbers, and the interval makes times of them.
+    /// Times of the listed samples beyond an imported histogram's end, a list per CPU: cyclictest
+    /// gives their cycle numbers, which the interval converts to times.
     pub fn overflow_lists(&self) -> Vec<OverflowList> {
         let planned = self.run.as_ref().and_then(|run| run.plan.interval_ns);
         let of_cpu = |cpu: &CpuRun| {
@@ -215,7 +215,7 @@ impl ReadOptions {
     }
 }
 
-/// How long a run was: for an import, from its cycles and their interval.
+/// Length of a run; for an import, from its cycles and their interval.
 fn length(run: &Run) -> Option<Nanos> {
     let of_cpu = |cpu: &CpuRun| {
         let interval = cpu.interval_ns.or(run.plan.interval_ns)?;
@@ -224,8 +224,8 @@ fn length(run: &Run) -> Option<Nanos> {
     run.elapsed_ns.or_else(|| run.cpus.iter().filter_map(of_cpu).max())
 }
 
-/// A microsecond, where all values are multiples of one and most recur: rounded numbers, of which
-/// each represents all that were rounded to it.
+/// A microsecond if all values are multiples of one and most recur: rounded numbers, each of which
+/// represents all values that were rounded to it.
 fn coarse_step<I: Iterator<Item = Nanos>>(known: impl Fn() -> I) -> Option<Nanos> {
     let different: BTreeSet<Nanos> = known().take(MAX_VALUES).collect();
     let repeated = different.len() > 1 && different.len() * MIN_REPEATS <= known().take(MAX_VALUES).count();
@@ -237,7 +237,7 @@ fn title(path: &Path) -> String {
     name.map_or_else(|| path.to_string_lossy().into_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// What the maxima of a hunt are, and are not.
+/// Caveat for the maxima of a hunt.
 fn of_hunt(run: &Run) -> Option<String> {
     if run.command != Command::Hunt {
         return None;

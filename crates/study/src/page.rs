@@ -1,4 +1,4 @@
-//! A bundle with what its report shows: pictures over time, spikes with their events, bounds.
+//! A bundle with the contents of its report: pictures over time, spikes with their events, bounds.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ use crate::{bounds, explain};
 /// Columns of the pictures over time; a longer run has more time in each.
 const COLUMNS: usize = report::plot::history::COLUMNS;
 
-/// A run with what its pictures are made of.
+/// A run with the data of its pictures.
 pub struct ReportedRun {
     pub measurement: Measurement,
     history: History,
@@ -61,15 +61,15 @@ impl ReportedRun {
         Ok(ReportedRun { measurement, history, bounds: None, windows, settings: None, place: quoted(path) })
     }
 
-    /// Calls the run so, in its heading and in commands: where a server keeps a bundle is no place
-    /// for who reads its page.
+    /// Sets the run's name in its heading and in commands: the path of a bundle on a server is of
+    /// no use to a reader of its page.
     pub fn named(mut self, name: &str) -> ReportedRun {
         name.clone_into(&mut self.measurement.title);
         self.place = quoted(name);
         self
     }
 
-    /// Adds what the run supports, if anything; for its own limit, where none is requested.
+    /// Adds the claims that the run supports, if any; for the run's limit if none is requested.
     pub fn ask(&mut self, question: &Question) {
         let own = self.measurement.run.as_ref().and_then(|run| run.plan.limit_ns);
         let question = Question { limit: question.limit.or(own), ..*question };
@@ -81,7 +81,7 @@ impl ReportedRun {
         self.settings = settings(&self.measurement);
     }
 
-    /// As the report takes it.
+    /// Input of the report.
     pub fn input(&self) -> Option<Input<'_>> {
         Some(Input {
             run: self.measurement.run.as_ref()?,
@@ -97,7 +97,7 @@ impl ReportedRun {
     }
 }
 
-/// A spike of a hunt, with what was traced around it where that is kept.
+/// A spike of a hunt, with the trace around it if that was kept.
 pub struct ReportedSpike {
     pub run: Run,
     pub window: Option<Window>,
@@ -110,7 +110,7 @@ pub fn spiked_run(path: &Path) -> Result<Run> {
     Ok(bundle.run)
 }
 
-/// A spike by its number, 1 for the latest of all; none where the run has not so many.
+/// A spike by its number, 1 for the latest of all; `None` if the run has fewer.
 pub fn spike(path: &Path, number: usize) -> Result<Option<ReportedSpike>> {
     let run = spiked_run(path)?;
     let at = number.checked_sub(1).and_then(|at| by_latency(&run).get(at).copied());
@@ -125,8 +125,8 @@ pub fn spike(path: &Path, number: usize) -> Result<Option<ReportedSpike>> {
     Ok(Some(ReportedSpike { run, window: found }))
 }
 
-/// What was traced around a hunt's spikes; of a hunt that was killed, the spikes since its last
-/// checkpoint, too.
+/// Traces around a hunt's spikes; for a hunt that was killed, also of the spikes since its last
+/// checkpoint.
 fn windows(path: &Path, bundle: &mut Bundle, stolen: &[StealInterval]) -> Result<Windows> {
     let typical = typical::all(&bundle.run).into_iter().filter_map(|part| part.typical);
     let mut windows = Windows::wanting(typical.map(|at| &bundle.run.spikes[at]));
@@ -143,8 +143,8 @@ fn windows(path: &Path, bundle: &mut Bundle, stolen: &[StealInterval]) -> Result
     Ok(windows)
 }
 
-/// Spikes whose events go into a trace for Perfetto: more than a person looks at, and few enough
-/// for its memory.
+/// Number of spikes whose events go into a trace for Perfetto: more than anyone looks at, and few
+/// enough for its memory.
 pub const MAX_TRACED_SPIKES: usize = 200;
 /// And this many events of theirs.
 const MAX_TRACED_EVENTS: usize = 500_000;
@@ -157,7 +157,7 @@ pub struct TracedWindows {
 }
 
 impl TracedWindows {
-    /// Takes one more.
+    /// Adds a window.
     pub fn add(&mut self, window: Window) {
         if self.windows.len() < MAX_TRACED_SPIKES && self.events < MAX_TRACED_EVENTS {
             self.events += window.events.len();
@@ -173,7 +173,7 @@ impl TracedWindows {
     }
 }
 
-/// What ui.perfetto.dev opens, of the worst spikes whose windows the bundle has.
+/// Trace for ui.perfetto.dev, of the worst spikes whose windows the bundle has.
 pub fn perfetto(bundle: &Path, run: &Run) -> Result<String> {
     let mut latencies: Vec<_> = run.spikes.iter().map(|spike| spike.latency_ns).collect();
     latencies.sort_unstable_by(|a, b| b.cmp(a));

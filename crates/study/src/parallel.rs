@@ -1,4 +1,4 @@
-//! Many inputs read at once, each by one thread.
+//! Parallel reading of many inputs, each by one thread.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::measurement::{Measurement, ReadOptions};
 use model::error::{Failure, Result};
 
-/// More threads would read from one disk.
+/// Limit of threads, as all may read from one disk.
 const MAX_THREADS: usize = 8;
 
-/// Reads the inputs, in their order; the first that cannot be read is the refusal. `progress` is
-/// called with how many are ready, by any thread.
+/// Reads the inputs, in their order; the first unreadable one is the refusal. `progress` is called
+/// by any thread with the number of inputs that are ready.
 pub fn read(
     paths: &[PathBuf],
     options: &ReadOptions,

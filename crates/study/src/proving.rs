@@ -1,4 +1,4 @@
-//! An experiment's segments read from their bundles, and its answer: a comparison of its arms whose
+//! An experiment's segments read from their bundles, and its result: a comparison of its arms whose
 //! verdict is that of the pairs.
 
 use std::path::Path;
@@ -34,10 +34,10 @@ const fn metric(counted: CountedUnit) -> &'static str {
     }
 }
 
-/// A segment from its bundle; what spoiled it is in its `why`.
+/// A segment from its bundle; the reasons that make it invalid are in its `why`.
 ///
 /// # Errors
-/// There is no bundle to read.
+/// The bundle is missing or unreadable.
 pub fn segment(folder: &Path, bundle: &str, limit: Nanos) -> Result<ExperimentSegment> {
     segment_of(&ReadOptions::default().open(&folder.join(bundle))?, bundle, limit)
 }
@@ -45,7 +45,7 @@ pub fn segment(folder: &Path, bundle: &str, limit: Nanos) -> Result<ExperimentSe
 /// The same of a bundle that was read.
 ///
 /// # Errors
-/// It is a list of maxima, which does not say how many wake-ups were late.
+/// It is a list of maxima, which lacks the number of late wake-ups.
 pub fn segment_of(measured: &Measurement, bundle: &str, limit: Nanos) -> Result<ExperimentSegment> {
     let Some(run) = &measured.run else {
         return Err(Failure::usage(format!(
@@ -58,7 +58,7 @@ pub fn segment_of(measured: &Measurement, bundle: &str, limit: Nanos) -> Result<
     let rows = if follows { cycles(&run.threads) } else { slots(measured.cpus()) };
     let max =
         if follows { run.threads.iter().filter_map(|thread| thread.worst_ns).max() } else { measured.max() };
-    // Of the row in which the limit lies all are taken: both arms have the same rows.
+    // The row that contains the limit counts as a whole: both arms have the same rows.
     let reached = max.is_none_or(|max| max >= limit);
     let reaching = rows.iter().filter(|row| reached && row.upper > limit);
     let why = spoiled(measured, run);
@@ -80,8 +80,8 @@ pub fn segment_of(measured: &Measurement, bundle: &str, limit: Nanos) -> Result<
     })
 }
 
-/// What a periodic task would have seen, where that was counted: one that a stall keeps asleep for
-/// many periods was late in each of them. Counted once, longer stalls would seem to be fewer.
+/// Histogram of a periodic task's slots, if that was counted: a task that a stall delays for many
+/// periods is late in each of them. Counted once, longer stalls would seem to be fewer.
 fn slots<'a>(cpus: impl Iterator<Item = &'a CpuRun>) -> Vec<Bucket> {
     sum_rows(cpus.map(|cpu| cpu.deadline_histogram.as_deref().unwrap_or(&cpu.histogram)))
 }
@@ -91,18 +91,17 @@ fn cycles(threads: &[ThreadRun]) -> Vec<Bucket> {
     sum_rows(threads.iter().map(|thread| thread.response.as_slice()))
 }
 
-/// Whether threads were followed, and of none a cycle was seen.
+/// True if threads were followed and no cycle of theirs was seen.
 fn is_silent(threads: &[ThreadRun]) -> bool {
     !threads.is_empty() && threads.iter().all(|thread| thread.cycles == 0)
 }
 
-/// Releases while the cycle before was on: each is one that was not answered in time, as is a slot
-/// that was slept through.
+/// Number of releases during the previous cycle: each is a deadline miss, as is a missed slot.
 fn overrun(run: &Run) -> u64 {
     run.threads.iter().fold(0, |sum, thread| sum.saturating_add(thread.overrun))
 }
 
-/// What a run lacks in which nothing was seen; none where something was.
+/// Missing quantity of a run in which nothing was measured; `None` for any other run.
 pub fn nothing_measured(run: &Run) -> Option<String> {
     let counted = if run.program.is_some() || !run.threads.is_empty() { "cycle" } else { "wake-up" };
     let is_empty = run.cpus.iter().all(|cpu| cpu.cycles == Some(0)) || is_silent(&run.threads);
@@ -120,8 +119,8 @@ fn spoiled(measured: &Measurement, run: &Run) -> Vec<String> {
     why
 }
 
-/// What is counted, by its largest of each second: wake-ups of measuring threads, or cycles of
-/// those that are followed.
+/// Largest value of each second: of the wake-ups of measuring threads, or the cycles of followed
+/// threads.
 fn seconds(measured: &Measurement) -> Result<Vec<Nanos>> {
     let follows = measured.run.as_ref().is_some_and(|run| !run.threads.is_empty());
     let blocks = &measured.series.blocks;
@@ -138,14 +137,14 @@ fn late_halves(seconds: &[Nanos], limit: Nanos) -> [u64; 2] {
     [late(&seconds[..half]), late(&seconds[seconds.len() - half..])]
 }
 
-/// The largest of each second of a bundle, in nanoseconds: for the memory of the machine, and for
-/// how long a change takes to settle.
+/// The largest of each second of a bundle, in nanoseconds: for the memory of the machine, and the
+/// time in which a change settles.
 pub fn maxima(folder: &Path, bundle: &str) -> Result<Vec<f64>> {
     let measured = ReadOptions::default().open(&folder.join(bundle))?;
     Ok(seconds(&measured)?.iter().map(|largest| largest.0 as f64).collect())
 }
 
-/// The document of `prove`: `onbeat.comparison/1` with what the experiment was.
+/// The document of `prove`: `onbeat.comparison/1` with the experiment.
 #[derive(Serialize)]
 pub struct ProofAnswer {
     #[serde(flatten)]
@@ -153,7 +152,7 @@ pub struct ProofAnswer {
     pub experiment: ExperimentSummary,
 }
 
-/// How the verdict came about.
+/// Origin of the verdict.
 #[derive(Clone, Debug, Serialize)]
 pub struct ExperimentSummary {
     pub change: String,
@@ -163,16 +162,16 @@ pub struct ExperimentSummary {
     pub seed: u64,
     pub segment_s: f64,
     pub segments: usize,
-    /// Left out behind switches.
+    /// Discarded time after switches.
     pub discarded_s: f64,
-    /// Behind each at the least, and the runs that told it; none where it was asked for.
+    /// Minimum discarded after each switch, and the trial runs behind it; none if it was given.
     pub settle_s: f64,
     pub trial: Vec<SettleRun>,
-    /// Pairs in which interrupts came that were not where the arm has them.
+    /// Pairs with interrupts on CPUs other than those of the arm.
     pub astray: u64,
     /// `e-value`, `fixed`, `time` or `signal`.
     pub stopped: String,
-    /// Whether the e-value reached its level, and nothing speaks against a verdict by it.
+    /// True if the e-value reached its level, and nothing contradicts a verdict by it.
     pub confirmed: bool,
     pub stop_at: f64,
     /// Pairs that count; those in which B had fewer late wake-ups; those in which both had as many.
@@ -180,13 +179,13 @@ pub struct ExperimentSummary {
     pub wins: u64,
     pub ties: u64,
     pub dropped: u32,
-    /// Those of them whose runs were of different length.
+    /// Pairs among them whose runs differed in length.
     pub unequal: u32,
     pub interrupted: u32,
     /// Late wake-ups of A and of B.
     pub late: [u64; 2],
     pub load: String,
-    /// What each load did with the change, of what it did without it.
+    /// Work of each load with the change, relative to that without it.
     pub works: Vec<WorkSummary>,
     pub cpus: String,
     /// Segments whose first half is more like the other arm, of those whose halves differ.
@@ -195,7 +194,7 @@ pub struct ExperimentSummary {
     pub drift_p50_ns: Option<[Nanos; 2]>,
 }
 
-/// What a load did in B over what it did in A.
+/// Work of a load in B divided by that in A.
 #[derive(Clone, Debug, Serialize)]
 pub struct WorkSummary {
     pub spec: String,
@@ -272,8 +271,8 @@ fn work(work: &LoadWork) -> WorkSummary {
     WorkSummary { spec: work.spec.clone(), ratio: work.ratio, ci: work.interval }
 }
 
-/// The verdict of the pairs in the place of that of a number of runs that was fixed beforehand:
-/// that one does not hold where one stops when the data say so.
+/// Replaces the verdict for a fixed number of runs by that of the pairs: the former does not hold
+/// if the data decide when the experiment ends.
 fn decide(comparison: &mut ComparisonAnswer, proof: &Proof, needs: ProofNeeds) {
     let compared = &mut comparison.compared;
     (compared.verdict, compared.reason) = (proof.verdict, proof.reason.clone());

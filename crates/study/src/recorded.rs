@@ -1,5 +1,5 @@
-//! A record of `onbeat watch` as its report shows it: its boots on one axis of time, its lines
-//! folded into columns, totals and lists of the worst.
+//! A record of `onbeat watch` as its report shows it: its boots on one time axis, its lines folded
+//! into columns, totals and lists of the worst.
 
 mod boots;
 
@@ -25,17 +25,17 @@ use report::watch::summary::{
 
 /// Columns of the picture over time: two pixels each.
 const COLUMNS: usize = 412;
-/// The worst that a report keeps of each class,
+/// Number of the worst wake-ups of each class in a report.
 const WORST: usize = 200;
-/// its marks,
+/// Number of marks in a report.
 const MARKS: usize = 2_000;
-/// and its CPUs and threads.
+/// Number of CPUs and threads in a report.
 const ROWS_KEPT: usize = 1_024;
-/// Runs of onbeat's own that go on at the same time.
+/// Number of the latest marks among which a run's mark is continued.
 const RECENT: usize = 64;
-/// A begin is known to ticks of 10 ms.
+/// The begin of a run has a resolution of 10 ms.
 const SAME_BEGIN: Nanos = Nanos(20_000_000);
-/// Reads a record; with what could not be read among the remarks.
+/// Reads a record; unreadable parts become remarks.
 pub fn record(path: &Path) -> Result<WatchSummary> {
     let mut reader = RecordReader::open_folder(path)?;
     let failed = |error: &std::io::Error| {
@@ -65,7 +65,7 @@ pub fn record(path: &Path) -> Result<WatchSummary> {
     Ok(summary)
 }
 
-/// What is being added up.
+/// Sums while a record is read.
 struct Fold {
     boots: Vec<PlacedBoot>,
     summary: WatchSummary,
@@ -74,7 +74,7 @@ struct Fold {
     rows_dropped: u64,
 }
 
-/// The totals of one CPU or thread.
+/// Totals of one CPU or thread, in progress.
 struct TotalsBeingMade {
     totals: WaitTotals,
     sum: i128,
@@ -124,7 +124,7 @@ impl Fold {
         self.boots.iter().find(|boot| boot.id == id)
     }
 
-    /// A place on the axis, and RFC 3339 where that is known.
+    /// Position on the axis, and time by RFC 3339 if known.
     fn place(&self, boot: &str, mono: Nanos) -> (Nanos, String) {
         let Some(boot) = self.boot(boot) else { return (self.summary.axis.from, String::new()) };
         (Nanos(mono.0.saturating_add(boot.shift)), boot.time(mono))
@@ -170,8 +170,8 @@ impl Fold {
     fn mark(&mut self, boot: &str, mark: WatchMark) {
         let ((from, time), (to, _)) =
             (self.place(boot, mark.from_mono_ns), self.place(boot, mark.to_mono_ns));
-        // A run is marked in each interval up to that; where the watch was started again meanwhile,
-        // its begin is read anew.
+        // A run is marked in each interval up to that; if the watch was restarted since, its begin
+        // is read anew.
         let goes_on = |known: &&mut PlacedMark| {
             let apart = known.from.0.saturating_sub(from.0).saturating_abs();
             let same =

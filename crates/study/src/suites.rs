@@ -9,10 +9,10 @@ use model::suite::SuiteRun;
 use model::text::quoted;
 use report::suite::page::{SuiteStory, html};
 
-/// A phase whose bundle is not there, or is another's, has no curve: the table has its numbers.
+/// Page of a suite. A phase without a readable bundle has no curve; the table has its numbers.
 pub fn page(folder: &Path, suite: &SuiteRun) -> Result<String> {
     let whole = suite.phases.iter().filter(|phase| phase.valid && phase.max_ns.is_some());
-    // A bundle is below the folder, whatever a document that was edited says.
+    // Bundles are confined to the folder, even if the document was edited.
     let below = |bundle: &str| {
         let path = Path::new(bundle);
         let plain = path.components().all(|part| matches!(part, std::path::Component::Normal(_)));

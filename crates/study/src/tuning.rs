@@ -1,4 +1,4 @@
-//! A plan of changes for a machine: what an audit of it asks for.
+//! A plan of changes for a machine, as requested by its audit.
 
 use std::path::Path;
 
@@ -20,16 +20,16 @@ use tune::rivals;
 
 use crate::audit::{MachineSource, survey_request};
 
-/// A plan, with the audit that asks for it.
+/// A plan, with the audit that requests it.
 pub struct PlannedTuning {
     pub document: PlanDocument,
     pub audit: Audit,
     pub intent: Intent,
-    /// The command line that its kernel was booted with; empty where that could not be read.
+    /// Command line of its booted kernel; empty if that could not be read.
     pub booted: Cmdline,
 }
 
-/// Audits a machine and plans what is to be changed; nothing is written.
+/// Audits a machine and plans the changes; nothing is written.
 pub fn plan_tuning(
     machine: MachineSource,
     profile: Profile,
@@ -41,7 +41,7 @@ pub fn plan_tuning(
     let survey = survey(&files, &survey_request());
     let intent = intent(&survey, profile, cpus).map_err(Failure::usage)?;
     let audit = audit(&survey, &intent);
-    // A plan for another machine is for reading: no boot of this one is its own.
+    // A plan for another machine is for reading only, so no boot of this machine matches it.
     let boot = match files.is_live() {
         true => boot_id()?,
         false => String::new(),
@@ -53,7 +53,7 @@ pub fn plan_tuning(
     Ok(PlannedTuning { document, audit, intent, booted })
 }
 
-/// Makes a plan of other programs' files for a machine; nothing is written, nothing in them is run.
+/// Converts other programs' files into a plan for a machine; writes and runs nothing.
 pub fn import_tuning(
     from: &Path,
     request: &ImportRequest,
@@ -78,10 +78,10 @@ pub fn import_tuning(
     Ok(document)
 }
 
-/// A plan from a file, as far as it is one for the running machine.
+/// The part of a plan file that is valid for the running machine.
 ///
 /// # Errors
-/// Usage: it is of another boot, or has what no plan of this version would have.
+/// Usage: it is of another boot, or has contents that no plan of this version has.
 pub fn admitted_plan(plan: PlanDocument) -> Result<PlanDocument> {
     require_boot(&plan, &boot_id()?)?;
     let files = MachineSource::Live.open()?;
@@ -92,7 +92,7 @@ pub fn admitted_plan(plan: PlanDocument) -> Result<PlanDocument> {
 /// The id of the running boot.
 ///
 /// # Errors
-/// Not supported: the kernel does not say.
+/// Not supported: the kernel does not provide it.
 pub fn boot_id() -> Result<String> {
     match host::MachineFiles::live().read_text("/proc/sys/kernel/random/boot_id") {
         Fact::Known(id) => Ok(id.trim().to_owned()),

@@ -1,5 +1,5 @@
-//! The way in which runs were measured: by which tool, how often, of how many threads, in which
-//! steps. What differs in that between two sides may be what their numbers differ by.
+//! The way in which runs were measured: tool, interval, number of threads, resolution. Differences
+//! in these may explain the differences in the numbers.
 
 use std::collections::BTreeSet;
 
@@ -10,17 +10,17 @@ use model::vocabulary::{Command, Quantity};
 
 use crate::measurement::Measurement;
 
-/// One thing of how a run was measured.
+/// One aspect of a run's measurement.
 struct Aspect {
     name: &'static str,
-    /// As text; `""` where it is not known.
+    /// Value as text; `""` if it is not known.
     of: fn(&Measurement) -> String,
 }
 
 /// Field of the plan that is empty for onbeat's own runs.
 const TOOL: &str = "plan.tool";
 
-/// Aspects that are named where they differ.
+/// Aspects that are listed if they differ.
 const NAMED: [Aspect; 5] = [
     Aspect { name: "command", of: command },
     Aspect { name: TOOL, of: tool },
@@ -29,15 +29,15 @@ const NAMED: [Aspect; 5] = [
     Aspect { name: "labels", of: labels },
 ];
 
-/// Aspects that make the numbers of two sides numbers of different things, unless each of their
-/// values is as frequent on one side as on the other.
+/// Aspects that make the numbers of two sides incomparable, unless each value is as frequent on one
+/// side as on the other.
 const DECISIVE: [Aspect; 3] = [
     Aspect { name: "the tool", of: tool_name },
     Aspect { name: "the interval", of: interval },
     Aspect { name: "how many threads", of: threads },
 ];
 
-/// In what the sides, or the runs of one, were measured differently.
+/// Aspects in which the sides, or the runs of one side, were measured differently.
 pub fn differences(a: &[Measurement], b: &[Measurement]) -> Vec<Difference> {
     let named = |aspect: &Aspect| {
         let (a, b) = (aspect.values(a), aspect.values(b));
@@ -46,7 +46,7 @@ pub fn differences(a: &[Measurement], b: &[Measurement]) -> Vec<Difference> {
     NAMED.iter().filter_map(named).collect()
 }
 
-/// The aspects of how one was measured, each with its value.
+/// Aspects of a measurement, each with its value.
 pub fn named(one: &Measurement) -> impl Iterator<Item = (&'static str, String)> {
     NAMED.iter().map(|aspect| (aspect.name, (aspect.of)(one)))
 }
@@ -57,8 +57,8 @@ pub fn is_foreign(one: &Measurement) -> bool {
     imported && one.series.blocks.is_empty()
 }
 
-/// True for a difference of what both sides state: another tool's file says little of its machine,
-/// and what it does not say is not absent.
+/// True if both sides state the values that differ: another tool's file says little of its machine,
+/// and what it omits is not absent.
 pub fn is_known(difference: &Difference, a: &[Measurement], b: &[Measurement]) -> bool {
     let stated = |side: &[Measurement], value: &str| {
         !side.iter().any(is_foreign) || value.split(" | ").all(|value| !NOT_STATED.contains(&value))
@@ -66,7 +66,7 @@ pub fn is_known(difference: &Difference, a: &[Measurement], b: &[Measurement]) -
     difference.what != TOOL && stated(a, &difference.a) && stated(b, &difference.b)
 }
 
-/// The reason for which what differs between the sides may be how they were measured, and a remedy.
+/// Aspect to which a difference between the sides may be due, and a remedy.
 pub fn confounded(a: &[Measurement], b: &[Measurement]) -> Option<(String, &'static str)> {
     let differs = |aspect: &Aspect| {
         let [in_a, in_b] = [a, b].map(|side| aspect.known(side));
@@ -81,8 +81,8 @@ pub fn confounded(a: &[Measurement], b: &[Measurement]) -> Option<(String, &'sta
     (!all.is_empty()).then_some((reason, "measure both sides with the same tool, interval and threads"))
 }
 
-/// True if each value has the same share of both sides: then no exchange of runs brings a
-/// difference. Sides of which nothing is known have.
+/// True if each value has the same share of both sides, so that no exchange of runs makes a
+/// difference, or if nothing is known of a side.
 fn have_one_share(a: &[String], b: &[String]) -> bool {
     let count = |side: &[String], value: &String| side.iter().filter(|other| *other == value).count();
     let even = |value: &String| count(a, value) * b.len() == count(b, value) * a.len();
@@ -90,7 +90,7 @@ fn have_one_share(a: &[String], b: &[String]) -> bool {
 }
 
 impl Aspect {
-    /// The values of the runs of which it is known.
+    /// Known values of the runs.
     fn known(&self, side: &[Measurement]) -> Vec<String> {
         side.iter().map(self.of).filter(|value| !value.is_empty()).collect()
     }
@@ -104,7 +104,7 @@ fn of_run(measurement: &Measurement, of: impl Fn(&Run) -> Option<String>) -> Str
     measurement.run.as_ref().and_then(of).unwrap_or_default()
 }
 
-/// A hunt's recording delays what it measures, and a measurement's loop records nothing.
+/// A hunt delays what it measures by recording; the loop of a measurement records nothing.
 fn command(measurement: &Measurement) -> String {
     of_run(measurement, |run| Some(run.command.as_str().to_owned()))
 }
@@ -134,8 +134,8 @@ fn quantities(run: &Run) -> BTreeSet<String> {
     run.cpus.iter().map(|cpu| cpu.quantity().to_owned()).collect()
 }
 
-/// The quantity that all runs have measured, the one that a program sees before others; `None`
-/// where they have none in common, or no run says it.
+/// Quantity that all runs have measured, preferably the one a program sees; `None` if they have
+/// none in common, or no run states it.
 fn common_quantity(all: &[&Measurement]) -> Option<String> {
     let mut runs = all.iter().filter_map(|one| one.run.as_ref()).filter(|run| !run.cpus.is_empty());
     let mut common = quantities(runs.next()?);
@@ -144,13 +144,13 @@ fn common_quantity(all: &[&Measurement]) -> Option<String> {
     preferred.into_iter().find(|quantity| common.contains(quantity)).or_else(|| common.pop_first())
 }
 
-/// True if runs have measured something that all of them have.
+/// True if all runs have measured a common quantity.
 pub fn have_common_quantity(all: &[&Measurement]) -> bool {
     let said = all.iter().any(|one| one.run.as_ref().is_some_and(|run| !run.cpus.is_empty()));
     !said || common_quantity(all).is_some()
 }
 
-/// Leaves of each run the entries of what all have measured.
+/// Reduces each run to the entries of the common quantity.
 pub fn keep_common_quantity(a: &mut [Measurement], b: &mut [Measurement]) {
     let Some(quantity) = common_quantity(&a.iter().chain(&*b).collect::<Vec<_>>()) else { return };
     for run in a.iter_mut().chain(b).filter_map(|one| one.run.as_mut()) {
@@ -163,12 +163,12 @@ fn interval(measurement: &Measurement) -> String {
 }
 
 fn threads(measurement: &Measurement) -> String {
-    // Where followed threads happen to run is found, not chosen.
+    // The CPUs of followed threads are an observation, not a choice.
     of_run(measurement, |run| (!run.follows()).then(|| run.cpus.len().to_string()))
 }
 
-/// The steps of the recorded latencies: other tools have them of one width, onbeat's grow with the
-/// latency.
+/// Resolution of the recorded latencies: constant with other tools, growing with the latency with
+/// onbeat.
 fn resolution(measurement: &Measurement) -> String {
     of_run(measurement, |run| {
         if run.command != Command::Import {

@@ -1,4 +1,4 @@
-//! The boots of a record on one axis of time.
+//! The boots of a record on one time axis.
 
 use model::text::several;
 use model::units::Nanos;
@@ -8,32 +8,32 @@ use report::watch::summary::WatchAxis;
 /// A clock before this was never set: 2020.
 const SET: Nanos = Nanos(1_577_836_800 * Nanos::SECOND.0);
 
-/// One boot, and where it lies on the axis.
+/// One boot, and its position on the axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlacedBoot {
     pub id: String,
     pub first: Nanos,
     pub end: Nanos,
-    /// From CLOCK_MONOTONIC to CLOCK_REALTIME, as it was last: a clock that is set late is right
-    /// for what was before, too.
+    /// Last offset from CLOCK_MONOTONIC to CLOCK_REALTIME: a clock that is set late is right for
+    /// earlier times, too.
     pub offset: i64,
     /// From CLOCK_MONOTONIC to the axis.
     pub shift: i64,
 }
 
 impl PlacedBoot {
-    /// RFC 3339, where its clock was set.
+    /// Time by RFC 3339, if the boot's clock was set.
     pub fn time(&self, mono: Nanos) -> String {
         if self.is_set() { wall_time(Nanos(mono.0.saturating_add(self.offset))) } else { String::new() }
     }
 
-    /// Whether its clock was set.
+    /// True if its clock was set.
     pub fn is_set(&self) -> bool {
         self.end.0.saturating_add(self.offset) >= SET.0
     }
 }
 
-/// Lays boots on one axis: by the clock where it was set, else one after the other.
+/// Places boots on one axis: by the clock if it was set, otherwise one after the other.
 pub fn place(boots: &mut [PlacedBoot], remarks: &mut Vec<String>) -> WatchAxis {
     let wall = boots.iter().any(PlacedBoot::is_set);
     let unset = boots.iter().filter(|boot| !boot.is_set()).count() as u64;

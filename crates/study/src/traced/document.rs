@@ -1,4 +1,4 @@
-//! The document of a trace that another tool recorded, and what that trace lacks.
+//! The document of a trace that another tool recorded, and remarks on missing events.
 
 use super::{FirstPass, TraceQuestion};
 use bundle::foreign_trace::facts::{TraceClock, TraceFacts};
@@ -8,7 +8,7 @@ use model::units::Nanos;
 use model::vocabulary::{Command, Expiry};
 use trace::late_wakeups::{WantedThreads, WantedWakeups};
 
-/// Events without which something stays unexplained: any of these, and what that is.
+/// Events, any of which is sufficient evidence, and the consequence if all are missing.
 const EVIDENCE: &[(&[&str], &str)] = &[
     (&["timer:hrtimer_start"], "when a timer was due: lateness counts from the waking"),
     (&["timer:hrtimer_expire_exit"], "how long the functions of timers took"),
@@ -41,7 +41,7 @@ pub struct TracedRun<'a> {
 }
 
 impl TracedRun<'_> {
-    /// The run, without its culprits, and what the trace lacks.
+    /// The run, without its culprits, and remarks on what the trace lacks.
     pub fn document(self, host: Host) -> (Run, Vec<String>) {
         let TracedRun { facts, first, question, took_apart, spikes, dropped } = self;
         let remarks = lacking(facts, first, question, took_apart);
@@ -118,12 +118,12 @@ fn followed(first: &FirstPass, question: &TraceQuestion) -> String {
 
 fn missing(facts: &TraceFacts) -> impl Iterator<Item = &'static (&'static [&'static str], &'static str)> {
     let has = |event: &str| facts.events.iter().any(|own| own == event);
-    // Where an event has no begin either, that is what is said.
+    // If the event's begin is missing too, only that is reported.
     let begins = move |event: &str| event.strip_suffix("_exit").is_none_or(|of| has(&format!("{of}_entry")));
     EVIDENCE.iter().filter(move |(events, _)| !events.iter().any(|event| has(event)) && begins(events[0]))
 }
 
-/// Notes on what the trace lacks, a sentence each.
+/// Notes on missing events, a sentence each.
 fn lacking(facts: &TraceFacts, first: &FirstPass, question: &TraceQuestion, took_apart: bool) -> Vec<String> {
     let mut lines = facts.notes.clone();
     for (events, what) in missing(facts).filter(|_| !took_apart) {

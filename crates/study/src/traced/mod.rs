@@ -1,5 +1,5 @@
-//! A trace of another tool explained as a hunt is: its late wake-ups are found, then the events
-//! around each are taken apart.
+//! Explanation of another tool's trace, as of a hunt: late wake-ups are found, then the events
+//! around each are explained.
 
 mod document;
 #[cfg(test)]
@@ -31,7 +31,7 @@ use trace::names::Names;
 use trace::timeline::Cost;
 use trace::window::Window;
 
-/// The number of wake-ups that are explained where nothing says what is late.
+/// Number of wake-ups that are explained if nothing defines which are late.
 const LARGEST: usize = 10;
 
 /// The most that are explained.
@@ -74,7 +74,7 @@ pub fn explain_trace(
     }
     let (mut findings, mut room, mut dropped) = (Findings::default(), Room::default(), 0);
     let mut names = trace.names();
-    // Names in a text stand for whole functions.
+    // Symbol names in text stand for whole functions.
     let has_addresses = names.symbols().is_some();
     let has_stacks = has_addresses && has(&facts, "ftrace:kernel_stack");
     let mut host = host_of(&facts, &names);
@@ -112,7 +112,7 @@ pub fn explain_trace(
     Ok(ExplainedRun { run, remarks })
 }
 
-/// Of wake-ups that the tool itself took apart those that are asked for.
+/// Selects the requested wake-ups among those that the tool explained itself.
 fn wanted(mut spikes: Vec<Spike>, wakeups: &WantedWakeups) -> Vec<Spike> {
     match wakeups {
         WantedWakeups::Over(over) => spikes.retain(|spike| spike.latency_ns > *over),
@@ -156,7 +156,7 @@ fn has(facts: &TraceFacts, event: &str) -> bool {
     facts.events.iter().any(|own| own == event)
 }
 
-/// PREEMPT_RT has its own spinlocks (kernel/locking/spinlock_rt.c).
+/// PREEMPT_RT has separate spinlocks (kernel/locking/spinlock_rt.c).
 fn host_of(facts: &TraceFacts, names: &Names) -> Host {
     let rt = names.symbols().is_some_and(|symbols| symbols.address_of("rt_spin_lock").is_some());
     let preempt = if rt { Preempt::Rt } else { Preempt::Unknown };
@@ -173,7 +173,7 @@ fn futex(facts: &TraceFacts) -> Option<i64> {
     }
 }
 
-/// The result of one reading of the whole trace.
+/// Result of the first pass over the whole trace.
 pub struct FirstPass {
     pub late: LateWakeups,
     pub began: Option<Nanos>,

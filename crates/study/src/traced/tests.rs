@@ -1,4 +1,4 @@
-//! Real traces of a busy thread under SCHED_FIFO 90 before cyclictest's: all of them name it.
+//! Real traces of a busy SCHED_FIFO 90 thread that delays cyclictest's: all of them name it.
 
 use super::*;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ fn worst(name: &str) -> (i64, String, f64) {
 
 #[test]
 fn the_busy_thread_is_named_in_every_container() {
-    // What cyclictest printed, in microseconds, is a little more: it reads the clock later.
+    // cyclictest's output, in microseconds, is a little larger: it reads the clock later.
     for (name, cyclictest) in [
         ("v6.dat", 23_422),
         ("v7-marker.dat", 30_832),

@@ -10,7 +10,7 @@ use trace::tick_period::TickPeriod;
 use trace::timer_arrivals::{TimerArrival, TimerArrivals};
 use trace::wakeups::Wakeup;
 
-/// Wake-ups that may end behind an interrupt that delayed one of them.
+/// Number of wake-ups that may end after an interrupt that delayed one of them.
 const OVERLAPPING: usize = 64;
 
 /// Facts of the machine that the events around the wake-ups show.
@@ -38,7 +38,7 @@ impl TracedMachine {
     }
 }
 
-/// True for the first since a wake-up on its CPU was due, if it took most of that one's time.
+/// True for the first interrupt since a wake-up was due, if it took most of that wake-up's time.
 fn delays_one(found: &[Wakeup], arrival: &TimerArrival) -> bool {
     let from = found.partition_point(|wakeup| wakeup.actual < arrival.time);
     found[from..].iter().take(OVERLAPPING).any(|wakeup| {

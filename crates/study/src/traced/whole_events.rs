@@ -1,5 +1,5 @@
-//! Events of a trace that has one end of a pair and not the other: what would seem to last for ever
-//! is omitted, or ended where its work shows that it is over.
+//! Events of a trace that has one end of a pair only: those that would never end are omitted, or
+//! ended at the first sign that their work is over.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::units::{Cpu, Nanos};
 use trace::event::{Event, Raw, What};
 
-/// Puts in what a trace lacks, and takes out what misleads without it.
+/// Adds events that a trace lacks, and removes those that mislead without their other end.
 pub struct WholeEvents {
-    /// Names of the events that the trace has, without their systems; none before they are known.
+    /// Names of the events in the trace, without their systems; `None` before they are known.
     events: Option<BTreeSet<String>>,
     /// True once a waking was seen.
     pub waking: bool,
-    /// The timer whose function is on, and up to when it showed work.
+    /// The running timer function of each CPU, and the last event that belonged to it.
     open: BTreeMap<Cpu, (u64, Raw)>,
 }
 
@@ -35,7 +35,7 @@ impl WholeEvents {
         self.events.as_ref().is_none_or(|events| events.contains(event))
     }
 
-    /// Takes an event; it and what belongs to it go to the sink.
+    /// Passes an event, with the events derived from it, to the sink.
     pub fn each(&mut self, event: &Raw, sink: &mut dyn FnMut(&Raw)) {
         if !self.open.is_empty() {
             self.end_timer(event, sink);

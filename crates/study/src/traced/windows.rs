@@ -19,7 +19,7 @@ const LEAD_IN: Nanos = Nanos(25_000_000);
 /// A stack is written right after the switch that it belongs to.
 const AFTER: Nanos = Nanos(100_000);
 
-/// A gap between two wake-ups that is not read where the file can be read from any place on.
+/// Minimum gap between two wake-ups that is skipped in a seekable file.
 const SKIPPED: Nanos = Nanos(200_000_000);
 
 /// Reads the parts around the wake-ups, and shows each event, and each wake-up with the events
@@ -30,7 +30,7 @@ pub fn each_window(
     observe: &mut dyn FnMut(&Raw),
     each: &mut dyn FnMut(&Wakeup, &mut RecentEvents),
 ) -> std::result::Result<(), TraceError> {
-    // What is needed for a wake-up and all after it: one may have been due before its predecessor.
+    // Events needed for this wake-up and all later ones: one may be due before its predecessor.
     let mut needed: Vec<Nanos> = found.iter().map(|wakeup| wakeup.expected - LEAD_IN).collect();
     for at in (1..needed.len()).rev() {
         needed[at - 1] = needed[at - 1].min(needed[at]);
