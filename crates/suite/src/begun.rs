@@ -1,12 +1,12 @@
-//! What of a recipe makes the numbers of its phases comparable: a suite that is gone on with has to
-//! be the one that was begun.
+//! Parts of a recipe that make the numbers of its phases comparable: a continued suite has to match
+//! the recipe that it was started with.
 
 use std::collections::BTreeMap;
 
 use crate::recipe::Recipe;
 use crate::recipe_phase::StepKind;
 
-/// By what it is called in a message.
+/// Values of the recipe by their names in messages.
 pub fn described(recipe: &Recipe) -> BTreeMap<String, String> {
     let plain = [
         ("interval", recipe.interval().spaced()),
@@ -40,7 +40,7 @@ pub fn described(recipe: &Recipe) -> BTreeMap<String, String> {
     all
 }
 
-/// The first difference, in words; none where they are alike. Documents that do not tell are alike.
+/// The first difference in words, `None` if they are equal or the document lacks the values.
 pub fn difference(begun: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Option<String> {
     if begun.is_empty() {
         return None;
@@ -49,7 +49,7 @@ pub fn difference(begun: &BTreeMap<String, String>, now: &BTreeMap<String, Strin
         None | Some("") => "none".to_owned(),
         Some(value) => model::text::clean(value),
     };
-    // That a phase is there or not says more than what it has.
+    // The presence of a phase says more than its parts.
     let names = std::iter::once("phases").chain(now.keys().chain(begun.keys()).map(String::as_str));
     let mut differ = names.filter(|name| of(begun, name) != of(now, name));
     let first = differ.next()?;

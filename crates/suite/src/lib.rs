@@ -1,9 +1,9 @@
-//! Test recipes of the field as data: which phases, under which load and settings, how many samples
+//! Test recipes as data: the phases with their loads and settings, and the number of samples of
 //! each.
 //!
 //! [`recipe`] reads them, from [`recipes`] or a user's file; [`phases`] puts them into the order in
-//! which they are run, with what is set for each ([`setting`]); [`outcome`] makes a row of a run,
-//! [`stops`] that of a thread that never sleeps. Pure: what runs them is `onbeat`.
+//! which they run, with the settings of each ([`setting`]); [`outcome`] makes a row of a run,
+//! [`stops`] that of a thread that never sleeps. Pure: `onbeat` runs them.
 
 pub mod begun;
 pub mod outcome;

@@ -1,4 +1,4 @@
-//! What a phase's run came to, and what the phases come to together.
+//! Results of a phase's run, and of all phases together.
 
 use model::histogram::{Bucket, quantile};
 use model::run::Run;
@@ -23,10 +23,10 @@ pub fn not_run(step: &SuiteStep, kernel: &str, why: &str) -> SuitePhase {
     }
 }
 
-/// A CPU is looked at in pieces of this length where no period is set.
+/// Period by which a CPU's stops are counted if no period is set.
 const SECOND: Nanos = Nanos::SECOND;
 
-/// The row of a step from its run: all CPUs as one; of a thread that spins, its stops per CPU.
+/// Row of a step from its run: all CPUs as one; for a thread that spins, its stops per CPU.
 pub fn row(step: &SuiteStep, run: &Run, bundle: &str) -> SuitePhase {
     let mut rows: Vec<Bucket> = run.cpus.iter().flat_map(|cpu| cpu.histogram.iter().copied()).collect();
     rows.sort_unstable();
@@ -50,12 +50,12 @@ pub fn row(step: &SuiteStep, run: &Run, bundle: &str) -> SuitePhase {
         by = match (limit, run.host.fair_server_runtime_ns) {
             (Some(_), Some(_)) => "fair server",
             (Some(_), None) => "throttling",
-            // What was found may be either.
+            // Without a limit, either may have caused the stops.
             (None, _) => "",
         }
         .to_owned();
     }
-    // PREEMPT_RT stays that whatever is switched below it: the switch's own word says more.
+    // PREEMPT_RT is reported whatever model is switched below it: the switch's word says more.
     let model = if step.model.is_empty() { run.host.preempt.as_str() } else { &step.model };
     SuitePhase {
         model: model.to_owned(),
@@ -73,7 +73,7 @@ pub fn row(step: &SuiteStep, run: &Run, bundle: &str) -> SuitePhase {
     }
 }
 
-/// The difference of the first and the last valid phase without a load, of one kernel and model.
+/// Difference between the first and the last valid phase without a load, of one kernel and model.
 pub fn drift(phases: &[SuitePhase]) -> Option<SuiteDrift> {
     let is_idle = |phase: &&SuitePhase| phase.valid && phase.load.is_empty() && phase.stops.is_empty();
     let idle = || phases.iter().filter(is_idle);
@@ -82,7 +82,7 @@ pub fn drift(phases: &[SuitePhase]) -> Option<SuiteDrift> {
         && first.model == last.model
         && first.settings == last.settings
         && first.id != last.id;
-    // A document that is gone on with may hold any numbers.
+    // A resumed document may hold any numbers.
     let minus = |a: Option<Nanos>, b: Option<Nanos>| Some(Nanos(a?.0.saturating_sub(b?.0)));
     alike.then_some(SuiteDrift {
         p50_ns: minus(last.p50_ns, first.p50_ns)?,

@@ -12,7 +12,7 @@ use crate::setting::SuiteSetting;
 pub struct SuiteStep {
     /// `none/cpu`; without models the phase's id alone; `cpu.2` the second time.
     pub id: String,
-    /// The preemption model to switch to; empty for the one in use.
+    /// The preemption model to switch to; empty for the current one.
     pub model: String,
     pub load: String,
     pub load_on: LoadOn,
@@ -20,7 +20,7 @@ pub struct SuiteStep {
     pub settings: Vec<SuiteSetting>,
 }
 
-/// What is decided about a recipe's phases from outside.
+/// Choices about a recipe's phases from outside.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StepChoice<'a> {
     /// The preemption models to switch to.
@@ -29,7 +29,7 @@ pub struct StepChoice<'a> {
     pub boot: &'a str,
     /// The length of every phase in place of the recipe's.
     pub length: Option<Nanos>,
-    /// What a shuffled order follows from.
+    /// Seed of a shuffled order.
     pub seed: u64,
 }
 
@@ -47,7 +47,7 @@ pub fn steps(recipe: &Recipe, choice: StepChoice) -> Vec<SuiteStep> {
         all.extend(phases.into_iter().map(|index| step(recipe, &recipe.phases[index], model, choice)));
     }
     if recipe.order == PhaseOrder::Abba {
-        // What drifts with time weighs as much on each phase.
+        // Reversed repetition gives drift over time the same weight on each phase.
         let again = |step: &SuiteStep| SuiteStep { id: format!("{}.2", step.id), ..step.clone() };
         all.extend(all.iter().rev().map(again).collect::<Vec<_>>());
     }
@@ -82,12 +82,12 @@ fn shuffle(items: &mut [usize], seed: u64) {
     }
 }
 
-/// How long a step takes, without what a load needs to begin.
+/// Length of a step, without the start of its load.
 pub fn length(recipe: &Recipe, kind: StepKind) -> Nanos {
     Nanos(measured(recipe, kind).0.saturating_add(recipe.settle().0))
 }
 
-/// How long of that is measured.
+/// Measured part of that length.
 fn measured(recipe: &Recipe, kind: StepKind) -> Nanos {
     match kind {
         StepKind::Spin { length, .. } => length,
@@ -97,7 +97,7 @@ fn measured(recipe: &Recipe, kind: StepKind) -> Nanos {
     }
 }
 
-/// Whether phases of this length are shorter than the recipe's.
+/// True if this length is shorter than that of a phase in the recipe.
 pub fn shortens(recipe: &Recipe, length: Nanos) -> bool {
     recipe.phases.iter().any(|phase| length < measured(recipe, phase.kind()))
 }
@@ -111,12 +111,12 @@ impl SuiteStep {
         })
     }
 
-    /// Whether the measured CPUs are set apart for it.
+    /// True if the measured CPUs are isolated for it.
     pub fn isolates(&self) -> bool {
         self.settings.contains(&SuiteSetting::Isolate)
     }
 
-    /// What is measured, in words.
+    /// Measured quantity, in words.
     pub fn measures(&self) -> String {
         match self.kind {
             StepKind::WakeUps { samples } => format!("{samples} samples per CPU"),

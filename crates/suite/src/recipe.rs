@@ -1,4 +1,4 @@
-//! A recipe: a TOML file with what is common to its phases, and the phases.
+//! A recipe: a TOML file with the settings that its phases share, and the phases.
 
 use serde::Deserialize;
 
@@ -8,17 +8,17 @@ use model::units::{Bare, Nanos, parse_span};
 use crate::recipe_boots::RecipeBoots;
 use crate::recipe_phase::{LoadOn, RecipePhase};
 
-/// What a file says, with everything checked that can be without a machine.
+/// Contents of a recipe file, checked as far as possible without a machine.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
     pub name: String,
-    /// What it is for, in one line.
+    /// Purpose, in one line.
     pub title: String,
-    /// Where it is from.
+    /// Origin of the recipe.
     #[serde(default)]
     pub source: String,
-    /// What of the source is kept, and what is different.
+    /// Parts of the source that are kept, and differences from it.
     #[serde(default)]
     pub about: String,
     /// The interval of the measuring threads.
@@ -28,10 +28,10 @@ pub struct Recipe {
     #[serde(default)]
     pub distance: String,
     pub priority: u32,
-    /// Whether the phases are run under each preemption model that the kernel can switch to.
+    /// Run the phases under each preemption model that the kernel can switch to.
     #[serde(default, rename = "each-model")]
     pub each_model: bool,
-    /// Which CPUs the load has.
+    /// CPUs of the load.
     #[serde(default, rename = "load-on")]
     pub load_on: LoadOn,
     /// Waited before each phase.
@@ -42,18 +42,18 @@ pub struct Recipe {
     /// The limit that the table names, in us.
     #[serde(default, rename = "limit-us")]
     pub limit_us: Option<u64>,
-    /// Two rows that take two boots.
+    /// Two rows that need two boots.
     #[serde(default)]
     pub boots: Option<RecipeBoots>,
     #[serde(rename = "phase")]
     pub phases: Vec<RecipePhase>,
 }
 
-/// How the phases follow each other.
+/// Order of the phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PhaseOrder {
-    /// As the recipe lists them.
+    /// Order of the recipe.
     #[default]
     Listed,
     /// The first and the last stay, those between are in the order that the seed gives.
@@ -77,10 +77,10 @@ fn a_millisecond() -> String {
 }
 
 impl Recipe {
-    /// Reads and checks a recipe; `origin` is what messages call it.
+    /// Reads and checks a recipe; `origin` is its name in messages.
     ///
     /// # Errors
-    /// One sentence with the line and the column of what cannot be.
+    /// One sentence with the line and the column of the invalid part.
     pub fn parse(text: &str, origin: &str) -> Result<Recipe, String> {
         let recipe: Recipe = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
@@ -94,7 +94,7 @@ impl Recipe {
         Ok(recipe)
     }
 
-    /// What cannot be, with the word that is wrong.
+    /// Returns the first invalid value as the wrong word and a message.
     fn check(&self) -> Result<(), (String, String)> {
         let wrong = |word: &str, what: String| Err((word.to_owned(), what));
         let spans = [("interval", &self.interval), ("settle", &self.settle), ("distance", &self.distance)];
@@ -104,7 +104,7 @@ impl Recipe {
             }
         }
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        // It becomes a part of the folder's name.
+        // It becomes part of the folder's name.
         if self.name.is_empty() || self.name.len() > 40 || !self.name.chars().all(is_name) {
             let what = format!(
                 "'{}' is no name: expected letters, digits, hyphens and underscores",

@@ -1,25 +1,25 @@
-//! A recipe whose rows take two boots.
+//! A recipe whose rows need two boots.
 
 use serde::Deserialize;
 
 use model::text::{clean, steers};
 
-/// Two rows that are told apart by a word of the kernel's command line.
+/// Two rows that differ in a word on the kernel's command line.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecipeBoots {
     /// The word, as `threadirqs`.
     pub word: String,
-    /// What the row with it is called, and that without.
+    /// Name of the row with the word, and of the row without it.
     pub with: String,
     pub without: String,
-    /// Whether a kernel with PREEMPT_RT is always as with the word.
+    /// True if PREEMPT_RT has the same effect as the word.
     #[serde(default, rename = "rt-implies")]
     pub rt_implies: bool,
 }
 
 impl RecipeBoots {
-    /// What this boot's row is called; and the other's, with what to boot for it.
+    /// Name of this boot's row; and the other's, with the boot that it needs.
     pub fn rows(&self, has_word: bool, is_rt: bool) -> (&str, (&str, String)) {
         let join = "join the two with --with DIR";
         match has_word || (self.rt_implies && is_rt) {
@@ -40,7 +40,7 @@ impl RecipeBoots {
         }
     }
 
-    /// What cannot be.
+    /// Returns the first invalid value as a message.
     pub(crate) fn check(&self) -> Result<(), String> {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
         for id in [&self.with, &self.without] {

@@ -7,15 +7,15 @@ use model::units::{Bare, Nanos, parse_span};
 
 use crate::setting::SuiteSetting;
 
-/// One phase as the recipe has it.
+/// One phase as in the recipe.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecipePhase {
     pub id: String,
-    /// Loads as `--load` takes them; empty for none.
+    /// Loads in the syntax of `--load`; empty for none.
     #[serde(default)]
     pub load: String,
-    /// Where it differs from the recipe's.
+    /// CPUs of the load, if they differ from the recipe's.
     #[serde(default, rename = "load-on")]
     pub load_on: Option<LoadOn>,
     #[serde(default)]
@@ -23,29 +23,29 @@ pub struct RecipePhase {
     /// Wake-ups of each CPU.
     #[serde(default)]
     pub samples: u64,
-    /// How long is spun.
+    /// Length of the spin.
     #[serde(default)]
     pub length: String,
-    /// Whether an ordinary thread is kept busy beside each that spins.
+    /// Run an ordinary busy thread on each CPU that spins.
     #[serde(default)]
     pub hog: bool,
-    /// What is set for it, as [`SuiteSetting`] reads it.
+    /// Settings of the phase, in the syntax of [`SuiteSetting`].
     #[serde(default)]
     pub settings: Vec<String>,
 }
 
-/// What a phase measures.
+/// Quantity that a phase measures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PhaseMeasure {
     /// The latency of wake-ups.
     #[default]
     WakeUps,
-    /// For how long a real-time thread that never sleeps is stopped.
+    /// Time for which a real-time thread that never sleeps is stopped.
     Spin,
 }
 
-/// Which CPUs the load has.
+/// CPUs of the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoadOn {
@@ -58,12 +58,12 @@ pub enum LoadOn {
     All,
 }
 
-/// What is measured.
+/// Kind and amount of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
-    /// So many wake-ups of each CPU, as `onbeat measure` does.
+    /// Number of wake-ups of each CPU, as in `onbeat measure`.
     WakeUps { samples: u64 },
-    /// For how long a real-time thread that never sleeps is stopped, as `onbeat probe spin` does.
+    /// Stops of a real-time thread that never sleeps, as in `onbeat probe spin`.
     Spin { length: Nanos, hog: bool },
 }
 
@@ -77,11 +77,11 @@ impl StepKind {
     }
 }
 
-/// Without a limit, nothing but its own clock ends a thread that spins with a real-time priority.
+/// Longest spin: without a limit, only its clock ends a thread that spins with real-time priority.
 const LONGEST_SPIN: Nanos = Nanos(10_000_000_000);
 
 impl RecipePhase {
-    /// What is measured.
+    /// Kind and amount of the measurement.
     pub fn kind(&self) -> StepKind {
         match self.measure {
             PhaseMeasure::WakeUps => StepKind::WakeUps { samples: self.samples },
@@ -92,12 +92,12 @@ impl RecipePhase {
         }
     }
 
-    /// What is set for it.
+    /// Settings of the phase.
     pub fn settings(&self) -> Vec<SuiteSetting> {
         self.settings.iter().filter_map(|text| SuiteSetting::parse(text).ok()).collect()
     }
 
-    /// What cannot be, with the word that is wrong.
+    /// Returns the first invalid value as the wrong word and a message.
     pub(crate) fn check(&self) -> Result<(), (String, String)> {
         let wrong = |word: &str, what: String| Err((word.to_owned(), what));
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

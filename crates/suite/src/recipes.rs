@@ -1,4 +1,4 @@
-//! The recipes that come with onbeat, one file each.
+//! The built-in recipes, one file each.
 //!
 //! Adding one: write `recipes/NAME.toml`; list it here; run `cargo test -p suite`; run `cargo xtask
 //! docs`.

@@ -1,4 +1,4 @@
-//! What is set for a phase.
+//! Settings of a phase.
 
 use std::fmt;
 
@@ -8,19 +8,19 @@ use model::text::clean;
 /// Something that is set through the journal of changes before a phase, and put back after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SuiteSetting {
-    /// `rt-limit=900000/1000000`: what real-time tasks may take of each period, by whatever stops
-    /// them on this kernel.
+    /// `rt-limit=900000/1000000`: time that real-time tasks may use of each period, by any
+    /// mechanism of this kernel.
     RtLimit(RtLimit),
-    /// `isolate`: the measured CPUs are set apart as `onbeat isolate create` does it, and what
-    /// measures runs there.
+    /// `isolate`: the measured CPUs are isolated as by `onbeat isolate create`, and the measuring
+    /// threads run there.
     Isolate,
-    /// `RULE=VALUE`, as `onbeat tune apply` takes it; without a value it is what the rule asks for.
+    /// `RULE=VALUE`, as in `onbeat tune apply`; without a value, the one that the rule requests.
     Rule { rule: String, value: Option<String> },
 }
 
 impl SuiteSetting {
     /// # Errors
-    /// What is expected instead.
+    /// The expected syntax.
     pub fn parse(text: &str) -> Result<SuiteSetting, String> {
         let is_rule = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         match text.split_once('=') {
@@ -39,7 +39,7 @@ impl SuiteSetting {
         }
     }
 
-    /// Whether nothing stops a real-time task any more.
+    /// True if no limit stops a real-time task any more.
     pub fn is_without_limit(&self) -> bool {
         matches!(self, SuiteSetting::RtLimit(limit) if limit.is_none())
     }

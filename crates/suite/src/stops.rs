@@ -1,14 +1,14 @@
-//! For how long a thread that never sleeps was stopped: of each period the longest gap.
+//! Times for which a thread that never sleeps was stopped: the longest gap of each period.
 //!
-//! What stops real-time tasks does so once in each period; interrupts and what else comes are many
-//! short gaps. The longest gap of each period is the stop where there was one, and the noise where
-//! there was none; no threshold has to tell them apart.
+//! The limit of real-time tasks stops them once in each period; interrupts and the like cause many
+//! short gaps. The longest gap of each period is the stop if there was one, and noise otherwise; no
+//! threshold is needed to separate them.
 
 use model::run::{CpuRun, Run, SpinGap};
 use model::suite::SuiteStop;
 use model::units::Nanos;
 
-/// The stops of a run that was to last so long, per CPU; none of a CPU that was not measured.
+/// The stops of a run of that planned length, per CPU; CPUs that were not measured are omitted.
 pub fn stops(run: &Run, length: Nanos, period: Nanos) -> Vec<SuiteStop> {
     let gaps = run.gaps.as_deref().unwrap_or_default();
     run.cpus.iter().filter_map(|cpu| of_cpu(cpu, gaps, length, period)).collect()
@@ -16,7 +16,7 @@ pub fn stops(run: &Run, length: Nanos, period: Nanos) -> Vec<SuiteStop> {
 
 fn of_cpu(cpu: &CpuRun, gaps: &[SpinGap], length: Nanos, period: Nanos) -> Option<SuiteStop> {
     let (begun, number) = (cpu.t0_mono_ns?, cpu.cpu?);
-    // What is left behind the last whole period may have no stop.
+    // The time after the last whole period may have no stop.
     let periods = usize::try_from(length.0 / period.0.max(1)).ok()?.clamp(1, MOST);
     let mut longest = vec![Nanos(0); periods];
     let own = gaps.iter().filter(|gap| gap.cpu == number);
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn the_longest_of_each_period_counts() {
-        // Periods of 100 from 1000 on: 9, 30, 7 and one without a gap; one behind the last.
+        // Periods of 100 from 1000 on: 9, 30, 7, one without a gap, and a gap after the last.
         let gaps = [(1_001, 9), (1_050, 3), (1_110, 5), (1_199, 30), (1_350, 7), (1_410, 500)];
         let stop = |length| stops(&run(&gaps), Nanos(length), Nanos(100));
         let expected = SuiteStop { cpu: Cpu(1), periods: 4, median_ns: Nanos(8), max_ns: Nanos(500) };
