@@ -9,29 +9,29 @@ use crate::pages::five_minutes::address;
 use crate::pages::parts::{date, escaped};
 use crate::records::{FarmBoard, SeriesKey, Tier};
 
-/// Days within the budget after which the next one that is not begins another change.
+/// Number of days within the budget after which the next day beyond it begins another change.
 pub const BUDGET_APART: i64 = 7;
 
-/// The largest latency of a day of a board, of what counts.
+/// The largest latency of a board's day, of the series and runs that count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetDay {
     /// The first second of the day.
     pub t: i64,
     pub max_ns: Nanos,
-    /// What measured it,
+    /// Series that it was measured in.
     pub key: SeriesKey,
-    /// and where that is shown.
+    /// Page that shows it.
     pub shown: BudgetPlace,
 }
 
-/// Which page shows the largest latency of a day.
+/// Page that shows the largest latency of a day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BudgetPlace {
-    /// That of the worst five minutes of the day;
+    /// The worst five minutes of the day.
     Day,
-    /// that of these, where something larger on the day does not count;
+    /// These five minutes, as something larger on the day does not count.
     Slot(i64),
-    /// that of a run which has no five minutes.
+    /// A run without five minutes.
     Run(String),
 }
 
@@ -46,7 +46,7 @@ impl BudgetDay {
     }
 }
 
-/// What a change stands on, without the name of the tag whose budget it is.
+/// Removes the name of the tag that sets the budget from the evidence.
 pub fn without_tag(evidence: &mut [String]) {
     let named = format!("The budget is {OF_THE}tag ");
     for one in evidence.iter_mut().filter(|one| one.starts_with(&named)) {
@@ -54,8 +54,8 @@ pub fn without_tag(evidence: &mut [String]) {
     }
 }
 
-/// Whether a budget is broken on a day from a time on, by the largest latency of each of a board's
-/// days, oldest first. The [`BUDGET_APART`] days before say whether that may be longer so.
+/// Detects a day over the budget from a time on, by the largest latency of each of a board's days,
+/// oldest first. The [`BUDGET_APART`] days before show if it began earlier.
 pub fn over_budget(board: &FarmBoard, all: &[BudgetDay], from: i64) -> Option<FarmChange> {
     let limit = board.settings.budget_ns?;
     let hardware = Tier::Day.begin(board.settings.hardware_since().unwrap_or(0));
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(found.address, "/b/a/at/1209600?series=timer%2Bwakeup&plan=p14&worst=day");
         let evidence = over(500).unwrap().evidence;
         assert!(evidence[3].contains("had 1 day before it, the last on 1970-01-02"), "{evidence:?}");
-        // What was long before is another one.
+        // An excess long before is another change.
         assert_eq!(over(500).unwrap().from, 12 * 86_400);
         let first = over_budget(&board(Some(500)), &days[..2], 0).unwrap();
         assert!(first.says.contains("on 1970-01-02"));
@@ -159,7 +159,7 @@ mod tests {
         days[4].shown = BudgetPlace::Slot(14 * 86_400 + 600);
         let address = over_budget(&board(Some(50_000)), &days, 0).unwrap().address;
         assert_eq!(address, "/b/a/at/1210200?series=timer%2Bwakeup&plan=p14");
-        // It is another tool's, which tells no five minutes.
+        // It is from another tool, without five minutes.
         days[4].shown = BudgetPlace::Run("r 1".into());
         assert_eq!(over_budget(&board(Some(50_000)), &days, 0).unwrap().address, "/runs/r%201");
     }

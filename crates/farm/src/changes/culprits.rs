@@ -5,13 +5,13 @@ use report::words::several;
 use super::{ChangeKind, FarmChange};
 use crate::pages::parts::{date, escaped, known};
 
-/// Hunts, or days of a recorder, without it before the first that has it: who was hardly looked at
-/// may have had it long.
+/// Minimum number of hunts, or days of a recorder, before the first one with the culprit: on a
+/// board with fewer it may have gone unnoticed.
 const LEAST_BEFORE: u64 = 10;
-/// Fewer spikes may be one bad moment.
+/// Minimum number of spikes: fewer may be one bad moment.
 pub const LEAST_SPIKES: u64 = 3;
-/// A recorder names one for the largest latency of each five minutes, however small that is: an
-/// hour of them is no accident.
+/// A recorder names a culprit for the largest latency of each five minutes, however small: an hour
+/// of them is no accident.
 pub const LEAST_FIVE_MINUTES: u64 = 12;
 
 /// A culprit on a board.
@@ -20,22 +20,22 @@ pub struct CulpritSeen {
     pub board: String,
     pub fingerprint: String,
     pub name: String,
-    /// When the first run with it began, or the first five minutes of a recorder.
+    /// Begin of the first run with it, or of a recorder's first five minutes with it.
     pub first: i64,
     pub spikes: u64,
     /// Hunts of the board that began before the first run with it.
     pub hunts_before: u64,
-    /// The first run with it; empty where no run has it.
+    /// The first run with it; empty if no run has it.
     pub run: String,
-    /// Five minutes of the recorder that name it, the series of the first of them where no run was
-    /// before it, and the days with names before that one.
+    /// Number of a recorder's five minutes that name it; the series of the first of them, if no run
+    /// precedes it; and the days with names before that one.
     pub five_minutes: u64,
     pub series: String,
     pub days_before: u64,
 }
 
 impl CulpritSeen {
-    /// Whether the board was looked at long enough without it, and has it often enough.
+    /// True if the board was observed long enough before it, and has it often enough.
     pub fn is_new(&self) -> bool {
         self.is_new_in_hunts() || self.is_new_in_rows()
     }
@@ -49,7 +49,7 @@ impl CulpritSeen {
     }
 }
 
-/// Those that came within the days that are shown.
+/// New culprits since a time.
 pub fn new_culprits(all: &[CulpritSeen], since: i64) -> Vec<FarmChange> {
     all.iter().filter(|one| one.first >= since && one.is_new()).map(change).collect()
 }

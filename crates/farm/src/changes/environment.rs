@@ -1,7 +1,7 @@
-//! Another environment, and what it did: the days before against the days after.
+//! A change of environment, and its effect: the days before against the days after.
 //!
-//! The day is the unit, of the maxima of its five minutes; days of one boot resemble each other, so
-//! that the verdict says what came with the change and not that it is the cause.
+//! The unit is the day, of the maxima of its five minutes; days of one boot resemble each other, so
+//! the verdict shows that an effect coincides with the change, not that it is caused by it.
 
 use model::units::Nanos;
 use report::words::{capitalised, several, span};
@@ -16,11 +16,11 @@ use crate::setting_changes::{SettingChange, changed};
 
 /// Days of each side.
 pub const EFFECT_DAYS: i64 = 7;
-/// Fewer say nothing.
+/// Minimum number of days for a verdict.
 const LEAST_DAYS: usize = 4;
 /// Settings that a sentence names.
 const NAMED: usize = 3;
-/// What days after a change are against those before it.
+/// Words for the days after a change, compared with those before it.
 const HIGHER: &str = "higher";
 const LOWER: &str = "lower";
 
@@ -32,7 +32,7 @@ pub struct EnvironmentStep<'a> {
     pub after: &'a BoardEnvironment,
     /// The last second before the next change.
     pub until: i64,
-    /// What was measured around it, on days on which the board was the one or the other alone.
+    /// Series around it, with the days on which the board was in one of the environments only.
     pub series: &'a [SeriesAround],
 }
 
@@ -45,7 +45,7 @@ pub struct SeriesAround {
     pub maxima: Vec<(i64, Nanos)>,
 }
 
-/// What is seen in a series.
+/// Effect seen in one series.
 struct SeriesEffect<'a> {
     name: &'a str,
     kind: ChangeKind,
@@ -56,7 +56,7 @@ struct SeriesEffect<'a> {
 /// The days of a series on both sides.
 type Sides = (Vec<Series>, Vec<Series>);
 
-/// The change, and what is seen of its effect in any of the series.
+/// The change, and its effect in the series.
 pub fn effect(of: &EnvironmentStep) -> FarmChange {
     let t = of.after.first;
     let settings = changed(of.before, of.after);
@@ -94,8 +94,8 @@ pub fn effect(of: &EnvironmentStep) -> FarmChange {
     found
 }
 
-/// The verdict of the series that shows it most, with the chance that any of them would by chance
-/// (Bonferroni). One that is worse is not hidden by another that is better.
+/// Verdict of the series that shows it most, with the probability that any of them would by chance
+/// (Bonferroni). Improvement in one series does not hide a regression in another.
 fn verdict(judged: &[SeriesEffect]) -> Option<(ChangeKind, Option<f64>)> {
     let of_any = |one: &SeriesEffect| one.p.map(|p| (p * judged.len() as f64).min(1.0));
     let order = |a: &&SeriesEffect, b: &&SeriesEffect| {
@@ -184,7 +184,7 @@ fn effect_in<'a>(name: &'a str, (a, b): &Sides, t: i64) -> SeriesEffect<'a> {
     SeriesEffect { name, kind, p: compared.p_value, evidence }
 }
 
-/// What the days alone show: whether that is for the worse is known with all changes of the fleet.
+/// Result of the days alone; the verdict needs the changes of the whole fleet.
 fn seen(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Worse => HIGHER,
@@ -193,7 +193,7 @@ fn seen(verdict: Verdict) -> &'static str {
     }
 }
 
-/// What is said of a verdict that so many changes do not carry, by the share of chance among them.
+/// Evidence for a verdict that the number of changes does not support, by the share of chance.
 pub(super) fn no_more_than_chance(kind: ChangeKind, changes: usize, p: f64) -> String {
     let seen = if kind == ChangeKind::Better { LOWER } else { HIGHER };
     let of = several(changes as u64, "change", "changes");
@@ -217,8 +217,8 @@ fn says(settings: &[SettingChange]) -> String {
     }
 }
 
-/// What one in fifty of all five minutes reach: of both sides together, so that no exchange of days
-/// changes it.
+/// Level that one in fifty of all five minutes reaches: of both sides together, so that an exchange
+/// of days does not alter it.
 fn rare(a: &[Series], b: &[Series]) -> Option<Nanos> {
     let mut all: Vec<Nanos> =
         a.iter().chain(b).flat_map(|day| day.blocks.iter().map(|one| one.max)).collect();
@@ -226,7 +226,7 @@ fn rare(a: &[Series], b: &[Series]) -> Option<Nanos> {
     all.get(all.len() - all.len() / 50 - 1).copied()
 }
 
-/// One series per day.
+/// Converts to one series per day.
 fn days(maxima: &[(i64, Nanos)], from: i64, to: i64) -> Vec<Series> {
     let mut all = Vec::new();
     let mut day = from;
@@ -267,7 +267,7 @@ mod tests {
         }
     }
 
-    /// How many five minutes of a thousand have a late wake-up, before and after day 10.
+    /// A series with that many late wake-ups in a thousand five minutes before and after day 10.
     fn series(name: &str, before: usize, after: usize) -> SeriesAround {
         let mut rng = Rng::new(SEED);
         let one = |at: i64| {
@@ -301,7 +301,7 @@ mod tests {
         let steady = ["timer", "timer+wakeup", "hunt"].map(|name| series(name, 50, 50));
         let many = step(&[&steady[..], &[series("wakeup", 20, 90), few]].concat());
         assert_eq!(many.kind, ChangeKind::Worse, "{many:?}");
-        // Four were asked: the one that shows it has to be four times as sure.
+        // Four series were tested: the one that shows it has to be four times as certain.
         let (p, of_four) = (alone.p.unwrap(), many.p.unwrap());
         assert!((of_four - (4.0 * p).min(1.0)).abs() < 1e-12, "{p} {of_four}");
         assert_eq!(many.evidence.len(), 5, "{many:?}");
@@ -309,7 +309,7 @@ mod tests {
             many.evidence[3].starts_with("Wakeup: 7 days before against 7 days after 1970-01-11: higher.")
         );
         assert!(many.evidence[4].starts_with("Of 1 other series its effect is not known"));
-        // One that is better takes nothing from one that is worse.
+        // An improvement in one series does not offset a regression in another.
         let both = step(&[series("timer", 150, 5), series("wakeup", 20, 90)]);
         assert_eq!(both.kind, ChangeKind::Worse, "{both:?}");
     }

@@ -1,4 +1,4 @@
-//! Which changes are the same one: it is found again every day, with more evidence.
+//! Identity of changes: a change is found again every day, with more evidence.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,25 @@ use crate::ingest::environment::hex;
 use crate::records::Tier;
 use crate::wall_clock::DAY;
 
-/// By so much the day may move on which a rate seems to have changed: it is looked for among so
-/// many days, and the next change of it is three times as far.
+/// Largest shift of the day on which a rate seems to have changed: it is searched within that many
+/// days, and the next change is three times as far.
 const RATE_MOVES: i64 = RECENT as i64 * DAY;
 
-/// What tells a change from the others of its board.
+/// Key of a change among those of its board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeIdentity {
     pub board: String,
     pub kind: String,
-    /// What it is a change of.
+    /// Subject that changed.
     pub subject: String,
-    /// When it seems to have begun, in seconds since 1970.
+    /// Estimated begin, in seconds since 1970.
     pub began: i64,
-    /// Up to when it is known to have gone on, where that tells it from the next one: of a budget
-    /// its last day above it. This is what is noted of a change: the days that are looked at leave
-    /// the first day of a long one behind, and never the last.
+    /// Last time at which it is known to have continued, if that separates it from the next one:
+    /// for a budget, its last day above it. This time is stored for a change: the observed days may
+    /// lose the first day of a long one, but never the last.
     pub until: i64,
-    /// What the board is since, where that is what changed: it may be noted under another subject,
-    /// and as begun later.
+    /// Environment of the board since the change, if that changed: it may be stored under another
+    /// subject, and with a later begin.
     pub since: Option<EnvironmentSince>,
 }
 
@@ -45,7 +45,7 @@ impl ChangeIdentity {
         }
     }
 
-    /// Whether it is the same change as one that is noted, found on another day.
+    /// True if it is the same change as a stored one, found on another day.
     pub fn is(&self, noted: &ChangeIdentity) -> bool {
         let (from, to) = self.noted_within();
         (&self.board, &self.kind) == (&noted.board, &noted.kind)
@@ -54,33 +54,33 @@ impl ChangeIdentity {
             && may_have(&self.subject, self.since.as_ref(), &noted.subject)
     }
 
-    /// The times, from one to another, at which what is noted of its subject is this change and no
-    /// other. An environment may have been noted at any time until the next one.
+    /// Range of times at which a stored change of its subject is this one. A change of environment
+    /// may have been stored at any time until the next one.
     fn noted_within(&self) -> (i64, i64) {
         let (from, to) = (self.began.saturating_sub(self.moves()), self.until.saturating_add(self.moves()));
         (from, self.since.as_ref().map_or(to, |since| since.until.max(to)))
     }
 
-    /// By how many seconds one that is found on another day may lie beside it.
+    /// Largest distance, in seconds, of the same change when found on another day.
     fn moves(&self) -> i64 {
         match self.kind.as_str() {
             "silent" | "environment" | "worse" | "better" => Tier::Day.seconds() - 1,
-            // One that is new on a board is new once, also where older runs of it come later.
+            // A culprit is new on a board once, even if older runs with it arrive later.
             "new-culprit" => i64::MAX,
-            // After so many days within it the next is another one.
+            // After that many days within the budget, the next excess is another change.
             "over-budget" => BUDGET_APART * Tier::Day.seconds(),
             _ => RATE_MOVES,
         }
     }
 
-    /// The seconds between them; none where they overlap.
+    /// Seconds between them; 0 if they overlap.
     fn apart(&self, other: &ChangeIdentity) -> i64 {
         let after = other.began.saturating_sub(self.until);
         after.max(self.began.saturating_sub(other.until)).max(0)
     }
 
-    /// What all changes have in common that may be the same one. The subject of an environment is
-    /// one of many.
+    /// Key shared by all changes that may be the same one. The subject of an environment is one of
+    /// several.
     fn place(&self) -> (String, String, String) {
         let subject = match self.kind.as_str() {
             "environment" | "worse" | "better" => "",
@@ -89,35 +89,34 @@ impl ChangeIdentity {
         (self.board.clone(), self.kind.clone(), subject.to_owned())
     }
 
-    /// What stands for it elsewhere.
+    /// Identifier for use elsewhere.
     pub fn id(&self) -> String {
         let text = format!("{}\0{}\0{}\0{}", self.board, self.kind, self.subject, self.began);
         hex(&Sha256::digest(text)[..16])
     }
 }
 
-/// Whether a change with a subject may have had another one.
+/// True if a change with this subject may have been stored under the other.
 fn may_have(subject: &str, since: Option<&EnvironmentSince>, other: &str) -> bool {
     subject == other || since.is_some_and(|since| since.may_have(other))
 }
 
 impl FarmChange {
-    /// The times, from one to another, at which what was acknowledged of its subject is this change
-    /// and no other: what is kept of one is [`ChangeIdentity::until`], and of those that an earlier
-    /// version kept when they were seen.
+    /// Range of times at which an acknowledged change of its subject is this one: the stored time
+    /// is [`ChangeIdentity::until`], or, from an earlier version, the time when it was seen.
     pub fn acknowledged_within(&self) -> (i64, i64) {
         let (from, to) = ChangeIdentity::of(self).noted_within();
         (from, to.max(self.t))
     }
 
-    /// Whether what was acknowledged of a subject, as of a time, is this change.
+    /// True if the acknowledged subject, with its time, is this change.
     pub fn is_known_as(&self, subject: &str, known: i64) -> bool {
         let is_within = |(from, to): (i64, i64)| (from..=to).contains(&known);
         may_have(&self.subject, self.since.as_ref(), subject) && is_within(self.acknowledged_within())
     }
 
-    /// Whether one who looked at a change looked at this one: what was acknowledged, and when that
-    /// was. A culprit that came only after that is another one, as on hardware that was replaced.
+    /// True if an acknowledgement of a subject, made at a time, covers this change. A culprit that
+    /// first appeared after it is another one, as on replaced hardware.
     pub fn is_acknowledged_by(&self, subject: &str, known: i64, at: i64) -> bool {
         // The board's clock and the farm's may differ.
         let is_later = self.kind == ChangeKind::NewCulprit && self.from > at + Tier::Day.seconds();
@@ -125,7 +124,7 @@ impl FarmChange {
     }
 }
 
-/// Changes that are noted, each with what is known of it.
+/// Stored changes, each with an attached value.
 #[derive(Clone, Debug)]
 pub struct NotedChanges<T>(BTreeMap<(String, String, String), Vec<(ChangeIdentity, T)>>);
 
@@ -134,8 +133,8 @@ impl<T> NotedChanges<T> {
         self.0.entry(of.place()).or_default().push((of, known));
     }
 
-    /// What is known of a change: where several may be it, of the nearest, and of these of the one
-    /// that was added last.
+    /// Value attached to a change: of several candidates the nearest, and of equally near ones the
+    /// last added.
     pub fn find(&self, of: &ChangeIdentity) -> Option<&T> {
         let here = self.0.get(&of.place())?.iter().rev().filter(|(known, _)| of.is(known));
         here.min_by_key(|(known, _)| known.apart(of)).map(|(_, known)| known)
@@ -212,7 +211,7 @@ mod tests {
         assert_eq!(found(&noted, 20), Some("again"));
     }
 
-    /// An environment that runs and a recorder say, the recorder as the one before it.
+    /// An environment reported by runs and a recorder, the recorder also reporting the one before.
     fn environment(kind: ChangeKind, named: &str, first: i64, until: i64) -> FarmChange {
         let all = |digests: &[&str]| Arc::new(digests.iter().map(|&one| one.to_owned()).collect());
         let (digests, before) = (all(&["early", "run", "shared"]), all(&["old", "shared"]));
@@ -240,9 +239,9 @@ mod tests {
             assert!(!is(ChangeKind::Worse, named, day(2)) && !is(ChangeKind::Worse, named, day(12) + 1));
             assert!(!is(ChangeKind::Better, named, day(3)));
         }
-        // It may have been the change to what the board was before.
+        // It may have been the change to the previous environment.
         assert!(!is(ChangeKind::Worse, "shared", day(3)) && !is(ChangeKind::Worse, "other", day(3)));
-        // An environment that is said under one digest alone.
+        // An environment reported under one digest only.
         let alone = environment(ChangeKind::Worse, "alone", day(3), day(3));
         assert!(alone.is_known_as("environment alone", day(4) - 1));
         assert!(!alone.is_known_as("environment alone", day(4)));
@@ -266,8 +265,8 @@ mod tests {
     #[test]
     fn what_was_acknowledged_is_what_is_found_again_and_no_other_change() {
         let day = |day: i64| day * 86_400;
-        // Of a change that began and was seen on these days: whether what was kept of another one
-        // was kept of it.
+        // For a change that began and was seen on these days: true if the value of another one was
+        // stored for it.
         let of = |kind: ChangeKind, from: i64, t: i64, known: i64| {
             let change = FarmChange { from, ..made_change("a", kind, t) };
             change.is_acknowledged_by("", known, day(50))
@@ -286,7 +285,7 @@ mod tests {
         assert!(rate(10, 12, 24) && rate(24, 26, 10) && !rate(25, 27, 10) && !rate(10, 12, 25));
         let silent = |from: i64, t: i64, known: i64| of(ChangeKind::Silent, day(from), day(t), day(known));
         assert!(silent(5, 8, 5) && silent(5, 8, 8) && !silent(9, 12, 5) && !silent(5, 8, 9));
-        // It goes on, or is broken again after seven days within it.
+        // It continues, or is exceeded again after seven days within it.
         let over = |from: i64, t: i64, known: i64| of(ChangeKind::OverBudget, day(from), day(t), day(known));
         assert!(over(10, 30, 14) && over(21, 22, 14) && !over(22, 22, 14) && !over(2, 6, 14));
     }

@@ -1,7 +1,7 @@
-//! Runs that do not count: nothing of them makes a change.
+//! Invalid runs: they cause no change.
 //!
-//! Histograms have the samples of all runs, so that a day on which such a run was on is left out;
-//! maxima of five minutes are kept by recording and need no such care.
+//! Histograms contain the samples of all runs, so that a day with such a run is excluded; maxima of
+//! five minutes are kept per recording and are not affected.
 
 use crate::records::{SeriesKey, Tier};
 
@@ -10,7 +10,7 @@ use crate::records::{SeriesKey, Tier};
 pub struct InvalidRun {
     pub id: String,
     pub key: SeriesKey,
-    /// When it began and ended, in seconds since 1970.
+    /// Begin and end, in seconds since 1970.
     pub started: i64,
     pub ended: i64,
 }
@@ -27,7 +27,7 @@ pub fn invalid_within<'a>(
     all.iter().filter(|run| run.key == *key).find(is_on)
 }
 
-/// Whether samples of such runs may be in the histogram of a series' day.
+/// True if samples of such runs may be in the histogram of a series' day.
 pub fn is_spoiled(all: &[InvalidRun], key: &SeriesKey, day: i64) -> bool {
     invalid_within(all, key, Tier::Day, day).is_some()
 }

@@ -1,8 +1,8 @@
-//! Changes as the tests of what handles them need them.
+//! Sample changes for tests.
 
 use super::{ChangeKind, FarmChange};
 
-/// A change that says nothing, seen as it began; a test fills in what it is about.
+/// A change without text, seen as it began; a test fills in the fields it needs.
 pub fn made_change(board: &str, kind: ChangeKind, t: i64) -> FarmChange {
     FarmChange {
         board: board.to_owned(),

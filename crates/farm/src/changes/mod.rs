@@ -1,8 +1,8 @@
-//! What changed on a board, from values alone: its rate of late wake-ups, its environment with what
-//! that did, a culprit that is new on it, silence.
+//! Changes of a board, from values alone: its rate of late wake-ups, its environment with the
+//! effect, a culprit that is new on it, silence.
 //!
-//! Each rule is a file. What several boards report is held against chance over all of them
-//! ([`hold`]); [`crate::web`] reads the values, [`crate::pages::changes`] shows what is found.
+//! Each rule is a file. Reports of several boards are tested against chance over all of them
+//! ([`hold`]); [`crate::web`] reads the values, [`crate::pages::changes`] shows the results.
 
 mod budget;
 mod culprits;
@@ -35,30 +35,30 @@ pub use silence::silent;
 
 /// Days that the page looks back.
 pub const SHOWN_DAYS: i64 = 90;
-/// Series of a board that are looked at, those first that are still measured: each is read by
-/// itself. How many there are beyond is told.
+/// Limit of series examined per board, those that are still measured first, as each is read
+/// separately. The number beyond it is reported.
 pub const MOST_SERIES: usize = 32;
-/// Changes of its environment that are looked at of a board in these days, the latest: each reads
-/// fifteen days of every series. How many there are beyond is told.
+/// Limit of changes of environment examined per board, the latest ones: each reads fifteen days of
+/// every series. The number beyond it is reported.
 pub const MOST_STEPS: usize = 20;
-/// What a change of environment is of, before the digest that was said of it first.
+/// Prefix of the subject of a change of environment, before the digest that named it first.
 const OF_ENVIRONMENT: &str = "environment ";
 /// The largest share of the changes shown that may be chance.
 const FALSE_SHARE: f64 = 0.05;
 
-/// What kind of a change it is.
+/// Kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeKind {
-    /// Late wake-ups come more often,
+    /// Late wake-ups are more frequent.
     MoreOften,
-    /// or less often.
+    /// Late wake-ups are less frequent.
     LessOften,
-    /// Another environment, after which it is worse,
+    /// Another environment, and worse latencies since.
     Worse,
-    /// better,
+    /// Another environment, and better latencies since.
     Better,
-    /// or not to be told apart.
+    /// Another environment without a significant effect.
     Environment,
     NewCulprit,
     Silent,
@@ -67,7 +67,7 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// Whether the change is for the worse.
+    /// True for a change for the worse.
     pub fn is_bad(self) -> bool {
         matches!(
             self,
@@ -99,55 +99,55 @@ impl ChangeKind {
 pub struct FarmChange {
     pub board: String,
     pub kind: ChangeKind,
-    /// When it was seen, in seconds since 1970,
+    /// Time when it was seen, in seconds since 1970.
     pub t: i64,
-    /// and when it seems to have begun.
+    /// Estimated begin, in seconds since 1970.
     pub from: i64,
     /// A sentence.
     pub says: String,
-    /// What it stands on, sentence by sentence.
+    /// Evidence, a sentence each.
     pub evidence: Vec<String>,
-    /// How likely a report like this one is by chance, of one series of one board in the days that
-    /// are shown; of an environment, in any of the series for which its effect was judged.
+    /// Probability of such a report by chance, for one series of one board in the displayed days;
+    /// for an environment, in any of the series that were tested.
     pub p: Option<f64>,
-    /// What else changed on the board about then.
+    /// Other changes of settings on the board at about that time.
     pub settings: Vec<SettingChange>,
     /// The page that shows it.
     pub address: String,
-    /// What it is a change of: with the board and the time it is this change and no other.
+    /// Subject of the change; unique with the board and the time.
     pub subject: String,
-    /// What the board is since, where that is what changed.
+    /// Environment of the board since the change, if that changed.
     #[serde(skip)]
     pub since: Option<EnvironmentSince>,
-    /// Who looked at it.
+    /// Acknowledgement by a user.
     pub acknowledged: Option<Acknowledgement>,
-    /// The conditions of the board's series, as its texts may name them.
+    /// Conditions of the board's series that its texts may name.
     #[serde(skip)]
     pub conditions: Vec<String>,
 }
 
-/// What a board is since a change of its environment. The change has its subject and its time from
-/// what was said of that first: what comes later may say it of an earlier day, or tell more.
+/// Environment of a board since a change. Subject and time of the change are those of the first
+/// report: later reports may date it earlier, or contain more settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvironmentSince {
-    /// All digests under which it is said,
+    /// All digests under which it is reported.
     pub digests: Arc<BTreeSet<String>>,
-    /// and those of what the board was before.
+    /// Digests of the previous environment.
     pub before: Arc<BTreeSet<String>>,
     /// The last second before the next change.
     pub until: i64,
 }
 
 impl EnvironmentSince {
-    /// Whether the change to it may have had a subject. A digest under which both are said, as by a
-    /// recorder that does not tell in what they differ, may have been that of the change before.
+    /// True if the change to it may have had this subject. A digest shared with the previous
+    /// environment, as of a recorder without the difference, may be that of the change before.
     fn may_have(&self, subject: &str) -> bool {
         let is_own = |digest: &str| self.digests.contains(digest) && !self.before.contains(digest);
         subject.strip_prefix(OF_ENVIRONMENT).is_some_and(is_own)
     }
 }
 
-/// Who looked at a change, what they say of it, when.
+/// User who acknowledged a change, with a note and the time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Acknowledgement {
     pub who: String,
@@ -157,13 +157,13 @@ pub struct Acknowledgement {
 }
 
 impl FarmChange {
-    /// Whether somebody has to look at it.
+    /// True if it needs a user's attention.
     pub fn is_open(&self) -> bool {
         self.kind.is_bad() && self.acknowledged.is_none()
     }
 }
 
-/// How many series had their rates judged.
+/// Number of series whose rates were tested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct JudgedSeries {
     pub judged: usize,
@@ -182,7 +182,7 @@ impl JudgedSeries {
     }
 }
 
-/// How many changes of environments were looked at.
+/// Number of changes of environment that were examined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct JudgedEnvironments {
     pub looked_at: usize,
@@ -191,14 +191,14 @@ pub struct JudgedEnvironments {
 }
 
 impl JudgedEnvironments {
-    /// Of one board, by how many changes of environment it has.
+    /// Counts for one board, by its number of changes of environment.
     pub fn of(changes: usize) -> JudgedEnvironments {
         let looked_at = changes.min(MOST_STEPS);
         JudgedEnvironments { looked_at, left_out: changes - looked_at }
     }
 }
 
-/// What changes were looked for in.
+/// Data in which changes were searched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangesScope {
     pub series: JudgedSeries,
@@ -222,8 +222,8 @@ pub fn series_name(of: &SeriesOfBoard) -> String {
     }
 }
 
-/// Leaves out what may be chance among so many series: Benjamini and Hochberg over those of the
-/// same kind of test, each series that reports nothing counted too. Newest first.
+/// Removes reports that may be chance among that many series: Benjamini and Hochberg over those of
+/// the same kind of test, including series that report nothing. Newest first.
 pub fn hold(mut all: Vec<FarmChange>, series: usize) -> Vec<FarmChange> {
     for kinds in [
         &[ChangeKind::MoreOften, ChangeKind::LessOften][..],
@@ -251,7 +251,7 @@ pub fn hold(mut all: Vec<FarmChange>, series: usize) -> Vec<FarmChange> {
     all
 }
 
-/// Takes a verdict back that the number of changes does not carry.
+/// Withdraws a verdict that the number of changes does not support.
 fn take_back(one: &mut FarmChange, changes: usize, p: f64) {
     if matches!(one.kind, ChangeKind::Worse | ChangeKind::Better) {
         one.evidence.push(environment::no_more_than_chance(one.kind, changes, p));
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(hold(vec![rate(0.004)], 1).len(), 1);
         assert!(hold(vec![rate(0.004)], 1_000).is_empty());
         assert!(hold(vec![rate(1e-6)], 1_000)[0].p.is_some_and(|p| (p - 1e-3).abs() < 1e-9));
-        // Where many changed, one that is as likely is believed.
+        // If many changed, one of the same probability is believed.
         assert_eq!(hold(vec![rate(0.004); 100], 1_000).len(), 100);
     }
 
@@ -298,7 +298,7 @@ mod tests {
         );
         let says = "It is higher, but no more than chance makes of 1 change looked at (p 0.200).";
         assert_eq!(all[0].evidence, [says]);
-        // Of many the one that would do alone is taken back too, and the others say nothing of it.
+        // Among many, one that would suffice alone is withdrawn, and the others do not mention it.
         let of = |kind, p| change("a", kind, Some(p));
         let mut many = vec![of(ChangeKind::Environment, 0.9); 11];
         many.push(of(ChangeKind::Better, 0.01));

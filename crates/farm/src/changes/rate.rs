@@ -1,7 +1,7 @@
 //! Late wake-ups more or less often than they used to be, from the histograms of days.
 //!
-//! Late is what about ten wake-ups a day were in the first six weeks that are looked at: fixed
-//! before the days that are judged, and the rarest that can show a doubling within a week.
+//! Late means above the level of about ten wake-ups a day in the first six weeks that are read:
+//! fixed before the days that are tested, and the rarest that can show a doubling in a week.
 
 use model::rows::row_edges;
 use report::words::{several, span};
@@ -13,11 +13,11 @@ use crate::pages::five_minutes::address;
 use crate::pages::parts::date;
 use crate::records::{SeriesKey, Tier, TierRow};
 
-/// Days that are read, those before what is shown included.
+/// Number of days read, including those before the displayed ones.
 pub const READ_DAYS: i64 = 320;
 /// Late wake-ups a day that the level is chosen for.
 const A_DAY: f64 = 10.0;
-/// By such a share of their number days have to be shorter or longer together for it to be said.
+/// Share by which days have to be longer or shorter together for it to be mentioned.
 const UNEQUAL: f64 = 0.03;
 
 /// The whole days of a board's series, oldest first.
@@ -25,12 +25,12 @@ const UNEQUAL: f64 = 0.03;
 pub struct RateHistory<'a> {
     pub board: &'a str,
     pub key: &'a SeriesKey,
-    /// What sentences call the series; `""` where the board has no other.
+    /// Name of the series in sentences; `""` if the board has no other.
     pub name: &'a str,
     pub days: &'a [TierRow],
 }
 
-/// Whether there are days enough, and wake-ups enough in them, for a change to be found.
+/// True if there are enough days, and enough wake-ups in them, to find a change.
 pub fn is_judged(days: &[TierRow]) -> bool {
     days.len() >= LEAST + RECENT && level(days).is_some()
 }
@@ -49,7 +49,7 @@ pub fn rate_changes(of: &RateHistory) -> Vec<FarmChange> {
         let whose = if of.name.is_empty() { String::new() } else { format!(" of {}", of.name) };
         let more = onset.direction == Direction::More;
         let often = if more { "more often" } else { "less often" };
-        // What is usual since then, up to where it changed again.
+        // Usual rate since then, up to the next change.
         let next = all.get(at + 1).map(|next| next.from);
         let sides = RateSides {
             before: &exposures[onset.usual_from..onset.from],
@@ -88,19 +88,19 @@ pub fn rate_changes(of: &RateHistory) -> Vec<FarmChange> {
     (0..all.len()).filter(|at| days[all[*at].seen].0 > shown_from).map(one).collect()
 }
 
-/// The days before a change of a rate, and those since it: the day on which it began is one of
-/// these, for at which hour of it that was is not known.
+/// Days before and since a change of a rate: the day on which it began counts as since, as the hour
+/// is not known.
 struct RateSides<'a> {
     before: &'a [Exposure],
     since: &'a [Exposure],
-    /// The first second of the first day since it,
+    /// First second of the first day since the change.
     from: i64,
     /// and of the day on which it changed again, if it did.
     until: Option<i64>,
 }
 
 impl RateSides<'_> {
-    /// The means of both, and of how many days each is.
+    /// Means of both sides, with their numbers of days.
     fn says(&self, limit: &str) -> Vec<String> {
         let mean = |of: &[Exposure]| {
             let all = total(of);
@@ -130,13 +130,13 @@ impl RateSides<'_> {
     }
 }
 
-/// So many a day, for people.
+/// A rate per day, as text.
 pub(super) fn a_day(rate: f64) -> String {
     if rate < 9.95 { format!("{rate:.1}") } else { format!("{rate:.0}") }
 }
 
-/// The row from which on about ten wake-ups a day were late in the first days; none where there
-/// were never so many, or too few days.
+/// Row from which about ten wake-ups a day were late in the first days; `None` if there were never
+/// so many wake-ups, or too few days.
 pub(super) fn level(days: &[TierRow]) -> Option<usize> {
     let first = days.get(..LEAST)?;
     let mut sums = model::rows::RowSums::default();
@@ -150,7 +150,7 @@ pub(super) fn level(days: &[TierRow]) -> Option<usize> {
     })
 }
 
-/// Each day with how many were late, and its length in usual days by its wake-ups.
+/// Number of late wake-ups of each day, and its length in usual days by its wake-ups.
 pub(super) fn counted(days: &[TierRow], level: usize) -> Vec<(i64, Exposure)> {
     let mut lengths: Vec<u64> = days.iter().map(|day| day.n).collect();
     lengths.sort_unstable();
@@ -204,7 +204,7 @@ pub(super) mod tests {
             assert!(is_near, "{change:?} is not of {wanted:?}");
         };
         let mut days = history(&[(12.0, 100), (60.0, 1), (250.0, 9)]);
-        // As it is seen on the first day of it, and nine days later.
+        // As seen on its first day, and nine days later.
         let (first, later) = (changes(&days[..101]).remove(0), changes(&days).remove(0));
         let at = (first.from / 86_400) as usize;
         assert!((98..101).contains(&at) && first.t == 100 * 86_400, "{first:?}");
@@ -215,14 +215,14 @@ pub(super) mod tests {
         assert_eq!((&later.subject, &later.says), (&first.subject, &first.says));
         assert!(later.p.unwrap() < 1e-4 && first.p.unwrap() < 1e-4, "{later:?}");
         assert!(later.evidence[1].starts_with("It was seen on 1970-04-11; "), "{later:?}");
-        // What came after the next change is not of this one.
+        // Days after the next change do not belong to this one.
         let next = history(&[(12.0, 100), (60.0, 1), (250.0, 59), (900.0, 10)]);
         let all = changes(&next);
         assert_eq!(all.len(), 2, "{all:?}");
         says(&all[0], &next[..at], &next[at..160]);
         says(&all[1], &next[at..160], &next[160..]);
         assert!(all[0].evidence[0].contains(" up to 1970-06-10 when that changed again: "), "{all:?}");
-        // A day of half the length counts half, and that is said.
+        // A day of half the length counts half, and the evidence mentions it.
         assert!(!later.evidence.iter().any(|one| one.starts_with("A day counts by")), "{later:?}");
         days[105..].iter_mut().for_each(|day| day.n /= 2);
         let halves = changes(&days).remove(0);

@@ -1,5 +1,5 @@
-//! How small a change of a rate can be seen: a board of which nothing is reported may be one on
-//! which nothing could be.
+//! Smallest detectable change of a rate: a board without reports may be one on which no change
+//! could be detected.
 
 use model::rows::row_edges;
 use model::units::Nanos;
@@ -12,28 +12,28 @@ use super::rate::{RateHistory, a_day, counted, level};
 use crate::pages::parts::date;
 use crate::records::SeriesKey;
 
-/// What can be seen of the rate of late wake-ups of a series.
+/// Detectable change in the rate of late wake-ups of a series.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RateReach {
     #[serde(flatten)]
     pub key: SeriesKey,
-    /// The days that it is judged by: those with samples, since its rate changed where it did.
+    /// Days in the test: those with samples, since the last change of the rate, if any.
     pub days: usize,
-    /// Whether that was so.
+    /// True if there was such a change.
     pub changed: bool,
-    /// The day that is left out because it is not over.
+    /// The day that is excluded because it is not over.
     #[serde(skip)]
     pub left_out: Option<i64>,
-    /// Latencies from here on are late; none where too few days say so, or there are too few.
+    /// Latencies from here on are late; `None` with too few days or wake-ups.
     pub limit_ns: Option<Nanos>,
-    /// How many of these come a day; none where too few days say so.
+    /// Number of late wake-ups per day; `None` with too few days.
     pub a_day: Option<f64>,
-    /// How many times as many would be seen within a week in 95 of 100 cases; none where not even a
-    /// hundred times as many would.
+    /// Smallest factor that would be detected within a week in 95 of 100 cases; `None` if not even
+    /// a factor of a hundred would.
     pub factor: Option<f64>,
 }
 
-/// What can be seen of a series by its days.
+/// Detectable change of a series by its days.
 pub fn rate_reach(of: &RateHistory) -> RateReach {
     let mut reach = RateReach { key: of.key.clone(), days: of.days.len(), ..RateReach::default() };
     let Some(level) = level(of.days) else { return reach };
@@ -119,7 +119,7 @@ mod tests {
         let before = reach(&history(&[(15.0, 55)]));
         assert!(before.a_day.is_none() && before.says().contains("55 days with samples"), "{before:?}");
         assert!(reach(&history(&[(15.0, 56)])).a_day.is_some());
-        // After a change the days since then are what is usual.
+        // After a change, the days since then define the usual rate.
         let changed = reach(&history(&[(15.0, 100), (60.0, 20)]));
         assert!(changed.changed && changed.days.abs_diff(20) < 4, "{changed:?}");
         assert!(changed.says().contains(" since it changed, and 56 are needed"), "{}", changed.says());

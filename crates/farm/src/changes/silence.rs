@@ -7,23 +7,23 @@ use crate::pages::parts::{date, escaped};
 use crate::records::{FEW_DAYS, FarmBoard, Tier};
 use crate::sent_days::SentGap;
 
-/// What is usual so many times: one that measures each Monday is not silent on Sunday.
+/// Multiple of the usual gap: a board that measures each Monday is not silent on Sunday.
 const TIMES: i64 = 3;
 
-/// How long it was from one day with samples to the next.
+/// Usual distance of days with samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UsualGap {
-    /// A day, always as far as that is known.
+    /// One day, always as far as known.
     Daily,
-    /// So many seconds, by [`crate::sent_days::SentDays::usual_gap`].
+    /// That number of seconds, by [`crate::sent_days::SentDays::usual_gap`].
     Of(i64),
-    /// Too few days say so: how many there are of a year.
+    /// Unknown, with the number of days in a year, which are too few.
     Unknown(usize),
 }
 
 impl UsualGap {
     fn of(board: &FarmBoard) -> UsualGap {
-        // Also a run that does not count came.
+        // An invalid run counts as received, too.
         let count = board.sent.count.max(board.days_with_samples().len());
         match board.sent.gaps.is_empty() {
             _ if count < FEW_DAYS => UsualGap::Unknown(count),
@@ -33,8 +33,8 @@ impl UsualGap {
     }
 }
 
-/// Whether a board is silent on a day, by the days on which it used to send. One that is to send is
-/// silent also where it sent on fewer days than say how often it does, or never.
+/// Detects silence of a board on a day, by the days on which it used to send. A board that is
+/// expected to send is silent also if it sent on too few days for an estimate, or never.
 pub fn silent(board: &FarmBoard, today: i64) -> Option<FarmChange> {
     let (day, usual, is_new) = (Tier::Day.seconds(), UsualGap::of(board), board.last_heard() <= 0);
     if !board.sends && (is_new || matches!(usual, UsualGap::Unknown(_))) {
@@ -69,12 +69,12 @@ pub fn silent(board: &FarmBoard, today: i64) -> Option<FarmChange> {
     })
 }
 
-/// That it was off before, for so many days; behind what was usual between.
+/// Clause on earlier pauses of that many days, after the usual gap.
 fn pauses(pause: Option<i64>) -> String {
     pause.map_or_else(String::new, |days| format!("; twice or more it paused for up to {days} days"))
 }
 
-/// What was before a silence, as its sentence ends.
+/// Last clause on the time before a silence.
 fn before(usual: UsualGap, is_new: bool) -> String {
     let days = |seconds: i64| several((seconds / Tier::Day.seconds()).unsigned_abs(), "day", "days");
     match usual {
@@ -101,7 +101,7 @@ mod tests {
     use crate::sent_days::SentDays;
     use model::units::Nanos;
 
-    /// One that sent on these days, as the store has it.
+    /// A board in the store that sent on these days.
     fn board(sent: &[i64]) -> FarmBoard {
         let last = sent.last().copied().unwrap_or_default();
         let days: Vec<DayMaximum> = sent
@@ -126,12 +126,12 @@ mod tests {
         assert!(silent(&board(&[1, 8, 15]), today(30)).is_none());
         assert!(silent(&board(&[1, 8, 15]), today(40)).is_some());
         assert!(silent(&board(&[1]), today(99)).is_none());
-        // Five minutes without samples came.
+        // Five minutes without samples arrived.
         let idle = FarmBoard { last_slot: 6 * 86_400 + 300, ..board(&[1, 2, 3]) };
         assert!(silent(&idle, today(8)).is_none());
         let found = silent(&idle, today(9)).unwrap();
         assert!(found.from == 6 * 86_400 && found.evidence[0].contains("3 days"), "{found:?}");
-        // What came and does not count is no silence.
+        // A board that sends only invalid runs is not silent.
         let uncounted = FarmBoard { sent: board(&[1, 2, 3]).sent, ..board(&[1, 3]) };
         let found = silent(&FarmBoard { uncounted: vec![2 * 86_400], ..uncounted }, today(6)).unwrap();
         assert!(found.evidence[0].contains("samples of each day"), "{found:?}");
@@ -149,7 +149,7 @@ mod tests {
                 format!("That is 3 days; in the year up to then it had samples of {} day", days.len());
             assert!(found.evidence[0].starts_with(&evidence), "{found:?}");
         }
-        // With three of them it is known how often it sends, and that it was away.
+        // Three of them suffice to know its gap, and that it was away.
         assert!(silent(&sends(&[7, 40, 41]), today(43)).is_none());
         let found = silent(&sends(&[7, 40, 41]), today(44)).unwrap();
         assert!(
@@ -169,7 +169,7 @@ mod tests {
         let today = |day: i64| day * 86_400 + 3_600;
         let all = |days: &dyn Fn(i64) -> bool| (0..366).filter(|day| days(*day)).collect::<Vec<i64>>();
         let monthly = (0..13).map(|at| at * 31).collect::<Vec<i64>>();
-        // After how many days it is told, and what is said of the time before.
+        // Number of days until the report, and the text on the time before.
         for (sent, after, said) in [
             (all(&|_| true), 3, "before, it had samples of each day."),
             // Away once, for long: it is not waited for that long again.
@@ -199,7 +199,7 @@ mod tests {
                 assert_eq!((found.from, found.t), (last * 86_400, (last + after) * 86_400));
             }
         }
-        // Two days say nothing.
+        // Two days are not enough.
         assert!(silent(&board(&[1, 32]), today(400)).is_none());
         let found = silent(&FarmBoard { sends: true, ..board(&[1, 32]) }, today(35)).unwrap();
         assert!(found.evidence[0].ends_with("samples of 2 days."), "{found:?}");
