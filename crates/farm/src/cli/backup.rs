@@ -41,16 +41,16 @@ pub struct Args {
     output: DocumentFlags,
 }
 
-/// What is in the backup, and what is not.
+/// Contents of the backup, and what is missing.
 #[derive(Serialize)]
 struct BackupDocument {
     schema: &'static str,
     /// The folder.
     place: String,
-    /// Runs whose bundles are in it.
+    /// Number of runs whose bundles are in it.
     copied: u64,
     missing: Vec<MissingBundle>,
-    /// Runs whose bundles stay in the bucket.
+    /// Number of runs whose bundles stay in the bucket.
     in_bucket: u64,
 }
 
@@ -103,7 +103,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     Ok(exit)
 }
 
-/// What became of the bundles.
+/// Results of copying the bundles.
 #[derive(Default)]
 struct CountedBackup {
     copied: u64,
@@ -115,7 +115,7 @@ fn not_made(dir: &Path, failure: Failure) -> Failure {
     Failure { message: format!("no backup is left in {}: {}", quoted(dir), failure.message), ..failure }
 }
 
-/// Copies the store and its bundles into a folder that is made for them.
+/// Copies the store and its bundles into a new folder.
 async fn copy_all(
     (store, own): (FarmStore, PathBuf),
     folder: &BackupFolder,
@@ -124,11 +124,11 @@ async fn copy_all(
     progress: &CommandProgress,
 ) -> Result<CountedBackup> {
     progress.step("waiting for other commands", None);
-    // The database and the copies that it names are of one moment.
+    // The database and the copies that it names are a snapshot of one moment.
     let _lock = lock_of_writers(&own, PATIENCE).await?;
     let file = folder.file();
     let text = file.to_str().ok_or_else(|| Failure::usage("the folder's name is no text: choose another"))?;
-    // SQLite would make one that everybody may read.
+    // SQLite would create one that everyone may read.
     host::make_private_file(&file).map_err(|error| {
         let what = format!("cannot write to {}", quoted(&file));
         Failure::of_call(what, &error, Exit::Usage, "name a folder of your own, with space")
@@ -139,12 +139,12 @@ async fn copy_all(
     let to = copy.open_existing().await?;
     let backup = StoreBackup { from: store, own, to, bundles: copy.bundles };
     let counted = backup.copy_bundles(has_bucket, output, progress).await;
-    // It is one file then, which can be copied by itself.
+    // Closing leaves a single file that can be copied alone.
     backup.to.close().await;
     counted
 }
 
-/// A store that is copied with its folder of bundles, and its copy with its own.
+/// A store and its folder of bundles, and the copies of both.
 struct StoreBackup {
     from: FarmStore,
     own: PathBuf,
@@ -152,12 +152,12 @@ struct StoreBackup {
     bundles: PathBuf,
 }
 
-/// What became of a bundle.
+/// Result of copying a bundle.
 #[derive(Debug, PartialEq, Eq)]
 enum BackedUp {
     Here,
     InBucket,
-    /// Why.
+    /// The reason.
     Missing(String),
 }
 
@@ -187,13 +187,13 @@ impl StoreBackup {
         Ok(counted)
     }
 
-    /// Copies the bundle of a run. Also where that fails the copy names no place outside itself.
+    /// Copies the bundle of a run. Even if that fails, the copy refers to no place outside itself.
     async fn copy(&self, run: &BundlePlace, has_bucket: bool) -> Result<BackedUp> {
-        // The copy of the database has the places that are its own.
+        // The copied database already refers to its own places.
         let now = self.from.place_of(&run.id).await?;
         let from = BundlePlace { place: now.map_or_else(String::new, |now| now.place), ..run.clone() };
         let is_in_bucket = has_bucket && name_in_bucket(Path::new(&from.place), &self.own).is_some();
-        // There each state has a name of its own, and this is the one in the copy of the database.
+        // In a bucket each state has a separate name, and this is the one in the copied database.
         let named = Path::new(&run.place).file_name().and_then(|name| name.to_str());
         let name = match named.filter(|_| is_in_bucket) {
             Some(name) => name.to_owned(),
@@ -210,7 +210,7 @@ impl StoreBackup {
             Ok((copy, _)) if host::identity(&copy.join("run.json")).is_none() => {
                 Err("it is not there any more".to_owned())
             }
-            // What is shown from elsewhere changes as long as the run is on.
+            // A run shown from elsewhere changes until it is over.
             Ok((copy, _)) if !run.is_over && !lies_in(Path::new(&from.place), &self.own) => {
                 self.note_state(run, copy).await?
             }
@@ -224,7 +224,7 @@ impl StoreBackup {
         Ok(match copied {
             Ok(()) => BackedUp::Here,
             Err(why) => {
-                // No other run gets its name.
+                // This reserves the name.
                 let _ = Dir::create(&self.bundles.join(&name));
                 BackedUp::Missing(why)
             }
@@ -248,9 +248,9 @@ impl StoreBackup {
     }
 }
 
-/// What a bundle is called in the backup, where nothing is called so yet: as in the folder of
-/// copies, whose names tell its states, and by its run where it is shown from elsewhere: folders of
-/// several boards may have one name.
+/// Unused name for a bundle in the backup: the name in the folder of copies, which identifies its
+/// state, or the run's id if it is shown from elsewhere, as folders of several boards may share a
+/// name.
 fn free_name(run: &BundlePlace, own: &Path, backup: &Path) -> String {
     let place = Path::new(&run.place);
     let name = place.file_name().and_then(|name| name.to_str()).filter(|_| lies_in(place, own));
@@ -278,7 +278,7 @@ mod tests {
     use crate::store::ShownNumbers;
     use std::fs;
 
-    /// A test in an empty folder, whose path has no links.
+    /// Runs a test in an empty folder whose path has no links.
     fn in_a_folder(test: impl AsyncFnOnce(&Path)) {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let top = tempfile::tempdir().unwrap();
@@ -341,7 +341,7 @@ mod tests {
             let blocks = fs::read_to_string(begun.join("blocks.jsonl")).unwrap();
             let most = blocks.trim_end().rsplit_once('\n').unwrap().0;
             fs::write(begun.join("blocks.jsonl"), format!("{most}\n")).unwrap();
-            // One that was killed has its last seconds in other files.
+            // A killed run has its last seconds in separate files.
             let (killed, whole) = (made.join("killed"), made.join("whole"));
             crate::fixture::killed_run(&killed, 1);
             crate::fixture::killed_run(&whole, 4);
@@ -354,8 +354,8 @@ mod tests {
         });
     }
 
-    /// Writers into the folder of copies wait for each other: what a backup copies is of the moment
-    /// at which it copied the database.
+    /// Writers into the folder of copies wait for each other: a backup copies the bundles as they
+    /// are when it copies the database.
     #[test]
     fn backup_import_prune_and_forget_wait_for_each_other() {
         use clap::Parser;
@@ -404,7 +404,7 @@ mod tests {
             }
             drop(lock);
             let (runs, imported, pruned, forgotten) = all.await;
-            // In any order: the backup may find one run gone and the other not there.
+            // In any order: the backup may precede the import and follow a removal.
             assert!(runs <= 2 && (imported, pruned, forgotten) == (1, 1, 1), "{runs}");
             let copy = FarmStore::file(&top.join("backup/farm.db")).await.unwrap();
             let counted = copy.counted_seconds().await.unwrap();

@@ -10,22 +10,22 @@ use model::text::quoted;
 use crate::ingest::keep::{PATIENCE, writer_lock};
 use crate::ingest::remove_tree::remove_tree;
 
-/// How the names of folders end in which a backup is being made; they begin with a dot, so that
-/// what counts backups by their names does not count these.
+/// Suffix of folders in which a backup is in progress; their names begin with a dot, so that tools
+/// that count backups by name skip them.
 const UNFINISHED: &str = ".onbeat.part";
 
-/// A folder that gets its name once what is in it is whole. Dropped before that, it is removed.
+/// A folder that gets its name when its contents are complete. Dropped before that, it is removed.
 pub struct BackupFolder {
     above: PathBuf,
     name: String,
     unfinished: String,
     is_whole: bool,
-    /// The kernel drops it with this process: what a killed one left can be told.
+    /// Released by the kernel with this process, which identifies the remains of a killed one.
     _lock: Option<FolderLock>,
 }
 
 impl BackupFolder {
-    /// Makes it beside where it will be, and removes what killed backups left there.
+    /// Creates it next to its destination, and removes the remains of killed backups there.
     pub async fn make(dir: &Path) -> Result<BackupFolder> {
         let (above, name) = free_place(dir)?;
         let failed = |error: &std::io::Error| unwritable(dir, error);
@@ -52,7 +52,7 @@ impl BackupFolder {
         self.above.join(&self.unfinished).join("farm.db")
     }
 
-    /// Gives it its name, when all that is in it has reached the disk; where it is.
+    /// Renames it once all contents are on the disk; returns its path.
     pub fn finish(mut self) -> Result<PathBuf> {
         let place = self.above.join(&self.name);
         let done = Dir::existing(&self.above).and_then(|above| {
@@ -74,7 +74,7 @@ impl Drop for BackupFolder {
     }
 }
 
-/// The folder above, without links, and the name in it; where there is nothing but an empty folder.
+/// Parent folder, without links, and the name in it, which is absent or an empty folder.
 fn free_place(dir: &Path) -> Result<(PathBuf, String)> {
     let failed = |error: std::io::Error| unwritable(dir, &error);
     let place = match host::is_dir(dir).unwrap_or(false) {
@@ -112,7 +112,7 @@ fn free_place(dir: &Path) -> Result<(PathBuf, String)> {
     Ok((above.to_owned(), name.to_owned()))
 }
 
-/// Removes what backups left that were killed: their locks went with them.
+/// Removes the remains of killed backups: their locks are free.
 fn remove_killed(above: &Path) {
     let names = Dir::existing(above).and_then(|folder| folder.names()).unwrap_or_default();
     for name in names.iter().filter(|name| name.starts_with('.') && name.ends_with(UNFINISHED)) {
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(names(&top.path().join("backups")), [".monday.onbeat.part"]);
         let refused = made(&dir).err().unwrap();
         assert!(refused.exit == Exit::NotPermitted && refused.message.contains("under way"), "{refused}");
-        // Another one beside it takes nothing from it.
+        // Another one in progress is not affected.
         drop(made(&top.path().join("backups/tuesday")).unwrap());
         assert!(folder.file().exists());
         drop(folder);

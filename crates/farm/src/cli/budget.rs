@@ -1,4 +1,4 @@
-//! `onbeat-farm budget`: how late boards may be.
+//! `onbeat-farm budget`: latency budgets.
 
 use model::error::{Exit, Failure, Result};
 use model::units::{Bare, Nanos, parse_span};
@@ -67,14 +67,14 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
 }
 
 impl Args {
-    /// The tag as it is kept.
+    /// The normalized tag.
     fn tag(&self) -> Result<Option<String>> {
         let Some(tag) = self.tag.as_ref().map(|tag| tag.to_lowercase()) else { return Ok(None) };
         check_tag(&tag).map_err(|why| Failure::usage(format!("--tag: {why}")))?;
         Ok(Some(tag))
     }
 
-    /// All budgets, or what was said of the tag or the board that is named, and no other.
+    /// All budgets, or only that of the named tag or board.
     async fn asked(&self, store: &FarmStore) -> Result<BudgetsDocument> {
         let tag = self.tag()?;
         if let Some(board) = &self.board {

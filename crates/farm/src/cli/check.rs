@@ -1,4 +1,4 @@
-//! `onbeat-farm check`: whether everything is as it was written.
+//! `onbeat-farm check`: integrity of the store and its bundles.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub struct Args {
     output: DocumentFlags,
 }
 
-/// What was found.
+/// Results of the check.
 #[derive(Serialize)]
 struct CheckDocument {
     schema: &'static str,
@@ -46,7 +46,7 @@ struct CheckDocument {
     faults: Vec<String>,
 }
 
-/// Where bundles are, and how they are looked at.
+/// Location of the bundles, and the depth of the check.
 struct BundleLook<'a> {
     /// The folder of copies.
     bundles: &'a Path,
@@ -55,12 +55,12 @@ struct BundleLook<'a> {
 }
 
 impl BundleLook<'_> {
-    /// Whether it is looked for in the bucket.
+    /// True if the bundle is to be checked in the bucket.
     fn is_in_bucket(&self, run: &BundlePlace) -> bool {
         self.bucket.is_some() && name_in_bucket(Path::new(&run.place), self.bundles).is_some()
     }
 
-    /// What is wrong with the bundle of a run, in sentences.
+    /// Faults of a run's bundle, a sentence each.
     async fn faults(&self, run: &BundlePlace, counted: Option<&CountedSeconds>) -> Result<Vec<String>> {
         match (self.bucket, name_in_bucket(Path::new(&run.place), self.bundles)) {
             (Some(bucket), Some(name)) => Ok(bucket.faults(&name, &run.digest, self.deep).await?),
@@ -68,8 +68,8 @@ impl BundleLook<'_> {
         }
     }
 
-    /// The same by what the store says now: a server may have taken in a later state of the run, or
-    /// removed it, since all runs were asked for.
+    /// Faults by the current state of the store: since the list was read, a server may have stored
+    /// a later state of the run, or removed it.
     async fn faults_now(&self, store: &FarmStore, run: &BundlePlace) -> Result<Vec<String>> {
         let Some(now) = store.place_of(&run.id).await? else { return Ok(Vec::new()) };
         let now = BundlePlace { has_seconds: run.has_seconds && now.has_seconds, ..now };
@@ -89,7 +89,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     }
     let store = place.open_existing().await?;
     if let Some(bucket) = &bucket {
-        // Also where no run is in it yet.
+        // Even if it contains no run yet.
         bucket.check_owner(store.identity().await?).await?;
     }
     let progress = args.output.progress(environment);
@@ -119,16 +119,16 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     Ok(exit)
 }
 
-/// What of bundles was not looked at.
+/// Parts of bundles that were not checked.
 #[derive(Default)]
 struct Unread {
-    /// What is in the pieces of a bucket,
+    /// Contents of the pieces of a bucket.
     pieces: bool,
-    /// whether runs are shown as their documents there say,
+    /// Values of runs against their documents in the bucket.
     documents: bool,
-    /// in files of the folder of copies,
+    /// Files in the folder of copies.
     files: bool,
-    /// and in those of other folders.
+    /// Files in other folders.
     elsewhere: bool,
 }
 
@@ -141,7 +141,7 @@ impl Unread {
         }
     }
 
-    /// In sentences, each with what looks at it.
+    /// Sentences, each with the means to check the part.
     fn words(&self) -> Vec<&'static str> {
         let pieces = "not looked at: what is in the pieces of the bucket; --deep fetches them, and compares \
                       each with its SHA-256";
@@ -164,7 +164,7 @@ impl Unread {
     }
 }
 
-/// Prints what was found.
+/// Prints the results.
 fn told(args: &Args, runs: u64, faults: &[String]) -> Result<Exit> {
     let faults: Vec<String> = faults.iter().map(|fault| clean(fault)).collect();
     faults.iter().try_for_each(|fault| args.output.print(fault))?;

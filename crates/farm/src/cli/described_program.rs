@@ -32,7 +32,7 @@ impl DescribedProgram {
     }
 }
 
-/// Prints a script or a page. A reader that has gone is no trouble.
+/// Prints a script or a page. A closed pipe is not an error.
 pub fn print(text: &[u8]) -> Result<()> {
     host::write_document(Path::new("-"), &String::from_utf8_lossy(text))
         .map_err(|error| Failure::internal(format!("cannot print it ({error}): try again")))

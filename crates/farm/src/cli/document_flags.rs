@@ -1,4 +1,4 @@
-//! `--json` and `-q`: what a command did as a document, and its remarks.
+//! `--json` and `-q`: the result of a command as a document, and its remarks.
 
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -32,12 +32,12 @@ impl DocumentFlags {
         }
     }
 
-    /// Whether the result is printed as text: the document may take standard output.
+    /// True if the result is printed as text: the document may occupy standard output.
     pub fn prints(&self) -> bool {
         !self.json.as_deref().is_some_and(is_dash)
     }
 
-    /// A line of a result that is printed; that its reader has gone does not matter.
+    /// Prints a line of a result; a closed pipe is not an error.
     pub fn print(&self, line: &str) -> Result<()> {
         match self.prints() {
             true => print_line(&mut std::io::stdout(), line),
@@ -52,12 +52,12 @@ impl DocumentFlags {
         }
     }
 
-    /// How far the command is, unless that is not wanted.
+    /// Progress of the command, unless that is disabled.
     pub fn progress(&self, environment: &FarmEnvironment) -> CommandProgress {
         CommandProgress::begin(!self.quiet && !environment.dumb)
     }
 
-    /// Writes the result to where it is to go.
+    /// Writes the document to its destination.
     pub fn write(&self, document: &impl Serialize) -> Result<()> {
         let Some(path) = &self.json else { return Ok(()) };
         let text = json_pretty(document)?;

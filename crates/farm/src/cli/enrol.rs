@@ -16,7 +16,7 @@ use crate::store::FarmStore;
 use crate::wall_clock::{DAY, now};
 use crate::web::sender::digest_of;
 
-/// How long a code is good.
+/// Validity of a code, in seconds.
 const GOOD_FOR_S: i64 = DAY;
 
 /// Print codes with which boards enrol, each good once and for a day
@@ -48,18 +48,18 @@ pub struct Args {
     output: DocumentFlags,
 }
 
-/// What was made, or ended.
+/// Codes that were created, or the board that was revoked.
 #[derive(Default, Serialize)]
 struct EnrolDocument<'a> {
     schema: &'static str,
     codes: Vec<String>,
-    /// How long they are good, in seconds.
+    /// Validity, in seconds.
     good_for_s: i64,
-    /// The board that they are for; none where it is any new one.
+    /// The board that they are for; `None` for any new one.
     board: Option<String>,
-    /// What the boards get that enrol with them.
+    /// Tags of the boards that enrol with them.
     tags: Vec<String>,
-    /// The board whose tokens were made void.
+    /// The board whose tokens were revoked.
     revoked: Option<&'a str>,
 }
 
@@ -99,13 +99,13 @@ impl Args {
         self.tags().map(drop)
     }
 
-    /// What the boards get that enrol with the codes.
+    /// Tags of the boards that enrol with the codes.
     fn tags(&self) -> Result<Vec<String>> {
         let tags = lab_tag(self.lab.as_deref().unwrap_or_default());
         tags.map_err(|why| Failure::usage(format!("--lab: {why}")))
     }
 
-    /// The one board that the code is for.
+    /// The only board that may use the code.
     fn board(&self) -> Option<String> {
         Some(board_of(self.name.as_deref()?.trim()).0)
     }
@@ -120,7 +120,7 @@ async fn revoke(store: &FarmStore, board: &str) -> Result<()> {
     note(store, format!("revoked the token of {board}")).await
 }
 
-/// The codes that are asked for, which the store knows from now on.
+/// Creates the codes and stores them.
 async fn made(store: &FarmStore, args: &Args) -> Result<Vec<String>> {
     let (tags, board) = (args.tags()?, args.board());
     if let Some(board) = &board {
@@ -153,7 +153,7 @@ async fn made(store: &FarmStore, args: &Args) -> Result<Vec<String>> {
     Ok(codes)
 }
 
-/// A board that is there keeps its tags; of one that is not it is said, since its name may be
+/// An enrolled board keeps its tags; an unknown one causes a remark, since its name may be
 /// mistyped.
 async fn look_at(store: &FarmStore, board: &str, tags: &[String], output: &DocumentFlags) -> Result<()> {
     let is_there = !store.boards_between(board, board).await?.is_empty();

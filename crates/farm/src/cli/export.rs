@@ -15,7 +15,7 @@ use crate::store::{FarmStore, TimeStretch};
 use crate::wall_clock::DAY;
 use crate::web::data::{HistogramDocument, cell, csv_head, csv_row};
 
-/// A week of slots is asked for at once, and no more than so many.
+/// Time span of one query.
 const STRETCH: i64 = 7 * DAY;
 const MOST: i64 = 1 << 20;
 
@@ -101,7 +101,7 @@ async fn print(
     Ok(if left_out > 0 { Exit::Inconclusive } else { Exit::Ok })
 }
 
-/// Prints a series; how many stretches of it could not be read.
+/// Prints a series; returns the number of time spans that could not be read.
 async fn export(
     store: &FarmStore,
     board: &FarmBoard,
@@ -112,7 +112,7 @@ async fn export(
 ) -> Result<u64> {
     let failed = |error: io::Error| Failure::internal(format!("cannot print it ({error}): try again"));
     let key = &series.key;
-    // What is sent may call a series anything.
+    // Senders may choose any name for a series.
     let (series, plan) = (cell(&key.series), cell(&key.plan));
     let Some((first, last)) = store.extent(&board.board, key).await? else { return Ok(0) };
     let mut left_out = 0;
@@ -123,7 +123,7 @@ async fn export(
         if let Some(tier) = tier {
             let rows = store.tiers(&board.board, key, tier, within).await;
             let is_damaged = rows.is_err() && store.answers().await;
-            // What is damaged is of one board: all others are handed out.
+            // Damage is limited to one board: all others are exported.
             if let (Err(failure), true) = (&rows, is_damaged) {
                 let (board, to) = (&board.board, within.to);
                 say(&format!("onbeat-farm: {board}: {from} to {to} left out: {failure}"));

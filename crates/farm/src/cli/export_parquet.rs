@@ -1,7 +1,7 @@
 //! `onbeat-farm export --parquet`: slots as files for engines made for analysis.
 //!
-//! Hive's layout, `board=NAME/year=YYYY/month=MM/slots.parquet`, whose folders such engines read as
-//! columns and leave out by a condition. A month that is too large for one file has more of them.
+//! Hive's layout, `board=NAME/year=YYYY/month=MM/slots.parquet`: query engines read the folders as
+//! columns and skip them by a condition. A month that is too large for one file has several.
 
 use std::collections::VecDeque;
 use std::io::{self, BufWriter, Write};
@@ -23,8 +23,8 @@ use crate::store::{FarmStore, TimeStretch};
 /// Slots of a file: ten years of one series by five minutes, twelve days of one by seconds.
 const MOST: i64 = 1 << 20;
 
-/// Writes the slots of these boards that lie within a time, a file for each board and month, or
-/// more where a month has more than a file takes.
+/// Writes the slots of these boards within a time, a file for each board and month, or several if a
+/// month does not fit.
 pub async fn export(
     store: &FarmStore,
     boards: &[FarmBoard],
@@ -63,10 +63,10 @@ pub async fn export(
     Ok(Exit::Ok)
 }
 
-/// Where the files of a board's month are.
+/// Folder of the files of a board's month.
 struct MonthFolder<'a> {
     top: &'a Dir,
-    /// Below that, one in the other.
+    /// Nested folders below it.
     folders: [String; 3],
     files: u64,
 }
@@ -97,10 +97,10 @@ impl MonthFolder<'_> {
     }
 }
 
-/// What is left to be read of a board's month, in the order of series and time, so that a series is
-/// one stretch of a file.
+/// Slots of a board's month that are still to be read, in the order of series and time, so that a
+/// series is contiguous in a file.
 struct MonthSlots {
-    /// With where each goes on.
+    /// Each with the position to continue from.
     series: VecDeque<(SeriesKey, TimeStretch)>,
 }
 
@@ -110,7 +110,7 @@ impl MonthSlots {
         Ok(MonthSlots { series: series.map(|one| (one.key, month.within)).collect() })
     }
 
-    /// The next ones, those of one request more than `most` at the most; none at the end.
+    /// The next slots, at most those of one query more than `most`; empty at the end.
     async fn next(
         &mut self,
         store: &FarmStore,
@@ -122,7 +122,7 @@ impl MonthSlots {
             && let Some((key, within)) = self.series.pop_front()
         {
             let (slots, from) = next_slots(store, &board.board, &key, within, most).await?;
-            // What each CPU had is no column.
+            // Values per CPU are not exported.
             let slots = slots.into_iter().map(|slot| FarmSlot { cpus: Vec::new(), ..slot });
             found.extend(slots.map(|slot| (key.clone(), slot)));
             if from < within.to {
@@ -140,7 +140,7 @@ struct CalendarMonth {
     within: TimeStretch,
 }
 
-/// The months in which a board has slots, cut to what is asked for.
+/// The months in which a board has slots, cut to the requested time.
 async fn months(store: &FarmStore, board: &FarmBoard, asked: TimeStretch) -> Result<Vec<CalendarMonth>> {
     let mut extent: Option<(i64, i64)> = None;
     for series in store.series(&board.board).await? {

@@ -5,8 +5,8 @@ use model::error::Result;
 use crate::records::{FarmSlot, SeriesKey};
 use crate::store::{FarmStore, TimeStretch};
 
-/// The first slots of a stretch, at most `most`, and where the next ones begin. A recorder that
-/// looks each second has hundreds in the same five minutes: these come together.
+/// The first slots of a time span, at most `most`, and the start of the next ones. A recorder with
+/// an interval of a second has hundreds in the same five minutes, which stay together.
 pub async fn next_slots(
     store: &FarmStore,
     board: &str,

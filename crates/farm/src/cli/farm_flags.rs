@@ -18,13 +18,13 @@ pub struct FarmFlags {
 }
 
 impl FarmFlags {
-    /// Whether it is named where bundles are.
+    /// True if the location of bundles is given.
     pub fn names_objects(&self) -> bool {
         self.objects.is_given()
     }
 
-    /// Where the store and its bundles are, and the bucket of which that folder is a cache, where
-    /// one is named.
+    /// Locations of the store and its bundles, and the bucket that the folder caches, if one is
+    /// given.
     pub fn open(&self, environment: &FarmEnvironment) -> Result<(StorePlace, Option<Arc<ObjectBucket>>)> {
         self.objects.open(self.store.place(environment)?, environment)
     }

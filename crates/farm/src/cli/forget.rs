@@ -1,4 +1,4 @@
-//! `onbeat-farm forget`: runs go, with all that was counted of them.
+//! `onbeat-farm forget`: removes runs, with everything counted of them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub struct Args {
     output: DocumentFlags,
 }
 
-/// What was done, and what there is afterwards.
+/// Results, and the runs that may not be sent again.
 #[derive(Default, Serialize)]
 struct ForgetDocument {
     schema: &'static str,
@@ -59,7 +59,7 @@ struct ForgetDocument {
     not_again: Vec<RunNotAgain>,
 }
 
-/// A run that stays as it is.
+/// A run that was not removed.
 #[derive(Serialize)]
 struct FailedRemoval {
     run: String,
@@ -69,7 +69,7 @@ struct FailedRemoval {
 #[derive(Serialize)]
 struct RunNotAgain {
     run: String,
-    /// When it was removed, in seconds since 1970.
+    /// Time of its removal, in seconds since 1970.
     t: i64,
 }
 
@@ -84,7 +84,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     }
     let store = place.open_existing().await?;
     let mut document = ForgetDocument { schema: "onbeat.farm-forget/1", ..ForgetDocument::default() };
-    // All of them are looked at before one goes.
+    // All of them are checked before any is removed.
     let runs = args.asked(&store, &mut document).await?;
     if let Some(bucket) = &bucket {
         bucket.claim(store.identity().await?).await?;
@@ -118,7 +118,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
 }
 
 impl Args {
-    /// The runs that are to go; those that went before are noted as what may come again.
+    /// The runs to remove; those that were removed earlier are noted as allowed to be sent again.
     async fn asked(&self, store: &FarmStore, document: &mut ForgetDocument) -> Result<Vec<FarmRun>> {
         let mut runs: Vec<FarmRun> = Vec::new();
         for id in &self.runs {
@@ -147,7 +147,7 @@ impl Args {
     ) -> Result<()> {
         let from = self.from.clone().unwrap_or_else(|| PathBuf::from(&run.place));
         let of = run.clone();
-        // What its parser fails on is told from the store alone.
+        // A bundle on which its parser fails is described from the store alone.
         let bundle = tokio::task::spawn_blocking(move || bundle_of(&of, from)).await.unwrap_or_default();
         if bundle.is_none() && self.from.is_some() {
             return Err(Failure::usage(format!(

@@ -124,7 +124,7 @@ fn is_whole(of: &ScanOutcome) -> bool {
 }
 
 impl Args {
-    /// The folders by their whole paths: all of them are looked at before anything is taken.
+    /// Absolute paths of the folders: all are checked before any is imported.
     fn roots(&self) -> Result<Vec<PathBuf>> {
         let whole = |folder: &PathBuf| {
             host::whole_path(folder).map_err(|error| {
@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    /// How an import is refused, and whether it made anything in the state folder before.
+    /// Refusal of an import, and true if it created anything in the state folder before.
     fn refused(args: &Args) -> (Failure, bool) {
         let state = tempfile::tempdir().unwrap();
         let environment = FarmEnvironment {

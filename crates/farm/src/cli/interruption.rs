@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot::{self, error::RecvError};
 
-/// How long a command that was given up has to remove what it left in part.
+/// Time for a cancelled command to remove its partial results.
 const GRACE: Duration = Duration::from_secs(2);
 /// As the main thread usually has.
 const STACK: usize = 8 << 20;
@@ -33,10 +33,9 @@ impl EndSignals {
     }
 }
 
-/// Runs the command in a thread of its own, until it is done or a signal has come: then it is
-/// dropped, which removes what it left in part, and `words` say what stays. A command that reads
-/// or copies a file cannot be dropped meanwhile: it is left alone after a while, or at a second
-/// signal.
+/// Runs the command in a thread until it ends or a signal arrives: then it is dropped, which
+/// removes its partial results, and `words` describe what stays. A command that is reading or
+/// copying a file cannot be dropped: it is abandoned after a while, or at a second signal.
 pub fn until_interrupted<F: Future<Output = Result<Exit>> + 'static>(
     runtime: Runtime,
     words: &'static str,
@@ -79,7 +78,7 @@ pub fn until_interrupted<F: Future<Output = Result<Exit>> + 'static>(
         }
     });
     if is_over {
-        // What reads a large bundle meanwhile is not waited for.
+        // A thread that reads a large bundle is not awaited.
         runtime.shutdown_background();
     } else {
         // The thread uses it until the process ends.
@@ -88,7 +87,7 @@ pub fn until_interrupted<F: Future<Output = Result<Exit>> + 'static>(
     outcome
 }
 
-/// What the thread said last; None is a command that was dropped.
+/// Last result of the thread; `None` is a command that was dropped.
 fn outcome_of(ended: Result<Option<Result<Exit>>, RecvError>, words: &str) -> Result<Exit> {
     match ended {
         Ok(Some(outcome)) => outcome,

@@ -42,14 +42,14 @@ use crate::objects::ObjectKeys;
 use crate::store::{AuditEntry, FarmStore};
 use crate::wall_clock::now_ns;
 
-/// What the process brings along; nothing else of its environment is read.
+/// Environment variables of the process that are read; no others are.
 #[derive(Clone, Debug, Default)]
 pub struct FarmEnvironment {
     /// `$XDG_STATE_HOME`.
     pub state_home: Option<OsString>,
     /// `$HOME`.
     pub home: Option<OsString>,
-    /// Whether `$TERM` says that no line can be drawn anew.
+    /// True if `$TERM` is a terminal that cannot redraw a line.
     pub dumb: bool,
     /// Keys and place of an object store.
     pub objects: ObjectKeys,
@@ -103,7 +103,7 @@ pub fn run(args: impl Iterator<Item = OsString>, environment: &FarmEnvironment) 
     };
     let Some(words) = cli.command.when_interrupted() else {
         let outcome = runtime.block_on(carry_out(&cli.command, environment));
-        // What reads a large bundle meanwhile is not waited for.
+        // A thread that reads a large bundle is not awaited.
         runtime.shutdown_background();
         return ended(outcome);
     };
@@ -131,7 +131,7 @@ async fn carry_out(command: &FarmCommand, environment: &FarmEnvironment) -> mode
 }
 
 impl FarmCommand {
-    /// What is so after a signal ended it; none for what ends by itself then, and well.
+    /// Consequence of an interruption; `None` for a command that ends by a signal regularly.
     fn when_interrupted(&self) -> Option<&'static str> {
         Some(match self {
             FarmCommand::Serve(_) => return None,
@@ -163,16 +163,16 @@ fn ended(outcome: model::error::Result<Exit>) -> u8 {
     }
 }
 
-/// Notes what was done from here, for the list of what people did.
+/// Adds an entry on this command to the audit log.
 async fn note(store: &FarmStore, what: String) -> model::error::Result<()> {
     let entry = AuditEntry { t_ns: now_ns().0, who: "the command line".to_owned(), what };
     store.note(&entry).await
 }
 
-/// Lines on what a command left out that are noted.
+/// Limit of noted lines on what a command skipped.
 const MOST_NOTED: usize = 20;
 
-/// Notes what a command left out, so that it is seen on the farm, too.
+/// Notes what a command skipped, so that the farm shows it, too.
 async fn note_left_out(store: &FarmStore, command: &str, left_out: &[String]) -> model::error::Result<()> {
     for line in left_out.iter().take(MOST_NOTED) {
         note(store, format!("{command} left out {}", excerpt(line))).await?;
@@ -183,7 +183,7 @@ async fn note_left_out(store: &FarmStore, command: &str, left_out: &[String]) ->
     }
 }
 
-/// Refuses a name of blanks alone, before anything is opened: all that have none would be one.
+/// Refuses a blank name before anything is opened: all entries without a name would be one.
 fn check_name(flag: &str, what: &str, name: Option<&String>, remedy: &str) -> model::error::Result<()> {
     match name {
         Some(name) if name.trim().is_empty() => {
@@ -193,7 +193,7 @@ fn check_name(flag: &str, what: &str, name: Option<&String>, remedy: &str) -> mo
     }
 }
 
-/// A line on standard error; that it cannot be written is no reason to end.
+/// Prints a line to standard error; a failure to write is ignored.
 fn say(line: &str) {
     progress::write_other(line);
 }
@@ -216,7 +216,7 @@ mod tests {
             let store = store.unwrap_or_else(|| panic!("{} has no --store", command.get_name()));
             let help = store.get_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("sqlite:PATH or postgres://.."), "{}: {help}", command.get_name());
-            // A server may have none, and says when.
+            // A server may have no store, and its help mentions that.
             if command.get_name() != "serve" {
                 helps.insert(help);
             }

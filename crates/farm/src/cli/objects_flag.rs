@@ -1,4 +1,4 @@
-//! `--objects`: where bundles are, in a folder or in a bucket.
+//! `--objects`: location of the bundles, in a folder or in a bucket.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,13 +20,12 @@ pub struct ObjectsFlag {
     objects: Option<PathBuf>,
 }
 
-/// Whether a bundle is at its place, in a folder.
+/// True if a bundle is at its place, in a folder.
 pub fn is_at(place: &str) -> bool {
     host::identity(&Path::new(place).join("run.json")).is_some()
 }
 
-/// What is to be known of so many bundles that are not at their places, where the flag was not
-/// given.
+/// Hint for that many bundles that are not at their places, if the flag is absent.
 pub fn where_to_look(missing: u64) -> Option<String> {
     let bundles = several(missing, "bundle is", "bundles are");
     (missing > 0).then(|| {
@@ -38,7 +37,7 @@ pub fn where_to_look(missing: u64) -> Option<String> {
     })
 }
 
-/// Says so once at the start of a server.
+/// Prints the hint once at the start of a server.
 pub async fn look_for_bundles(store: FarmStore) {
     let Ok(places) = store.places().await else { return };
     let count = move || places.iter().filter(|run| !is_at(&run.place)).count() as u64;
@@ -48,13 +47,13 @@ pub async fn look_for_bundles(store: FarmStore) {
 }
 
 impl ObjectsFlag {
-    /// Whether a place is named.
+    /// True if a location is given.
     pub fn is_given(&self) -> bool {
         self.objects.is_some()
     }
 
-    /// The store with the folder of bundles, and the bucket of which that is a cache, where one is
-    /// named.
+    /// The store with the folder of bundles, and the bucket that the folder caches, if one is
+    /// given.
     pub fn open(
         &self,
         place: StorePlace,

@@ -1,4 +1,4 @@
-//! `onbeat-farm person`: who may log in, and as what.
+//! `onbeat-farm person`: user accounts and roles.
 
 use std::io::{BufRead, IsTerminal, Read, Write};
 
@@ -64,7 +64,7 @@ enum PersonCommand {
     },
 }
 
-/// Who may log in, by name.
+/// User accounts, by name.
 #[derive(Serialize)]
 struct PeopleDocument {
     schema: &'static str,
@@ -128,8 +128,8 @@ fn taken() -> Failure {
     Failure::usage("there is somebody of this name: choose another")
 }
 
-/// Adds a person. Of two who add the same name at once the later one is told that it is taken, and
-/// sees no password: it would not be that of the person who is there.
+/// Adds a user. If two commands add the same name at once, the later one fails and prints no
+/// password: it would not be that of the stored user.
 async fn add(
     store: &FarmStore,
     person: &FarmPerson,
@@ -156,15 +156,15 @@ async fn list(store: &FarmStore, output: &DocumentFlags) -> Result<Exit> {
 /// A password that is made, typed or read.
 struct NewPassword {
     digest: String,
-    /// The password, where it was made here and has to be shown once.
+    /// The password, if it was generated here and has to be shown once.
     made: Option<String>,
 }
 
 impl NewPassword {
-    /// Prints one that was made here, once it is stored.
+    /// Prints a generated password, once it is stored.
     fn show(&self, name: &str, out: &mut impl Write) -> Result<()> {
         let Some(made) = &self.made else { return Ok(()) };
-        // One that could not be printed is of no use.
+        // A password that could not be printed is useless.
         writeln!(out, "{made}").map_err(|error| {
             Failure::internal(format!(
                 "cannot print the password of {name} ({error}), which is stored: make another with \
@@ -199,7 +199,7 @@ async fn asked() -> Result<String> {
     let mut typed = Vec::new();
     for words in ["Password: ", "Once more: "] {
         let _ = write!(std::io::stderr(), "{words}").and_then(|()| std::io::stderr().flush());
-        // Its handler stays, so that the terminal shows again what is typed.
+        // Its handler stays, so that the terminal echoes input again.
         let text = tokio::select! {
             text = line() => text?,
             _ = tokio::signal::ctrl_c() => {
@@ -244,7 +244,7 @@ mod tests {
             assert!(failure.message.contains("choose another"), "{failure}");
             assert_eq!(printed, b"first\n");
             assert_eq!(store.password_of("ann").await.unwrap().as_deref(), Some("of first"));
-            // It is stored before it is printed: where that fails, another can be made.
+            // It is stored before it is printed: if printing fails, another can be generated.
             let bob = FarmPerson { name: "bob".into(), ..ann };
             let mut full: &mut [u8] = &mut [];
             let failure = add(&store, &bob, &of("third"), &mut full).await.unwrap_err();

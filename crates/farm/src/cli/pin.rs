@@ -54,7 +54,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
 }
 
 impl Args {
-    /// Pins the runs, or takes their pins off: all of them are looked at before one is changed.
+    /// Pins the runs, or removes their pins: all of them are checked before any is changed.
     async fn change(&self, store: &FarmStore) -> Result<()> {
         let mut runs: Vec<&String> = Vec::new();
         let pins = if self.remove { store.pins().await? } else { Vec::new() };

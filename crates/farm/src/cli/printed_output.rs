@@ -1,11 +1,10 @@
-//! Standard output of what may be long: a reader that has gone, such as `head`, ends the command
-//! without a word.
+//! Standard output of long results: a closed pipe, as with `head`, ends the command silently.
 
 use std::io::{self, ErrorKind, Write};
 
 use model::error::{Exit, Result};
 
-/// What is printed to; it knows whether its reader has gone.
+/// A writer that remembers if its reader has closed the pipe.
 pub struct PrintedOutput<W> {
     to: W,
     is_closed: bool,
@@ -16,7 +15,7 @@ impl<W: Write> PrintedOutput<W> {
         PrintedOutput { to, is_closed: false }
     }
 
-    /// How a command ended that printed here.
+    /// Result of a command that printed here.
     pub fn ended(&self, outcome: Result<Exit>) -> Result<Exit> {
         match outcome {
             Err(_) if self.is_closed => Ok(Exit::Ok),

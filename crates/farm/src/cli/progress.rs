@@ -1,7 +1,7 @@
-//! The line of a command that takes long, on a terminal: how far it is, and the time left.
+//! Progress line of a long command on a terminal: the share done, and the time left.
 //!
-//! A process has one terminal, and so one such line. Whatever else is written on standard error is
-//! written by [`write_other`], which removes it before; it is drawn again below.
+//! A process has one terminal, and so one such line. All other output to standard error goes
+//! through [`write_other`], which removes the line before; it is redrawn below.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,31 +21,31 @@ const EMPTY_LINE: &str = "\r\x1b[K";
 
 static LINE: Mutex<Line> = Mutex::new(Line { begun: Nanos(0), step: None, is_drawn: false });
 
-/// What a command is doing, shown as long as this lives.
+/// Progress of a command, shown until it is dropped.
 pub struct CommandProgress {
-    /// What draws it; nothing where it is not shown.
+    /// The task that draws it; `None` if it is not shown.
     redrawing: Option<AbortHandle>,
 }
 
 impl CommandProgress {
-    /// Shows nothing where standard error is no terminal.
+    /// Begins to show progress if standard error is a terminal.
     pub fn begin(is_wanted: bool) -> CommandProgress {
         if !is_wanted || !io::stderr().is_terminal() {
             return CommandProgress { redrawing: None };
         }
         *line() = Line { begun: clock::monotonic(), step: None, is_drawn: false };
-        // By itself, for a single step may take long.
+        // A separate task, as a single step may take long.
         CommandProgress { redrawing: Some(tokio::spawn(redraw()).abort_handle()) }
     }
 
-    /// What is done from now on, and of how many where that is known.
+    /// Begins a step, with its number of items if known.
     pub fn step(&self, doing: &'static str, total: Option<u64>) {
         if self.redrawing.is_some() {
             line().step = Some(Step { doing, done: 0, total, begun: clock::monotonic() });
         }
     }
 
-    /// One more is done.
+    /// Counts one item as done.
     pub fn add(&self) {
         if self.redrawing.is_some()
             && let Some(step) = &mut line().step
@@ -57,13 +57,13 @@ impl CommandProgress {
 
 #[cfg(test)]
 impl CommandProgress {
-    /// One that is kept as on a terminal, and never drawn.
+    /// Progress that counts as on a terminal, and is never drawn.
     pub fn undrawn() -> CommandProgress {
         *line() = Line { begun: clock::monotonic(), step: None, is_drawn: false };
         CommandProgress { redrawing: Some(tokio::spawn(std::future::pending::<()>()).abort_handle()) }
     }
 
-    /// What is being done, how much of it is, and of how many.
+    /// Current step, with the number of items done and in total.
     pub fn told(&self) -> Option<(&'static str, u64, Option<u64>)> {
         line().step.as_ref().map(|step| (step.doing, step.done, step.total))
     }
@@ -80,7 +80,7 @@ impl Drop for CommandProgress {
     }
 }
 
-/// A line on standard error that stays; that it cannot be written is no reason to end.
+/// Prints a line to standard error that stays; a failure to write is ignored.
 pub fn write_other(text: &str) {
     let mut line = line();
     write(line.removal());
@@ -99,7 +99,7 @@ fn draw() {
     let mut line = line();
     match host::in_foreground() {
         true => write(&line.drawing(clock::monotonic(), columns)),
-        // By now the shell has written where it stood.
+        // By now the shell has written over it.
         false => line.is_drawn = false,
     }
 }
@@ -115,7 +115,7 @@ fn line() -> MutexGuard<'static, Line> {
     LINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The line, and whether it stands on the terminal.
+/// The line, and whether it is on the terminal.
 struct Line {
     begun: Nanos,
     step: Option<Step>,
@@ -130,7 +130,7 @@ struct Step {
 }
 
 impl Line {
-    /// What is written to draw it; nothing as long as the command may be over soon.
+    /// Output that draws it; empty while the command may be over soon.
     fn drawing(&mut self, now: Nanos, columns: usize) -> String {
         let Some(step) = self.step.as_ref().filter(|_| now - self.begun >= PATIENCE) else {
             return String::new();
@@ -140,30 +140,30 @@ impl Line {
             Some(total) => counted(step.doing, step.done, total, now - step.begun, columns),
             None => step.doing.to_owned(),
         };
-        // A line that wraps would be two lines to remove, and a number that is cut is another one.
+        // A wrapped line would be two lines to remove, and a truncated number is wrong.
         let fits = text.chars().count() < columns;
         let text = if fits { text.as_str() } else { text.split(": ").next().unwrap_or_default() };
         EMPTY_LINE.chars().chain(text.chars().take(columns.saturating_sub(1))).collect()
     }
 
-    /// What is written to remove it.
+    /// Output that removes it.
     fn removal(&mut self) -> &'static str {
         if std::mem::take(&mut self.is_drawn) { EMPTY_LINE } else { "" }
     }
 }
 
-/// A step of which so much is done after so long.
+/// Text for the progress of a step after a time.
 fn counted(doing: &str, done: u64, total: u64, spent: Nanos, columns: usize) -> String {
     let cells = BAR.min(columns / 5);
     let share = done.min(total) as f64 / total.max(1) as f64;
     let full = (share * cells as f64) as usize;
     let bar = "█".repeat(full) + &"░".repeat(cells - full);
-    // Where there is little room, the time left is what to see.
+    // With little room, the time left matters most.
     let left = time_left(done, total, spent).map_or_else(String::new, |left| format!("{left} left; "));
     format!("{bar} {left}{doing}: {done} of {total}")
 }
 
-/// By what is done; nothing is known of it before something is.
+/// Estimate by the items done; `None` before the first.
 fn time_left(done: u64, total: u64, spent: Nanos) -> Option<String> {
     if done == 0 {
         return None;
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(text(4, 4, 40), "████████ 0 s left; copying runs: 4 of 4");
         assert_eq!(text(0, 0, 4), " copying runs: 0 of 0");
         assert!(text(1, 2, 200).starts_with(&("█".repeat(12) + &"░".repeat(12) + " ")));
-        // What came to it meanwhile is not beyond the bar.
+        // Items added since do not extend the bar.
         assert!(text(5, 4, 40).starts_with("████████ 0 s left"));
     }
 
@@ -221,7 +221,7 @@ mod tests {
         );
         assert_eq!(line.drawing(seconds(11), 30), "\r\x1b[K███░░░ 1 s left; copying runs");
         assert_eq!([line.removal(), line.removal()], ["\r\x1b[K", ""]);
-        // One column stays free, where a terminal may already wrap.
+        // One column stays free, as a terminal may wrap there.
         assert_eq!(line.drawing(seconds(12), 11), "\r\x1b[K█░ 2 s lef");
         line.step = Some(Step { doing: "copying the database", done: 0, total: None, begun: seconds(12) });
         assert_eq!(line.drawing(seconds(13), 80), "\r\x1b[Kcopying the database");

@@ -1,4 +1,4 @@
-//! `onbeat-farm prune`: what is old and counted elsewhere goes.
+//! `onbeat-farm prune`: deletes old data that is counted elsewhere.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -58,7 +58,7 @@ pub struct Args {
     output: DocumentFlags,
 }
 
-/// What went, or would go.
+/// Data that was deleted, or would be.
 #[derive(Serialize)]
 struct PruneDocument {
     schema: &'static str,
@@ -72,24 +72,24 @@ struct PruneDocument {
     /// Old runs that stay whole because they are pinned.
     pinned: u64,
     failed: Vec<FailedRun>,
-    /// Bundles that no run is in, in the bucket; null without one.
+    /// Number of bundles in the bucket that belong to no run; null without one.
     bundles_of_no_run: Option<u64>,
-    /// Folders of such, and pieces; null where a server runs.
+    /// Number of such folders, and pieces; null if a server runs.
     folders_of_no_run: Option<u64>,
 }
 
 #[derive(Serialize)]
 struct PrunedRun {
     run: String,
-    /// Bytes of its seconds and five minutes,
+    /// Bytes of its seconds and five minutes.
     block_bytes: u64,
-    /// and of what was traced around its spikes.
+    /// Bytes of the traces around its spikes.
     window_bytes: u64,
     windows: u64,
     windows_kept: u64,
 }
 
-/// A run whose rest is left as it is.
+/// A run whose rest is unchanged.
 #[derive(Serialize)]
 struct FailedRun {
     run: String,
@@ -121,7 +121,7 @@ impl PruneDocument {
     }
 }
 
-/// An age in seconds. What goes does not come back: a number without a unit, which elsewhere is
+/// Parses an age in seconds. Deletion is final: a number without a unit, which elsewhere means
 /// seconds, may have been meant as days.
 fn age(flag: &str, text: &str) -> Result<i64> {
     let span = parse_span(text, Bare::Seconds).map_err(|why| Failure::usage(format!("{flag}: {why}")))?;
@@ -154,7 +154,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         now: now(),
     };
     if let Some(bucket) = &bucket {
-        // Before anything goes.
+        // Before anything is deleted.
         match args.dry_run {
             true => drop(bucket.check_owner(store.identity().await?).await?),
             false => bucket.claim(store.identity().await?).await?,
@@ -200,7 +200,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     Ok(exit_of(&pruned))
 }
 
-/// Removes bundles of no run from the bucket; how many.
+/// Removes bundles of no run from the bucket; returns their number.
 async fn sweep_bucket(
     store: &FarmStore,
     bucket: &Arc<ObjectBucket>,
@@ -213,7 +213,7 @@ async fn sweep_bucket(
     Ok(gone)
 }
 
-/// The same of the folder of bundles, where no server runs; none where one does.
+/// Removes the same from the folder of bundles; `None` if a server runs.
 async fn sweep_folder(
     store: &FarmStore,
     place: &StorePlace,
@@ -239,7 +239,7 @@ fn exit_of(pruned: &PrunedBundles) -> Exit {
     if pruned.failed.is_empty() { Exit::Ok } else { Exit::Inconclusive }
 }
 
-/// What went of bundles, in one line.
+/// Summary of the deleted bundle data, in one line.
 fn words_of(pruned: &PrunedBundles, dry: bool) -> String {
     let sum = |of: fn(&Pruned) -> u64| pruned.all.iter().map(of).fold(0u64, u64::saturating_add);
     let runs = |of: fn(&Pruned) -> u64| pruned.all.iter().filter(|one| of(one) > 0).count() as u64;
@@ -258,7 +258,7 @@ fn words_of(pruned: &PrunedBundles, dry: bool) -> String {
     )
 }
 
-/// What went of bundles; of a try each run on standard output.
+/// Prints the deleted bundle data; for a dry run, also each run on standard output.
 fn tell(pruned: &PrunedBundles, dry: bool, output: &DocumentFlags) -> Result<()> {
     output.remark(&words_of(pruned, dry));
     for (run, why) in &pruned.failed {
@@ -269,7 +269,7 @@ fn tell(pruned: &PrunedBundles, dry: bool, output: &DocumentFlags) -> Result<()>
         let mut out = std::io::stdout().lock();
         for one in &pruned.all {
             match writeln!(out, "{}\t{}\t{}", one.run, one.parts, one.of.blocks + one.of.window_bytes) {
-                // Who reads no further wants no more.
+                // The reader has closed the pipe.
                 Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => break,
                 Err(error) => {
                     return Err(Failure::internal(format!("cannot print it ({error}): try again")));
@@ -281,10 +281,10 @@ fn tell(pruned: &PrunedBundles, dry: bool, output: &DocumentFlags) -> Result<()>
     Ok(())
 }
 
-/// Removes what was assembled for no run, and pieces that wait: boards send them again. The folder
-/// may be the cache of a bucket.
+/// Removes bundles assembled for no run, and waiting pieces: boards send them again. The folder may
+/// be the cache of a bucket.
 async fn sweep(store: &FarmStore, bundles: &Path, is_cache: bool, dry: bool) -> Result<u64> {
-    // The same folder may be written in several ways: what a run is in must not go.
+    // Paths of the same folder may differ: the bundle of a run must not be removed.
     let whole = |place: &Path| host::whole_path(place).unwrap_or_else(|_| place.to_owned());
     // A copy has the name of its run's bundle, wherever that was put from.
     let of_run = |place: &str| match Path::new(place).file_name() {
@@ -298,7 +298,7 @@ async fn sweep(store: &FarmStore, bundles: &Path, is_cache: bool, dry: bool) -> 
     let mut gone = 0;
     for name in names {
         let place = bundles.join(&name);
-        // What boards send has a plus in its name; the rest may be another store's, or a user's.
+        // A sent bundle has a plus in its name; others may belong to another store, or a user.
         let is_sent = name == ".pieces" || name.contains('+');
         if !is_sent && !earlier.contains(&name) || places.contains(&whole(&place)) {
             continue;

@@ -1,4 +1,4 @@
-//! What of the bundles is old: chosen by their runs, taken out one by one.
+//! Retention of bundles: old parts, chosen by their runs and removed one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::wall_clock::DAY;
 
 const WEEK_DAYS: i64 = 7;
 
-/// What came before these times goes, in seconds since 1970.
+/// Times before which received parts are removed, in seconds since 1970.
 #[derive(Clone, Copy, Debug)]
 pub struct RetentionTimes {
     pub blocks: i64,
@@ -21,7 +21,7 @@ pub struct RetentionTimes {
 }
 
 impl RetentionTimes {
-    /// The parts of a bundle that are old, where it came at a time, in the order in which they go.
+    /// The old parts of a bundle received at a time, in the order of their removal.
     pub fn old(&self, bundle: &KeptBundle, came: i64) -> Vec<ThinnedPart> {
         let came = came.max(bundle.started);
         let is_old = |part: &ThinnedPart| match part {
@@ -32,11 +32,11 @@ impl RetentionTimes {
     }
 }
 
-/// What went of a bundle.
+/// Parts removed from a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pruned {
     pub run: String,
-    /// `blocks`, `windows`, both with a blank between: what went now.
+    /// `blocks`, `windows`, or both separated by a blank: the parts removed now.
     pub parts: String,
     pub of: ThinnedBundle,
 }
@@ -46,7 +46,7 @@ impl Pruned {
         Pruned { run: bundle.run.clone(), parts: String::new(), of: ThinnedBundle::default() }
     }
 
-    /// Adds what went of a part.
+    /// Adds a removed part.
     fn add(&mut self, of: &ThinnedBundle) {
         self.of.blocks += of.blocks;
         self.of.window_bytes += of.window_bytes;
@@ -59,19 +59,19 @@ impl Pruned {
     }
 }
 
-/// What went of all.
+/// Sum over all bundles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PrunedBundles {
     pub all: Vec<Pruned>,
     /// Old runs that stay whole.
     pub pinned: u64,
-    /// Runs, and why what is left of them is as before; what went of one is in `all`.
+    /// Failed runs, with the reason; parts removed before the failure are in `all`.
     pub failed: Vec<(String, String)>,
 }
 
 impl PrunedBundles {
-    /// Counts what stays of a bundle, with the reason, or without one where its run is pinned. A
-    /// run that `forget` removed since the bundles were listed has nothing left that could stay.
+    /// Counts a bundle that stays, as failed if there is a reason, or as pinned. A run that
+    /// `forget` removed since the bundles were listed is not counted.
     pub async fn stays(&mut self, store: &FarmStore, run: &str, why: Option<String>) -> Result<()> {
         if store.run(run).await?.is_none() {
             return Ok(());
@@ -84,7 +84,7 @@ impl PrunedBundles {
     }
 }
 
-/// Takes out of the bundles below a folder what is old, or says what that is.
+/// Removes the old parts of the bundles below a folder, or lists them.
 pub async fn thin_out(
     store: &FarmStore,
     below: &Path,
@@ -104,7 +104,7 @@ pub async fn thin_out(
             progress.add();
         }
         let place = PathBuf::from(&bundle.place);
-        // What lies elsewhere is shown from there, and is not the farm's.
+        // Bundles elsewhere are only shown, and do not belong to the farm.
         let came = host::written_at(&place.join("run.json"));
         let Some(came) = came.filter(|_| place.parent().is_some_and(is_below)) else { continue };
         let old = times.old(bundle, came);
@@ -134,18 +134,18 @@ pub async fn thin_out(
     Ok(pruned)
 }
 
-/// How the thinning of a bundle ended.
+/// Result of thinning a bundle.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Thinning<E> {
     Done,
-    /// The run was pinned meanwhile, or removed.
+    /// The run was pinned since, or removed.
     Pinned,
-    /// What is left is as before: why.
+    /// The rest is unchanged, for this reason.
     Failed(E),
 }
 
-/// Takes one part after the other out of a bundle. Before each of them its run's pin is looked at
-/// again, after each it is noted, whatever becomes of the next.
+/// Removes one part of a bundle after the other. The pin is checked before each, and each is
+/// recorded when it is done, regardless of the next.
 pub async fn step_by_step<E>(
     store: &FarmStore,
     bundle: &KeptBundle,
@@ -180,7 +180,7 @@ pub async fn step_by_step<E>(
     Ok((pruned, Thinning::Done))
 }
 
-/// Takes a part out of a bundle in a folder.
+/// Removes a part of a bundle in a folder.
 pub fn thin(
     place: &Path,
     part: ThinnedPart,
@@ -196,7 +196,7 @@ pub fn thin(
 /// The windows of all bundles that stay for ever.
 pub struct StayingWindows<'a> {
     worst: BTreeSet<&'a str>,
-    /// Culprits, by the run that was the first to show them.
+    /// Culprits, by the first run that showed them.
     first: BTreeMap<String, Vec<String>>,
 }
 
@@ -242,7 +242,7 @@ mod tests {
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name)
     }
 
-    /// A run that came so many days ago, with its bundle below a folder.
+    /// Adds a run received that many days ago, with its bundle below a folder.
     async fn put(
         store: &FarmStore,
         below: &Path,
@@ -269,7 +269,7 @@ mod tests {
         super::thin_out(store, below, times, dry, &CommandProgress::begin(false)).await
     }
 
-    /// Those that stay count, too: each takes its time. No other test has a line to look at.
+    /// Kept bundles count as progress, too, as each takes time. No other test reads the line.
     #[test]
     fn progress_goes_from_one_run_to_the_next() {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
@@ -350,14 +350,14 @@ mod tests {
                 ("blocks windows", "blocks")
             );
             assert_eq!((thinned("pinned").await.as_str(), thinned("new").await.as_str()), ("", ""));
-            // What is counted stays, and the same again finds nothing.
+            // The counts stay, and a second pass finds nothing.
             assert_eq!(store.totals().await.unwrap(), before);
             assert_eq!(store.slots("a", &key, all, 99).await.unwrap(), slots);
             assert!(store.faults().await.unwrap().is_empty());
             assert!(thin_out(&store, below, DAYS, false).await.unwrap().all.is_empty());
             store.unpin("pinned").await.unwrap();
             assert_eq!(thin_out(&store, below, DAYS, false).await.unwrap().all.len(), 1);
-            // What lies elsewhere is not the farm's.
+            // Bundles elsewhere do not belong to the farm.
             let elsewhere = folder.path().join("elsewhere");
             let of =
                 thin_out(&store, &elsewhere, RetentionTimes { blocks: NOW, windows: NOW, now: NOW }, false);

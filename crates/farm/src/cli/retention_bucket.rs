@@ -1,4 +1,4 @@
-//! What of the bundles in a bucket is old, taken out there and in their copies on this machine.
+//! Retention of bundles in a bucket: old parts, removed there and in the copies on this machine.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::objects::{BucketBundle, ObjectBucket, name_in_bucket};
 use crate::store::{FarmStore, KeptBundle, ThinnedPart};
 use crate::wall_clock::DAY;
 
-/// Where bundles are worked on, next to their copies.
+/// Folder in which bundles are thinned, next to their copies.
 const THINNED: &str = ".thinned";
 const WORK: &str = "work";
 
-/// Takes out of the bundles in a bucket what is old, or says what that is.
+/// Removes the old parts of the bundles in a bucket, or lists them.
 pub async fn thin_out_of_bucket(
     store: &FarmStore,
     bucket: &Arc<ObjectBucket>,
@@ -38,7 +38,7 @@ pub async fn thin_out_of_bucket(
         if at > 0 {
             progress.add();
         }
-        // No request is made for what began lately, or has nothing more to lose.
+        // No request is needed for a recent bundle, or one with nothing left to remove.
         let may_go = left_of(bundle, times.old(bundle, i64::MIN), times.now);
         let name = name_in_bucket(Path::new(&bundle.place), folder);
         let Some(name) = name.filter(|_| !may_go.is_empty()) else { continue };
@@ -67,7 +67,7 @@ pub async fn thin_out_of_bucket(
         }
         match end {
             Thinning::Done if !dry => {
-                // Also where one that was cut has put its manifest already.
+                // Also if an earlier, interrupted attempt already wrote the manifest.
                 found.lock().await.remove_unnamed().await?;
                 let copy = folder.join(&name);
                 // A copy that stays whole shows more than there is, and nothing wrong.
@@ -86,10 +86,10 @@ pub async fn thin_out_of_bucket(
     Ok(pruned)
 }
 
-/// A part is noted before it goes: for so long it is looked at again, whether it went.
+/// A part is recorded before it is removed: for this time its removal is verified again.
 const LOOKED_AT_AGAIN: i64 = 3 * DAY;
 
-/// What of a bundle is old and was not taken out before.
+/// Old parts of a bundle that were not removed before.
 fn left_of(bundle: &KeptBundle, old: Vec<ThinnedPart>, now: i64) -> Vec<ThinnedPart> {
     let is_gone = |part: &ThinnedPart| {
         bundle.thinned.contains(part.word()) && bundle.thinned_at < now - LOOKED_AT_AGAIN
@@ -156,7 +156,7 @@ mod tests {
             let prune = async |times, dry| {
                 thin_out_of_bucket(&store, &bucket, folder.path(), times, dry, &quiet).await
             };
-            // What came lately stays, however long ago it began.
+            // A recently received bundle stays, however long ago its run began.
             let lately = RetentionTimes { blocks: now() - 60, windows: now() - 60, now: now() };
             assert_eq!(prune(lately, false).await.unwrap(), PrunedBundles::default());
             let tried = prune(times, true).await.unwrap();
@@ -176,13 +176,13 @@ mod tests {
             }
             assert!(folder.path().join("pinned/blocks.jsonl").exists());
             assert_eq!(thinned("second").await, "blocks windows");
-            // What is noted is not asked for again after days, and nothing is left to work on.
+            // After days, a recorded part is not requested again, and no bundle is left to thin.
             let days_later = RetentionTimes { now: later + 2 * LOOKED_AT_AGAIN, ..times };
             bucket.planned.plan(None);
             assert!(prune(days_later, false).await.unwrap().all.is_empty());
             assert!(bucket.planned.asked() <= 8, "{}", bucket.planned.asked());
             assert!(!folder.path().join(THINNED).join(WORK).exists());
-            // A bundle that is gone is named, and the others go on.
+            // A missing bundle is reported, and the others are handled.
             bucket.remove("pinned").await.unwrap();
             let failed = prune(times, false).await.unwrap().failed;
             assert_eq!(failed[0].0, "pinned");

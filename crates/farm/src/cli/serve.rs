@@ -143,13 +143,13 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     }
 }
 
-/// Answers requests, until it is asked to end.
+/// Answers requests until it is asked to stop.
 async fn served(
     listener: TcpListener,
     app: Arc<App>,
     certificate: Option<Arc<ServerCertificate>>,
 ) -> std::io::Result<()> {
-    // Behind a proxy, and on this machine, one address is of many.
+    // Behind a proxy, and on this machine, many clients share one address.
     let each_address = app.exposure == FarmExposure::Encrypted;
     let limits = ConnectionLimits::of_files(host::open_files_limit(), each_address);
     let listener = GuardedListener::new(listener, OpenConnections::new(limits));
@@ -164,7 +164,7 @@ async fn served(
 }
 
 impl Args {
-    /// Whom it answers; without TLS, its own or a proxy's, it does not go beyond the machine.
+    /// Exposure of the server; without TLS, its own or a proxy's, it is limited to this machine.
     fn exposure(&self) -> Result<FarmExposure> {
         match (self.listen.ip().is_loopback(), self.behind_proxy) {
             (_, true) => Ok(FarmExposure::BehindProxy),
@@ -177,7 +177,7 @@ impl Args {
         }
     }
 
-    /// A farm that keeps nothing has nobody who could log in.
+    /// Refuses settings for users on a farm without a store, which has no accounts.
     fn check_public(&self, exposure: FarmExposure) -> Result<()> {
         let keeps = self.store.is_some() || self.runs.is_empty();
         let open = matches!(self.public, Some(PublicReading::Read | PublicReading::All));
@@ -192,7 +192,7 @@ impl Args {
     }
 }
 
-/// What is to be known of who can read, where that may not be what was meant.
+/// Warning about the readers of the farm, if they may not be the intended ones.
 fn who_reads(policy: &AccessPolicy, exposure: FarmExposure, has_people: bool, flag: &str) -> Option<String> {
     let add = format!("onbeat-farm person add NAME --role admin {flag}");
     match (policy.public, exposure, has_people) {
@@ -205,9 +205,9 @@ fn who_reads(policy: &AccessPolicy, exposure: FarmExposure, has_people: bool, fl
     }
 }
 
-/// Says once that the bucket does not answer, or is another store's, and once that it is as it
-/// should be. Ends where it refuses at the start what the server was given: waiting does not help
-/// then.
+/// Reports once that the bucket does not answer, or belongs to another store, and once that it is
+/// in order again. Ends if the bucket refuses the given settings at the start, as waiting does not
+/// help.
 async fn watch_bucket(bucket: Option<(Arc<ObjectBucket>, i64)>) -> Failure {
     let Some((bucket, owner)) = bucket else { return std::future::pending().await };
     let (mut trouble, mut said) = (bucket.trouble(), None);
@@ -219,8 +219,8 @@ async fn watch_bucket(bucket: Option<(Arc<ObjectBucket>, i64)>) -> Failure {
     loop {
         tokio::select! {
             _ = looks.tick() => {
-                // As long as no bundle is asked for, no request tells that the bucket is away. What
-                // is wrong is noted with it, and comes below.
+                // Without requests for bundles, the loss of the bucket would go unnoticed. A
+                // failure is recorded there, and reported below.
                 let bucket = bucket.clone();
                 tokio::spawn(async move {
                     let _ = bucket.claim(owner).await;
@@ -236,7 +236,7 @@ async fn watch_bucket(bucket: Option<(Arc<ObjectBucket>, i64)>) -> Failure {
     }
 }
 
-/// What is to be said of a bucket, where that was not said last.
+/// Line about a bucket, unless it was the last one.
 fn said_now(said: &mut Option<String>, trouble: Option<String>, bucket: &str) -> Option<String> {
     if *said == trouble {
         return None;

@@ -1,4 +1,4 @@
-//! `--store`: where the farm keeps what it knows.
+//! `--store`: location of the farm's data.
 
 use std::ffi::OsString;
 use std::io;
@@ -20,13 +20,13 @@ const ROOM: u64 = 16 << 20;
 #[derive(clap::Args, Default)]
 pub struct StoreFlag {
     /// The store, sqlite:PATH or postgres://.. [default: onbeat/farm.db in the state folder]
-    // Where a command has commands below it, it may stand behind these, too.
+    // Commands with subcommands accept it after these, too.
     #[arg(long, value_name = "URL", global = true)]
     store: Option<String>,
 }
 
 impl StoreFlag {
-    /// The store that is named, or the usual one.
+    /// The given store, or the default one.
     pub fn place(&self, environment: &FarmEnvironment) -> Result<StorePlace> {
         StorePlace::of(self.store.as_deref(), environment)
     }
@@ -39,16 +39,16 @@ enum StoreAddress {
     Postgres(String),
 }
 
-/// The store and the folder of bundles, which is next to it where it is a file.
+/// The store and the folder of bundles, which is next to a store in a file.
 pub struct StorePlace {
     address: StoreAddress,
     pub bundles: PathBuf,
-    /// Whether that folder is one that was named.
+    /// True if that folder was given.
     is_named: bool,
 }
 
 impl StorePlace {
-    /// As `sqlite:PATH` or `postgres://..` says, or the usual place.
+    /// Parses `sqlite:PATH` or `postgres://..`; the default place without either.
     pub fn of(given: Option<&str>, environment: &FarmEnvironment) -> Result<StorePlace> {
         let Some(text) = given else { return Ok(StorePlace::file(state(environment).join("farm.db"))) };
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
@@ -58,7 +58,7 @@ impl StorePlace {
         }
         match text.strip_prefix("sqlite:").map(|path| path.trim_start_matches("//")) {
             Some(path) if !path.is_empty() => Ok(StorePlace::file(PathBuf::from(path))),
-            // What looks like an address may hold a password.
+            // Text that looks like an address may contain a password.
             _ => Err(Failure::usage(format!(
                 "--store: {} is no store: write sqlite:PATH or postgres://USER@HOST/DATABASE",
                 quoted_value(text.split_once("://").map_or(text, |(scheme, _)| scheme))
@@ -66,20 +66,20 @@ impl StorePlace {
         }
     }
 
-    /// A store in a file. A link is the store that it leads to, with the bundles beside that.
+    /// A store in a file. A link is resolved, and the bundles are next to its target.
     pub fn file(file: PathBuf) -> StorePlace {
         let file = led_to(file);
         let bundles = led_to(bundles_beside(&file));
         StorePlace { address: StoreAddress::File(file), bundles, is_named: false }
     }
 
-    /// Whether it is in a database server, which has its own ways to be copied.
+    /// True if it is in a database server, which has other means of backup.
     pub fn is_database(&self) -> bool {
         matches!(self.address, StoreAddress::Postgres(_))
     }
 
-    /// The flag that names it to another command, to be copied from a line; what may hold a
-    /// password is left out.
+    /// The flag that selects this store, for a command to copy; a URL is shortened, as it may
+    /// contain a password.
     pub fn flag(&self) -> String {
         match &self.address {
             StoreAddress::Postgres(_) => "--store postgres://..".to_owned(),
@@ -98,9 +98,9 @@ impl StorePlace {
         self
     }
 
-    /// Sets the mask of this process, so that the bundles it makes are readable by their user
-    /// alone: the pages ask for a login before they show what these say. What root makes in the
-    /// folder of another user stays readable, for that user's server shows it.
+    /// Sets the umask of this process, so that new bundles are readable by their user alone: the
+    /// pages ask for a login before they show their contents. Files that root creates in another
+    /// user's folder stay readable, for that user's server shows them.
     pub fn keep_private(&self) {
         let nearest = self.bundles.ancestors().find_map(|folder| match folder.as_os_str().is_empty() {
             true => host::is_own(Path::new(".")),
@@ -111,13 +111,13 @@ impl StorePlace {
         }
     }
 
-    /// Opens it, and makes its folder where there is none.
+    /// Opens it, and creates its folder if it does not exist.
     pub async fn open(&self) -> Result<FarmStore> {
         self.with_places(self.opened().await?).await
     }
 
-    /// The same for a command that prints what is good for this store alone: that none was there is
-    /// said, for the server may have another one.
+    /// Opens it for a command whose output is valid for this store alone; reports that the store is
+    /// new, for the server may use another one.
     pub async fn open_told(&self) -> Result<FarmStore> {
         let made = match &self.address {
             StoreAddress::File(file) if host::identity(file).is_none() => Some(file),
@@ -157,7 +157,7 @@ impl StorePlace {
         FarmStore::file(file).await
     }
 
-    /// Opens it where it is; a store that is looked at is not made, and an empty file is none.
+    /// Opens an existing store; reading commands create none, and an empty file is refused.
     pub async fn open_existing(&self) -> Result<FarmStore> {
         let store = match &self.address {
             StoreAddress::Postgres(url) => FarmStore::existing_postgres(url).await?,
@@ -176,14 +176,14 @@ impl StorePlace {
         }
     }
 
-    /// Gives that up: to write that less is kept takes room, too.
+    /// Releases that space: recording a deletion takes space, too.
     pub fn give_room_up(&self) {
         if let Some((folder, name)) = self.room() {
             folder.remove(&name);
         }
     }
 
-    /// The file that takes it up; none for a database.
+    /// The file that reserves it; `None` for a database.
     fn room(&self) -> Option<(Dir, String)> {
         let StoreAddress::File(file) = &self.address else { return None };
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -201,8 +201,8 @@ impl StorePlace {
         Ok(ServerLocks { _store: store, _bundles: held(&self.bundles, bundles)? })
     }
 
-    /// Takes the same locks for a command that needs that no server runs; none where one does. It
-    /// makes no lock file of the store: a server could not open one that root owns.
+    /// Takes the same locks for a command that needs the server to be down; `None` if one runs.
+    /// Creates no lock file of the store: a server could not open one that root owns.
     pub fn lock_idle(&self) -> Option<ServerLocks> {
         let store = match &self.address {
             StoreAddress::File(file) if has_lock(file) => Some(lock_store(file).ok()?.ok()?),
@@ -215,20 +215,20 @@ impl StorePlace {
 
 /// That nothing else serves a store, or sweeps its folder of bundles.
 pub struct ServerLocks {
-    /// None for a database, which has its own (`ServerTurn`).
+    /// `None` for a database, which has its own (`ServerTurn`).
     _store: Option<FolderLock>,
     _bundles: FolderLock,
 }
 
 type Locked = io::Result<std::result::Result<FolderLock, LockOwner>>;
 
-/// What a link leads to; what is not there yet is as it is named.
+/// Target of a link; a path that does not exist yet is unchanged.
 fn led_to(path: PathBuf) -> PathBuf {
     host::whole_path(&path).unwrap_or(path)
 }
 
-/// Where the lock of a store in a file is: beside it, because the folder of bundles may be another
-/// one, or be taken away while the server runs.
+/// Path of the lock of a store in a file: next to it, because the folder of bundles may change, or
+/// be removed while the server runs.
 fn lock_of(file: &Path) -> io::Result<(PathBuf, OsString)> {
     // A link is the store that it leads to.
     let file = host::whole_path(file)?;
@@ -237,7 +237,7 @@ fn lock_of(file: &Path) -> io::Result<(PathBuf, OsString)> {
     Ok((file.parent().unwrap_or(Path::new("/")).to_owned(), name))
 }
 
-/// Whether a server has made the lock, now or earlier.
+/// True if a server has created the lock, now or earlier.
 fn has_lock(file: &Path) -> bool {
     lock_of(file).is_ok_and(|(folder, name)| host::identity(&folder.join(name)).is_some())
 }
@@ -247,7 +247,7 @@ fn lock_store(file: &Path) -> Locked {
     RecordFolder::open(&folder)?.lock_as(&name)
 }
 
-/// A lock that was taken, or who has it.
+/// The lock, or an error that names its holder.
 fn held(what: &Path, locked: Locked) -> Result<FolderLock> {
     let shown = quoted(what);
     let locked = locked.map_err(|error| {
@@ -259,7 +259,7 @@ fn held(what: &Path, locked: Locked) -> Result<FolderLock> {
     })
 }
 
-/// The folder of what is kept between runs.
+/// The state folder.
 fn state(environment: &FarmEnvironment) -> PathBuf {
     host::state_folder(environment.state_home.as_deref(), environment.home.as_deref())
 }

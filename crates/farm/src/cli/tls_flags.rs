@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::say;
 use crate::web::{App, ServerCertificate, add};
 
-/// Between two looks whether the files have changed.
+/// Interval between two looks at the files.
 const EVERY: Duration = Duration::from_secs(30);
 
 #[derive(clap::Args, Default)]
@@ -25,7 +25,7 @@ pub struct TlsFlags {
 }
 
 impl TlsFlags {
-    /// The certificate, where one is named.
+    /// The certificate, if one is given.
     pub fn open(&self) -> Result<Option<Arc<ServerCertificate>>> {
         match (&self.cert, &self.key) {
             (Some(cert), Some(key)) => ServerCertificate::open(cert, key).map(|one| Some(Arc::new(one))),
@@ -38,7 +38,7 @@ impl TlsFlags {
     }
 }
 
-/// Looks for another certificate, again and again, and when it is asked to.
+/// Reloads a changed certificate, periodically and on SIGHUP.
 pub async fn keep_certificate(certificate: Arc<ServerCertificate>, app: Arc<App>) {
     let Ok(mut asked) = signal(SignalKind::hangup()) else { return };
     let mut said = String::new();
@@ -55,7 +55,7 @@ pub async fn keep_certificate(certificate: Arc<ServerCertificate>, app: Arc<App>
                 format!("{failure}; the certificate before it is used meanwhile")
             }
         };
-        // The same trouble is told once.
+        // The same failure is reported once.
         if !news.is_empty() && news != said {
             say(&format!("onbeat-farm: {news}"));
         }

@@ -14,9 +14,9 @@ use crate::web::App;
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// Shows the folders of a server. A farm that keeps nothing shows what is there: it begins again
-/// where something has gone. That waits for folders that could not be looked through: theirs would
-/// be gone as well.
+/// Shows the folders of a server. A farm without a store shows what exists: it starts over if
+/// something was removed. That waits while folders are unreadable, as theirs would be dropped as
+/// well.
 pub async fn show(app: Arc<App>, roots: Vec<PathBuf>) {
     let mut has_gone = false;
     let options = ScanOptions { keeping: &Keeping::InPlace, board: None, progress: &() };
@@ -37,7 +37,7 @@ pub async fn show(app: Arc<App>, roots: Vec<PathBuf>) {
     }
 }
 
-/// Takes in what comes, until what hears of each look has enough.
+/// Imports new bundles, until the callback for each look ends it.
 pub async fn watch(
     store: &FarmStore,
     roots: &[PathBuf],

@@ -1,4 +1,4 @@
-//! `--webhook`: where changes are told.
+//! `--webhook`: address that is notified of changes.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub struct WebhookFlags {
 }
 
 impl WebhookFlags {
-    /// The address with its secret, where one is named.
+    /// The address with its secret, if one is given.
     pub fn open(&self) -> Result<Option<Webhook>> {
         let (Some(url), Some(file)) = (&self.webhook, &self.webhook_secret) else { return Ok(None) };
         let secret = host::read_user_file(file, LIMIT).map_err(|error| {
