@@ -1,10 +1,10 @@
-//! What people call boards.
+//! User-defined names of boards.
 
 use std::collections::BTreeMap;
 
 use crate::records::FarmBoard;
 
-/// The names of boards, as people gave them, by their keys.
+/// User-defined names of boards, by their keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BoardNames(BTreeMap<String, String>);
 
@@ -13,7 +13,7 @@ impl BoardNames {
         all.iter().map(|one| (one.board.clone(), one.name.clone())).collect()
     }
 
-    /// The name of a board; its key where it has no other.
+    /// The name of a board; its key if it has no other name.
     pub fn of<'a>(&'a self, board: &'a str) -> &'a str {
         self.0.get(board).map(String::as_str).filter(|name| !name.is_empty()).unwrap_or(board)
     }

@@ -1,4 +1,4 @@
-//! What people say of boards: their state, their tags, how late they may be.
+//! User-defined properties of boards: state, tags, latency budget.
 
 use model::units::Nanos;
 use serde::Serialize;
@@ -6,15 +6,15 @@ use serde::Serialize;
 const LONGEST_TAG: usize = 32;
 const MOST_TAGS: usize = 20;
 
-/// What a board is doing.
+/// Operational state of a board.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BoardState {
     #[default]
     Active,
-    /// Somebody works on it.
+    /// Work on the board is in progress.
     Maintenance,
-    /// Nobody wants to hear of it.
+    /// Changes of the board are of no interest.
     Muted,
     /// It will not come back.
     Retired,
@@ -35,7 +35,7 @@ impl BoardState {
         BoardState::Replaced,
     ];
 
-    /// As it is kept and sent.
+    /// The word in the store and in requests.
     pub fn word(self) -> &'static str {
         match self {
             BoardState::Active => "active",
@@ -61,39 +61,39 @@ impl BoardState {
         }
     }
 
-    /// Whether nothing that changes on it is reported.
+    /// True if changes of the board are not reported.
     pub fn is_quiet(self) -> bool {
         matches!(self, BoardState::Maintenance | BoardState::Muted | BoardState::Retired)
     }
 }
 
-/// What people say of a board, and how late it may be.
+/// User-defined properties of a board, and its latency budget.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BoardSettings {
     pub state: BoardState,
     /// Since when, in seconds since 1970.
     pub state_since: i64,
     pub tags: Vec<String>,
-    /// Where it is: what its tag `lab=NAME` says.
+    /// Location, from its tag `lab=NAME`.
     pub lab: String,
-    /// Its own budget.
+    /// Budget set for this board.
     #[serde(skip)]
     pub own_budget: Option<Nanos>,
-    /// The one that holds for it,
+    /// Effective budget.
     pub budget_ns: Option<Nanos>,
-    /// and whose that is: `board`, `tag NAME`, `fleet`.
+    /// Origin of the effective budget: `board`, `tag NAME`, `fleet`.
     pub budget_of: String,
-    /// The largest latency of the 24 hours up to its last sample, where it has a budget.
+    /// Largest latency of the 24 hours up to its last sample, if it has a budget.
     pub max24_ns: Option<Nanos>,
 }
 
 impl BoardSettings {
-    /// When its hardware became another.
+    /// Time at which its hardware was replaced, in seconds since 1970.
     pub fn hardware_since(&self) -> Option<i64> {
         (self.state == BoardState::Replaced).then_some(self.state_since)
     }
 
-    /// Whose its budget is, for people.
+    /// Origin of its budget, in words.
     pub fn budget_words(&self) -> String {
         match self.budget_of.as_str() {
             "board" => "the board's own".to_owned(),
@@ -104,15 +104,15 @@ impl BoardSettings {
         }
     }
 
-    /// Whether its last 24 hours break its budget.
+    /// True if its last 24 hours exceed its budget.
     pub fn is_over(&self) -> bool {
         self.max24_ns.zip(self.budget_ns).is_some_and(|(max, limit)| max > limit)
     }
 }
 
-/// Whose a budget is, where it is a tag's: `that of the tag NAME`,
+/// Origin of a budget set for a tag, followed by `tag NAME`.
 pub const OF_THE: &str = "that of the ";
-/// and the same without the name.
+/// The same without the name.
 pub const OF_A_TAG: &str = "that of a tag";
 
 /// The budgets of the fleet and of tags.
@@ -123,7 +123,7 @@ pub struct FarmBudgets {
 }
 
 impl FarmBudgets {
-    /// The budget of a board: its own, else the smallest of its tags, else the fleet's.
+    /// Applies the budget of a board: its own, else the smallest of its tags, else the fleet's.
     pub fn apply(&self, to: &mut BoardSettings) {
         let of_tags =
             self.tags.iter().filter(|(tag, _)| to.tags.contains(tag)).min_by_key(|(_, limit)| *limit);
@@ -136,7 +136,7 @@ impl FarmBudgets {
     }
 }
 
-/// All budgets that were set, as commands and addresses give them.
+/// All budgets that were set, in the syntax of commands and addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BudgetsDocument {
     pub schema: &'static str,
@@ -179,7 +179,7 @@ pub fn budget_text(limit: Nanos) -> String {
     if limit.0 % 1_000 == 0 { format!("{}us", limit.0 / 1_000) } else { format!("{}ns", limit.0) }
 }
 
-/// Tags as somebody writes them, with blanks or commas between; each once.
+/// Parses tags separated by blanks or commas; drops duplicates.
 pub fn parse_tags(text: &str) -> Result<Vec<String>, &'static str> {
     let mut tags: Vec<String> = Vec::new();
     for tag in text.split([',', ' ', '\t', '\n', '\r']).filter(|tag| !tag.is_empty()) {
@@ -191,10 +191,10 @@ pub fn parse_tags(text: &str) -> Result<Vec<String>, &'static str> {
     if tags.len() > MOST_TAGS { Err("a board has at most 20 tags: leave some out") } else { Ok(tags) }
 }
 
-/// What a tag that says where a board is begins with.
+/// Prefix of the tag that names a board's location.
 const LAB: &str = "lab=";
 
-/// Where a board is, by its tags.
+/// Location of a board, from its tags.
 pub fn lab_of(tags: &[String]) -> String {
     tags.iter().find_map(|tag| tag.strip_prefix(LAB)).unwrap_or_default().to_owned()
 }
@@ -212,7 +212,7 @@ pub fn lab_tag(lab: &str) -> Result<Vec<String>, &'static str> {
     }
 }
 
-/// Why a text is no tag.
+/// Checks a tag.
 pub fn check_tag(tag: &str) -> Result<(), &'static str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.=:/".contains(c);
     match !tag.is_empty() && tag.len() <= LONGEST_TAG && tag.chars().all(plain) {

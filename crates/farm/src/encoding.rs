@@ -26,7 +26,7 @@ pub fn pack_rows(cpus: &[CpuRows]) -> Vec<u8> {
     bytes
 }
 
-/// The same, read; none where the bytes are not that.
+/// Decodes such a blob; `None` if it is invalid.
 pub fn unpack_rows(bytes: &[u8]) -> Option<Vec<CpuRows>> {
     let mut left = bytes.strip_prefix(&[LAYOUT])?;
     let mut cpus = Vec::new();

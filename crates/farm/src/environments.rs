@@ -1,13 +1,13 @@
-//! What machines were, and when: runs say it, and the rows of recorders, whichever are newer.
+//! Environments of machines and their times: from runs or recorders, whichever are newer.
 //!
-//! A run tells more of a machine than a recorder does, and one that another tool measured less, or
-//! nothing. What is not told is not known: where two agree in all that both tell they mean one
-//! environment. How and by whom it was measured is no setting of a machine.
+//! A run records more of a machine than a recorder, and one of another tool less, or nothing.
+//! Missing settings are unknown: two records that agree in all common settings mean one
+//! environment. The method and the user of a measurement are not settings of a machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What a machine was, by its content.
+/// Environment of a machine, identified by its contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnvironmentRecord {
     pub digest: String,
@@ -18,12 +18,12 @@ pub struct EnvironmentRecord {
     pub settings: String,
 }
 
-/// When a board was in an environment, first and last; it may have been in another in between.
+/// First and last time of a board in an environment; it may have been in another in between.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnvironmentRuns {
     pub digest: String,
-    /// When the first and the last of its runs in it began, or of its five minutes, in seconds
-    /// since 1970.
+    /// Begin of the first and the last of its runs in it, or of its five minutes, in seconds since
+    /// 1970.
     pub first: i64,
     pub last: i64,
 }
@@ -44,44 +44,43 @@ pub type KnownRecords = BTreeMap<String, Arc<EnvironmentRecord>>;
 /// Settings by name.
 pub type SettingsByName = BTreeMap<String, String>;
 
-/// The setting that stands for all options of the kernel's configuration.
+/// Setting that stands for all options of the kernel's configuration.
 pub const KERNEL_CONFIGURATION: &str = "kernel configuration";
-/// What the names of words of the command line begin with: one that is not there was not given.
+/// Prefix of the names of command line words: an absent one was not given.
 pub const WORD: &str = "cmdline ";
 
-/// What everyone tells who looked at the machine itself: the command line and the lists of CPUs
-/// were read then, too, and what is empty of these is so.
+/// Setting present in every record made on the machine itself: the command line and the lists of
+/// CPUs were read then, too, and an absent one of these is empty.
 pub const LOOKED_AT: &str = "host.clocksource";
 pub const CPU_LISTS: [&str; 2] = ["host.isolated", "host.nohz_full"];
 const EMPTY_LIST: &str = "[]";
 
-/// Machine, kernel and preemption of a record, beside its settings: no name of these begins so.
+/// Keys of machine, kernel and preemption among the settings, whose names never begin so.
 const NAMES: [&str; 3] = ["\0model", "\0release", "\0preempt"];
 
-/// What runs say of how they measured, and of their own process.
+/// Settings of a run that describe its method and its process.
 const OF_RUN: [&str; 5] =
     ["load", "host.capabilities", "host.cgroup_rt_runtime_us", "host.memlock_limit", "host.rtprio_limit"];
 const CGROUP: &str = "/sys/fs/cgroup/";
 
-/// What only root may be able to read, on some machines: runs of two users say the same where one
-/// does not tell it.
+/// Settings that only root can read on some machines: runs of two users agree if one lacks them.
 const FOR_ROOT: [&str; 5] =
     ["host.fair_server_runtime_ns", "host.high_res_timers", "host.hz", PREEMPT, KERNEL_CONFIGURATION];
 const DEBUGFS: &str = "/sys/kernel/debug/";
 const PREEMPT: &str = "host.preempt";
 const UNKNOWN: &str = "unknown";
 
-/// Whether a setting may be there or not by which user measured.
+/// True if the presence of a setting depends on the user who measured.
 pub fn is_for_root(name: &str) -> bool {
     FOR_ROOT.contains(&name) || name.starts_with(DEBUGFS)
 }
 
-/// Whether a setting is one of the board, and not of a run.
+/// True for a setting of the board rather than of a run.
 pub fn is_of_board(name: &str) -> bool {
     !OF_RUN.contains(&name) && !name.starts_with(CGROUP)
 }
 
-/// The settings of an environment. None where the store has them damaged.
+/// Decodes the settings of an environment; `None` if they are damaged in the store.
 pub fn read_settings(text: &str) -> Option<SettingsByName> {
     if text.is_empty() {
         return Some(SettingsByName::new());
@@ -91,13 +90,13 @@ pub fn read_settings(text: &str) -> Option<SettingsByName> {
     Some(all)
 }
 
-/// The same for whom what is damaged is as what is not told: not known.
+/// Decodes settings, with damaged ones as unknown.
 pub fn settings_of(text: &str) -> SettingsByName {
     read_settings(text).unwrap_or_default()
 }
 
-/// Of settings those that are told. Who looked at the machine says of a list of CPUs without any
-/// that there are none; an empty list of another was not read.
+/// Reduces settings to the known ones. A record made on the machine lists no CPUs if the list is
+/// absent; an empty list in another was not read.
 pub fn told_of(mut settings: SettingsByName) -> SettingsByName {
     if settings.contains_key(LOOKED_AT) {
         for name in CPU_LISTS {
@@ -109,7 +108,7 @@ pub fn told_of(mut settings: SettingsByName) -> SettingsByName {
     settings
 }
 
-/// All that a record tells, which has these settings.
+/// All known properties of a record that has these settings.
 fn told_by(record: &EnvironmentRecord, settings: SettingsByName) -> SettingsByName {
     let mut all = told_of(settings);
     for (name, value) in NAMES.into_iter().zip([&record.model, &record.release, &record.preempt]) {
@@ -124,12 +123,12 @@ fn tells_words(of: &SettingsByName) -> bool {
     of.contains_key(LOOKED_AT) || of.keys().any(|name| name.starts_with(WORD))
 }
 
-/// The value of a setting; `""` where it is not there.
+/// Value of a setting; `""` if it is absent.
 pub fn value_of<'a>(of: &'a SettingsByName, name: &str) -> &'a str {
     of.get(name).map_or("", String::as_str)
 }
 
-/// The names of settings that both of two tell, and in which they differ; some come twice.
+/// Names of settings that both know and in which they differ; some appear twice.
 pub fn differing<'a>(a: &'a SettingsByName, b: &'a SettingsByName) -> impl Iterator<Item = &'a String> {
     let words = tells_words(a) && tells_words(b);
     let is_told = move |name: &&String| {
@@ -145,10 +144,10 @@ fn say_the_same(a: &SettingsByName, b: &SettingsByName) -> bool {
     })
 }
 
-/// Pairs of which it is remembered whether they agree.
+/// Limit of pairs whose agreement is cached.
 const MOST_PAIRS: usize = 1 << 16;
 
-/// What environments tell by their digests; the settings of each are read once.
+/// Known settings of environments by their digests; the settings of each are decoded once.
 pub struct ToldSettings<'a> {
     records: &'a KnownRecords,
     read: BTreeMap<&'a str, Arc<SettingsByName>>,
@@ -161,7 +160,7 @@ impl<'a> ToldSettings<'a> {
         ToldSettings { records, read: BTreeMap::new(), damaged: BTreeSet::new(), agreed: BTreeMap::new() }
     }
 
-    /// All that an environment tells; nothing where it is not known.
+    /// All known properties of an environment; empty for an unknown one.
     fn told(&mut self, digest: &str) -> Arc<SettingsByName> {
         let records = self.records;
         let Some(record) = records.get(digest) else { return Arc::default() };
@@ -177,20 +176,20 @@ impl<'a> ToldSettings<'a> {
         told
     }
 
-    /// Whether the store has the settings of an environment damaged: what changed with it is not
-    /// known.
+    /// True if the settings of an environment are damaged in the store: the changes that came with
+    /// it are not known.
     pub fn is_damaged(&mut self, digest: &str) -> bool {
         self.told(digest);
         self.damaged.contains(digest)
     }
 
-    /// How many settings an environment tells: none where another tool measured, and then it says
-    /// nothing of what the board was.
+    /// Number of known settings of an environment: 0 for another tool's measurement, which then
+    /// says nothing of the board.
     pub fn count(&mut self, digest: &str) -> usize {
         self.told(digest).len()
     }
 
-    /// Whether two agree in all that both tell.
+    /// True if two agree in all properties known to both.
     pub fn agree(&mut self, a: &str, b: &str) -> bool {
         let records = self.records;
         let (Some(one), Some(other)) = (records.get(a), records.get(b)) else { return a == b };
@@ -207,7 +206,7 @@ impl<'a> ToldSettings<'a> {
         agreed
     }
 
-    /// Whether two tell the same; what one of two users could not read is no difference.
+    /// True if two are equal except for properties that one of two users could not read.
     pub fn is_same(&mut self, a: &str, b: &str) -> bool {
         match self.records.contains_key(a) && self.records.contains_key(b) {
             true => say_the_same(&self.told(a), &self.told(b)),
@@ -215,7 +214,7 @@ impl<'a> ToldSettings<'a> {
         }
     }
 
-    /// One record of all settings that several environments tell which agree. Its digest is one of
+    /// Merges the settings of several environments that agree into one record. Its digest is one of
     /// theirs, unless each of theirs names another environment, too.
     pub fn joined(&mut self, digest: &str, all: &BTreeSet<&str>) -> Arc<EnvironmentRecord> {
         let mut settings = SettingsByName::new();
@@ -258,7 +257,7 @@ pub mod fixture {
         all.into_iter().map(|one| (one.digest.clone(), Arc::new(one))).collect()
     }
 
-    /// Runs with a setting that no recorder tells, what a recorder tells of the same kernels, and
+    /// Runs with a setting that no recorder has, records of a recorder for the same kernels, and
     /// results of another tool.
     pub fn records() -> KnownRecords {
         let (old, new) = (("host.release", "6.1"), ("host.release", "6.12"));

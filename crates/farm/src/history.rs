@@ -1,4 +1,4 @@
-//! What a board was, one after the other, by all that its runs and its recorder say of its days.
+//! Successive environments of a board, from all records of its runs and its recorder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,47 +6,45 @@ use std::sync::Arc;
 use crate::environments::{EnvironmentRecord, KnownRecords, ToldSettings};
 use crate::records::Tier;
 
-/// What a board was from some time on, until it was another. It may be so again later.
+/// Environment of a board from a time on, until the next. It may occur again later.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BoardEnvironment {
-    /// All that is told of it, with the digest of that which tells most.
+    /// All known settings, with the digest of the most complete record.
     pub record: Arc<EnvironmentRecord>,
-    /// All digests under which the board's runs and rows name this environment. One that tells less
+    /// All digests under which the board's runs and rows name this environment. A less complete one
     /// may name another, too.
     pub digests: Arc<BTreeSet<String>>,
-    /// Whether it is known from a recorder alone.
+    /// True if only a recorder reports it.
     pub recorded: bool,
-    /// When the first and the last of its runs began, or of the five minutes of a recorder that
-    /// says the same.
+    /// Begin of the first and the last of its runs, or of a recorder's five minutes in it.
     pub first: i64,
     pub last: i64,
     pub runs: u64,
-    /// One of the runs; empty where only a recorder says it.
+    /// One of the runs; empty if only a recorder reports it.
     pub example: String,
-    /// Whether the store has settings of it damaged: it is as if these were not told, and a change
-    /// may be hidden by that.
+    /// True if settings of it are damaged in the store: these count as unknown, which may hide a
+    /// change.
     pub damaged: bool,
-    /// The digest under which it was said first, by a run or a recorder: the change to it is called
-    /// so, whatever is told of it later.
+    /// Digest under which a run or a recorder reported it first: it names the change to it,
+    /// whatever is reported later.
     pub named: String,
 }
 
-/// What is said of a board on a day: by its runs, or by the rows of its recorder.
+/// Records of a board's day in one environment: by its runs, or by the rows of its recorder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SaidOfDay {
     pub digest: String,
-    /// When the first and the last of the runs of that day that say so began, or of its five
-    /// minutes.
+    /// Begin of the first and the last of that day's runs in it, or of its five minutes.
     pub from: i64,
     pub to: i64,
-    /// How many runs say it; none where it is a recorder.
+    /// Number of runs; 0 for a recorder.
     pub runs: u64,
     /// The first and the last of these runs.
     pub first_run: String,
     pub last_run: String,
 }
 
-/// What is said at a time.
+/// A record at a time.
 struct SaidThen<'a> {
     at: i64,
     digest: &'a str,
@@ -54,7 +52,7 @@ struct SaidThen<'a> {
     example: &'a str,
 }
 
-/// All that is said, in the order of time: of each day and environment first and last.
+/// All records in the order of time: of each day and environment the first and the last.
 fn in_order<'a>(said: &[&'a SaidOfDay]) -> Vec<SaidThen<'a>> {
     let mut all = Vec::new();
     for one in said {
@@ -69,11 +67,11 @@ fn in_order<'a>(said: &[&'a SaidOfDay]) -> Vec<SaidThen<'a>> {
     all
 }
 
-/// Time in which nothing is said that differs from anything else that is.
+/// A time span whose records agree with each other.
 struct SaidStretch<'a> {
-    /// The digests under which something is said, no two of which differ,
+    /// The digests of the records, all of which agree.
     own: BTreeSet<&'a str>,
-    /// and the first of these.
+    /// The first of these.
     named: &'a str,
     first: i64,
     last: i64,
@@ -97,13 +95,13 @@ impl<'a> SaidStretch<'a> {
     }
 }
 
-/// Whether one differs from none of the others: what one of them does not tell, another may.
+/// True if one agrees with all others: settings that one of them lacks, another may have.
 fn fits(one: &str, others: &BTreeSet<&str>, told: &mut ToldSettings<'_>) -> bool {
     others.contains(one) || others.iter().all(|other| told.agree(one, other))
 }
 
-/// The stretches, oldest first. Each goes on until something is said that differs from anything
-/// that was said in it, however long before: what is not told since is as it was.
+/// The spans, oldest first. Each lasts until a record disagrees with any earlier one in it:
+/// settings that are missing since are unchanged.
 fn stretches<'a>(said: &[SaidThen<'a>], told: &mut ToldSettings<'_>) -> Vec<SaidStretch<'a>> {
     let mut all: Vec<SaidStretch<'a>> = Vec::new();
     for then in said {
@@ -124,12 +122,12 @@ struct SaidEnvironment<'a> {
     of: String,
 }
 
-/// Environments that a stretch is held against, the latest ones, beside those of its own digests: a
-/// setting that is another at each run makes thousands of them.
+/// Limit of the latest environments that a span is compared with, besides those of its digests: a
+/// setting that differs in each run makes thousands of them.
 const MOST_HELD: usize = 64;
 
-/// The environments of some stretches, and by each stretch which of them: stretches are of one if
-/// they do not differ, and of the one that was last if they differ from none of several.
+/// The environments of spans, and the index of each span's environment: spans share one if they
+/// agree, and a span that agrees with several belongs to the last of them.
 fn environments<'a>(
     all: &[SaidStretch<'a>],
     told: &mut ToldSettings<'_>,
@@ -160,8 +158,8 @@ fn environments<'a>(
     (found, of)
 }
 
-/// Each environment is called by the digest that tells most of it, of several by the one that was
-/// said last. What is said of two environments is the name of neither, as long as there is another.
+/// Names each environment by its most complete digest, and of several by the last reported. The
+/// digest of a record that fits two environments names neither, as long as there is another.
 fn call<'a>(all: &mut [SaidEnvironment<'a>], said: &[&'a SaidOfDay], told: &mut ToldSettings<'_>) {
     let (mut last, mut owners): (BTreeMap<&str, i64>, BTreeMap<&str, usize>) = Default::default();
     for one in said {
@@ -190,9 +188,9 @@ fn call<'a>(all: &mut [SaidEnvironment<'a>], said: &[&'a SaidOfDay], told: &mut 
     }
 }
 
-/// What a board was, oldest first, by all that is said of its days. Of two at once the newer holds:
-/// a run says what was when it began, and a recorder that goes on says otherwise again. A run that
-/// tells nothing of its machine says nothing of the board.
+/// Environments of a board, oldest first, from the records of its days. Of two at once the newer
+/// holds: a run describes its begin, and a running recorder reports a change after it. A run
+/// without settings of its machine is ignored.
 pub fn history(said: &[SaidOfDay], records: &KnownRecords) -> Vec<BoardEnvironment> {
     let mut told = ToldSettings::of(records);
     let said: Vec<&SaidOfDay> = said.iter().filter(|one| told.count(&one.digest) > 0).collect();
@@ -226,15 +224,15 @@ pub fn history(said: &[SaidOfDay], records: &KnownRecords) -> Vec<BoardEnvironme
     all.into_iter().zip(of).filter_map(one).collect()
 }
 
-/// What a board was on a day; none where that changed on it, or before anything is said of it.
+/// Environment of a board on a day; `None` if it changed on that day, or before the first record.
 pub fn environment_on(history: &[BoardEnvironment], day: i64) -> Option<&BoardEnvironment> {
     let begun = history.iter().take_while(|one| one.first < day + Tier::Day.seconds()).count();
     let last = begun.checked_sub(1)?;
     history.get(last).filter(|one| last == 0 || one.first <= day)
 }
 
-/// From one environment of a board to another, oldest first: of a day with several changes the one
-/// from what it was before to what it was at its end, and none where that is the same.
+/// Pairs of successive environments of a board, oldest first: for a day with several changes, the
+/// one before it and the one at its end, and none if these are the same.
 pub fn changes_by_day(history: &[BoardEnvironment]) -> Vec<(&BoardEnvironment, &BoardEnvironment)> {
     let day = |one: &BoardEnvironment| Tier::Day.begin(one.first);
     let mut kept: Vec<&BoardEnvironment> = Vec::new();
@@ -247,7 +245,7 @@ pub fn changes_by_day(history: &[BoardEnvironment]) -> Vec<(&BoardEnvironment, &
     kept.windows(2).map(|pair| (pair[0], pair[1])).collect()
 }
 
-/// The history from a time on: what the board was then began then.
+/// The history from a time on: the environment at that time begins then.
 pub fn since(history: Vec<BoardEnvironment>, from: i64) -> Vec<BoardEnvironment> {
     let ended = history.iter().skip(1).take_while(|next| next.first <= from).count();
     let mut all: Vec<BoardEnvironment> = history.into_iter().skip(ended).collect();
@@ -282,7 +280,7 @@ mod tests {
         SaidOfDay { digest: digest.into(), from, to, ..SaidOfDay::default() }
     }
 
-    /// A recorder's days from one to before another, from their first five minutes to the last.
+    /// Days of a recorder within a range, from the first five minutes of each to its last.
     fn days(digest: &str, of: std::ops::Range<i64>) -> Vec<SaidOfDay> {
         of.map(|day| rows(digest, day * DAY, (day + 1) * DAY - 300)).collect()
     }
@@ -354,7 +352,7 @@ mod tests {
         );
         assert_eq!((all[1].runs, all[1].recorded), (0, true));
         assert_eq!(changes(&all), [("run-old", "rows-new", 8 * DAY)]);
-        // A run that says more of it takes nothing from its name.
+        // A more complete run does not change its name.
         let all = of(&[vec![run("run-old", -2 * DAY), run("run-new", 9 * DAY + 9)], recorder]);
         assert_eq!(told(&all)[1], ("run-new", 8 * DAY, 20 * DAY - 300, "rows-new"));
         assert_eq!((all[1].recorded, all[1].example.as_str()), (false, "r777609"));
@@ -374,7 +372,7 @@ mod tests {
         let all = of(&[by_runs]);
         assert_eq!(changes(&all), wanted("run-old", "run-new"));
         assert_eq!(all.iter().map(|one| one.runs).collect::<Vec<_>>(), [8, 8, 8]);
-        // A run in the end says more of the first stretch, too.
+        // A run at the end completes the first span, too.
         let late = vec![run("run-old", 20 * DAY + 9)];
         let all = of(&[recorder(["rows-old", "rows-new", "rows-old"]), late]);
         assert_eq!(changes(&all), wanted("run-old", "rows-new"));
@@ -402,7 +400,7 @@ mod tests {
                 runs("run-new", day * DAY + 90, day * DAY + 7_230, 9),
             ]
         };
-        // Both in turn for thirty days, then the new one alone.
+        // Both alternate for thirty days, then the new one remains.
         let said: Vec<SaidOfDay> = (1..31).flat_map(both).collect();
         let before = vec![run("run-old", 9), run("run-old", DAY + 9)];
         let after = (31..40).map(|day| run("run-new", day * DAY)).collect();
@@ -411,7 +409,7 @@ mod tests {
         assert_eq!(all.iter().map(|one| one.runs).sum::<u64>(), 2 + 30 * 18 + 9);
         assert!((1..31).all(|day| environment_on(&all, day * DAY).is_none()));
         assert_eq!(environment_on(&all, 31 * DAY).unwrap().record.digest, "run-new");
-        // Also of the first day that is known.
+        // Also for the first known day.
         let all = of(&[vec![run("run-old", 9), run("run-new", 18)]]);
         assert_eq!(changes(&all), [("run-old", "run-new", 18)]);
     }
@@ -454,11 +452,11 @@ mod tests {
             record("fast", &with("performance")),
             record("slow", &with("powersave")),
             record("less", &machine),
-            // It tells more, of others.
+            // It has more settings, but others.
             record("other", &[machine[0], machine[1], ("/proc/x", "1"), ("/proc/y", "1")]),
         ]);
         for less in ["less", "other"] {
-            // On one day, on each, and as the one that is in between.
+            // On one day, on each, and as the one in between.
             for seldom in [vec![10], (0..30).collect(), vec![20]] {
                 let at = |day: i64| if day == 20 { -9 } else { 9 };
                 let said: Vec<SaidOfDay> = seldom.iter().map(|day| run(less, day * DAY + at(*day))).collect();
@@ -477,10 +475,10 @@ mod tests {
                 }
             }
         }
-        // The last value that was told is carried on, however long it is not.
+        // The last known value persists, however long it is missing.
         let said = [run("fast", 0), run("less", DAY), run("less", 2 * DAY), run("slow", 3 * DAY)];
         assert_eq!(changes(&history(&said, &records)), [("fast", "slow", 3 * DAY)]);
-        // What all of a stretch tell is there, also where none of them tells it all.
+        // The settings of all records of a span are joined, even if none of them has all.
         let said = [run("fast", 0), run("other", DAY)];
         let all = history(&said, &records);
         let settings: SettingsByName = serde_json::from_str(&all[0].record.settings).unwrap();
@@ -509,10 +507,10 @@ mod tests {
 
     const DRAWN: [&str; 4] = ["host.release", "host.governor", "/proc/x", "cmdline w"];
 
-    /// What a board really was: a value of each name.
+    /// Actual environment of a board: a value of each name.
     type Truth = [usize; DRAWN.len()];
 
-    /// What is told of it. The command line has another word, by which it is told without this one.
+    /// Recorded part of it. The command line has another word, which marks the absence of this one.
     fn part(of: &Truth, tells: [bool; DRAWN.len()]) -> EnvironmentRecord {
         let values = ["", "1", "2"];
         let mut settings: Vec<(&str, &str)> = Vec::new();
@@ -570,25 +568,25 @@ mod tests {
                 let here = telling.iter().copied().filter(|one| (of.first..=of.last).contains(&one.at));
                 here.collect::<Vec<_>>()
             };
-            // Each statement is in one stretch, and nothing in one is against anything else in it.
+            // Each record is in one span, and agrees with all others in it.
             let parts: Vec<Vec<&DrawnStatement>> = all.iter().map(within).collect();
             assert_eq!(parts.iter().map(Vec::len).sum::<usize>(), telling.len(), "{round}");
             let is_whole =
                 |part: &Vec<&DrawnStatement>| part.iter().all(|a| !part.iter().any(|b| a.is_against(b)));
             assert!(parts.iter().all(is_whole), "{round}");
             for (pair, sides) in all.windows(2).zip(parts.windows(2)) {
-                // What begins another was told otherwise before: it changed in between.
+                // A span begins where a record disagrees with an earlier one.
                 assert!(sides[0].iter().any(|one| one.is_against(sides[1][0])), "{round}");
                 assert!(!changed(&pair[0], &pair[1]).is_empty(), "{round}");
                 assert_ne!(pair[0].record.digest, pair[1].record.digest, "{round}");
                 found += 1;
             }
-            // Where all is told, all is known.
+            // With complete records, every change is found.
             if drawn.iter().all(|one| one.tells == [true; DRAWN.len()]) {
                 let steps = drawn.windows(2).filter(|pair| pair[0].truth != pair[1].truth).count();
                 assert_eq!(all.len(), steps + 1, "{round}");
             }
-            // Two of one environment are not against each other, and its record has what they tell.
+            // Two records of one environment agree, and its record has the settings of both.
             for (one, part) in all.iter().zip(&parts) {
                 let again = all.iter().zip(&parts).filter(|(other, _)| other.record == one.record);
                 assert!(again.flat_map(|(_, part)| part).all(|b| !part.iter().any(|a| a.is_against(b))));
@@ -602,7 +600,7 @@ mod tests {
         assert!(found > 1_000, "{found}");
     }
 
-    /// The settings that a statement tells.
+    /// Settings of a record.
     fn part_of(records: &KnownRecords, of: &DrawnStatement) -> SettingsByName {
         serde_json::from_str(&records[&part(&of.truth, of.tells).digest].settings).unwrap()
     }
