@@ -1,15 +1,15 @@
-//! What stands for a board in addresses and in the store, and what it is called: both from the name
-//! of its folder or host, the name that it enrols with, or the model of its machine.
+//! Key of a board in addresses and in the store, and its displayed name: both from the name of its
+//! folder or host, the name that it enrols with, or the model of its machine.
 
 use sha2::{Digest, Sha256};
 
 use super::environment::hex;
 
-/// Characters of a key, and of what a board is called.
+/// Maximum length of a key and of a displayed name, in characters.
 const LONGEST: usize = 64;
 /// Digits of a name's digest.
 const DIGITS: usize = 8;
-/// What is there where no machine and no folder has a name.
+/// Name of a board if neither its machine nor its folder has one.
 const UNNAMED: &str = "unnamed machine";
 
 /// The key and the name of a board. Two names are two boards, whatever letters they have.
@@ -18,7 +18,7 @@ pub fn board_of(named: &str) -> (String, String) {
     (board_key(named), board_name(named))
 }
 
-/// The name itself where it needs no escape in an address; else what is left of it, and the
+/// The name itself if it needs no escape in an address; otherwise its plain characters, and the
 /// beginning of its digest.
 pub fn board_key(name: &str) -> String {
     match plain_key(name) {
@@ -27,8 +27,7 @@ pub fn board_key(name: &str) -> String {
     }
 }
 
-/// What is left of a name without what needs an escape in an address: several names may be the same
-/// then.
+/// Characters of a name that need no escape in an address: several names may have the same.
 pub fn plain_key(name: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
     let mut key = String::new();
@@ -41,7 +40,7 @@ pub fn plain_key(name: &str) -> String {
     if key.is_empty() { "board".to_owned() } else { key.to_owned() }
 }
 
-/// Whether a key may be that of a name, of which no more than its beginning may be known.
+/// True if a key may belong to a name that may be truncated.
 pub fn may_be_key_of(key: &str, name: &str) -> bool {
     let is_digest = |end: &str| end.len() == DIGITS && end.bytes().all(|byte| byte.is_ascii_hexdigit());
     let without_digest = key.rsplit_once('-').filter(|(_, end)| is_digest(end)).map(|(plain, _)| plain);
@@ -52,8 +51,7 @@ pub fn may_be_key_of(key: &str, name: &str) -> bool {
         .any(|plain| key == plain.as_str() || without_digest == Some(beginning(plain)))
 }
 
-/// What a board is called: the name where it can be shown as it is, else one that no other name
-/// becomes.
+/// Displayed name of a board: the name if it is printable, otherwise one that is unique to it.
 fn board_name(named: &str) -> String {
     let shown: String = model::text::clean(named).chars().take(LONGEST).collect();
     match shown.trim() {
@@ -67,7 +65,7 @@ fn board_name(named: &str) -> String {
 
 /// As much of a plain key as leaves room for a digest.
 fn beginning(plain: &str) -> &str {
-    // It has one byte for each character.
+    // It is ASCII.
     trimmed(&plain[..plain.len().min(LONGEST - DIGITS - 1)])
 }
 

@@ -1,21 +1,21 @@
-//! When rows were: where the CLOCK_MONOTONIC of their boot lies in time.
+//! Wall-clock times of rows: the position of their boot's CLOCK_MONOTONIC in time.
 //!
-//! It is fixed as soon as something is known of the boot, because a board's own clock may be set
-//! while it records. CLOCK_MONOTONIC stands still in a suspend (clock_gettime(2)): what is to be
-//! added to it grows then, and never shrinks. So a boot is known by points that ascend in both;
-//! only between two that differ a row's own clock is asked.
+//! It is fixed as soon as a boot is known, because a board's clock may be set while it records.
+//! CLOCK_MONOTONIC stands still in a suspend (clock_gettime(2)), so its offset grows then, and
+//! never shrinks. A boot is stored as points that ascend in both; a row's own clock counts only
+//! between two points that differ.
 
 use std::fmt::Write;
 
 use bundle::record::lines::CLOCK_SET;
 
-/// Clocks that differ by less are taken for the same, in ns.
+/// Difference below which clocks count as equal, in ns.
 pub const AGREE_NS: i64 = 2_000_000_000;
-/// A request takes less until it is here; where the board's clock is wrong, a shorter suspend is
-/// not told from that.
+/// Upper bound of a request's transit time; if the board's clock is wrong, a shorter suspend cannot
+/// be distinguished from it.
 const ON_THE_WAY: i64 = 300_000_000_000;
-/// Points that are remembered of a boot. Without the oldest ones, rows of before them lie by their
-/// own clocks.
+/// Limit of the points kept of a boot. The oldest are dropped, and rows before them are placed by
+/// their own clocks.
 const MOST_POINTS: usize = 64;
 
 /// By which clock a boot was heard of: the board's, which was right; that of the farm, because the
@@ -24,46 +24,46 @@ const BOARD: &str = "board";
 const RECEIPT: &str = "receipt";
 const ROW: &str = "row";
 
-/// The clocks of a row in ns: CLOCK_MONOTONIC when it began, and what the board took for the time.
+/// The clocks of a row in ns: CLOCK_MONOTONIC at its begin, and the board's wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowClock {
     pub mono: i64,
     pub wall: i64,
 }
 
-/// What a request says of the boot that its rows are of, in ns.
+/// Information in a request on the boot of its rows, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeardBoot {
     /// It is on.
     Now {
-        /// CLOCK_MONOTONIC,
+        /// CLOCK_MONOTONIC.
         mono: i64,
-        /// and what is to be added to it.
+        /// Offset to the wall clock.
         offset: i64,
-        /// How much the board's clock is ahead; 0 where it is right.
+        /// Error of the board's clock, positive if it is ahead; 0 if it is right.
         error: i64,
-        /// How long it was suspended, up to now.
+        /// Total time in suspend, up to now.
         asleep: i64,
     },
     /// It was over at this time.
     Over { before: i64 },
 }
 
-/// What is known of a boot. Without points nothing is.
+/// Offsets of a boot. Without points it is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BootClock {
     by: String,
-    /// CLOCK_MONOTONIC, and what is to be added to it there; both ascend.
+    /// CLOCK_MONOTONIC, and the offset at that time; both ascend.
     points: Vec<(i64, i64)>,
 }
 
 impl RowClock {
-    /// What the board would add; its clock is so much ahead.
+    /// Offset by the board's clock, corrected by its error.
     fn own(self, error: i64) -> i64 {
         self.wall.saturating_sub(self.mono).saturating_sub(error)
     }
 
-    /// Whether its clock had been set, and not to a time that was still to come.
+    /// True if its clock had been set, and not to a time in the future.
     fn may_be_right(self, error: i64, before: i64) -> bool {
         let wall = self.wall.saturating_sub(error);
         wall >= CLOCK_SET.0 && wall <= before.saturating_add(AGREE_NS)
@@ -71,7 +71,7 @@ impl RowClock {
 }
 
 impl BootClock {
-    /// From what a store has of it.
+    /// Decodes the stored form.
     pub fn stored(offset: i64, source: &str) -> BootClock {
         let mut words = source.split(' ');
         let by = words.next().unwrap_or_default().to_owned();
@@ -84,7 +84,7 @@ impl BootClock {
         BootClock { by, points }
     }
 
-    /// What a store keeps of it: what is to be added at the end, and where that comes from.
+    /// Stored form: the offset at the end, and its origin.
     pub fn to_store(&self) -> Option<(i64, String)> {
         let &(_, offset) = self.points.last()?;
         let mut source = if self.by.is_empty() { ROW.to_owned() } else { self.by.clone() };
@@ -96,15 +96,15 @@ impl BootClock {
         Some((offset, source))
     }
 
-    /// What is to be added to the CLOCK_MONOTONIC of each row of a request. Rows of a boot follow
-    /// each other in time as they did in the boot, in whatever order and cuts they come.
+    /// Offset for the CLOCK_MONOTONIC of each row of a request. The order in time of a boot's rows
+    /// is that of the boot, in whatever order and parts they arrive.
     pub fn place(&mut self, heard: &HeardBoot, rows: &[RowClock]) -> Vec<i64> {
         let most = self.hear(heard, rows);
         let (error, before) = match *heard {
             HeardBoot::Now { error, .. } => (error, i64::MAX),
             HeardBoot::Over { before } => (0, before),
         };
-        // By how much a board's clock is wrong is known as long as the boot is on.
+        // The error of a board's clock is known only while the boot is on.
         let own_counts = self.by != RECEIPT || matches!(heard, HeardBoot::Now { .. });
         let mut placed = Vec::with_capacity(rows.len());
         for (at, row) in rows.iter().enumerate() {
@@ -115,7 +115,7 @@ impl BootClock {
                     let own = if own_counts { row.own(error) } else { low };
                     between(own, low, high)
                 }
-                // Nothing says that it stood still.
+                // No suspend is known after it.
                 (Some(low), _) => {
                     placed.push(low);
                     continue;
@@ -133,20 +133,20 @@ impl BootClock {
         placed
     }
 
-    /// Takes what a request says of the boot; the most that is to be added to any row of it, where
-    /// it says something.
+    /// Evaluates a request's information on the boot; returns the largest offset of any row of it,
+    /// if it gives one.
     fn hear(&mut self, heard: &HeardBoot, rows: &[RowClock]) -> Option<i64> {
         let (mono, offset, noise, by) = match *heard {
             HeardBoot::Now { mono, offset, error: 0, .. } => (mono, offset, AGREE_NS, BOARD),
             HeardBoot::Now { mono, offset, .. } => (mono, offset, ON_THE_WAY, RECEIPT),
-            // A board whose clock was wrong says nothing of what is to be added.
+            // A board with a wrong clock does not provide an offset.
             HeardBoot::Over { .. } if self.by == RECEIPT => return None,
             HeardBoot::Over { before } => {
                 let last = rows.iter().rev().find(|row| row.may_be_right(0, before))?;
                 (last.mono, last.own(0), AGREE_NS, ROW)
             }
         };
-        // Those of rows whose clock was never set, and lie in 1970, were taken for want of better.
+        // Points of rows whose clock was never set, in 1970, were only a fallback.
         self.points.retain(|&(mono, offset)| mono.saturating_add(offset) >= CLOCK_SET.0);
         if let (true, HeardBoot::Now { asleep, .. }) = (self.points.is_empty(), *heard) {
             // At the start of the boot it was less by all suspends since then, and by nothing else.
@@ -179,7 +179,7 @@ impl BootClock {
         }
         let (low, high) = (self.low(mono).unwrap_or(i64::MIN), self.high(mono).unwrap_or(i64::MAX));
         self.points.insert(at, (mono, offset.clamp(low, high)));
-        // Of a stretch without a suspend its ends say all.
+        // The ends of a time without a suspend suffice.
         for middle in (at.saturating_sub(1)..=at + 1).rev() {
             let around = middle.checked_sub(1).and_then(|first| self.points.get(first..middle + 2));
             if around.is_some_and(|three| three[0].1 == three[1].1 && three[1].1 == three[2].1) {
@@ -192,7 +192,7 @@ impl BootClock {
     }
 }
 
-/// What lies between two; what hardly differs from one of them is that.
+/// A value between two, equal to a bound from which it hardly differs.
 fn between(own: i64, low: i64, high: i64) -> i64 {
     match own.clamp(low, high) {
         own if own.saturating_sub(low) <= AGREE_NS => low,
@@ -209,10 +209,10 @@ mod tests {
     const S: i64 = 1_000_000_000;
     const HOUR: i64 = 3_600 * S;
     const DAY: i64 = 24 * HOUR;
-    /// When the machine was started.
+    /// Time when the machine was started.
     const START: i64 = 1_790_000_000 * S;
 
-    /// Rows of five minutes of a boot, each with what its own clock shows beside the right time.
+    /// Rows of five minutes of a boot, each with the true offset and the error of its clock.
     fn rows(of: &[(i64, i64)]) -> Vec<RowClock> {
         let mono = (30 * S..).step_by(300 * S as usize);
         mono.zip(of).map(|(mono, &(right, error))| RowClock { mono, wall: mono + right + error }).collect()
@@ -239,7 +239,7 @@ mod tests {
                 clock = BootClock::stored(offset, &source);
             }
         }
-        // Where it was never set, all lie by the first.
+        // If the clock was never set, all are placed by the first.
         let mut clock = BootClock::default();
         assert_eq!(clock.place(&OVER, &rows[..2]), [0; 2]);
         assert_eq!(clock.to_store(), Some((0, format!("row {}:0", rows[0].mono))));
@@ -257,7 +257,7 @@ mod tests {
         for (row, right) in rows.iter().zip(right) {
             assert_eq!(clock.place(&OVER, &[*row]), [right]);
         }
-        // A boot that is on, heard of after each row, and after all of them.
+        // A running boot, with a request after each row, and after all of them.
         let mut clock = BootClock::default();
         for (row, right) in rows.iter().zip(right) {
             let heard = now(&[*row], right, 0, right - START);
@@ -265,10 +265,10 @@ mod tests {
         }
         let heard = now(&rows, weekend, 0, 3 * DAY);
         assert_eq!(BootClock::default().place(&heard, &rows), right);
-        // Where nothing is said of suspends, the boot is as it was heard of.
+        // Without information on suspends, the boot has the offset of the request.
         let heard = now(&rows, weekend, 0, 0);
         assert_eq!(BootClock::default().place(&heard, &rows), [weekend; 5]);
-        // One of 39 seconds.
+        // A suspend of 39 seconds.
         let mut clock = BootClock::default();
         assert_eq!(clock.place(&now(&rows[..1], START, 0, 0), &rows[..1]), [START]);
         let later = RowClock { wall: rows[1].wall + 39 * S, ..rows[1] };
@@ -295,13 +295,12 @@ mod tests {
             }
             assert_eq!(BootClock::default().place(&OVER, &rows), [START; 5], "{error}");
         }
-        // One that was an hour wrong all along, of a boot that is over by now.
+        // A clock with a constant error of an hour, of a boot that is over by now.
         let rows = rows(&[(START, HOUR); 3]);
         let mut clock = BootClock::default();
         assert_eq!(clock.place(&now(&rows, START, HOUR, 0), &rows[..1]), [START]);
         assert_eq!(clock.place(&OVER, &rows), [START; 3]);
-        // A request that was long on its way is no suspend, and neither is a farm whose clock goes
-        // back.
+        // A long transit is no suspend, and neither is a farm whose clock is set back.
         for late in [200 * S, -DAY] {
             let mut clock = BootClock::default();
             clock.place(&now(&rows, START, HOUR, 0), &rows);
@@ -321,7 +320,7 @@ mod tests {
         assert_eq!((offset, source.as_str()), (70, "row -5:7 9:70"));
         assert_eq!(BootClock::stored(offset, &source), clock);
         assert_eq!(BootClock::default().to_store(), None);
-        // Suspended all the time: what is remembered has an end, and order stays.
+        // Constant suspends: the number of points is bounded, and the order stays.
         let times: Vec<(i64, i64)> = (0..500).map(|at| (START + at * HOUR, 0)).collect();
         let rows = rows(&times);
         let placed: Vec<i64> = rows.chunks(7).flat_map(|some| clock.place(&OVER, some)).collect();
@@ -341,8 +340,8 @@ mod tests {
         }
     }
 
-    /// A boot of some rows with suspends, whose wall clock is set now and then, sent in sessions
-    /// while it is on and after it: the newest first, then the others in any cuts, some again.
+    /// A boot of some rows with suspends, whose wall clock is set occasionally, sent in sessions
+    /// during and after it: the newest first, then the others in any parts, some repeated.
     fn sent(drawn: &mut Drawn<'_>) {
         const SLEPT: [i64; 6] = [0, 0, 0, 40 * S, 8 * HOUR, 3 * DAY];
         const SET: [i64; 6] = [0, 0, HOUR, -HOUR, -START, 20 * 365 * DAY];
@@ -369,7 +368,7 @@ mod tests {
             let mut left = open.last().copied().into_iter().chain(open.iter().copied()).peekable();
             while left.peek().is_some() {
                 let mut cut: Vec<usize> = left.by_ref().take(1 + drawn.below(9)).collect();
-                // One of the others before its turn, or once more.
+                // One of the others out of order, or repeated.
                 cut.extend((drawn.below(3) == 0).then(|| drawn.below(made)));
                 cut.sort_unstable();
                 cut.dedup();

@@ -1,7 +1,7 @@
-//! A bundle as what the farm keeps of it.
+//! Conversion of a bundle to the records of the farm.
 //!
-//! A bundle comes from elsewhere: what it makes a parser do must not end the server, so that it is
-//! read behind `catch_unwind`, and a panic is a refusal of that bundle.
+//! Bundles are untrusted: a panic of a parser must not end the server, so it is caught by
+//! `catch_unwind`, and the bundle is refused.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,14 +35,14 @@ use crate::wall_clock::now;
 
 /// Names of culprits that a run may have.
 const MOST_CULPRITS: usize = 200;
-/// What was traced of a hunt that was killed, or is on, is read for its culprits up to so many
-/// bytes: a second or two.
+/// Largest trace, in bytes, that is read for the culprits of a hunt that was killed, or is running:
+/// a second or two.
 const MOST_TRACED: u64 = 64 << 20;
-/// What becomes of a run of which a file is not believed, and what helps.
+/// Consequence for a run with an implausible file, and a remedy.
 const FOR_THE_DAY: &str = "its histogram counts for the day on which it began";
 const WHOLE_COPY: &str = "where another copy of the bundle is whole, that one is to be taken";
 
-/// What the farm keeps of a bundle, with remarks on what it lacks; or why it is refused, in a line.
+/// Converts a bundle, with remarks on what it lacks; the error is one line.
 pub fn read(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), String> {
     match catch_unwind(AssertUnwindSafe(|| read_unguarded(found))) {
         Ok(outcome) => outcome,
@@ -59,7 +59,7 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
     }
     let document = host::read_user_file(&found.place.join("run.json"), RUN_LIMIT)
         .map_err(|error| format!("its run.json cannot be read ({error})"))?;
-    // First by itself, because what is wrong with it is then said without its place.
+    // Separately first, so that a fault is reported without its place.
     parse_run(&document).map_err(|what| format!("its run.json is no run that this version reads: {what}"))?;
     let mut bundle = Bundle::open(&found.place).map_err(|failure| failure.message)?;
     if !is_id(&bundle.run.id) {
@@ -79,7 +79,7 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
         match rows_of(&bundle, &run_rows, &read.slots, &whole) {
             Ok(found) => rows = found,
             Err(why) => {
-                // What is not believed has no part in where the maxima are, either.
+                // Implausible rows do not define the places of the maxima, either.
                 read = SlotsRead::of(&bundle, None)?;
                 bundle.remarks.push(why);
             }
@@ -110,7 +110,7 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
     Ok((record, bundle.remarks))
 }
 
-/// The culprits of a hunt that was killed, as its report has them: its document has those of its
+/// Finds the culprits of a hunt that was killed, as its report does: its document has those of its
 /// last checkpoint at best.
 fn find_culprits(place: &Path, bundle: &mut Bundle) -> Result<(), String> {
     let traced = stored_file(place, WINDOWS).map_or(0, |file| file.bytes);
@@ -129,7 +129,7 @@ fn find_culprits(place: &Path, bundle: &mut Bundle) -> Result<(), String> {
     Ok(())
 }
 
-/// The histograms of its five minutes; why they are not taken, in a line.
+/// The histograms of its five minutes, or the reason that they are not used, in a line.
 fn rows_of(
     bundle: &Bundle,
     of: &RunRows,
@@ -147,14 +147,14 @@ fn rows_of(
     })
 }
 
-/// Whether it can stand in an address and name a folder of bundles, in which `lock` is a file of
-/// the server's own.
+/// True if it is valid in an address and as the name of a folder of bundles, in which `lock` is a
+/// file of the server.
 pub fn is_id(id: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     (1..=128).contains(&id.len()) && id.chars().all(plain) && !id.starts_with('.') && id != "lock"
 }
 
-/// What a run is shown with.
+/// Displayed values of a run.
 pub fn farm_run(run: &Run, board: String, environment: &str, place: &Path) -> FarmRun {
     let sum = |of: fn(&CpuRun) -> Option<u64>| {
         run.cpus
@@ -186,7 +186,7 @@ pub fn farm_run(run: &Run, board: String, environment: &str, place: &Path) -> Fa
     }
 }
 
-/// The conditions that a latency depends on: histograms are added up only where these are the same.
+/// Conditions that affect a latency: only histograms with equal ones are added up.
 fn conditions(run: &Run) -> Vec<String> {
     let plan = &run.plan;
     let mut words = of_probe(run);
@@ -221,8 +221,8 @@ fn idle_and_loads(run: &Run) -> Vec<String> {
     idle.into_iter().chain(run.loads.iter().map(|load| format!("load {}", load.spec))).collect()
 }
 
-/// How the threads sleep, where that is not what a plan has if nothing else is asked for: it is in
-/// the number of a plan, and two plans of a board are told apart by their words.
+/// Way in which the threads sleep, unless it is a plan's default: it is part of a plan's number,
+/// and the words distinguish two plans of a board.
 fn sleep_words(run: &Run) -> Vec<String> {
     let plan = &run.plan;
     let said = |name: &str, word: &str, usual: &str| {
@@ -239,7 +239,7 @@ fn sleep_words(run: &Run) -> Vec<String> {
 fn plan_words(run: &Run) -> String {
     let mut words = of_probe(run);
     if run.follows() {
-        // Their own program says when they wake up; which one it was is not the same in each run.
+        // Their program determines the wake-ups, and its name may differ between runs.
         words.push("threads of a followed program".to_owned());
         words.extend(policy(run));
     } else {
@@ -248,7 +248,7 @@ fn plan_words(run: &Run) -> String {
         words.push(policy(run).unwrap_or_else(|| "policy unknown".to_owned()));
         words.extend(sleep_words(run));
     }
-    // Loads come last: a command goes on up to the end, whatever is in it.
+    // Loads are last: a command extends to the end of the text.
     words.extend(idle_and_loads(run));
     excerpt(&words.join(", "))
 }
@@ -266,7 +266,7 @@ fn series_key(run: &Run) -> SeriesKey {
     SeriesKey { series: plain_key(&series), plan: hex(&Sha256::digest(exact.join("\n"))[..6]) }
 }
 
-/// All samples of the run, CPU by CPU. A bucket of the run is a part of one row (`model::rows`).
+/// All samples of the run by CPU. A bucket of the run is part of one row (`model::rows`).
 fn whole(run: &Run) -> TierRow {
     let cpu_rows = |cpu: &CpuRun| {
         let buckets = cpu.histogram.iter().map(|row| {
@@ -286,12 +286,12 @@ fn whole(run: &Run) -> TierRow {
     }
 }
 
-/// What stands for a culprit in all runs.
+/// Fingerprint of a culprit, the same in all runs.
 pub fn fingerprint(of: &Culprit) -> String {
     fingerprint_of(of.rule.as_deref().unwrap_or_default(), of.kind.as_str(), &of.name)
 }
 
-/// How many culprits are kept of a run.
+/// Number of culprits that are stored of a run.
 pub fn kept_culprits(run: &Run) -> u64 {
     run.culprits.iter().take(MOST_CULPRITS).map(fingerprint).collect::<BTreeSet<_>>().len() as u64
 }
@@ -334,8 +334,7 @@ mod tests {
         assert!(!hunt.culprits.is_empty() && hunt.run.key.series == "hunt");
     }
 
-    /// The recorded hunt as a kill leaves it: its spikes are where they were appended, or in what
-    /// was traced alone.
+    /// The recorded hunt as if killed: its spikes are in the appended file, or in the trace alone.
     fn killed_hunt(place: &Path) {
         let from = fixture("hunt").place;
         fs::create_dir(place.join("events")).unwrap();
@@ -363,7 +362,7 @@ mod tests {
         let wanted: Vec<CulpritOfRun> = report.culprits.iter().map(culprit).collect();
         assert_eq!(killed.culprits, wanted);
         assert!(remarks.iter().any(|remark| remark.contains("is incomplete")), "{remarks:?}");
-        // A run of the same kind that is over keeps what it says of itself.
+        // A completed run of the same kind keeps the culprits of its document.
         assert_eq!(read(&fixture("hunt")).unwrap().0.culprits.len(), wanted.len());
         fs::write(folder.path().join("events/spikes.jsonl"), "{\"cpu\":\n").unwrap();
         let (killed, remarks) = read(&found).unwrap();

@@ -1,4 +1,4 @@
-//! What a machine was, by its content: the same settings have the same digest.
+//! Environment of a machine, identified by its contents: equal settings have equal digests.
 
 use facts::differences::Settings;
 use model::run::{Host, Run};
@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use crate::environments::{KERNEL_CONFIGURATION, is_of_board};
 use crate::records::EnvironmentRecord;
 
-/// Bytes that the settings of an environment take in the store as text,
+/// Limit of the settings of an environment as text, in bytes.
 const MOST_BYTES: usize = 128 << 10;
-/// and their number: as values each takes more than its text. A machine of 64 CPUs has 1,500 in
+/// Limit of their number: decoded, each takes more than its text. A machine of 64 CPUs has 1,500 in
 /// 85 KB.
 const MOST_SETTINGS: usize = 4_096;
 
@@ -21,7 +21,7 @@ const MOST_SETTINGS: usize = 4_096;
 #[derive(Debug)]
 pub struct ReadEnvironment {
     pub record: EnvironmentRecord,
-    /// Message on the settings beyond the limits; none where it is whole.
+    /// Message on the settings beyond the limits; `None` if it is complete.
     pub left_out: Option<String>,
 }
 
@@ -31,8 +31,8 @@ pub fn environment(run: &Run, files: &[(String, Vec<u8>)]) -> ReadEnvironment {
     let mut kept: BTreeMap<String, String> = settings
         .values()
         .iter()
-        // How it was measured, under which load and by whom, is the series', and which version
-        // measured is no setting of the board.
+        // The method, the load and the user of a measurement belong to the series, and the version
+        // that measured is not a setting of the board.
         .filter(|(name, value)| !name.starts_with("plan.") && *name != "onbeat" && !value.is_empty())
         .filter(|(name, _)| is_of_board(name))
         .map(|(name, value)| (name.clone(), value.clone()))
@@ -46,8 +46,8 @@ pub fn environment(run: &Run, files: &[(String, Vec<u8>)]) -> ReadEnvironment {
     record(kept, &run.host.model, &run.host.release, run.host.preempt.as_str())
 }
 
-/// The environment that a watch recorded, its settings named as those of a run. The kernel's files
-/// are not among them.
+/// The environment recorded by a watch, with its settings named as those of a run. It lacks the
+/// kernel's files.
 pub fn watch_environment(of: &WatchEnvironment) -> ReadEnvironment {
     let setting = |name: &str| of.settings.get(name).map(String::as_str).unwrap_or_default();
     let host = Host { cmdline: setting("cmdline").to_owned(), ..Host::default() };
@@ -65,7 +65,7 @@ pub fn watch_environment(of: &WatchEnvironment) -> ReadEnvironment {
     record(kept, setting("model"), &of.release, setting("preempt"))
 }
 
-/// The record of settings; the longest are left out until the rest fits.
+/// Record of settings; the longest are omitted until the rest fits.
 fn record(mut kept: BTreeMap<String, String>, model: &str, release: &str, preempt: &str) -> ReadEnvironment {
     let before = kept.len();
     let bytes = |(name, value): (&String, &String)| {
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(of_watch["host.release"], "6.12.1-rt");
         assert_eq!((record.model.as_str(), record.release.as_str()), ("a board", "6.12.1-rt"));
         assert_eq!(record.preempt, "full-rt");
-        // It is known by its content, whatever the board calls it.
+        // It is identified by its contents, whatever name the board uses.
         assert_eq!(watch_environment(&WatchEnvironment { env: "2b".into(), ..watch }).record, record);
     }
 
@@ -176,7 +176,7 @@ mod tests {
         let read = of((0..9_000).map(|n| (n.to_string(), "x".into())).collect());
         let left: BTreeMap<String, String> = serde_json::from_str(&read.record.settings).unwrap();
         assert_eq!((left.len(), read.record.settings.len() <= MOST_BYTES), (MOST_SETTINGS, true));
-        // What is escaped counts as it is written.
+        // Escaped characters count as they are written.
         let read =
             of([("a".to_owned(), "\u{1}".repeat(MOST_BYTES / 5)), ("b".to_owned(), "1".to_owned())].into());
         assert!(read.left_out.is_some() && read.record.settings.len() < 100);

@@ -1,7 +1,7 @@
-//! Which folders below a given one hold runs or are records, and whose they are.
+//! Search for the runs and records below a folder, and their boards.
 //!
-//! `DIR/BOARD/RUN` says which board it is by its first folder; a run that lies in the given folder
-//! itself is of the board that its machine's model names.
+//! In `DIR/BOARD/RUN` the first folder names the board; the board of a run directly in the given
+//! folder is named by its machine's model.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use bundle::record::read::is_record_of;
 use host::MachineFiles;
 use model::fact::{Fact, errno_name, is_of_other_kind};
 
-/// Folders below the given one.
+/// Maximum depth below the given folder.
 const DEEPEST: usize = 4;
 /// Names that are looked at.
 const MOST_NAMES: usize = 200_000;
@@ -18,19 +18,19 @@ const MOST_NAMES: usize = 200_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundBundle {
     pub place: PathBuf,
-    /// The folder above it, where that is not the given one.
+    /// The folder above it, unless that is the given one.
     pub board: Option<String>,
 }
 
-/// What lies below a folder, in the order of the names.
+/// Runs and records below a folder, in the order of their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundBundles {
     pub runs: Vec<FoundBundle>,
     /// Records of `onbeat watch`, whole or damaged.
     pub records: Vec<FoundBundle>,
-    /// Whether there was too much to look at.
+    /// True if there were too many folders to search.
     pub cut: bool,
-    /// Folders that cannot be read, and why: what is in them is not known.
+    /// Unreadable folders and the reasons; their contents are unknown.
     pub unread: Vec<(PathBuf, String)>,
 }
 
@@ -39,7 +39,7 @@ pub fn bundles(root: &Path) -> FoundBundles {
     bundles_in(&MachineFiles::folder(root), root)
 }
 
-/// Why a folder that cannot be read is not taken in.
+/// Sentence on an unreadable folder.
 pub fn unread(why: &str) -> String {
     format!("it cannot be read ({why}), so that runs in it are left out: run this as its owner")
 }
@@ -48,7 +48,7 @@ fn bundles_in(files: &MachineFiles, root: &Path) -> FoundBundles {
     let (mut found, mut seen) = (FoundBundles::default(), 0);
     let mut left = vec![(String::new(), 0)];
     while let Some((folder, depth)) = left.pop() {
-        // What it leads to is of another board, or there twice.
+        // The target belongs to another board, or would be found twice.
         if files.link(&folder).known().is_some() {
             continue;
         }

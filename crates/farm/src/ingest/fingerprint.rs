@@ -1,6 +1,6 @@
-//! What stands for a culprit in all runs and rows: its rule, its kind and its name.
+//! Fingerprint of a culprit in all runs and rows: its rule, its kind and its name.
 //!
-//! Stored culprits are named by it, so that what is another fingerprint here takes a version of the
+//! It is stored as the name of culprits, so that a change of fingerprints needs a version of the
 //! schema that renews them (`store::renewed`).
 
 use model::text::excerpt;
@@ -10,8 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::environment::hex;
 
-/// Threads of which the kernel has one for each CPU, or several: what they are called before the
-/// number.
+/// Names, without their numbers, of kernel threads that exist per CPU, or several times.
 const NUMBERED: [&str; 17] = [
     "backlog_napi",
     "cpuhp",
@@ -34,8 +33,8 @@ const NUMBERED: [&str; 17] = [
 /// Threads that the kernel names after the process that they are of.
 const OF_PROCESS: [&str; 4] = ["iou-sqp-", "iou-wrk-", "kvm-pit/", "vhost-"];
 
-/// A culprit's address: the same for the same cause at each boot and on each CPU, another one for
-/// each program.
+/// A culprit's address: equal for the same cause at each boot and on each CPU, different for each
+/// program.
 pub fn fingerprint_of(rule: &str, kind: &str, name: &str) -> String {
     let (rule, name) = (excerpt(rule), plain_name(name));
     let own = own_name(&rule, &name);
@@ -47,18 +46,18 @@ pub fn plain_name(name: &str) -> String {
     excerpt(name).split(' ').map(plain_word).collect::<Vec<_>>().join(" ")
 }
 
-/// What a hunt calls a culprit that a watch names: behind its rule's title.
+/// Name in hunts of a culprit that a watch names: after its rule's title.
 pub fn name_in_hunts(rule: &str, name: &str) -> String {
     use Grouping::{Function, Irq, Thread};
     match find(rule).filter(|rule| matches!(rule.grouping, Function | Thread | Irq)) {
-        // The title stands for a name that is not known.
+        // The title stands for an unknown name.
         Some(known) if name != known.title => format!("{}: {name}", known.title),
         _ => name.to_owned(),
     }
 }
 
-/// What tells a culprit from others of its rule, without the rule's title, which another version
-/// words in another way.
+/// Part of a name that distinguishes culprits of its rule, without the rule's title, which may be
+/// worded differently in another version.
 fn own_name<'a>(rule: &str, name: &'a str) -> &'a str {
     match find(rule).map(|rule| rule.grouping) {
         None | Some(Grouping::OwnName) => name,
@@ -191,7 +190,7 @@ mod tests {
         );
     }
 
-    /// A title with a colon would be taken for a title and a name.
+    /// A title with a colon would be parsed as a title and a name.
     #[test]
     fn titles_have_no_colon_and_rules_without_names_are_one_culprit() {
         for rule in rules::culprits::ALL {

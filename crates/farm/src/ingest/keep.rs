@@ -1,7 +1,6 @@
-//! Copies a bundle next to the store, so that the stick it came on may go.
+//! Copies a bundle next to the store, so that its source may be removed.
 //!
-//! What a bundle consists of is copied and nothing else; links in it lead nowhere
-//! (`host::beneath`).
+//! Only the parts of a bundle are copied; links in it are not followed (`host::beneath`).
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -19,15 +18,15 @@ use super::environment::hex;
 use super::remove_tree::remove_tree;
 use crate::records::BundleRecord;
 
-/// Between two looks whether the folder of bundles is free.
+/// Interval between two attempts to lock the folder of bundles.
 const LOOK: Duration = Duration::from_millis(20);
 /// For a command: in ten minutes the largest bundle is copied.
 pub const PATIENCE: Nanos = Nanos(600 * Nanos::SECOND.0);
 
-/// How [`keep`] begins to say that the copy could not be written.
+/// Beginning of the message of [`keep`] for a copy that could not be written.
 const UNWRITTEN: &str = "it cannot be copied";
 
-/// Whether [`keep`] failed at where the copy was to be, and not at what was to be copied.
+/// True if [`keep`] failed at the destination, and not at the source.
 pub fn is_of_the_copy(why: &str) -> bool {
     why.starts_with(UNWRITTEN)
 }
@@ -53,7 +52,7 @@ pub async fn writer_lock(kept: &Path, patience: Nanos) -> model::error::Result<O
     )))
 }
 
-/// The same; none where there is no such folder.
+/// The lock, if the folder exists.
 pub async fn lock_of_writers(kept: &Path, patience: Nanos) -> model::error::Result<Option<FolderLock>> {
     match host::identity(kept) {
         Some(_) => writer_lock(kept, patience).await,
@@ -61,9 +60,9 @@ pub async fn lock_of_writers(kept: &Path, patience: Nanos) -> model::error::Resu
     }
 }
 
-/// What the bundle of a state of a run is called in a bucket, which several machines may put into:
-/// each state has its own, so that none is put over another. The last seconds of one that was
-/// killed are not in its document.
+/// Name of the bundle of a run's state in a bucket, to which several machines may write: each state
+/// has a different name, so that none overwrites another. The last seconds of a killed run are not
+/// in its document.
 pub fn name_of_state(record: &BundleRecord) -> String {
     let run = &record.run;
     let mut of_state = record.digest.clone();
@@ -76,13 +75,13 @@ pub fn name_of_state(record: &BundleRecord) -> String {
     format!("{}+{}", run.id, hex(&of_state[..of_state.len().min(8)]))
 }
 
-/// Copies a bundle to `kept/ID`; the run's document comes last, so that a copy that was cut is no
-/// bundle. Over the copy of an earlier state: what only that one had goes. Returns where it is and
-/// how many files were left out, or why it cannot be kept.
+/// Copies a bundle to `kept/ID`, or over the copy of an earlier state, whose other parts are
+/// removed; the run's document is last, so that an interrupted copy is no bundle. Returns its path
+/// and the number of skipped files, or the reason of a failure.
 pub fn keep(bundle: &Path, id: &str, kept: &Path) -> Result<(PathBuf, u64), String> {
     let trouble =
         |error: std::io::Error| format!("{UNWRITTEN} ({error}): look at the space next to the store");
-    // A copy must not go with what it is of.
+    // A copy must not be removed because its source is.
     if host::identity(&bundle.join("run.json")).is_none() {
         return Err("it is not there any more".to_owned());
     }
@@ -122,12 +121,12 @@ pub fn copy_files(bundle: &Path, copy: &Path, paths: &[String]) -> Result<(), St
 
 struct Copying {
     files: MachineFiles,
-    /// What is in the copy, of an earlier state.
+    /// Contents of the copy, of an earlier state.
     there: MachineFiles,
     top: Dir,
     bytes: u64,
     count: usize,
-    /// Links, and what this user cannot read.
+    /// Number of links and unreadable files.
     left_out: u64,
 }
 
@@ -156,7 +155,7 @@ impl Copying {
             }
             _ => {
                 let Fact::Known(names) = self.files.list_as_it_is(&format!("{path}/.")) else {
-                    // Without one of its own files it would be another run.
+                    // Without one of these parts it would be another run.
                     if depth == 0 {
                         return Err(format!("its {name} cannot be read: look at whose it is"));
                     }
@@ -266,7 +265,7 @@ mod tests {
         fs::create_dir(bundle.join("host")).unwrap();
         std::os::unix::fs::symlink(&secret, bundle.join("host/leak")).unwrap();
         fs::write(bundle.join("other"), "no part of a bundle").unwrap();
-        // What reads like an address is no secret of the board here.
+        // Text that reads like an address is not secret here.
         let address = "at ffffffff81000000 of enx001122aabbcc";
         for name in ["notes", "enx001122aabbcc"] {
             fs::write(bundle.join("host").join(name), address).unwrap();
@@ -285,7 +284,7 @@ mod tests {
         fs::write(place.join("host/notes"), "").unwrap();
         copy_files(&bundle, &place, &["host/notes".to_owned()]).unwrap();
         assert_eq!(fs::read_to_string(place.join("host/notes")).unwrap(), address);
-        // One of its own files that leads elsewhere is no file of it.
+        // A part that is a link is not copied.
         fs::remove_file(bundle.join("blocks.jsonl")).unwrap();
         std::os::unix::fs::symlink(&secret, bundle.join("blocks.jsonl")).unwrap();
         assert!(keep(&bundle, "id", &folder.path().join("again")).unwrap_err().contains("blocks.jsonl"));

@@ -1,4 +1,4 @@
-//! From folders to what the farm keeps.
+//! Conversion of folders to the records of the farm.
 
 pub mod board_key;
 pub mod boot_clock;

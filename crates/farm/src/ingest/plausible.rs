@@ -1,8 +1,8 @@
-//! Numbers that no machine reaches: a run or a row with one of them is refused before anything is
+//! Plausibility of numbers: a run or a row beyond these limits is refused before anything is
 //! stored.
 //!
 //! One such number of one board would otherwise be in every sum over the fleet, and on every page
-//! that ends with the latest time. [`crate::store`] adds up so that not even these overflow.
+//! that ends with the latest time. The sums of [`crate::store`] do not overflow even so.
 
 use std::collections::BTreeSet;
 
@@ -16,22 +16,22 @@ use model::watch::WatchRow;
 use crate::records::FarmSlot;
 use crate::wall_clock::{DAY, now};
 
-/// Samples of a run, all CPUs together: 128 CPUs that wake up every 20 us for a year are 2e14. A
-/// day has room for 32,000 runs like that before its sum is no `i64`.
+/// Samples of a run, all CPUs together: 128 CPUs that wake up every 20 us for a year have 2e14. A
+/// day has room for 32,000 runs like that before its sum exceeds an `i64`.
 pub const MOST_SAMPLES: u64 = 1 << 48;
 /// Samples of a line: 4,096 CPUs that wake up three million times a second for five minutes. A day
 /// has room for two million lines like that.
 const MOST_OF_LINE: u64 = 1 << 42;
-/// A hundred years, for spans and for the clock since the machine started: a third of what an
-/// `i64` of nanoseconds holds, so that one is added to another without a check.
+/// A hundred years, for spans and for the clock since the machine started: a third of the range of
+/// an `i64` of nanoseconds, so that two can be added without a check.
 pub const LONGEST: Nanos = Nanos(100 * 365 * DAY * Nanos::SECOND.0);
-/// The number of a line in its recording: at one a second it lasts for 30,000 years.
+/// Number of a line in its recording: at one a second it lasts for 30,000 years.
 const MOST_LINES: u64 = 1 << 40;
 /// The clock of a farm that shows an earlier time is wrong: this version was written after it.
 /// Machines without a clock chip begin in 1970, and their runs are not to be refused for that.
 const WRITTEN: i64 = 1_795_651_200;
 
-/// What the farm takes for the time, in seconds since 1970, by its own clock.
+/// Time for these checks, in seconds since 1970: the farm's clock, but at least `WRITTEN`.
 pub fn believed(clock: i64) -> i64 {
     clock.max(WRITTEN)
 }
@@ -46,7 +46,7 @@ pub fn latest_now() -> i64 {
     latest(now())
 }
 
-/// Why a run is none that onbeat wrote, by the farm's clock in seconds since 1970.
+/// Checks a run, by the farm's clock in seconds since 1970.
 pub fn run(of: &Run, clock: i64) -> Result<(), String> {
     began(&of.started, clock)?;
     let mut all = Numbers { cycles: 0, missed: 0, took: 0 };
@@ -93,7 +93,7 @@ pub fn slots(of: &[FarmSlot], clock: i64) -> Result<(), String> {
     Ok(())
 }
 
-/// Why a line is none that onbeat wrote.
+/// Checks a line.
 pub fn line(of: &RowsLine) -> Result<(), String> {
     count("seq", of.at.seq, MOST_LINES).map_err(of_line)?;
     span("mono_ns", Some(of.at.mono_ns), Nanos(0)).map_err(of_line)?;
@@ -124,8 +124,8 @@ pub fn line(of: &RowsLine) -> Result<(), String> {
     Ok(())
 }
 
-/// What a row says of its wake-ups beside each other: each is between the smallest and the largest,
-/// and so are the largest after that one, and their mean. Writers leave out what they do not know.
+/// Checks a row's values against each other: the largest ones and the mean are between the minimum
+/// and the maximum. Writers omit values that they do not know.
 fn agreement(row: &WatchRow) -> Result<(), String> {
     if row.early > row.n {
         return Err(format!("early is {}, more than its n of {}", row.early, row.n));
@@ -138,7 +138,7 @@ fn agreement(row: &WatchRow) -> Result<(), String> {
     for (at, one) in row.top_ns.iter().enumerate() {
         between(&format!("top_ns[{at}]"), one.0, least.0.into(), most.0.into())?;
     }
-    // A sum that a writer does not know is 0; one that has no room stays at the end of its type.
+    // An unknown sum is 0; one that overflows is the extreme value of its type.
     if row.sum_ns != Nanos(0) {
         let all = |each: Nanos| i128::from(row.n) * i128::from(each.0);
         let last = |sum: i128| sum.clamp(i64::MIN.into(), i64::MAX.into());
@@ -159,16 +159,16 @@ fn between(name: &str, of: i64, least: i128, most: i128) -> Result<(), String> {
     }
 }
 
-/// Only where every wake-up came before its time the largest latency is below zero.
+/// The maximum is below zero only if every wake-up was early.
 fn least_maximum(row: &WatchRow) -> Nanos {
     if row.n > 0 && row.early >= row.n { Nanos(-LONGEST.0) } else { Nanos(0) }
 }
 
-/// What a run has so far.
+/// Sums of a run so far.
 struct Numbers {
     cycles: u64,
     missed: u64,
-    /// What its culprits took, in ns.
+    /// Time of its culprits, in ns.
     took: i64,
 }
 
@@ -191,7 +191,7 @@ impl Numbers {
 }
 
 fn began(started: &str, clock: i64) -> Result<(), String> {
-    // An import may not say when it was.
+    // An import may lack its time.
     if started.is_empty() {
         return Ok(());
     }
@@ -341,8 +341,7 @@ mod tests {
         good.at.span_ns = Nanos(300 * Nanos::SECOND.0);
         good.cpus = vec![row(0, MOST_OF_LINE - 1), row(1, 1), WatchRow::default(), WatchRow::default()];
         assert_eq!(line(&good), Ok(()));
-        // Each kind of wait has a row of its own, and what came before its time may be all there
-        // is.
+        // Each kind of wait has a separate row, and early wake-ups may be all there is.
         let mut kinds = good.clone();
         kinds.cpus = vec![row(0, 1), WatchRow { holder: model::watch::Holder::Equal.into(), ..row(0, 1) }];
         kinds.cpus[1] = WatchRow { early: 1, max_ns: Some(Nanos(-5)), ..kinds.cpus[1].clone() };
@@ -421,7 +420,7 @@ mod tests {
         for (sum, agrees) in [(-27, true), (-6, true), (-28, false), (-5, false), (0, true)] {
             assert_eq!(of(WatchRow { sum_ns: Nanos(sum), ..row.clone() }).is_ok(), agrees, "{sum}");
         }
-        // No sample has no sum, and what has no room in an i64 is its largest number.
+        // Without samples there is no sum, and one beyond an i64 is its largest number.
         let none = WatchRow { cpu: row.cpu, sum_ns: Nanos(1), ..WatchRow::default() };
         assert!(of(none).unwrap_err().contains("from 0 to 0"));
         let many = WatchRow {
@@ -436,7 +435,7 @@ mod tests {
         assert_eq!(of(many), Ok(()));
     }
 
-    /// Whether each line of rows that is written is taken.
+    /// Checks each line of rows in a text; returns their number.
     fn taken(text: &[u8]) -> Result<usize, String> {
         let mut lines = 0;
         for text in text.split(|&byte| byte == b'\n').filter(|text| text.starts_with(b"{\"seq\"")) {

@@ -1,5 +1,5 @@
-//! The rows of a record, read where it lies: the same lines that `onbeat-push` sends, so that each
-//! counts once whichever way it comes.
+//! The rows of a record, read in place: the same lines that `onbeat-push` sends, so that each
+//! counts once by either way.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,36 +16,36 @@ use model::watch::{WatchEnvironment, WatchRun, WatchSeries};
 use super::bundle::is_id;
 use super::rows::{self, ReceivedRow, RowsOf};
 
-/// Environments of a record that are looked at: one a day for years.
+/// Limit of a record's environments: one a day for years.
 const MOST_ENVIRONMENTS: usize = 2_000;
 
 /// Something that a record holds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RecordPart {
-    /// The last row of a boot of which nothing was taken, before all others of it: it says when the
-    /// boot was, also where its first rows were recorded before the clock was set. It comes once
-    /// more with the others.
+    /// The last row of a boot without any stored row, before all others of it: it places the boot
+    /// in time, even if its first rows were recorded before the clock was set. It is repeated with
+    /// the others.
     End(RowsOf, Vec<ReceivedRow>),
     /// Rows, their numbers ascending.
     Rows(RowsOf, Vec<ReceivedRow>),
-    /// The first and the last of rows that were added up to one of an hour or a day: of themselves
-    /// they are not there any more.
+    /// Numbers of the first and the last row that were merged into one of an hour or a day, and no
+    /// longer exist separately.
     Merged(RowsOf, (u64, u64)),
-    /// Rows up to a number of which so many are none to a farm, and why.
+    /// A number of rows up to a sequence number that a farm cannot store, with the reason.
     LeftOut { of: RowsOf, up_to: u64, rows: u64, why: String },
-    /// Rows that no checksum proves: what is wrong in them is not known.
+    /// Rows without a valid checksum: the damaged values are unknown.
     Damaged(DamagedSection),
     /// Rows were in it that are not there any more.
     Lacking(LackingFile),
-    /// Intervals in the middle of a tail cannot be read: its name, and how many these are.
+    /// Unreadable intervals in the middle of a tail: its name, and their number.
     DamagedTail(String, u64),
 }
 
-/// The last number that was taken, of each boot, recording and series.
+/// The last stored number of each boot, recording and series.
 pub type RowsTaken = BTreeMap<RowsOf, u64>;
 
-/// Hands over what a record holds beyond what was taken, until `take` says that it wants no more;
-/// the remarks are on what is damaged.
+/// Passes on the rows of a record beyond those stored, until `take` returns false; the remarks
+/// describe damage.
 pub fn read(
     place: &Path,
     taken: &RowsTaken,
@@ -91,8 +91,8 @@ pub fn read(
     Ok(remarks)
 }
 
-/// Hands over the end of each boot of which nothing was taken; whether more is wanted. All series
-/// of a record have the same boots: the first that is there is looked at.
+/// Passes on the end of each boot without any stored row; returns false if no more is wanted. All
+/// series of a record have the same boots: the first series with rows is used.
 fn read_ends(
     place: &Path,
     taken: &RowsTaken,
@@ -107,7 +107,7 @@ fn read_ends(
             text.tier == RecordTier::Interval
                 && !known.contains(&(text.run.boot.as_str(), text.run.recording.as_str()))
         };
-        // What cannot be read is told where all rows are.
+        // Unreadable rows are reported with all rows.
         let _ = open(place, series, taken)?.each_row_text(series, is_of_new_boot, |text| {
             let of = rows_of(series, &text.run);
             let is_later = |end: &RowText| text.at.is_dated() || !end.at.is_dated();
@@ -117,7 +117,7 @@ fn read_ends(
         });
         for (of, text) in ends {
             let cut = RowCut::of(series, text);
-            // One that is no row is told there, too.
+            // An invalid one is reported there, too.
             if is_id(&of.boot)
                 && is_id(&of.recording)
                 && let Ok(rows) = received(&cut, &of, &cut.rows)
@@ -133,11 +133,11 @@ fn read_ends(
     Ok(true)
 }
 
-/// What the machine was, each environment of a record once, as they came.
+/// Environments of the machine, each of a record once, in their order.
 pub fn environments_of(place: &Path) -> Vec<WatchEnvironment> {
     let mut all: Vec<WatchEnvironment> = Vec::new();
     if let Ok(mut reader) = RecordReader::open_folder(place) {
-        // What cannot be read is told where the rows are.
+        // Unreadable ones are reported with the rows.
         let _ = reader.each_item(|item| {
             if let RecordItem::Environment(environment) = item
                 && all.len() < MOST_ENVIRONMENTS
@@ -150,7 +150,7 @@ pub fn environments_of(place: &Path) -> Vec<WatchEnvironment> {
     all
 }
 
-/// The machine's model as the last of these tells it; empty where none does.
+/// The machine's model by the last of these that has it; empty if none does.
 pub fn model_of(all: &[WatchEnvironment]) -> String {
     all.iter().rev().find_map(|one| one.settings.get("model")).cloned().unwrap_or_default()
 }
@@ -171,7 +171,7 @@ fn open(place: &Path, series: WatchSeries, taken: &RowsTaken) -> Result<RecordRe
     Ok(reader)
 }
 
-/// Hands over a cut, without the rows in it that are none; whether more is wanted.
+/// Passes on a cut without its invalid rows; returns false if no more is wanted.
 fn hand_over(cut: &RowCut, take: &mut impl FnMut(RecordPart) -> bool) -> bool {
     let of = rows_of(cut.series, &cut.run);
     if !is_id(&of.boot) || !is_id(&of.recording) {
@@ -182,7 +182,7 @@ fn hand_over(cut: &RowCut, take: &mut impl FnMut(RecordPart) -> bool) -> bool {
     if let Ok(rows) = received(cut, &of, &cut.rows) {
         return take(RecordPart::Rows(of, rows));
     }
-    // One is no row: each by itself.
+    // One is invalid: parse each separately.
     let (mut rows, mut left_out) = (Vec::new(), Vec::new());
     for one in &cut.rows {
         match received(cut, &of, std::slice::from_ref(one)) {
@@ -196,7 +196,7 @@ fn hand_over(cut: &RowCut, take: &mut impl FnMut(RecordPart) -> bool) -> bool {
     (rows.is_empty() || take(RecordPart::Rows(of, rows))) && left_out.into_iter().all(take)
 }
 
-/// Rows as a farm receives them: by the same lines, so that they have the same digests.
+/// Rows as a farm receives them: from the same lines, so that they have the same digests.
 fn received(cut: &RowCut, of: &RowsOf, rows: &[(u64, Vec<u8>)]) -> Result<Vec<ReceivedRow>, String> {
     let text = cut.text_of(rows).map_err(|error| error.to_string())?;
     rows::read(of, &text).map_err(|fault| fault.detail)

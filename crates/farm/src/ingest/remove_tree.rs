@@ -10,7 +10,7 @@ const DEEPEST_FOLDER: usize = DEEPEST + 8;
 
 /// Removes a folder with all that is in it; links are removed, and not followed.
 pub fn remove_tree(files: &MachineFiles, top: &Dir, path: &str, depth: usize) {
-    // A link to a folder would be listed as that: it goes first.
+    // A link to a folder would be listed as one: it is removed first.
     top.remove(path);
     if let Fact::Known(names) = files.list_as_it_is(&format!("/{path}/."))
         && depth < DEEPEST_FOLDER

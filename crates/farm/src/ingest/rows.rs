@@ -1,4 +1,4 @@
-//! Lines of `onbeat.rows/1` as what the store adds up.
+//! Decoding of `onbeat.rows/1` lines to sums for the store.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::records::{CpuRows, CulpritOfRun, SeriesKey, SlotPeak, TierRow};
 
 /// Names of culprits that a series of a line may have.
 const MOST_CULPRITS: usize = 64;
-/// Lines in one request: a day, and what a day has more.
+/// Limit of the lines in one request: a day and some reserve.
 const MOST_LINES: usize = 400;
 /// No line is longer: sixty-four CPUs, each with the fullest histogram.
 const LINE_LIMIT: usize = 512 << 10;
@@ -24,23 +24,23 @@ const LINE_LIMIT: usize = 512 << 10;
 /// A line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReceivedRow {
-    /// Where it was sent, counted from 1.
+    /// Number of the line in its request, counted from 1.
     pub line: usize,
     pub seq: u64,
-    /// CLOCK_MONOTONIC when it began,
+    /// CLOCK_MONOTONIC at its begin.
     pub mono_ns: Nanos,
-    /// and what the board took for the time then.
+    /// The board's wall clock at that time.
     pub own_wall_ns: Nanos,
     pub span_ns: Nanos,
-    /// What it belongs to.
+    /// Labels of the recording.
     pub labels: Labels,
-    /// What the board calls the environment that it had then; empty where that is not said.
+    /// The board's id of its environment then; empty if unknown.
     pub env: String,
     pub digest: Vec<u8>,
     pub parts: Vec<RowPart>,
 }
 
-/// What a line has of one series: wake-ups that waited for a lower priority are not added to
+/// Part of a line for one series: wake-ups that waited for a lower priority are not added to
 /// others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowPart {
@@ -48,27 +48,27 @@ pub struct RowPart {
     pub sums: TierRow,
     /// Times of maxima are CLOCK_MONOTONIC here.
     pub peaks: Vec<SlotPeak>,
-    /// Whose the largest is, of several that have it the first: the names are of the same.
+    /// CPU of the largest latency, the first of several; the names belong to the same.
     pub max_cpu: Option<Cpu>,
     pub victim: String,
     pub culprit: String,
-    /// Who took the time of the largest wake-ups: each counts once in a line, whose five minutes
-    /// are its one spike. Of those for which a thread of the kernel waited none is named.
+    /// Culprits of the largest wake-ups: each counts once in a line, whose five minutes are its one
+    /// spike. Wake-ups of kernel threads name none.
     pub culprits: Vec<CulpritOfRun>,
 }
 
-/// Why a line is no row.
+/// Fault of an invalid line.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct LineFault {
     /// Counted from 1.
     pub line: usize,
     pub detail: String,
-    /// Whether it would be one among fewer or shorter lines.
+    /// True if it would be valid among fewer or shorter lines.
     #[serde(skip)]
     pub is_size: bool,
 }
 
-/// Which rows are sent.
+/// Identity of sent rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RowsOf {
     pub boot: String,
@@ -76,9 +76,9 @@ pub struct RowsOf {
     pub series: String,
 }
 
-/// Reads lines; a header may stand before them, and must be of the same.
+/// Reads lines; a header before them must belong to the same rows.
 ///
-/// A last line counts without its newline too; one that is cut off does not (see [`cut_off`]).
+/// A last line counts even without its newline; one that is cut off does not (see [`cut_off`]).
 pub fn read(of: &RowsOf, text: &[u8]) -> Result<Vec<ReceivedRow>, LineFault> {
     let mut header = HeaderLine::default();
     let mut rows: Vec<ReceivedRow> = Vec::new();
@@ -111,21 +111,21 @@ pub fn read(of: &RowsOf, text: &[u8]) -> Result<Vec<ReceivedRow>, LineFault> {
     Ok(rows)
 }
 
-/// The bytes of a last line that is cut off: what is recorded may have been sent while it was
-/// written. It is one wherever it ends, as long as it is how a line may begin.
+/// Number of bytes of a last line that is cut off, as a record may be sent while it is written: any
+/// valid beginning of a line counts as cut off.
 pub fn cut_off(text: &[u8]) -> usize {
     let begin = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
     let last = &text[begin..];
     let parsed = |line: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(line);
     let is_begin = |line: &[u8]| parsed(line).map_or_else(|error| error.is_eof(), |_| true);
-    // A number that ends after its sign, its point or its `e` is a wrong one to the parser; with a
-    // digit more it is one.
+    // The parser rejects a number that ends after its sign, its point or its `e`; one more digit
+    // makes it valid.
     let is_cut = parsed(last).is_err() && (is_begin(last) || is_begin(&[last, b"0"].concat()));
     if is_cut { last.len() } else { 0 }
 }
 
-/// Whether a line has a schema, in whatever order its fields are. As recorders write them both
-/// kinds are known by how they begin.
+/// True if a line has a schema, in any order of its fields. As written by recorders, both kinds are
+/// recognized by their beginning.
 fn is_header(line: &[u8]) -> bool {
     if line.starts_with(b"{\"seq\"") {
         return false;
@@ -168,7 +168,7 @@ fn received(header: &HeaderLine, of: &RowsOf, line: &RowsLine, bytes: &[u8]) -> 
         add(&mut parts[at], row);
     }
     if parts.is_empty() {
-        // A recorder that sees no wake-up goes on all the same: its five minutes have no samples.
+        // A recorder without wake-ups continues: its five minutes have no samples.
         let key = SeriesKey { series: of.series.clone(), plan: excerpt(&header.run.plan) };
         parts.push(RowPart { key, ..RowPart::default() });
     }
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [1, 2]);
         let part = &rows[0].parts[0];
         assert_eq!((part.key.plan.as_str(), part.sums.n, part.peaks[0].max_ns), ("p", 3, Some(Nanos(200))));
-        // The same row, so that it counts once whichever way it comes.
+        // The same row, so that it counts once by either way.
         assert_eq!(read(&of(), text.trim_end().as_bytes()).unwrap(), rows);
         assert!(read(&of(), b"").unwrap().is_empty() && read(&of(), b"\n\n").unwrap().is_empty());
     }
@@ -294,7 +294,7 @@ mod tests {
             assert_eq!(of_header(&header.replace("rows/1", "rows/2")).unwrap_err().line, 1, "{header}");
         }
         assert_eq!((wanted[0].line, wanted[0].parts[0].key.plan.as_str()), (2, "p"));
-        // A row is one in any order, too, and a text in it makes it no header.
+        // A row is valid in any order, too, and a text in it does not make it a header.
         let sorted: serde_json::Value =
             serde_json::from_str(&row.replace("\"env\":\"\"", "\"env\":\"schema\"")).unwrap();
         let (sorted, plain) = (read(&of(), sorted.to_string().as_bytes()).unwrap(), wanted);
@@ -312,7 +312,7 @@ mod tests {
         let begun = &HEADER.as_bytes()[..20];
         assert_eq!((read(&of(), begun).unwrap().len(), cut_off(begun)), (0, 20));
         assert_eq!((cut_off(text.as_bytes()), cut_off(text.trim_end().as_bytes()), cut_off(b"")), (0, 0, 0));
-        // One that stands before others is damaged.
+        // One before others is damaged.
         let torn = [begun, b"\n", line(1, 0, &[(200, 3)]).as_bytes()].concat();
         assert_eq!(read(&of(), &torn).unwrap_err().line, 1);
     }
@@ -338,7 +338,7 @@ mod tests {
             }
             assert_eq!(cut_off(&[first.as_bytes(), last].concat()), 0);
         }
-        // What no row begins with is damaged.
+        // A text that does not begin like a row is damaged.
         for last in ["{-", r#"{"a":--"#, r#"{"a":1.e"#, r#"{"a":00."#, r#"{"seq":2}-"#, "{\"a\":1}{", "e"] {
             let text = format!("{first}{last}");
             assert_eq!(

@@ -1,7 +1,7 @@
 //! The histograms of each five minutes of a run, from its `rows.jsonl`.
 //!
-//! They are taken only where they add up to what the run's other files say, to the sample: what
-//! counts for a day is then the same whichever file it is from.
+//! They are used only if they add up exactly to the run's other files, so that the samples of a day
+//! are the same from either file.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,20 @@ use model::units::{Cpu, Nanos};
 use crate::parts_of_run::rows_of_slots;
 use crate::records::{CpuRows, FarmSlot, SLOT, SlotPeak, TierRow};
 
-/// What they may take in memory: a year of 4 CPUs; they come from elsewhere.
+/// Memory limit: a year of 4 CPUs; they are untrusted.
 const MOST_BYTES: usize = 64 << 20;
-/// What an entry takes besides its histogram.
+/// Size of an entry besides its histogram.
 const ENTRY_BYTES: usize = 64;
 
-/// What was read of them.
+/// Decoded histograms.
 #[derive(Debug, Default)]
 pub struct RunRows {
-    /// Where the first line begins, CLOCK_MONOTONIC.
+    /// Begin of the first line, CLOCK_MONOTONIC.
     edge: Option<Nanos>,
     /// By their number from the first edge on.
     sums: BTreeMap<i64, BTreeMap<Cpu, RowCounts>>,
     bytes: usize,
-    /// They take more than they may, and are not all here.
+    /// True if they exceed the memory limit, and are incomplete.
     pub is_too_long: bool,
     /// Lines that could not be read, do not add up, or are not of these five minutes.
     pub unread: u64,
@@ -61,22 +61,21 @@ impl RunRows {
         }
     }
 
-    /// Whether there is anything.
+    /// True if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.edge.is_none() && self.unread == 0
     }
 
-    /// Which five minutes a time of CLOCK_MONOTONIC is in, as the time in their middle: however the
-    /// clock is set while a run is on, two of them are never one.
+    /// Middle of the five minutes that contain a time of CLOCK_MONOTONIC: as the clock may be set
+    /// during a run, only the middle keeps them distinct.
     pub fn middle(&self, mono: Nanos) -> Option<Nanos> {
         let edge = self.edge?;
         let number = mono.0.checked_sub(edge.0)?.div_euclid(SPAN.0);
         edge.0.checked_add(number.checked_mul(SPAN.0)?)?.checked_add(SPAN.0 / 2).map(Nanos)
     }
 
-    /// Of each slot its histograms; nothing where one has other samples, or where all together are
-    /// not those of the run. Of a run that is on the last line of each CPU is not written yet, and
-    /// one that was killed lacks it.
+    /// Histograms of each slot; `None` if one has other samples, or if the sum is not that of the
+    /// run. A running run lacks the last line of each CPU, as does one that was killed.
     pub fn of_slots(
         &self,
         offset: i64,
@@ -138,7 +137,7 @@ mod tests {
     use crate::store::{FarmStore, TimeStretch};
 
     const SECOND: i64 = Nanos::SECOND.0;
-    /// Each block has so many wake-ups, of which one is early.
+    /// Each block has that many wake-ups, of which one is early.
     const WAKEUPS: u64 = 3;
     /// A block every 25 s from 22:30 on, until 03:10 of the next day.
     const BLOCKS: i64 = 672;
@@ -155,7 +154,7 @@ mod tests {
         /// From there to its first block.
         first: i64,
         blocks: i64,
-        /// Whether it is over; else it is as at a checkpoint.
+        /// True if it is over; otherwise it is as at a checkpoint.
         is_over: bool,
     }
 
@@ -297,8 +296,8 @@ mod tests {
         assert_eq!((with.slots, remarks.len()), (without.slots, 1));
     }
 
-    /// Whatever states of it were stored while it was on: in the end it counts as if it had been
-    /// stored once.
+    /// Intermediate states that were stored do not matter: in the end a run counts as if stored
+    /// once.
     #[test]
     fn a_run_that_is_on_counts_by_its_five_minutes_and_later_states_replace_earlier_ones() {
         let folder = tempfile::tempdir().unwrap();
@@ -312,7 +311,7 @@ mod tests {
                         written(&place, MadeRun { started, first, blocks, is_over });
                         let (state, remarks) = record(&place);
                         assert!(is_over || remarks.len() == 1, "{remarks:?}");
-                        // Of the first five minutes there is no line yet.
+                        // The first five minutes have no line yet.
                         assert_eq!(state.rows.is_empty(), blocks == 3);
                         assert_eq!(state.rows.iter().map(|row| row.n).sum::<u64>() > 0, blocks > 3);
                         state

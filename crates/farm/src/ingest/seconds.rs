@@ -1,5 +1,5 @@
-//! The five minutes of a run from the records of its seconds, and whether these are as many as the
-//! run says.
+//! The five minutes of a run from the records of its seconds, and a check of their number against
+//! the run's.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::run_rows::RunRows;
 use super::slots::SlotFold;
 use crate::records::FarmSlot;
 
-/// What its blocks say.
+/// Contents of its blocks.
 pub struct SlotsRead {
     pub slots: Vec<FarmSlot>,
     /// Lines that could not be read.
@@ -47,8 +47,8 @@ impl SlotsRead {
         Ok(SlotsRead { slots: fold.finish(&bundle.run), unread, unplaced, repeated, samples })
     }
 
-    /// Why they are not taken, in a line: samples would count twice. Of a run that is on there are
-    /// more seconds than its document has.
+    /// Reason to refuse them, in a line, if samples would count twice. A running run has more
+    /// seconds than its document.
     pub fn fault(&self, run: &Run) -> Option<String> {
         if self.repeated > 0 {
             let seconds = several(self.repeated, "second", "seconds");
@@ -60,7 +60,7 @@ impl SlotsRead {
             .then(|| "its blocks.jsonl has more samples than its histograms".to_owned())
     }
 
-    /// Says what is missing of them.
+    /// Adds remarks on what is missing of them.
     pub fn remarks(&self, run: &Run, remarks: &mut Vec<String>) {
         if self.unread > 0 {
             let lines = several(self.unread, "line", "lines");
@@ -70,7 +70,7 @@ impl SlotsRead {
             let blocks = several(self.unplaced, "second", "seconds");
             remarks.push(format!("{blocks} have no place in time: the run does not say when it was"));
         }
-        // What another program measured has none.
+        // Measurements of other programs have none.
         let has_seconds = run.complete && run.cpus.iter().any(|cpu| cpu.t0_mono_ns.is_some());
         let sum = |of: &BTreeMap<Cpu, u64>| of.values().fold(0u64, |sum, n| sum.saturating_add(*n));
         let (there, all) = (sum(&self.samples), sum(&counted(run)));
@@ -83,8 +83,8 @@ impl SlotsRead {
     }
 }
 
-/// The number under which a thread's samples are stored: the store's key has no thread, so that one
-/// of an import whose CPU is not known has its own number there.
+/// Number under which a thread's samples are stored: the store's key has no thread, so an imported
+/// thread on an unknown CPU is stored under its thread number.
 pub(super) fn stored_cpu(cpu: &CpuRun) -> Cpu {
     cpu.cpu.unwrap_or(Cpu(cpu.thread))
 }
@@ -144,7 +144,7 @@ mod tests {
                 fs::write(place.join("run.json"), document).unwrap();
                 let (left, remarks) = record(&place);
                 let is_told = remarks.iter().any(|remark| remark.contains(named));
-                // One that is on has more seconds than its document.
+                // A running run has more seconds than its document.
                 assert_eq!(is_told, is_over || named.contains("twice"), "{named}: {remarks:?}");
                 assert_eq!(left.slots.is_empty(), is_told, "{named}");
                 assert_eq!(left.whole, whole.whole, "{named}");

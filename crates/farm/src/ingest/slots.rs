@@ -1,7 +1,7 @@
 //! The maxima of each five minutes, from the records of single seconds.
 //!
-//! A block counts for the slot that it began in, so that each sample and each missed slot is in one
-//! slot and in no other.
+//! A block counts for the slot in which it began, so that each sample and each missed slot is in
+//! exactly one slot.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +20,9 @@ const SECOND: i64 = Nanos::SECOND.0;
 
 /// Slots being made.
 pub struct SlotFold<'a> {
-    /// Has the edges of the run's five minutes; none where the run has no rows of them.
+    /// Has the edges of the run's five minutes; `None` if the run has no rows of them.
     rows: Option<&'a RunRows>,
-    /// What is added to CLOCK_MONOTONIC for the time in UTC; none where the run does not say.
+    /// Offset from CLOCK_MONOTONIC to UTC; `None` if the run lacks it.
     offset: Option<i64>,
     slots: BTreeMap<i64, BTreeMap<u32, SlotPeak>>,
     /// Blocks that have no place in time.
@@ -56,7 +56,7 @@ impl SlotFold<'_> {
         }
     }
 
-    /// The slots in the order of time, each with who was late and by whom, where a spike says so.
+    /// The slots in the order of time, each with its victim and culprit if a spike names them.
     pub fn finish(self, run: &Run) -> Vec<FarmSlot> {
         let offset = self.offset.unwrap_or_default();
         let mut slots: Vec<FarmSlot> = self.slots.into_iter().map(|(t, cpus)| slot(t, cpus)).collect();
@@ -104,7 +104,7 @@ fn name_of(run: &Run, slice: &Slice) -> String {
 
 fn slot(t: i64, cpus: BTreeMap<u32, SlotPeak>) -> FarmSlot {
     let cpus: Vec<SlotPeak> = cpus.into_values().collect();
-    // Of several the last is taken: from behind it is the first CPU, as in the rows of a recorder.
+    // `max_by_key` takes the last of several; reversed, the first CPU, as in a recorder's rows.
     let worst =
         cpus.iter().rev().filter(|peak| peak.max_ns.is_some()).max_by_key(|peak| peak.max_ns).copied();
     FarmSlot {
@@ -119,8 +119,7 @@ fn slot(t: i64, cpus: BTreeMap<u32, SlotPeak>) -> FarmSlot {
     }
 }
 
-/// How far UTC is ahead of the monotonic clock: from a wake-up that has both times, else from the
-/// start.
+/// Offset from the monotonic clock to UTC: from a wake-up that has both times, else from the start.
 pub fn offset(run: &Run) -> Option<i64> {
     let worst = run.cpus.iter().flat_map(|cpu| &cpu.worst);
     let both = worst.filter_map(|one| nanos_of(&one.time)?.0.checked_sub(one.mono_ns?.0)).next();

@@ -13,20 +13,20 @@ use serde::Serialize;
 use super::slots::{culprit_of, offset};
 use crate::records::SeriesKey;
 
-/// A late wake-up that has a page of its own.
+/// A late wake-up that has a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FarmSpike {
     pub run: String,
     /// The run's, as the store has it.
     #[serde(flatten)]
     pub key: SeriesKey,
-    /// What stands in its address, 1 for the latest of its run.
+    /// Number in its address, 1 for the latest of its run.
     pub number: usize,
     pub cpu: Cpu,
-    /// When it ran at last, in ns since 1970.
+    /// Time when it finally ran, in ns since 1970.
     pub at: i64,
     pub latency_ns: Nanos,
-    /// Who took most of the time; `""` where that is not known.
+    /// Culprit of the largest part; `""` if unknown.
     pub culprit: String,
     pub victim: String,
 }

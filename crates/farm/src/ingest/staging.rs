@@ -1,9 +1,9 @@
-//! Pieces that wait until their bundle is whole, each board's by itself: a piece that another board
-//! sent counts for nobody else.
+//! Pieces that wait until their bundle is complete, separately per board: a piece that another
+//! board sent does not count.
 //!
-//! Those that the board's latest manifest names wait until it is stored or refused. What else waits
-//! is of runs that were given up, or that another state has replaced: the oldest make room for what
-//! comes, and are asked for again by the manifest that names them.
+//! Those in the board's latest manifest wait until it is stored or refused. Others are of abandoned
+//! runs, or of replaced states: the oldest make room for new ones, and a manifest that names them
+//! requests them again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -19,23 +19,23 @@ use sha2::{Digest, Sha256};
 
 use super::environment::hex;
 
-/// Pieces of a board that may wait beside those of its latest manifest: as much as the largest
-/// bundle has.
+/// Limit of a board's waiting pieces besides those of its latest manifest: as many as in the
+/// largest bundle.
 const MOST_OTHERS: usize = 256;
-/// How the names of files begin that are being written; no part of a bundle is called so.
+/// Prefix of files that are being written; no part of a bundle has it.
 const UNFINISHED: &str = ".unfinished";
 
 /// The folders of the pieces and of the bundles.
 #[derive(Clone, Debug)]
 pub struct Staging {
     bundles: PathBuf,
-    /// The pieces of the latest manifest of each board that sends a run now, as far as they were
-    /// known since the server was started.
+    /// The pieces of the latest manifest of each board that is sending a run, since the server was
+    /// started.
     under_way: Arc<Mutex<BTreeMap<String, Arc<BTreeSet<String>>>>>,
 }
 
 impl Staging {
-    /// Below the folder in which bundles are kept.
+    /// Staging below the folder of bundles.
     pub fn new(bundles: &Path) -> Staging {
         Staging { bundles: bundles.to_owned(), under_way: Arc::default() }
     }
@@ -63,7 +63,7 @@ impl Staging {
         missing
     }
 
-    /// Removes the oldest of some pieces of a board, until no more than so many are left.
+    /// Removes the oldest of some pieces of a board until at most `most` are left.
     fn make_room<'a>(&self, board: &str, of: impl Iterator<Item = &'a String>, most: usize) {
         let folder = self.pieces_of(board);
         let changed = |name: &String| host::file_version(&folder.join(name)).map(|(_, changed)| changed);
@@ -75,7 +75,7 @@ impl Staging {
         }
     }
 
-    /// Keeps a piece; false where it was there. Its name has to be its content's.
+    /// Stores a piece; false if it exists already. Its name has to be its digest.
     pub fn put(&self, board: &str, name: &str, bytes: &[u8]) -> Result<bool, StagingFault> {
         if !is_digest(name) || hex(&Sha256::digest(bytes)) != name {
             return Err(StagingFault::Refused(
@@ -103,12 +103,12 @@ impl Staging {
         &self.bundles
     }
 
-    /// Where a bundle of a name is.
+    /// Path of a named bundle.
     pub fn place(&self, name: &str) -> PathBuf {
         self.bundles.join(name)
     }
 
-    /// Makes the bundle of its pieces, `run.json` last; where it is.
+    /// Assembles the bundle from its pieces, `run.json` last; returns its path.
     pub fn assemble(
         &self,
         board: &str,
@@ -144,15 +144,15 @@ impl Staging {
             folder.remove(&file.path);
             inner.extend(file.path.match_indices('/').map(|(at, _)| &file.path[..at]));
         }
-        // What lies deeper comes later in their order.
+        // Deeper folders are later in their order.
         inner.into_iter().rev().for_each(|path| folder.remove_dir(path));
         if let (Ok(bundles), Some(name)) = (Dir::existing(&self.bundles), place.file_name()) {
             bundles.remove_dir(&name.to_string_lossy());
         }
     }
 
-    /// Drops the pieces of a bundle that is stored, or that is refused for good. One that another
-    /// bundle has too is asked for again.
+    /// Drops the pieces of a bundle that is stored, or refused for good. A piece that another
+    /// bundle shares is requested again.
     pub fn clear(&self, board: &str, manifest: &BundleManifest) {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(board);
         if let Ok(folder) = Dir::existing(&self.pieces_of(board)) {
@@ -161,7 +161,7 @@ impl Staging {
     }
 }
 
-/// Why a piece or a bundle is not taken.
+/// Reason that a piece or a bundle is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StagingFault {
     Refused(String),
@@ -182,13 +182,13 @@ fn open(folder: &Path) -> Result<Dir, StagingFault> {
     .map_err(StagingFault::of)
 }
 
-/// Removes what a killed server left in a folder of a bundle: it would be taken for a part of it.
+/// Removes a killed server's leftovers from a bundle's folder: they would count as parts of it.
 fn remove_unfinished(folder: &Dir) {
     let names = folder.names().unwrap_or_default();
     names.iter().filter(|name| name.starts_with(UNFINISHED)).for_each(|name| folder.remove(name));
 }
 
-/// Writes a file of its pieces, under a name of its own until it is whole.
+/// Joins a file from its pieces, under a temporary name until it is complete.
 fn join(pieces: &Path, file: &ManifestFile, into: &Dir, name: &str) -> Result<(), StagingFault> {
     let unfinished = format!("{UNFINISHED}.{:016x}", host::random_u64());
     let placed = write_pieces(pieces, file, into, &unfinished)
@@ -199,15 +199,15 @@ fn join(pieces: &Path, file: &ManifestFile, into: &Dir, name: &str) -> Result<()
     placed
 }
 
-/// Piece by piece, so that no more than one is in memory. Each is compared with its digest: what is
-/// acknowledged is what the board has.
+/// Writes one piece at a time, to bound the memory. Each is compared with its digest, so that the
+/// acknowledged data are those of the board.
 fn write_pieces(
     pieces: &Path,
     file: &ManifestFile,
     into: &Dir,
     unfinished: &str,
 ) -> Result<(), StagingFault> {
-    // A part of a file is read as it is; of a whole one addresses are masked.
+    // A part of a file is read verbatim; addresses are masked in a whole one.
     let from = MachineFiles::folder(pieces);
     let mut to = into.new_file(unfinished).map_err(StagingFault::of)?;
     let mut written = 0;
@@ -215,7 +215,7 @@ fn write_pieces(
         let part = match from.read_part(&format!("/{piece}"), 0, PIECE as usize) {
             Fact::Known(part) if hex(&Sha256::digest(&part)) == *piece => part,
             _ => {
-                // Gone, so that it is asked for again.
+                // Removed, so that it is requested again.
                 if let Ok(folder) = Dir::existing(pieces) {
                     folder.remove(piece);
                 }
@@ -291,7 +291,7 @@ mod tests {
     fn what_is_assembled_is_what_was_sent_or_is_asked_for_again() {
         let folder = tempfile::tempdir().unwrap();
         let staging = Staging::new(folder.path());
-        // What reads like an address is no secret of a board here.
+        // Text that reads like an address is not secret here.
         let address = b"at ffffffff81000000 of enx001122aabbcc";
         let files: [(&str, &[u8]); 2] = [("run.json", b"{}"), ("host/proc/x", address)];
         let manifest = of(&files);
@@ -304,7 +304,7 @@ mod tests {
         let place = staging.assemble("a", "id", &manifest).unwrap();
         assert_eq!(std::fs::read(place.join("host/proc/x")).unwrap(), address);
         assert_eq!(std::fs::read_dir(place.join("host/proc")).unwrap().count(), 1);
-        // As long, and another: the bundle keeps what it had.
+        // Same length, other bytes: the bundle keeps its contents.
         let damaged = folder.path().join(".pieces/a").join(piece(address));
         std::fs::write(&damaged, vec![b'x'; address.len()]).unwrap();
         let fault = staging.assemble("a", "id", &manifest).unwrap_err();
@@ -342,7 +342,7 @@ mod tests {
             let there = staging.waiting("a");
             (from..to).filter(|n| !there.contains(&piece(bytes[*n].as_bytes()))).count()
         };
-        // Those of one tick of the file system's clock are equally old.
+        // Files of one tick of the file system's clock have the same age.
         let tick = || std::thread::sleep(std::time::Duration::from_millis(30));
         // A run is given up half sent, and then the next has all the room that it needs.
         assert!((0..10).all(put));
@@ -353,16 +353,16 @@ mod tests {
         assert!((from..to).all(put));
         assert_eq!(lacks(0, to), 0);
         tick();
-        // One more that no manifest names: of those one of the oldest goes.
+        // One more that no manifest names: one of the oldest is removed.
         assert!(put(to));
         assert_eq!((lacks(0, 10), lacks(0, to + 1)), (1, 1));
         // Given up as well, and the next state has two of its pieces.
         assert_eq!(staging.missing("a", &named(to - 2, to)), [""; 0]);
         assert_eq!((lacks(0, 10), lacks(0, from), lacks(from, to + 1)), (10, 19, 0));
         assert_eq!(staging.waiting("a").len(), MOST_OTHERS + 2);
-        // What went is asked for again.
+        // Removed pieces are requested again.
         assert_eq!(staging.missing("a", &named(0, 10)).len(), 10);
-        // A server that was started again knows no manifest.
+        // A restarted server knows no manifest.
         let staging = Staging::new(folder.path());
         let other = |n: usize| {
             let bytes = format!("other {n}");

@@ -1,4 +1,4 @@
-//! The files of a bundle that is kept, as they are handed out again: one, or all as an archive.
+//! Download of a stored bundle's files: one, or all as an archive.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,17 +13,17 @@ use super::tar;
 
 /// The file of a bundle with the windows of its spikes.
 pub const WINDOWS: &str = "events/spikes.jsonl";
-/// What is in memory at a time of a file.
+/// Number of bytes of a file in memory at a time.
 const AT_ONCE: u64 = 256 << 10;
 
-/// A file of a bundle, and how long it was when it was looked at.
+/// A file of a bundle, with its length when it was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredFile {
     pub path: String,
     pub bytes: u64,
 }
 
-/// A file of a bundle by its path there; none where that is no part of a bundle, or a link.
+/// A file of a bundle by its path there; `None` if that is not a part of a bundle, or a link.
 pub fn stored_file(place: &Path, path: &str) -> Option<StoredFile> {
     let files = MachineFiles::folder(place);
     is_part(path)
@@ -51,11 +51,11 @@ fn files_of(parts: BundleParts) -> Vec<StoredFile> {
     files.map(|part| StoredFile { path: part.path, bytes: part.bytes }).collect()
 }
 
-/// The bytes of files, some at a time; in an archive, with what stands before and after each.
+/// The bytes of files in chunks; in an archive, with the header and padding of each.
 pub struct StoredBytes {
     files: MachineFiles,
     left: VecDeque<StoredFile>,
-    /// The file that is being read, and how much of it was.
+    /// The current file, and the number of bytes read.
     now: Option<(StoredFile, u64)>,
     /// The folder that an archive unpacks to; none for a file by itself.
     folder: Option<String>,
@@ -63,7 +63,7 @@ pub struct StoredBytes {
 }
 
 impl StoredBytes {
-    /// A file as it is.
+    /// Raw contents of a file.
     pub fn of_file(place: &Path, file: StoredFile) -> StoredBytes {
         StoredBytes { now: Some((file, 0)), is_over: true, ..StoredBytes::of(place, Vec::new(), None) }
     }

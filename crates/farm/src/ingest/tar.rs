@@ -1,4 +1,4 @@
-//! Heads and padding of a tar archive whose files are written in parts by another task.
+//! Headers and padding of a tar archive whose files are written in parts by another task.
 
 use tar::{Builder, EntryType, Header};
 

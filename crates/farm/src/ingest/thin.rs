@@ -1,5 +1,5 @@
-//! Takes out of a kept bundle what is old: the records of its seconds, and what was traced around
-//! its spikes, but for the spikes that are looked at for longer.
+//! Removes old parts of a stored bundle: the records of its seconds, and the traces around its
+//! spikes except for those kept longer.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,29 +18,29 @@ use super::stored::{WINDOWS, stored_file};
 /// The files of a bundle with its blocks, and with the histograms of their five minutes.
 pub const BLOCK_FILES: [&str; 2] = ["blocks.jsonl", FIVE_MINUTES];
 const EVENTS: &str = "events";
-/// What the spikes that stay may take: a window has at most some megabytes.
+/// Size limit of the windows that stay: one has at most some megabytes.
 const MOST_KEPT: usize = 256 << 20;
 
-/// Which windows of a bundle stay.
+/// Selection of a bundle's windows that stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WindowsKept {
-    /// Of each of these culprits the one that it took most of.
+    /// For each of these culprits the spike with its largest part.
     pub culprits: Vec<String>,
-    /// The one of the largest latency.
+    /// The spike with the largest latency.
     pub worst: bool,
 }
 
-/// What goes, or would go.
+/// Parts that are removed, or would be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThinnedBundle {
     pub blocks: u64,
-    /// Bytes of windows, how many, and how many stay.
+    /// Bytes of windows, their number, and the number that stays.
     pub window_bytes: u64,
     pub windows: u64,
     pub windows_kept: u64,
 }
 
-/// The bytes of the seconds and five minutes of a bundle; removes them where this is no try.
+/// Bytes of the seconds and five minutes of a bundle; removes them unless `dry`.
 pub fn thin_blocks(place: &Path, dry: bool) -> Result<u64, String> {
     let there = BLOCK_FILES.into_iter().filter_map(|name| Some((name, stored_file(place, name)?.bytes)));
     let there: Vec<(&str, u64)> = there.collect();
@@ -53,7 +53,7 @@ pub fn thin_blocks(place: &Path, dry: bool) -> Result<u64, String> {
     Ok(there.iter().map(|(_, bytes)| bytes).sum())
 }
 
-/// Takes the windows out that do not stay, where this is no try.
+/// Removes the windows that do not stay, unless `dry`.
 pub fn thin_windows(place: &Path, kept: &WindowsKept, dry: bool) -> Result<ThinnedBundle, String> {
     let Some(before) = stored_file(place, WINDOWS) else { return Ok(ThinnedBundle::default()) };
     let read = |failure: model::error::Failure| failure.message;
@@ -107,7 +107,7 @@ fn chosen(run: &Run, kept: &WindowsKept, there: &BTreeSet<WindowHead>) -> BTreeS
         let taken =
             |spike: &Spike| -> i64 { spike.slices.iter().filter(is_its).map(|slice| slice.ns.0).sum() };
         let most = spikes().filter(|spike| taken(spike) > 0).max_by_key(|spike| taken(spike));
-        // What no slice names is shown by the worst of the run.
+        // A culprit without a slice is represented by the worst spike of the run.
         chosen.extend(most.or(worst).map(head));
     }
     chosen
@@ -178,7 +178,7 @@ mod tests {
         let latency = |head: &WindowHead| head.actual_ns - head.expected_ns;
         let most = |heads: &[WindowHead]| heads.iter().map(latency).max();
         assert_eq!(most(&left), most(&all), "the worst stays");
-        // Nothing more goes, and a spike of which it is gone is shown without it.
+        // Nothing more is removed, and a spike whose window is gone is shown without it.
         assert_eq!(thin_windows(at, &kept, false).unwrap().window_bytes, 0);
         let order = (1..=run.spikes.len()).map(|number| study::page::spike(at, number).unwrap().unwrap());
         let windows = order.filter(|spike| spike.window.is_some()).count();
