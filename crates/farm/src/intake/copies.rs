@@ -28,11 +28,11 @@ impl BundleCopies {
         remarks: &mut Vec<String>,
     ) -> Result<PutOutcome> {
         let _lock = match &self.bucket {
-            // There each state has a name of its own.
+            // Each state has a separate name there.
             Some(_) => None,
             None => writer_lock(&self.bundles, PATIENCE).await?,
         };
-        // What is refused, or there already, does not touch the copy of what is stored.
+        // A bundle that is refused, or stored already, does not change the copy of the stored one.
         match store.outcome_of(record).await? {
             PutOutcome::Stored | PutOutcome::Replaced => {}
             PutOutcome::Had => {
@@ -58,7 +58,7 @@ impl BundleCopies {
         Ok(outcome)
     }
 
-    /// Copies a bundle; where it is, and how many files were left out.
+    /// Copies a bundle; returns its path, and the number of skipped files.
     async fn keep(&self, from: &Path, record: &BundleRecord) -> Result<Result<(PathBuf, u64), String>> {
         let Some(bucket) = &self.bucket else {
             return Ok(keep(from, &record.run.id, &self.bundles).map(|(place, left_out)| {
@@ -87,8 +87,7 @@ impl BundleCopies {
         let Some(known) = store.run(id).await? else { return Ok(Ok(())) };
         let place = Path::new(&known.place);
         let Some(name) = place.file_name().and_then(|name| name.to_str()) else { return Ok(Ok(())) };
-        // A folder elsewhere may be called as that of another run: such a name is none in the
-        // bucket.
+        // A folder elsewhere may have the name of another run: it is not a name in the bucket.
         if !name.strip_prefix(id.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('+')) {
             if name_in_bucket(place, &self.bundles).is_none() {
                 return Ok(Ok(()));
@@ -112,22 +111,22 @@ impl BundleCopies {
         Ok(Ok(()))
     }
 
-    /// Removes from the bucket what was put for a run and then not stored, unless the store has a
-    /// run in it: by now, for another program may have put the same and stored it.
+    /// Removes from the bucket a bundle that was put and then not stored, unless the store has a
+    /// run in it: another program may have stored the same one since.
     async fn take_back(&self, store: &FarmStore, record: &BundleRecord) -> Result<()> {
         let Some(bucket) = &self.bucket else { return Ok(()) };
         let put = name_of_state(record);
         let is_its =
             |run: &FarmRun| Path::new(&run.place).file_name().is_some_and(|name| name == put.as_str());
         if !store.run(&record.run.id).await?.as_ref().is_some_and(is_its) {
-            // What stays there is of no run.
+            // A bundle that stays there belongs to no run.
             let _ = bucket.remove(&put).await;
         }
         Ok(())
     }
 }
 
-/// A bucket that does not answer or refuses ends the command; what else is wrong is the run's.
+/// A bucket that does not answer or refuses ends the command; other faults concern the run.
 fn words_of<T>(outcome: std::result::Result<T, BucketFault>) -> Result<Result<T, String>> {
     match outcome {
         Err(fault) if fault.is_of_bucket() => Err(fault.into()),
@@ -212,7 +211,7 @@ mod tests {
                 let shown = keep(&one.place, "today", &folder.path().join(name)).unwrap().0;
                 record.run.place = shown.to_string_lossy().into_owned();
                 store.put(&record).await.unwrap();
-                // As long as it is shown from there it is not put.
+                // It is not put while it is shown from there.
                 assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
                 assert_eq!(bucket.manifest("today").await.unwrap(), None);
                 let gone = format!("{}-gone", record.run.place);
@@ -240,7 +239,7 @@ mod tests {
                 let (later, earlier) = (hunt_that_is_on(folder.path(), 0), hunt_that_is_on(folder.path(), 1));
                 let over = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
                 let id = read(&of(&over, "a")).unwrap().0.run.id;
-                // Whether the copy is of this state.
+                // True if the copy is of this state.
                 let is_copy_of = async |place: &PathBuf| {
                     let digest = read(&of(place, "a")).unwrap().0.digest;
                     let copy = PathBuf::from(store.run(&id).await.unwrap().unwrap().place);
@@ -276,7 +275,7 @@ mod tests {
         });
     }
 
-    /// Whichever is taken in first: the store and the copy are of the same state, the later one.
+    /// In either order, the store and the copy end with the same state, the later one.
     #[test]
     fn of_two_states_at_once_the_later_one_is_stored_and_copied() {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();

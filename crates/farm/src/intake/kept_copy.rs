@@ -1,5 +1,5 @@
-//! The copy of a run in the folder of bundles, beside what the store counted of the run: whether it
-//! is damaged, and putting it right from another copy.
+//! Verification of a run's copy in the folder of bundles against the store's counts, and its repair
+//! from another copy.
 
 use std::path::Path;
 
@@ -20,11 +20,11 @@ use crate::ingest::thin::BLOCK_FILES;
 use crate::records::{BundleRecord, FarmRun, FarmSlot};
 use crate::store::{BundlePlace, CountedSeconds, FarmStore, ThinnedPart};
 
-/// What of a bundle is compared byte by byte: what the numbers in the store are from.
+/// Parts of a bundle that are compared byte by byte: those that the store's numbers come from.
 const COMPARED: [&str; 4] = ["run.json", "blocks.jsonl", "rows.jsonl", "tail"];
 const AT_ONCE: usize = 1 << 20;
 
-/// What is wrong with the bundle of a run, in a sentence; `own` is the folder of copies.
+/// Fault of a run's bundle, in a sentence; `own` is the folder of copies.
 pub fn bundle_fault(run: &BundlePlace, own: &Path, counted: Option<&CountedSeconds>) -> Option<String> {
     let (id, at) = (&run.id, Path::new(&run.place));
     let (shown, is_copy) = (at.display(), lies_in(at, own));
@@ -37,13 +37,13 @@ pub fn bundle_fault(run: &BundlePlace, own: &Path, counted: Option<&CountedSecon
         let length = || is_copy.then(|| length_fault(run)).flatten();
         return shown_fault(run, &bytes).or_else(seconds).or_else(length);
     }
-    // Where it is shown from its own place it is replaced every ten seconds as long as it is on.
+    // A running one that is shown in place is replaced every ten seconds.
     let is_it = !run.is_over && !is_copy && parse_run(&bytes).is_ok_and(|found| found.id == *id);
     (!is_it).then(|| format!("{id}: its run.json was changed, in {shown}"))
 }
 
-/// What a run is shown with beside what its document says. Of a run that was killed its tail has
-/// more than that.
+/// Compares the displayed values of a run with its document. The tail of a killed run has more than
+/// that.
 fn shown_fault(run: &BundlePlace, document: &[u8]) -> Option<String> {
     let found = parse_run(document).ok()?;
     // A hunt may have had no room for its spikes in its document.
@@ -79,8 +79,8 @@ fn seconds_fault(run: &BundlePlace, counted: Option<&CountedSeconds>) -> Option<
     Some(format!("{}: {why}, in {}: {again}", run.id, run.place))
 }
 
-/// Of files that nothing is counted from, as those in `events/`, no digests are kept, but of what a
-/// board sent how long all of them were.
+/// Files from which nothing is counted, as in `events/`, have no stored digests; for a sent bundle,
+/// the total length is known.
 fn length_fault(run: &BundlePlace) -> Option<String> {
     let sent = run.sent_bytes?;
     let there = stored_files(Path::new(&run.place)).iter().fold(0u64, |sum, file| sum + file.bytes);
@@ -92,7 +92,7 @@ fn length_fault(run: &BundlePlace) -> Option<String> {
     ))
 }
 
-/// What of a bundle is not as it was counted.
+/// Difference between a bundle and its counts.
 fn differs(record: &BundleRecord, counted: CountedSeconds) -> Option<&'static str> {
     let sum =
         |of: fn(&FarmSlot) -> u64| -> i128 { record.slots.iter().map(|slot| i128::from(of(slot))).sum() };
@@ -107,8 +107,8 @@ fn differs(record: &BundleRecord, counted: CountedSeconds) -> Option<&'static st
     }
 }
 
-/// Puts right what is damaged or missing of the copy of a run, from a bundle with the same document
-/// whose seconds are those that were counted; why that cannot be, in a line.
+/// Repairs a damaged or incomplete copy of a run from a bundle with the same document and the
+/// counted seconds; the error is the reason, in a line.
 pub async fn mend(
     store: &FarmStore,
     from: &Path,
@@ -128,7 +128,7 @@ pub async fn mend(
         remarks.push(format!("{id}: its copy was gone, and is there again"));
         return Ok(Ok(()));
     }
-    // What lies elsewhere is shown from there, and is not the farm's.
+    // Bundles elsewhere are only shown, and do not belong to the farm.
     if !lies_in(copy, own) {
         return Ok(Ok(()));
     }
@@ -150,8 +150,8 @@ pub async fn mend(
     }))
 }
 
-/// The files of a bundle that its copy lacks, or has otherwise or cut short, `run.json` last; not
-/// those that went with their age.
+/// Files of a bundle that are missing, different or truncated in its copy, `run.json` last; except
+/// for those removed by age.
 fn wrong_files(bundle: &Path, copy: &Path, run: &FarmRun) -> Vec<String> {
     let has_gone = |path: &str| {
         let part = match path.starts_with("events/") {
@@ -174,7 +174,7 @@ fn wrong_files(bundle: &Path, copy: &Path, run: &FarmRun) -> Vec<String> {
     wrong
 }
 
-/// Whether two bundles have the same bytes in a file that is as long in both.
+/// True if a file of the same length has the same bytes in two bundles.
 fn is_same(one: &Path, other: &Path, file: &StoredFile) -> bool {
     let (one, other) = (MachineFiles::folder(one), MachineFiles::folder(other));
     let path = format!("/{}", file.path);
@@ -245,7 +245,7 @@ mod tests {
         on_each_engine(async |store| {
             let folder = tempfile::tempdir().unwrap();
             let (whole, own) = (whole_run(folder.path()), folder.path().join("own"));
-            // What looks like an address in a document is compared as it is.
+            // Addresses in a document are compared unmasked.
             let document = fs::read_to_string(whole.join("run.json")).unwrap();
             let document = document.replacen('{', "{\"noted\": \"ffff0123456789ab\", ", 1);
             fs::write(whole.join("run.json"), document).unwrap();
@@ -298,14 +298,14 @@ mod tests {
             let events = fs::read(&cut).unwrap();
             fs::write(&cut, &events[..events.len() - 7]).unwrap();
             assert!(fault(&store, &own).await.unwrap().contains("lack 7 bytes"));
-            // A copy that came by another way may be another state of the run.
+            // A copy from another source may be another state of the run.
             let place = store.places().await.unwrap().remove(0).place;
             store.moved(&read_of(&copy).run.id, &own.join("moved").to_string_lossy()).await.unwrap();
             assert_eq!(store.places().await.unwrap()[0].sent_bytes, None);
             store.moved(&read_of(&copy).run.id, &place).await.unwrap();
             fs::write(&cut, &events).unwrap();
             assert_eq!(fault(&store, &own).await, None);
-            // What went with its age is not missing.
+            // Parts removed by age are not missing.
             let bundle = store.bundles().await.unwrap().remove(0);
             store.begin_thinning(&bundle, ThinnedPart::Windows, 9).await.unwrap().unwrap();
             fs::remove_file(&cut).unwrap();
@@ -367,7 +367,7 @@ mod tests {
         });
     }
 
-    /// Also where another run was on in its five minutes, and has histograms of them.
+    /// Even if another run during its five minutes has histograms of them.
     #[test]
     fn a_run_that_never_had_histograms_of_its_five_minutes_lacks_none() {
         on_each_engine(async |store| {

@@ -1,5 +1,5 @@
-//! The one way in: a bundle or a record is read, checked, kept and stored, whether it comes from a
-//! folder of `import` and `serve --runs` or from its board.
+//! The intake: a bundle or a record is read, checked, kept and stored, whether it is from a folder
+//! of `import` and `serve --runs` or from its board.
 
 mod copies;
 mod kept_copy;

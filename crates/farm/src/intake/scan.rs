@@ -1,4 +1,4 @@
-//! Takes in what lies below folders, again and again while new runs come.
+//! Repeated scans of folders for new bundles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub struct ScanOutcome {
     pub had: Vec<String>,
     pub refused: Vec<RefusedBundle>,
     pub records: Vec<RecordOutcome>,
-    /// Runs that are as an earlier look found them.
+    /// Runs that are unchanged since an earlier scan.
     #[serde(skip)]
     pub unchanged: u64,
     /// Records that were looked at for the first time.
@@ -46,7 +46,7 @@ pub struct ScanOutcome {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RecordOutcome {
     pub place: String,
-    /// Rows that were new,
+    /// Number of new rows.
     pub stored: u64,
     /// and those that were there.
     pub had: u64,
@@ -54,11 +54,11 @@ pub struct RecordOutcome {
     pub left_out: Vec<String>,
 }
 
-/// Hears how far a look is.
+/// Receives the progress of a scan.
 pub trait ScanProgress: Sync {
-    /// So many runs and records were found.
+    /// That many runs and records were found.
     fn found(&self, number: u64);
-    /// One of them was looked at.
+    /// One of them was scanned.
     fn taken(&self);
 }
 
@@ -70,16 +70,16 @@ impl ScanProgress for () {
 /// Options of a scan.
 pub struct ScanOptions<'a> {
     pub keeping: &'a Keeping<'a>,
-    /// The board of all of it; else their folders say it.
+    /// The board of everything found; otherwise the folders name it.
     pub board: Option<&'a str>,
     pub progress: &'a dyn ScanProgress,
 }
 
-/// What of a run goes on while its document stays that of its last checkpoint, ten seconds at most;
-/// where it is killed then, that stays so.
+/// Files of a run that grow while its document stays that of its last checkpoint, for ten seconds
+/// at most, or for good if the run is killed.
 const GROWING: [&str; 3] = ["blocks.jsonl", "tail", WINDOWS];
 
-/// Which files a run consists of, each by its number and when it changed.
+/// Versions of a run's files: inode and time of change of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RunFiles {
     document: (u64, u64),
@@ -101,7 +101,7 @@ struct SeenRun {
 }
 
 impl SeenRun {
-    /// Whether it is as it was looked at. One that is over does not change.
+    /// True if it is unchanged since it was scanned. A completed run does not change.
     fn is_still(&self, place: &Path) -> bool {
         match self.is_over {
             true => host::file_version(&place.join("run.json")) == Some(self.files.document),
@@ -110,18 +110,18 @@ impl SeenRun {
     }
 }
 
-/// Which runs have been looked at, and what their files were then. Of records how far they were
-/// taken, and what their files were.
+/// Runs that were scanned, with the versions of their files; for records, also the position up to
+/// which they were stored.
 #[derive(Default)]
 pub struct SeenRuns {
     known: BTreeMap<PathBuf, SeenRun>,
     refused: BTreeMap<PathBuf, (RunFiles, String)>,
     records: BTreeMap<PathBuf, (TakenRecord, Vec<(String, u64)>)>,
-    /// What the last look found, by the folder that was looked through.
+    /// Results of the last scan, by the scanned folder.
     found: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
     /// Runs that had been removed at the last look, and are not to come again.
     removed: BTreeSet<String>,
-    /// How many had been removed ever, those that may come again with them.
+    /// Number of removals ever, including runs that may be sent again.
     removals: i64,
 }
 
@@ -160,7 +160,7 @@ impl ScanOutcome {
         self.remarks.iter().cloned().chain(refused).collect()
     }
 
-    /// Runs that were refused, and records of which something was left out.
+    /// Refused runs, and records of which a part was skipped.
     pub fn all_refused(&self) -> Vec<RefusedBundle> {
         let is_lacking = |record: &&RecordOutcome| !record.left_out.is_empty();
         let lacking = self.records.iter().filter(is_lacking);
@@ -181,8 +181,8 @@ impl ScanOutcome {
 }
 
 impl SeenRuns {
-    /// Notes what a folder has now; whether something that it had is gone. What lies where nothing
-    /// can be read at the moment is taken to be there.
+    /// Stores the contents of a folder; returns true if something has vanished. The contents of an
+    /// unreadable folder count as present.
     fn note(&mut self, root: &Path, found: &FoundBundles) -> bool {
         let mut there: BTreeSet<PathBuf> =
             found.runs.iter().chain(&found.records).map(|one| one.place.clone()).collect();
@@ -194,8 +194,8 @@ impl SeenRuns {
         has_gone
     }
 
-    /// Has runs looked at again that were removed since the last look, and what was refused once
-    /// some of them may come again.
+    /// Forgets runs that were removed since the last scan, and all refusals once some of them may
+    /// return, so that these are scanned again.
     async fn note_removed(&mut self, store: &FarmStore) -> Result<()> {
         let removed: BTreeSet<String> = store.forgotten().await?.into_iter().map(|(run, _)| run).collect();
         if removed != self.removed {
@@ -203,7 +203,7 @@ impl SeenRuns {
             self.refused.clear();
             self.removed = removed;
         }
-        // Of one that was removed and may come again nothing else is left.
+        // A run that was removed and may return leaves no other trace.
         let removals = store.removals().await?;
         if removals != self.removals {
             let there: BTreeSet<String> = store.places().await?.into_iter().map(|run| run.id).collect();
@@ -229,7 +229,7 @@ pub async fn scan(
     scan_by(bundles, store, root, seen, options).await
 }
 
-/// The same by what looks through it.
+/// Scans a folder with a given search.
 async fn scan_by(
     find: fn(&Path) -> FoundBundles,
     store: &FarmStore,
@@ -266,7 +266,7 @@ async fn scan_by(
     Ok(outcome)
 }
 
-/// Takes what a record has more than at the last look.
+/// Stores the rows of a record that are new since the last scan.
 async fn take_rows(
     store: &FarmStore,
     one: FoundBundle,
@@ -304,7 +304,7 @@ async fn take_run(
         outcome.unchanged += 1;
         return Ok(());
     }
-    // What is written from here on is seen by the next look.
+    // Later writes are seen by the next scan.
     let files = RunFiles::of(place);
     if let Some((_, reason)) = seen.refused.get(place).filter(|(known, _)| Some(known) == files.as_ref()) {
         outcome.refuse(place, reason.clone());
@@ -468,7 +468,7 @@ mod tests {
         });
     }
 
-    /// As by `forget --allow`, which leaves no mark, and by one after a `forget` between two looks.
+    /// As by `forget --allow`, which leaves no mark, and by one after a `forget` between two scans.
     #[test]
     fn a_run_that_was_removed_and_may_come_at_once_is_taken_in_by_the_next_look() {
         on_each_engine(async |store| {
@@ -536,7 +536,7 @@ mod tests {
                 assert!(look(&mut seen).await.0, "{gone}");
                 assert_eq!(look(&mut seen).await, (false, 0, 0));
             }
-            // What cannot be looked through is told, and nothing of it is taken for gone.
+            // An unreadable folder is reported, and nothing of it counts as vanished.
             record(&at("b/watch"), (0, 3));
             assert_eq!(look(&mut seen).await, (false, 0, 0));
             let fails = |_: &Path| -> FoundBundles { panic!("as a fault of its own") };
@@ -591,7 +591,7 @@ mod tests {
                 let stretches = store.row_stretches(id, (&RowsOf::default(), 0), 999).await.unwrap();
                 assert_eq!((board.runs, stretches.len()), (1, 3), "{board:?}");
             }
-            // Another look by who knows nothing of the first.
+            // Another scan without knowledge of the first.
             let outcome = look_at(&store, root.path(), &mut SeenRuns::default()).await.unwrap();
             assert_eq!((outcome.stored(), outcome.had(), store.boards().await.unwrap().len()), (0, 6, 6));
         });

@@ -1,4 +1,4 @@
-//! Takes one bundle in.
+//! Intake of one bundle.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,16 +29,16 @@ pub struct IntakeRun {
     pub is_over: bool,
     /// True if it replaced an earlier state.
     pub is_replaced: bool,
-    /// Sentences on parts that were left out.
+    /// Sentences on skipped parts.
     pub remarks: Vec<String>,
 }
 
 /// Reason for which a bundle is not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// It is no bundle that onbeat wrote.
+    /// It is not a bundle written by onbeat.
     Unreadable(String),
-    /// It contradicts what is there, or its copy could not be made.
+    /// It contradicts the store, or could not be copied.
     Refused(String),
 }
 
@@ -52,10 +52,10 @@ impl Rejection {
 
 /// Place of a bundle that is stored.
 pub enum Keeping<'a> {
-    /// Where it was found.
+    /// In its original place.
     InPlace,
     Copied(&'a BundleCopies),
-    /// Where it was put together from what its board sent.
+    /// In the place where it was assembled from the pieces of its board.
     Sent(SentRun<'a>),
 }
 
@@ -70,10 +70,10 @@ pub struct SentRun<'a> {
     pub noted: &'a (dyn Fn(&Result<PutOutcome>) + Sync),
 }
 
-/// Reads, checks, keeps and stores a bundle; fails where the store or the bucket does.
+/// Reads, checks, keeps and stores a bundle; fails if the store or the bucket does.
 pub async fn take(store: &FarmStore, one: &FoundBundle, keeping: &Keeping<'_>) -> Result<IntakeOutcome> {
     let of = one.clone();
-    // What comes from elsewhere must not end the server: a parser that fails ends its own task.
+    // Untrusted data must not end the server: a parser that panics ends its task only.
     let found = spawn_blocking(move || read(&of)).await;
     let (mut record, mut remarks) = match found.unwrap_or_else(|_| Err(PARSER_FAILED.to_owned())) {
         Ok(found) => found,
@@ -103,7 +103,7 @@ pub const PARSER_FAILED: &str = "its parser failed: report this, with the bundle
 impl SentRun<'_> {
     async fn put(&self, store: &FarmStore, place: &Path, record: &mut BundleRecord) -> Result<PutOutcome> {
         record.run.board = self.board.to_owned();
-        // Before anything says that it is kept.
+        // Before it is acknowledged.
         if let Some((bucket, name, manifest)) = self.bucket {
             bucket.put(name, manifest, place, &std::collections::BTreeSet::new()).await?;
         }

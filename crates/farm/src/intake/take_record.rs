@@ -1,4 +1,4 @@
-//! Takes the rows of a record into the store, as if its board had sent them.
+//! Intake of a record's rows, as if its board had sent them.
 
 use std::collections::BTreeSet;
 
@@ -19,23 +19,23 @@ use crate::wall_clock::now_ns;
 /// Parts of a record that are read ahead.
 const AHEAD: usize = 2;
 
-/// What was taken of a record until now: a later look takes what was added since.
+/// Progress of a record's intake: a later scan continues with the rows added since.
 #[derive(Debug, Default)]
 pub struct TakenRecord {
     board: Option<i64>,
     up_to: RowsTaken,
-    /// Environments that the store has, by what rows call them.
+    /// Environments that the store has, by the ids of the rows.
     environments: BTreeSet<String>,
-    /// Rows that were new,
+    /// Number of new rows.
     pub stored: u64,
     /// and those that the store had.
     pub had: u64,
-    /// Rows that were not taken, and why the first of them was not.
+    /// Number of rows that were refused, and the reason for the first of them.
     pub left_out: u64,
     why: String,
-    /// Sections that were changed after they were written: of their rows none was taken.
+    /// Sections that were modified after they were written: none of their rows is stored.
     damaged: Vec<DamagedSection>,
-    /// Files that were longer once, as the last look found them.
+    /// Files that have become shorter, as seen by the last scan.
     lacking: Vec<LackingFile>,
     /// The tail as the last look found it, and its intervals that cannot be read.
     damaged_tail: Option<(String, u64)>,
@@ -45,12 +45,12 @@ pub struct TakenRecord {
     undated: u64,
     /// Rows that there are as hours or days alone, and the store has not.
     merged: u64,
-    /// Why reading it ended early the last time.
+    /// Reason that reading it ended early the last time.
     fault: Option<String>,
 }
 
 impl TakenRecord {
-    /// Whether something of it is not in the store; sentences that say why.
+    /// Reasons for which a part of it is not in the store, a sentence each.
     pub fn reasons(&self) -> Vec<String> {
         let mut reasons: Vec<String> = self.fault.clone().into_iter().collect();
         if self.left_out > 0 {
@@ -102,7 +102,7 @@ impl TakenRecord {
         Ok(board)
     }
 
-    /// Stores the environments that rows name; returns remarks on what is beyond the limits.
+    /// Stores the environments that rows name; returns remarks on those beyond the limits.
     async fn put_environments(&mut self, store: &FarmStore, one: &FoundBundle) -> Result<Vec<String>> {
         let mut remarks = Vec::new();
         let Some(board) = self.board else { return Ok(remarks) };
@@ -197,15 +197,14 @@ impl TakenRecord {
     }
 }
 
-/// Rows of a record, as if their board sent them now. No clock of the board comes with them: its
-/// boots may all be over, and the rows themselves say when they were.
+/// Batch of a record's rows, as if their board sent them now. It has no clock of the board: its
+/// boots may all be over, and the rows themselves contain their times.
 fn batch_of_record(board_id: i64, of: RowsOf, rows: Vec<ReceivedRow>) -> RowBatch {
     RowBatch { board_id, of, clock: None, received_ns: now_ns().0, rows }
 }
 
-/// Takes what a record has beyond what was taken of it, and returns remarks on what is damaged or
-/// has no place in time; fails where the store does. Rows that are read again after that are there
-/// already.
+/// Stores the new rows of a record; returns remarks on rows that are damaged or have no place in
+/// time; fails if the store does. Rows that are read again after that are stored already.
 pub async fn take_record(
     store: &FarmStore,
     one: &FoundBundle,
@@ -213,7 +212,7 @@ pub async fn take_record(
 ) -> Result<Vec<String>> {
     let (to, mut parts) = mpsc::channel(AHEAD);
     let (place, up_to) = (one.place.clone(), taken.up_to.clone());
-    // What comes from elsewhere must not end the server: a parser that fails ends its own task.
+    // Untrusted data must not end the server: a parser that panics ends its task only.
     let reading = spawn_blocking(move || read(&place, &up_to, |part| to.blocking_send(part).is_ok()));
     (taken.merged, taken.undated, taken.fault) = (0, 0, None);
     taken.lacking.clear();
@@ -257,10 +256,10 @@ mod tests {
 
     const MADE: MadeRecord =
         MadeRecord { cpus: 2, span: Nanos(300 * Nanos::SECOND.0), reboot: 25, wakeups: 3_000 };
-    /// The made-up record has three series.
+    /// The synthetic record has three series.
     const SERIES: u64 = 3;
 
-    /// Intervals from one number to before another.
+    /// Writes the intervals from one number to before another.
     fn record(place: &Path, (from, to): (u64, u64), size: u64) {
         let (mut writer, _) = RecordWriter::open_folder(place, size).unwrap();
         for n in from..to {
@@ -272,7 +271,7 @@ mod tests {
         FoundBundle { place: place.to_owned(), board: Some("press-3".into()) }
     }
 
-    /// A look by who knows nothing of it: what was new, what was there, why something is missing.
+    /// A first scan: number of new rows and of known ones, and the reasons for missing ones.
     async fn afresh(store: &FarmStore, place: &Path) -> (u64, u64, Vec<String>) {
         let mut taken = TakenRecord::default();
         take_record(store, &of(place), &mut taken).await.unwrap();
@@ -314,7 +313,7 @@ mod tests {
             let place = folder.path().join("watch");
             record(&place, (0, 30), DEFAULT_SIZE);
             let board_id = store.board_for("press-3", "press-3").await.unwrap();
-            // What `onbeat-push` has in its requests.
+            // The requests that `onbeat-push` makes.
             let mut cuts = Vec::new();
             let mut reader = RecordReader::open_folder(&place).unwrap();
             let mut begun = None;
@@ -333,7 +332,7 @@ mod tests {
                 let (boot, recording) = (cut.run.boot.clone(), cut.run.recording.clone());
                 let of = RowsOf { boot: boot.clone(), recording, series: "wakeup".into() };
                 let rows = rows::read(&of, &cut.text().unwrap()).unwrap();
-                // It is wrong, and the time at which the rows came counts.
+                // Its clock is wrong, and the time of receipt counts.
                 let days = if boot.ends_with('1') { 3 } else { 1 };
                 let mono_ns = days * 86_400 * Nanos::SECOND.0;
                 let clock = Some(BoardClock { boot, mono_ns, wall_ns: 0, asleep_ns: 0 });
@@ -370,7 +369,7 @@ mod tests {
             let (stored, had, reasons) = afresh(&store, &place).await;
             assert_eq!((stored, had, reasons.len()), (5 * SERIES - 1, 0, 1));
             assert!(reasons[0].starts_with("4 rows are left out: row 4 of timer"), "{reasons:?}");
-            // A line that is damaged is told, and the others are taken.
+            // A damaged line is reported, and the others are stored.
             let tail = fs::read_dir(&place).unwrap().map(|file| file.unwrap().path());
             let tail = tail.filter(|path| path.extension().is_some_and(|end| end == "tail")).max().unwrap();
             let bytes = fs::read(&tail).unwrap();
@@ -382,7 +381,7 @@ mod tests {
             // The next look does not count it again.
             take_record(&store, &of(&place), &mut taken).await.unwrap();
             assert_eq!((taken.had, taken.left_out), (5 * SERIES - 1, 1));
-            // Of one that is not read no board is made.
+            // An unreadable one creates no board.
             fs::write(place.join("record.json"), "{\"schema\":\"onbeat.watch/99\"}\n").unwrap();
             let newer = FoundBundle { board: Some("newer".into()), ..of(&place) };
             let mut taken = TakenRecord::default();
@@ -414,7 +413,7 @@ mod tests {
             let whole = fs::read_to_string(&file).unwrap();
             assert!(rows > 2 && whole.starts_with(&section), "{rows}");
             let all = 60 * SERIES;
-            // One digit of a count that nothing else contradicts.
+            // One digit of a count that no other value contradicts.
             let at = section.find("\"max_ns\":").unwrap() + 9;
             let digit = if section.as_bytes()[at] == b'9' { "8" } else { "9" };
             let mut changed = whole.clone();
@@ -430,7 +429,7 @@ mod tests {
             );
             assert!(damaged[0].contains("import the undamaged record"), "{reasons:?}");
             assert_eq!((taken.stored, taken.had), (all - rows, 0));
-            // The next look, of what grew, does not count it again.
+            // The next scan, of new rows, does not count it again.
             record(&place, (85, 86), LEAST_SIZE);
             take_record(&store, &of(&place), &mut taken).await.unwrap();
             assert_eq!((taken.reasons(), taken.stored), (reasons, all - rows + SERIES));
@@ -505,8 +504,8 @@ mod tests {
         });
     }
 
-    /// A record of one boot, whose clock is set after some intervals, and which sleeps for some
-    /// hours before the last one; the beginnings of its five minutes.
+    /// Writes a record of one boot, whose clock is set after some intervals, and which is suspended
+    /// for some hours before the last one; returns the begins of its five minutes.
     fn record_of_a_boot(place: &Path, (unset, all): (u64, u64), hours: i64) -> Vec<i64> {
         let (mut writer, _) = RecordWriter::open_folder(place, DEFAULT_SIZE).unwrap();
         let mut right = Vec::new();
@@ -541,7 +540,7 @@ mod tests {
                     assert_eq!(slots.iter().map(|slot| slot.t).collect::<Vec<_>>(), right, "{name} {series}");
                 }
             }
-            // Of a boot that never knew the time nothing says when it was.
+            // A boot whose clock was never set has no place in time.
             record_of_a_boot(&folder.path().join("b"), (9, 9), 0);
             let one = FoundBundle { place: folder.path().join("b"), board: Some("b".into()) };
             let mut taken = TakenRecord::default();
@@ -605,7 +604,7 @@ mod tests {
             take_record(&store, &one, &mut TakenRecord::default()).await.unwrap();
             let boards = store.boards().await.unwrap();
             assert_eq!((boards[0].board.clone(), boards[0].name.clone()), board_of("Press Board (2)"));
-            // One whose environment does not tell it.
+            // One whose environment lacks it.
             let other = tempfile::tempdir().unwrap();
             record(other.path(), (0, 1), DEFAULT_SIZE);
             let one = FoundBundle { board: None, ..of(other.path()) };
