@@ -1,4 +1,4 @@
-//! Which bucket, where it is, and with which keys.
+//! Address of a bucket, and the keys for it.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -17,16 +17,16 @@ use super::bucket::ObjectBucket;
 use super::http::UreqConnector;
 
 const SCHEME: &str = "s3://";
-/// Where no other region is named, as the tools of S3 have it.
+/// Default region, as in other tools for S3.
 const REGION: &str = "us-east-1";
-/// Of the name of a bucket, and of what stands between two slashes of a prefix.
+/// Maximum length of a bucket's name, and of a part of a prefix.
 const LONGEST_PART: usize = 100;
-/// One more than this is tried, within this time.
+/// Number of retries after the first attempt, within this time.
 const RETRIES: usize = 2;
 const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the environment says of object stores: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
-/// `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT_URL`. Flags would show in the list of
+/// Environment variables for object stores: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
+/// `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT_URL`. Flags would be visible in the list of
 /// processes.
 #[derive(Clone, Default)]
 pub struct ObjectKeys {
@@ -38,13 +38,13 @@ pub struct ObjectKeys {
 }
 
 impl fmt::Debug for ObjectKeys {
-    /// Without the keys: what is printed is seen by others.
+    /// Omits the keys, as others may see the output.
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.debug_struct("ObjectKeys").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
 }
 
-/// A bucket, and where in it bundles are.
+/// A bucket, and the prefix of the bundles in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketAddress {
     bucket: String,
@@ -52,8 +52,8 @@ pub struct BucketAddress {
 }
 
 impl BucketAddress {
-    /// The bucket that `--objects` names; none where it names a folder. A word and a colon are no
-    /// folder: a slash that was left out must not make one.
+    /// The bucket given by `--objects`; `None` for a folder. A word with a colon is not a folder: a
+    /// missing slash must not create one.
     pub fn of(objects: &Path) -> Result<Option<BucketAddress>> {
         let text = objects.to_string_lossy();
         let Some(scheme) = scheme_of(&text) else { return Ok(None) };
@@ -61,7 +61,7 @@ impl BucketAddress {
             Failure::usage(format!(
                 "--objects: {}: is neither a folder nor a bucket: write s3://BUCKET/PREFIX, or ./ before \
                  the name of a folder",
-                // What looks like an address may hold a password.
+                // Text that looks like an address may contain a password.
                 quoted_value(scheme)
             ))
         };
@@ -81,7 +81,7 @@ impl BucketAddress {
         Ok(Some(BucketAddress { bucket: bucket.to_owned(), prefix: prefix.to_owned() }))
     }
 
-    /// The bucket, by the keys of the environment. Nothing is asked yet.
+    /// The bucket, with the keys of the environment. No request is made yet.
     pub fn open(&self, keys: &ObjectKeys) -> Result<Arc<ObjectBucket>> {
         let id = text_of(&keys.id, "AWS_ACCESS_KEY_ID")?;
         let secret = text_of(&keys.secret, "AWS_SECRET_ACCESS_KEY")?;
@@ -136,15 +136,15 @@ impl fmt::Display for BucketAddress {
     }
 }
 
-/// What stands before a colon as the scheme of an address does (RFC 3986); none where nothing does.
+/// Part before a colon if it is valid as the scheme of an address (RFC 3986).
 fn scheme_of(text: &str) -> Option<&str> {
     let (scheme, _) = text.split_once(':')?;
     let is_plain = scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
     (is_plain && scheme.starts_with(|c: char| c.is_ascii_alphabetic())).then_some(scheme)
 }
 
-/// What is wrong with the name of a bucket, or with what stands between two slashes of a prefix.
-/// The part itself is not shown: it may be a password.
+/// Fault of a bucket's name, or of a part of a prefix. The part itself is not shown: it may be a
+/// password.
 fn fault_of(part: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     match part.chars().find(|c| !is_plain(*c)) {
@@ -164,7 +164,7 @@ fn text_of<'a>(value: &'a Option<OsString>, name: &str) -> Result<Option<&'a str
         .ok_or_else(|| Failure::usage(format!("{name} is no text: set it as the store's operator gave it")))
 }
 
-/// Whether requests go by TLS. Without it keys do not go on the way, but what is stored does.
+/// True if requests use TLS. Without it the keys are not sent, but the contents are visible.
 fn is_encrypted(endpoint: &str) -> Result<bool> {
     let wrong = |why: &str| Failure::usage(format!("AWS_ENDPOINT_URL: {} {why}", quoted_value(endpoint)));
     let no_address = "is no address: write https and the name of the machine";

@@ -1,4 +1,4 @@
-//! The requests to a bucket, and what is wrong with it in a line.
+//! Requests to a bucket, and their faults as one line.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,20 +17,20 @@ const AT_ONCE: usize = 4;
 /// No bundle has more objects, not even in the middle of being put once more.
 const MOST_OBJECTS: usize = 100_000;
 
-/// What is wrong, in a line with the remedy.
+/// A fault, as a line with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BucketFault {
     /// The bucket does not answer: to be tried again.
     Unreachable(String),
     /// It refuses the keys.
     Refused(String),
-    /// There is no such bucket.
+    /// The bucket does not exist.
     NoBucket(String),
-    /// What is there is another store's.
+    /// The contents belong to another store.
     OtherStore(String),
     /// It does not have the bundle, or a part of it.
     Missing(String),
-    /// It has other bytes than its manifest says.
+    /// Its bytes differ from its manifest.
     Damaged(String),
     /// The folder on this machine cannot be read or written.
     Here(String),
@@ -49,7 +49,7 @@ impl BucketFault {
         }
     }
 
-    /// Whether it is the bucket's, not a bundle's: what is asked next fails as well.
+    /// True for a fault of the bucket rather than of a bundle: further requests fail as well.
     pub fn is_of_bucket(&self) -> bool {
         use BucketFault::{NoBucket, OtherStore, Refused, Unreachable};
         matches!(self, Unreachable(_) | Refused(_) | NoBucket(_) | OtherStore(_))
@@ -76,7 +76,7 @@ pub struct ListedObject {
     /// Its name within its bundle.
     pub name: String,
     pub bytes: u64,
-    /// When it was put, in seconds since 1970.
+    /// Time when it was put, in seconds since 1970.
     pub put: i64,
 }
 
@@ -86,7 +86,7 @@ pub struct ObjectBucket {
     name: String,
     prefix: ObjectPath,
     trouble: watch::Sender<Option<String>>,
-    /// Why what is there is another store's, by the last look at its owner.
+    /// Reason for which the contents belong to another store, by the last look at the owner.
     taken: Mutex<Option<String>>,
     #[cfg(test)]
     pub planned: super::tests::PlannedFaults,
@@ -111,20 +111,20 @@ impl ObjectBucket {
         &self.name
     }
 
-    /// Why the last request failed, or why the bucket is another store's; none while it answers and
-    /// is not.
+    /// Fault of the last request, or the reason for which the bucket belongs to another store;
+    /// `None` while it is in order.
     pub fn trouble(&self) -> watch::Receiver<Option<String>> {
         self.trouble.subscribe()
     }
 
-    /// Asks for something that is not there, so that it is known whether the bucket answers. It is
-    /// fetched: the answer to a HEAD has no words, and a missing bucket would look the same.
+    /// Requests an absent object, to find out if the bucket answers. It uses GET: the response to a
+    /// HEAD has no text, and a missing bucket would look the same.
     pub async fn probe(&self) -> Result<(), BucketFault> {
         self.get_object("probe", "none", 0).await.map(|_| ())
     }
 
-    /// A fault while the bucket does not answer, or is another store's; where it did, it is not
-    /// asked.
+    /// Fails while the bucket does not answer, or belongs to another store; makes a request only
+    /// after a fault.
     pub async fn answers(&self) -> Result<(), BucketFault> {
         if let Some(words) = self.taken() {
             return Err(BucketFault::OtherStore(words));
@@ -146,7 +146,7 @@ impl ObjectBucket {
         self.put_to(&self.path(bundle, object), bytes).await
     }
 
-    /// Beside the bundles.
+    /// Puts an object next to the bundles.
     pub(super) async fn put_at_top(&self, object: &str, bytes: Bytes) -> Result<(), BucketFault> {
         self.put_to(&self.prefix.clone().join(object), bytes).await
     }
@@ -156,7 +156,7 @@ impl ObjectBucket {
         Ok(())
     }
 
-    /// The bytes of an object; none where there is none, a fault where it has more than `most`.
+    /// Bytes of an object; `None` if it does not exist, a fault if it is larger than `most`.
     pub(super) async fn get_object(
         &self,
         bundle: &str,
@@ -169,13 +169,13 @@ impl ObjectBucket {
         }
     }
 
-    /// Of one beside the bundles; what is too large has no bytes.
+    /// Bytes of an object next to the bundles; empty if it is too large.
     pub(super) async fn get_at_top(&self, object: &str, most: u64) -> Result<Option<Bytes>, BucketFault> {
         let found = self.get_from(&self.prefix.clone().join(object), most).await?;
         Ok(found.map(Option::unwrap_or_default))
     }
 
-    /// The bytes of an object, where there is one, and where it is not too large.
+    /// Bytes of an object, if it exists, and if it is not too large.
     async fn get_from(&self, path: &ObjectPath, most: u64) -> Result<Option<Option<Bytes>>, BucketFault> {
         let bytes = self.asked(async {
             let found = self.store.get(path).await?;
@@ -187,7 +187,7 @@ impl ObjectBucket {
         bytes.await
     }
 
-    /// When an object was put, in seconds since 1970.
+    /// Time when an object was put, in seconds since 1970.
     pub(super) async fn put_at(&self, bundle: &str, object: &str) -> Result<Option<i64>, BucketFault> {
         let path = self.path(bundle, object);
         let found = self.asked(async { self.store.head(&path).await }).await?;
@@ -200,7 +200,7 @@ impl ObjectBucket {
         Ok(())
     }
 
-    /// What there is of a bundle, its manifest included.
+    /// Objects of a bundle, including its manifest.
     pub(super) async fn objects(&self, bundle: &str) -> Result<Vec<ListedObject>, BucketFault> {
         let path = self.prefix.clone().join(bundle);
         let listed = self.asked(async {
@@ -249,7 +249,7 @@ impl ObjectBucket {
         ))
     }
 
-    /// Asks; none where there is no such object. Notes whether the bucket answers.
+    /// Makes a request; `None` if the object is absent. Records if the bucket answers.
     async fn asked<T>(
         &self,
         request: impl Future<Output = object_store::Result<T>>,
@@ -296,7 +296,7 @@ impl ObjectBucket {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes why what is there is another store's; none where it is not.
+    /// Records the reason for which the contents belong to another store, or its absence.
     pub(super) fn note_owner(&self, taken: Option<String>) {
         *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = taken;
         self.note(None);
@@ -308,15 +308,14 @@ impl ObjectBucket {
         let trouble = trouble.or(taken);
         self.trouble.send_if_modified(|known| {
             let is_other = known.is_some() != trouble.is_some() || (is_taken && *known != trouble);
-            // What is wrong may be another thing by now: that is shown, and not told again, unless
-            // waiting does not help.
+            // A different fault is displayed, and not reported again, unless waiting does not help.
             *known = trouble;
             is_other
         });
     }
 }
 
-/// What an error comes from: what is around it names requests that people did not make.
+/// Innermost cause of an error: the outer ones name requests that users did not make.
 fn root_of<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::error::Error + 'static) {
     let mut root = error;
     while let Some(source) = root.source() {
@@ -326,14 +325,14 @@ fn root_of<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::er
 }
 
 fn is_no_bucket(error: &(dyn std::error::Error + 'static)) -> bool {
-    // The server's answer; what is around it names the bucket, which may be called anything.
+    // The server's response; the outer errors contain the bucket's name, which is arbitrary.
     root_of(error).to_string().contains("NoSuchBucket")
 }
 
 fn is_refusal(error: &object_store::Error) -> bool {
     match error {
         object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => true,
-        // The library tells the status of a list in words alone.
+        // The library gives the status of a list as text only.
         error => {
             let words = root_of(error).to_string();
             ["403", "401"].iter().any(|status| words.contains(&format!("status code: {status} ")))
@@ -362,7 +361,7 @@ where
         }
         running.spawn(work(one));
     }
-    // What was begun is waited for also after a fault: nothing of it happens later.
+    // Running requests are awaited even after a fault: none of them takes effect later.
     while let Some(ended) = running.join_next().await {
         outcome = outcome.and(ended.map_err(failed).and_then(|ended| ended));
     }

@@ -1,8 +1,8 @@
-//! The folder in which bundles of a bucket are read: what is missing is fetched, what was not read
-//! for longest goes.
+//! Cache folder of a bucket's bundles: missing ones are fetched, the least recently read are
+//! removed.
 //!
-//! A bundle comes under a hidden name and is renamed when it is whole, and goes by being renamed
-//! first. What the bucket does not have is never taken away.
+//! A bundle is fetched under a hidden name and renamed when it is complete, and renamed before it
+//! is removed. Bundles that are not in the bucket are never removed.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -23,8 +23,8 @@ use crate::ingest::environment::hex;
 use crate::ingest::remove_tree::remove_tree;
 use crate::ingest::stored::stored_files;
 
-/// Where bundles are until they are whole, and until they are gone; names of bundles do not begin
-/// with a dot.
+/// Places of incomplete bundles, and of those being removed; names of bundles do not begin with a
+/// dot.
 const FETCHED: &str = ".fetched";
 const GONE: &str = ".gone";
 /// Bundles that are fetched at the same time.
@@ -53,7 +53,7 @@ struct CacheState {
 
 #[derive(Default)]
 struct CachedBundle {
-    /// None where it is not here, or was not counted yet.
+    /// `None` if it is not here, or was not counted yet.
     bytes: Option<u64>,
     used: u64,
     readers: u64,
@@ -63,7 +63,7 @@ struct CachedBundle {
 }
 
 impl BundleCache {
-    /// The cache in a folder that no other server uses, of so many bytes.
+    /// Starts the cache in a folder that no other server uses, with a limit in bytes.
     pub fn start(bucket: Arc<ObjectBucket>, folder: &Path, most: u64) -> Arc<BundleCache> {
         [FETCHED, GONE].iter().for_each(|left| drop_tree(folder, left));
         let cache = Arc::new(BundleCache {
@@ -86,15 +86,15 @@ impl BundleCache {
         cache
     }
 
-    /// Where a run's bundle can be read, for as long as the lease lives. The digest is that of its
-    /// document as the store has it: a copy with another is fetched again, and a bundle in the
-    /// bucket with another is a fault.
+    /// Locates a run's bundle for reading, for as long as the lease lives. The digest is that of
+    /// its document in the store: a different copy is fetched again, and a different bundle in the
+    /// bucket is a fault.
     pub async fn open(
         self: &Arc<Self>,
         place: &Path,
         digest: Option<&[u8]>,
     ) -> Result<BundleLease, BucketFault> {
-        // What is shown from elsewhere was never put.
+        // Runs shown from elsewhere are not in the bucket.
         if !self.is_own(place) && host::identity(&place.join("run.json")).is_some() {
             return Ok(BundleLease::of_folder(place));
         }
@@ -111,10 +111,10 @@ impl BundleCache {
         }
         match (self.bucket.manifest(name).await?, local) {
             (None, None) => Err(self.bucket.missing(name, "nothing")),
-            // It was here before there was a bucket, or it is newer than what the store knows.
+            // It predates the bucket, or is newer than the store.
             (None, Some(_)) => Ok(lease),
             (Some(manifest), _) => {
-                // It goes on where who asked has gone meanwhile.
+                // It continues if the client disconnects.
                 let (cache, of, digest) = (self.clone(), name.to_owned(), digest.map(<[u8]>::to_vec));
                 let taken =
                     tokio::spawn(async move { cache.take(&of, manifest, digest.as_deref()).await }).await;
@@ -124,7 +124,7 @@ impl BundleCache {
         }
     }
 
-    /// Keeps a bundle from going, whether it is here yet or not.
+    /// Protects a bundle from removal, even before it is here.
     pub fn hold(self: &Arc<Self>, name: &str) -> BundleLease {
         let mut state = self.state();
         state.uses += 1;
@@ -180,7 +180,7 @@ impl BundleCache {
         let hidden = format!("{FETCHED}/{name}.{:016x}", host::random_u64());
         let mut outcome = self.fetch_hidden(name, &hidden, &manifest, digest).await;
         if matches!(outcome, Err(BucketFault::Missing(_))) {
-            // It may have been thinned or replaced meanwhile, by another program.
+            // Another program may have thinned or replaced it since.
             match self.bucket.manifest(name).await {
                 Ok(Some(newer)) if newer != manifest => {
                     outcome = self.fetch_hidden(name, &hidden, &newer, digest).await;
@@ -223,14 +223,14 @@ impl BundleCache {
         self.bucket.check_document(name, found.as_deref(), digest)
     }
 
-    /// Takes away what was not read for longest, until the rest fits.
+    /// Removes the least recently read bundles until the rest fits.
     pub async fn make_room(&self) {
         loop {
             let Some(name) = self.least_used() else { return };
             let place = self.folder.join(&name);
             let local = blocking(move || Ok(run_digest(&place))).await.unwrap_or_default();
             let is_there = match self.bucket.manifest(&name).await {
-                // Before it is known what the bucket has, nothing goes.
+                // Nothing is removed before the contents of the bucket are known.
                 Err(fault) if fault.is_of_bucket() => return,
                 Ok(Some(manifest)) => local.is_none() || manifest.run_digest() == local.as_deref(),
                 _ => false,
@@ -284,7 +284,7 @@ pub struct BundleLease {
 }
 
 impl BundleLease {
-    /// A bundle in a folder that is no cache, from which nothing goes.
+    /// A bundle in a folder that is not a cache, and never removed.
     pub fn of_folder(place: &Path) -> BundleLease {
         BundleLease { place: place.to_owned(), gate: Arc::default(), of: None }
     }
@@ -310,13 +310,13 @@ impl Drop for BundleLease {
     }
 }
 
-/// What stands for a bundle in the folder and in the bucket.
+/// True for the name of a bundle in the folder and in the bucket.
 fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
     (1..=200).contains(&name.len()) && name.chars().all(plain) && !name.starts_with('.')
 }
 
-/// The digest of a bundle's document; none where there is no bundle.
+/// Digest of a bundle's document; `None` if there is no bundle.
 fn run_digest(place: &Path) -> Option<String> {
     match MachineFiles::folder(place).read_as_it_is("/run.json", RUN_LIMIT) {
         Fact::Known(bytes) => Some(hex(&Sha256::digest(&bytes))),
@@ -328,9 +328,9 @@ fn bytes_of(place: &Path) -> u64 {
     stored_files(place).iter().map(|file| file.bytes).fold(0, u64::saturating_add)
 }
 
-/// An empty folder for what comes, by its path below the cache.
+/// Creates an empty folder for a new bundle, by its path below the cache.
 fn made_empty(folder: &Path, hidden: &str) -> Result<PathBuf, BucketFault> {
-    // All of it may be gone.
+    // The cache itself may have been removed.
     RecordFolder::make(folder).map_err(here)?;
     drop_tree(folder, hidden);
     let mut at = Dir::existing(folder).map_err(here)?;
@@ -346,7 +346,7 @@ fn drop_tree(folder: &Path, path: &str) {
     }
 }
 
-/// Gives what has come its name.
+/// Renames a complete bundle to its name.
 fn installed(folder: &Path, hidden: &str, name: &str) -> Result<(), BucketFault> {
     let top = Dir::existing(folder).map_err(here)?;
     if host::identity(&folder.join(name)).is_some() {

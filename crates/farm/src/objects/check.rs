@@ -1,4 +1,4 @@
-//! Whether a bucket has what the store says, as far as its lists tell, or byte for byte.
+//! Verification of a bucket against the store, by its lists, or byte for byte.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,8 +10,8 @@ use super::files::piece_places;
 use crate::ingest::environment::hex;
 
 impl ObjectBucket {
-    /// What is wrong with a bundle, in sentences; with `deep` each piece is fetched and compared.
-    /// The fault is the bucket's, which does not answer or refuses.
+    /// Faults of a bundle, a sentence each; with `deep` each piece is fetched and compared. Fails
+    /// if the bucket does not answer or refuses.
     pub async fn faults(
         self: &Arc<Self>,
         name: &str,
@@ -25,7 +25,7 @@ impl ObjectBucket {
             Err(fault) => return Ok(vec![fault.words().to_owned()]),
         };
         let mut faults = Vec::new();
-        // One of several pieces is compared where they are fetched.
+        // A document of several pieces is compared when they are fetched.
         if let Err(fault) = self.check_document(name, manifest.run_digest(), digest) {
             faults.push(fault.words().to_owned());
         }
@@ -42,8 +42,8 @@ impl ObjectBucket {
         Ok(faults)
     }
 
-    /// A fault where a bundle has another document than the store knows, by their digests: its
-    /// manifest may be another run's. What is not known passes.
+    /// Fails if a bundle's document differs from that in the store, by their digests: its manifest
+    /// may be another run's. An unknown digest passes.
     pub(super) fn check_document(
         &self,
         name: &str,

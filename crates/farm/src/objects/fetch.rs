@@ -1,5 +1,5 @@
-//! Fetches bundles out of a bucket. Nothing that comes is believed: paths, sizes and digests are
-//! those that a board would be held to.
+//! Fetches bundles from a bucket. The contents are untrusted: paths, sizes and digests are checked
+//! as those from a board.
 
 use std::io::Write;
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::put::{MANIFEST, MANIFEST_LIMIT};
 use crate::ingest::environment::hex;
 
 impl ObjectBucket {
-    /// The manifest of a bundle; none where the bucket has no such bundle.
+    /// Manifest of a bundle; `None` if the bucket has no such bundle.
     pub async fn manifest(&self, name: &str) -> Result<Option<BundleManifest>, BucketFault> {
         let Some(text) = self.get_object(name, MANIFEST, MANIFEST_LIMIT).await? else { return Ok(None) };
         BundleManifest::read(&text).map(Some).map_err(|why| self.damaged(name, &why))

@@ -1,4 +1,4 @@
-//! The files of a bundle as its manifest names them.
+//! The files of a bundle as in its manifest.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 
 use crate::ingest::environment::hex;
 
-/// The manifest of a bundle that lies in a folder, and how many files it leaves out: links, and
-/// what this user cannot read.
+/// Manifest of a bundle in a folder, and the number of files that it omits: links, and files that
+/// this user cannot read.
 pub fn manifest_of(folder: &Path) -> Result<(BundleManifest, u64), String> {
     let files = MachineFiles::folder(folder);
     let mut walk = FileWalk { files, found: Vec::new(), bytes: 0, left_out: 0 };
@@ -26,7 +26,7 @@ pub fn manifest_of(folder: &Path) -> Result<(BundleManifest, u64), String> {
     Ok((manifest, walk.left_out))
 }
 
-/// A manifest as it is put, once it is one that can be read again.
+/// Encoded manifest, if it can be decoded again.
 pub(super) fn encoded(manifest: &BundleManifest) -> Result<Vec<u8>, String> {
     let bytes = serde_json::to_vec(manifest).map_err(|error| format!("it has no manifest ({error})"))?;
     BundleManifest::read(&bytes).map(|_| bytes)
@@ -50,7 +50,7 @@ impl FileWalk {
             Fact::Known(names) if depth < DEEPEST => {
                 names.iter().try_for_each(|name| self.entry(&format!("{path}/{name}"), depth + 1))
             }
-            // Without one of its own files it would be another run.
+            // Without one of these parts it would be another run.
             _ if depth == 0 => Err(format!("its {path} cannot be read: look at whose it is")),
             _ => {
                 self.left_out += 1;
@@ -83,7 +83,7 @@ impl FileWalk {
     }
 }
 
-/// Where the bytes of a piece are.
+/// Place of a piece's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PiecePlace {
     pub digest: String,
@@ -106,7 +106,7 @@ pub(super) fn piece_places(manifest: &BundleManifest) -> BTreeMap<String, PieceP
 }
 
 impl PiecePlace {
-    /// Its bytes, out of the folder of its bundle; a fault where they are others by now.
+    /// Its bytes, from the folder of its bundle; a fault if they have changed.
     pub(super) fn read(&self, folder: &Path) -> Result<Vec<u8>, String> {
         let path = format!("/{}", self.path);
         match MachineFiles::folder(folder).read_part(&path, self.from, self.bytes as usize) {

@@ -15,7 +15,7 @@ use ureq::http::{Request, Response};
 /// No piece, manifest or list of a thousand objects is larger.
 const BODY_LIMIT: usize = 16 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Without a byte, and until the first of an answer comes: people wait for the page.
+/// Time limit without a byte, and before the first of a response: users wait for the page.
 const SILENCE: Duration = Duration::from_secs(15);
 /// For a piece on a slow line.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -30,7 +30,7 @@ impl UreqConnector {
     pub fn new(is_encrypted: bool) -> UreqConnector {
         let config = Agent::config_builder()
             .http_status_as_error(false)
-            // Where it leads is not where the signature is good.
+            // The signature is not valid for another server.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .https_only(is_encrypted)

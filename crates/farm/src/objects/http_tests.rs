@@ -1,4 +1,4 @@
-//! The requests as a server of S3 sees them: signed, by paths, with lists in pages.
+//! The requests as seen by an S3 server: signed, path-style, with paginated lists.
 
 #![allow(clippy::disallowed_methods)] // Tests make folders of their own.
 
@@ -20,7 +20,7 @@ use super::{BucketAddress, BundleCache, ObjectKeys};
 use crate::ingest::environment::hex;
 use crate::ingest::stored::stored_files;
 
-/// Objects by `/bucket/key`, and what was asked.
+/// Objects by `/bucket/key`, and the requests.
 #[derive(Default)]
 struct Server {
     objects: BTreeMap<String, Bytes>,
@@ -137,8 +137,8 @@ fn requests_are_signed_and_a_bundle_comes_back_over_http() {
         assert!(server.lock().unwrap().objects.is_empty());
         let methods: Vec<String> = server.lock().unwrap().methods.keys().cloned().collect();
         assert_eq!(methods, ["DELETE", "GET", "PUT"]);
-        // What is wrong is said with its remedy and has its exit code, whatever was asked; and no
-        // redirect is followed.
+        // Each fault has a line with its remedy and its exit code, for every request; and redirects
+        // are not followed.
         let told = async |name: &str, endpoint: &str, words: &str, exit: Exit| {
             let bucket = of(name, endpoint);
             let faults = [
@@ -160,7 +160,7 @@ fn requests_are_signed_and_a_bundle_comes_back_over_http() {
         let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let closed = format!("http://{closed}");
         told("s3://runs", &closed, "is not reached", Exit::Internal).await;
-        // What is shown is what is wrong now.
+        // The displayed fault is the current one.
         let bucket = of("s3://others", &endpoint);
         bucket.planned.plan(Some((1, PlannedFault::Lost)));
         for words in ["is not reached", "refuses the keys"] {

@@ -1,9 +1,9 @@
 //! Bundles in a bucket of an object store, with a folder as a cache that may be lost at any time.
 //!
-//! `PREFIX/NAME/SHA256` is a piece of a bundle, `PREFIX/NAME/manifest.json` says what it consists
-//! of and is put last: without it there is no bundle. No two bundles share a piece, so that one can
-//! be removed without a look at the others. What comes back is trusted no more than what a board
-//! sends: each piece is compared with its SHA-256.
+//! `PREFIX/NAME/SHA256` is a piece of a bundle, `PREFIX/NAME/manifest.json` lists its parts and is
+//! put last: without it there is no bundle. Bundles share no pieces, so that one can be removed
+//! without a look at the others. Contents are untrusted, as those from a board: each piece is
+//! compared with its SHA-256.
 
 mod address;
 mod bucket;

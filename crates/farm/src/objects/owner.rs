@@ -1,5 +1,5 @@
-//! Whose a part of a bucket is. An object beside the bundles names the store, so that no farm takes
-//! what another has put there for bundles of no run.
+//! Owner of a part of a bucket. An object next to the bundles names the store, so that no farm
+//! removes another one's bundles as orphans.
 
 use axum::body::Bytes;
 
@@ -7,22 +7,22 @@ use super::bucket::{BucketFault, ObjectBucket};
 
 /// Its name: no bundle has it, because those are folders.
 pub(super) const OWNER: &str = "onbeat-farm-store";
-/// It has one number.
+/// It contains one number.
 const MOST_BYTES: u64 = 64;
 
 impl ObjectBucket {
-    /// Makes this part of the bucket a store's, by the number that no other store has. A fault
-    /// where it is another's.
+    /// Claims this part of the bucket for a store, by its unique number. Fails if it belongs to
+    /// another.
     pub async fn claim(&self, store: i64) -> Result<(), BucketFault> {
         if self.check_owner(store).await? {
             return Ok(());
         }
         self.put_at_top(OWNER, Bytes::from(line_of(store))).await?;
-        // Of two at once the later one has it.
+        // Of two simultaneous claims the later one holds.
         self.check_owner(store).await.map(|_| ())
     }
 
-    /// Whether this store has claimed it; false while no store has, a fault where another has.
+    /// True if this store has claimed it, false if it is unclaimed; a fault if another has.
     pub async fn check_owner(&self, store: i64) -> Result<bool, BucketFault> {
         let found = self.get_at_top(OWNER, MOST_BYTES).await?;
         let is_other = found.as_ref().is_some_and(|text| text != line_of(store).as_bytes());
@@ -66,7 +66,7 @@ mod tests {
             assert!(fault.words().contains("a prefix of its own") && fault.words().contains(OWNER));
         }
         assert!(bucket.bundles().await.unwrap().is_empty(), "it is no bundle");
-        // That it answers does not make it this store's: it is told, and nothing is put there.
+        // An answer does not make it this store's: the fault stays reported, and nothing is put.
         let is_told = || bucket.trouble().borrow().as_ref().is_some_and(|words| words.contains(OWNER));
         assert!(is_told() && matches!(bucket.answers().await, Err(BucketFault::OtherStore(_))));
         bucket.claim(one).await.unwrap();

@@ -1,5 +1,5 @@
-//! Puts bundles into a bucket: pieces, then the manifest. Cut anywhere, the bucket has what it had
-//! before, or all of it.
+//! Puts bundles into a bucket: pieces, then the manifest. After an interruption at any point, the
+//! bucket has the previous state, or the new one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::bucket::{BucketFault, ObjectBucket, blocking, some_at_a_time};
 use super::files::{encoded, manifest_of, piece_places};
 use crate::ingest::environment::hex;
 
-/// What a bundle consists of, put last.
+/// Object that lists the parts of a bundle, put last.
 pub(super) const MANIFEST: &str = "manifest.json";
 /// The largest manifest: 20,000 files with the longest paths.
 pub(super) const MANIFEST_LIMIT: u64 = 16 << 20;
@@ -39,8 +39,8 @@ impl ObjectBucket {
         self.put_object(name, MANIFEST, text.into()).await
     }
 
-    /// Puts a bundle that lies elsewhere, whose document has this digest, and removes what is left
-    /// of an earlier state of it; how many of its files were left out.
+    /// Puts a bundle from a folder elsewhere, whose document has this digest, and removes the rest
+    /// of an earlier state; returns the number of skipped files.
     pub async fn put_folder(
         self: &Arc<Self>,
         name: &str,
@@ -55,12 +55,12 @@ impl ObjectBucket {
             ));
         }
         self.put(name, &manifest, folder, &BTreeSet::new()).await?;
-        // What stays is named by nothing, and goes when the bundle is put or thinned again.
+        // Remaining objects are unreferenced, and removed when the bundle is put or thinned again.
         let _ = self.remove_unnamed(name, &manifest).await;
         Ok(left_out)
     }
 
-    /// Removes what a bundle's manifest does not name, such as pieces of an earlier state.
+    /// Removes objects that a bundle's manifest does not name, such as pieces of an earlier state.
     pub async fn remove_unnamed(
         self: &Arc<Self>,
         name: &str,
@@ -76,7 +76,7 @@ impl ObjectBucket {
         .await
     }
 
-    /// Removes a bundle; its manifest first, so that what is left is none.
+    /// Removes a bundle; its manifest first, so that a partial removal leaves none.
     pub async fn remove(self: &Arc<Self>, name: &str) -> Result<(), BucketFault> {
         self.remove_object(name, MANIFEST).await?;
         let there = self.objects(name).await?;

@@ -1,5 +1,5 @@
-//! Removes from a bucket what no run is in: earlier states of runs, and bundles that were put and
-//! then not stored.
+//! Removes orphans from a bucket: earlier states of runs, and bundles that were put and then not
+//! stored.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,12 +11,12 @@ use super::bucket::ObjectBucket;
 use crate::store::FarmStore;
 use crate::wall_clock::DAY;
 
-/// What came later may belong to a run that is about to be stored.
+/// Minimum age: a younger one may belong to a run that is about to be stored.
 const LEAST_AGE: i64 = DAY;
 
-/// How many bundles of no run are there; they are removed where this is no try.
+/// Number of orphaned bundles; they are removed unless `dry`.
 pub async fn swept(bucket: &Arc<ObjectBucket>, store: &FarmStore, now: i64, dry: bool) -> Result<u64> {
-    // The names first: what is put meanwhile is not among them.
+    // The names first: bundles put later are not among them.
     let names = bucket.bundles().await?;
     let named: BTreeSet<String> = store
         .places()
@@ -25,7 +25,7 @@ pub async fn swept(bucket: &Arc<ObjectBucket>, store: &FarmStore, now: i64, dry:
         .filter_map(|run| Some(Path::new(&run.place).file_name()?.to_str()?.to_owned()))
         .collect();
     let mut gone = 0;
-    // What boards send has a plus in its name; the rest may be about to be imported.
+    // A sent bundle has a plus in its name; others may be about to be imported.
     for name in names.iter().filter(|name| name.contains('+') && !named.contains(*name)) {
         let objects = bucket.objects(name).await?;
         if objects.is_empty() || objects.iter().any(|object| object.put > now - LEAST_AGE) {
@@ -39,13 +39,13 @@ pub async fn swept(bucket: &Arc<ObjectBucket>, store: &FarmStore, now: i64, dry:
     Ok(gone)
 }
 
-/// Removes all states of a run that was removed and does not come again: what is put of it
-/// meanwhile is refused by the store, and no other run has a part of them. What stays where the
-/// bucket does not answer goes as [`swept`] has it.
+/// Removes all states of a run that was removed and may not return: the store refuses any state put
+/// since, and no other run shares a part of them. [`swept`] removes those that remain because the
+/// bucket does not answer.
 pub async fn remove_states(bucket: &Arc<ObjectBucket>, store: &FarmStore, run: &str) -> Result<()> {
     let names = bucket.bundles().await.unwrap_or_default();
     for name in names.iter().filter(|name| is_state_of(name, run)) {
-        // It may be coming again, where an admin said meanwhile that it may.
+        // It may return if an admin has allowed that since.
         if store.why_not_again(run).await?.is_none() || store.run(run).await?.is_some() {
             return Ok(());
         }
@@ -54,7 +54,7 @@ pub async fn remove_states(bucket: &Arc<ObjectBucket>, store: &FarmStore, run: &
     Ok(())
 }
 
-/// Whether a bundle of this name is of a run: no id has a plus.
+/// True if a bundle of this name is of a run: ids contain no plus.
 pub fn is_state_of(name: &str, run: &str) -> bool {
     name.strip_prefix(run).is_some_and(|rest| rest.is_empty() || rest.starts_with('+'))
 }

@@ -1,5 +1,5 @@
-//! A bucket that fails at each request in turn: what is said to be there is there, and half a
-//! bundle is none.
+//! A bucket that fails at each request in turn: reported bundles exist, and partial ones are never
+//! visible.
 
 #![allow(clippy::disallowed_methods)] // Tests make folders of their own.
 
@@ -24,14 +24,14 @@ use crate::ingest::stored::{StoredBytes, stored_files};
 use crate::ingest::thin::WindowsKept;
 use crate::store::FarmStore;
 
-/// How a request fails.
+/// Way in which a request fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlannedFault {
     /// It is not done.
     Lost,
     /// It is done, and the answer is lost.
     AnswerLost,
-    /// Neither it nor any later one is done: the bucket is gone, or this program was killed.
+    /// Neither it nor any later one takes effect: the bucket is gone, or this program was killed.
     Gone,
 }
 
@@ -48,7 +48,7 @@ impl PlannedFaults {
         *self.state.lock().unwrap() = (0, fault);
     }
 
-    /// How many requests there were since the plan was made.
+    /// Number of requests since the plan was made.
     pub fn asked(&self) -> u64 {
         self.state.lock().unwrap().0
     }
@@ -80,7 +80,7 @@ pub fn in_memory() -> Arc<ObjectBucket> {
     Arc::new(ObjectBucket::new(Arc::new(InMemory::new()), "s3://runs/lab".into(), "lab"))
 }
 
-/// A state of the hunt before its end, so many cycles short; where it is, below a folder.
+/// A state of the hunt before its end, that many cycles short; returns its place below a folder.
 pub fn hunt_that_is_on(folder: &Path, short: u64) -> PathBuf {
     let place = keep(&fixture("hunt"), &format!("short-{short}"), folder).unwrap().0;
     let document = place.join("run.json");
@@ -109,7 +109,7 @@ fn digest_of(bundle: &Path) -> Vec<u8> {
     Sha256::digest(fs::read(bundle.join("run.json")).unwrap()).to_vec()
 }
 
-/// A folder with a bundle of some files; its document says which it is.
+/// A folder with a bundle of some files, identified by its document.
 fn made(word: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("host/proc")).unwrap();
@@ -121,13 +121,13 @@ fn made(word: &str) -> tempfile::TempDir {
     folder
 }
 
-/// All files of a bundle with what is in them.
+/// All files of a bundle with their contents.
 fn content(place: &Path) -> BTreeMap<String, Vec<u8>> {
     let files = stored_files(place).into_iter();
     files.map(|file| (file.path.clone(), fs::read(place.join(&file.path)).unwrap())).collect()
 }
 
-/// A bundle as who believes its manifest reads it out of the bucket.
+/// Contents of a bundle in the bucket by its manifest.
 async fn there(bucket: &ObjectBucket, name: &str) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
     for file in bucket.manifest(name).await.unwrap().unwrap().files {
@@ -157,7 +157,7 @@ impl Cached {
         Ok(content(&lease))
     }
 
-    /// What stands under names of bundles, and whether something half is left.
+    /// Entries under names of bundles, and true if something partial is left.
     fn names(&self) -> (Vec<String>, bool) {
         let names = fs::read_dir(self.folder.path()).unwrap().map(|one| one.unwrap().file_name());
         let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
@@ -195,10 +195,10 @@ fn what_was_put_is_fetched_into_an_empty_folder_and_nothing_else_is() {
             assert!(matches!(cached.content("other").await, Err(BucketFault::Missing(_))));
             assert_eq!(cached.names(), (vec!["hunt".to_owned()], false));
         }
-        // What lies elsewhere is shown from there.
+        // Bundles elsewhere are shown from there.
         let cached = Cached::new(&bucket, 1 << 30);
         assert_eq!(&*cached.cache.open(&hunt, None).await.unwrap(), &*hunt);
-        // A document that is not the one which was read.
+        // The document is not the one that was read.
         let changed = bucket.put_folder("hunt", &hunt, b"another").await.unwrap_err();
         assert!(changed.words().contains("changed"), "{changed:?}");
     });
@@ -257,7 +257,7 @@ fn a_fetch_that_fails_anywhere_shows_nothing_and_the_next_one_all() {
                     Err(fault) => {
                         assert!(matches!(fault, BucketFault::Unreachable(_)), "{fault:?}");
                         assert_eq!(cached.names(), (vec![], false), "{kind:?} at {at}");
-                        // What was asked at the same time may have been answered after it.
+                        // Simultaneous requests may have been answered after it.
                         if kind == PlannedFault::Gone {
                             assert!(cached.content("run").await.is_err());
                             assert!(bucket.trouble().borrow().is_some());
@@ -349,7 +349,7 @@ fn what_is_damaged_or_missing_is_a_line_and_is_found_by_the_check() {
         told("more than", false).await;
         bucket.remove_object("run", &piece).await.unwrap();
         told("no piece", false).await;
-        // Paths that climb, and bytes that are no manifest.
+        // Paths outside the folder, and bytes that are not a manifest.
         let file = |path: &str| ManifestFile { path: path.into(), bytes: 0, pieces: vec![] };
         let files = vec![file("run.json"), file("../climbed")];
         let climbing = BundleManifest { schema: MANIFEST_SCHEMA.into(), files, signature: None };
@@ -382,7 +382,7 @@ fn a_bundle_of_another_run_is_not_shown_as_the_one_that_was_asked_for() {
         };
         assert_eq!(open().await.unwrap(), content(run.path()));
         bucket.put_folder("run", other.path(), &digest_of(other.path())).await.unwrap();
-        // The copy is the one that the store knows: the bucket is not asked.
+        // The copy is the one in the store: no request is made.
         assert_eq!(open().await.unwrap(), content(run.path()));
         fs::remove_dir_all(cached.folder.path().join("run")).unwrap();
         told().await;
@@ -390,7 +390,7 @@ fn a_bundle_of_another_run_is_not_shown_as_the_one_that_was_asked_for() {
         // Nor is a copy shown that is of the other run, too.
         assert_eq!(cached.content("run").await.unwrap(), content(other.path()));
         told().await;
-        // A document of two pieces, whose digest no manifest has.
+        // A document of two pieces, whose digest is in no manifest.
         fs::write(other.path().join("run.json"), "other".repeat(PIECE as usize / 5 + 9)).unwrap();
         bucket.put_folder("run", other.path(), &digest_of(other.path())).await.unwrap();
         assert_eq!(bucket.manifest("run").await.unwrap().unwrap().run_digest(), None);
@@ -422,7 +422,7 @@ fn what_was_not_read_for_longest_goes_and_what_is_read_stays() {
         assert_eq!((cached.names().0, evicted()), (vec!["aaa".to_owned(), "ccc".to_owned()], 1));
         assert!(reading.all(|part| part.is_ok()), "it was read to its end");
         drop(lease);
-        // What the bucket has not, or has otherwise, never goes.
+        // Bundles that are absent or different in the bucket are never removed.
         let here = made("ddd");
         fs::rename(here.path(), place("ddd")).unwrap();
         fs::create_dir(here.path()).unwrap();
@@ -433,12 +433,12 @@ fn what_was_not_read_for_longest_goes_and_what_is_read_stays() {
         let (names, is_half) = cached.names();
         assert!(names.contains(&"ddd".to_owned()) && !is_half, "{names:?}");
         assert_eq!(cached.content("ddd").await.unwrap()["run.json"], b"ddd");
-        // A copy that is older than what the store knows is fetched again.
+        // A copy older than the store's state is fetched again.
         let newer = made("newer");
         bucket.put_folder("bbb", newer.path(), &digest_of(newer.path())).await.unwrap();
         let lease = cached.cache.open(&place("bbb"), Some(&digest_of(newer.path()))).await.unwrap();
         assert_eq!(content(&lease), content(newer.path()));
-        // While the bucket is away nothing goes.
+        // While the bucket is away nothing is removed.
         bucket.planned.plan(Some((1, PlannedFault::Gone)));
         let before = evicted();
         cached.cache.make_room().await;

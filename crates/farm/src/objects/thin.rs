@@ -1,5 +1,5 @@
-//! Takes what is old out of a bundle in a bucket: what goes is worked out on a copy of the few
-//! files that it is about, then the new manifest is put, then what it does not name is removed.
+//! Removes old parts of a bundle in a bucket: prepared on a copy of the few files concerned, then
+//! the new manifest is put, then unreferenced objects are removed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct BucketBundle {
     bucket: Arc<ObjectBucket>,
     name: String,
     manifest: BundleManifest,
-    /// When its document was put, in seconds since 1970.
+    /// Time when its document was put, in seconds since 1970.
     pub came: i64,
 }
 
@@ -38,8 +38,8 @@ impl BucketBundle {
         Ok(BucketBundle { bucket: bucket.clone(), name: name.to_owned(), manifest, came })
     }
 
-    /// Takes the seconds out, or the windows that do not stay, where this is no try. The folder is
-    /// one to work in.
+    /// Removes the seconds, or the windows that do not stay, unless `dry`. The folder is a scratch
+    /// folder.
     pub async fn thin(
         &mut self,
         work: &Path,
@@ -66,7 +66,7 @@ impl BucketBundle {
             }
         }
         if !dry && left != self.manifest {
-            // What was signed is not what is left.
+            // The signature does not match the remaining parts.
             left.signature = None;
             let there = self.manifest.pieces().into_iter().map(str::to_owned).collect();
             self.bucket.put(&self.name, &left, work, &there).await?;
@@ -75,12 +75,12 @@ impl BucketBundle {
         Ok(of)
     }
 
-    /// Removes the pieces of what went.
+    /// Removes the pieces of the removed parts.
     pub async fn remove_unnamed(&self) -> Result<(), BucketFault> {
         self.bucket.remove_unnamed(&self.name, &self.manifest).await
     }
 
-    /// What goes of the windows, and the file of those that stay; none where none does.
+    /// Removed part of the windows, and the file of those that stay, if any.
     async fn thin_windows(
         &self,
         work: &Path,
