@@ -1,18 +1,18 @@
-//! Five minutes that are kept in several rows: of a recorder with shorter intervals, or of several
-//! recordings at a time.
+//! Five minutes that are stored in several rows: of a recorder with shorter intervals, or of
+//! several simultaneous recordings.
 
 use crate::records::{FarmSlot, SlotPeak};
 
-/// What all rows of a stretch of time come to.
+/// Sums of all rows in a time span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlotSums {
-    /// How many there are.
+    /// Number of rows.
     pub count: u64,
     pub n: u64,
     pub missed: u64,
 }
 
-/// Adds one to another, which keeps its time. The largest latency stays whole, with its time and
+/// Adds a slot to another, which keeps its time. The largest latency is kept with its time and
 /// names.
 pub fn join(to: &mut FarmSlot, slot: FarmSlot) {
     let (t, n, missed) = (to.t, to.n.saturating_add(slot.n), to.missed.saturating_add(slot.missed));
@@ -37,7 +37,7 @@ fn add_peak(cpus: &mut Vec<SlotPeak>, peak: &SlotPeak) {
     }
 }
 
-/// One of each recording, of rows of the same five minutes in the order of their recordings.
+/// Joins rows of the same five minutes to one per recording, in the order of the recordings.
 pub fn by_recording(slots: &[FarmSlot]) -> Vec<FarmSlot> {
     let mut joined: Vec<FarmSlot> = Vec::new();
     for slot in slots {

@@ -1,11 +1,11 @@
-//! The farm: runs of many boards, kept for years and shown in a browser.
+//! The farm: runs of many boards, stored for years and shown in a browser.
 //!
-//! [`ingest`] makes values ([`records`]) of bundles, [`intake`] is the one way in for them,
-//! [`store`] has them in a database and all SQL, [`web`] asks it and hands what it finds to
-//! [`pages`] and [`pictures`], which are functions from values to markup. [`changes`] judges what
-//! changed, [`sides`] chooses the days that a comparison is of, [`encoding`] packs histograms for
-//! the store. [`objects`] has bundles in a bucket, [`results`] hands runs to systems that collect
-//! results of tests, [`removal`] takes runs off the farm again. [`cli`] is the command line.
+//! [`ingest`] makes values ([`records`]) of bundles, [`intake`] is their only way in, [`store`] has
+//! the database and all SQL, [`web`] queries it and passes the results to [`pages`] and
+//! [`pictures`], which are functions from values to markup. [`changes`] detects changes, [`sides`]
+//! chooses the days of a comparison, [`encoding`] packs histograms for the store. [`objects`]
+//! stores bundles in a bucket, [`results`] exports runs to systems that collect test results,
+//! [`removal`] removes runs from the farm. [`cli`] is the command line.
 
 pub mod board_names;
 pub mod board_settings;

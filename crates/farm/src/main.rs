@@ -1,6 +1,6 @@
 //! The binary: arguments in, exit code out. Everything else is in the library.
 
-// The one place that knows the process: its arguments, its environment, its end.
+// The only place that accesses the process: its arguments, its environment, its end.
 #![allow(clippy::disallowed_methods)]
 
 use std::process::ExitCode;

@@ -14,31 +14,31 @@ use crate::people::{FarmPerson, Role};
 use crate::records::{BoardRefusal, FarmBoard};
 use crate::store::AuditEntry;
 
-/// What the page shows.
+/// Contents of the page.
 pub struct AdminView<'a> {
-    /// Who looks at it.
+    /// Name of the visitor.
     pub visitor: &'a str,
     pub is_admin: bool,
-    /// What is shown this once, and what it is.
+    /// Title and lines of a one-time display.
     pub once: Option<(&'a str, &'a [String])>,
     pub boards: &'a [FarmBoard],
-    /// How many there are without the filter.
+    /// Number of boards without the filter.
     pub of: usize,
     pub filter: &'a str,
     pub tokens: &'a BTreeMap<String, u64>,
     pub refusals: &'a [BoardRefusal],
-    /// What boards are called.
+    /// Displayed names of boards.
     pub names: &'a BoardNames,
-    /// Why the bucket of bundles does not answer.
+    /// Fault of the bucket of bundles.
     pub bucket_trouble: Option<&'a str>,
-    /// In seconds since 1970; none where the farm has none.
+    /// In seconds since 1970; `None` without a certificate.
     pub certificate_ends: Option<i64>,
     /// Folders that hold no run which can be read.
     pub folders_refused: usize,
     pub budgets: &'a FarmBudgets,
     pub people: &'a [FarmPerson],
     pub open_codes: u64,
-    /// Whether boards can send.
+    /// True if the farm accepts data from boards.
     pub keeps: bool,
     pub database_bytes: Option<u64>,
     pub sent_bytes: u64,

@@ -1,4 +1,4 @@
-//! What holds for a board, set by people.
+//! Settings of a board by users.
 
 use maud::{Markup, html};
 use report::html::pairs;
@@ -11,17 +11,17 @@ use crate::board_settings::{BoardState, budget_text};
 use crate::records::{BoardRefusal, FarmBoard};
 use crate::store::BoardBytes;
 
-/// What the page shows.
+/// Contents of the page.
 pub struct BoardSettingsView<'a> {
     pub board: &'a FarmBoard,
     pub is_admin: bool,
     /// Its tokens that are good.
     pub tokens: u64,
     pub refusals: &'a [BoardRefusal],
-    /// Its rows of five minutes, and those between them that never came.
+    /// Number of its five-minute rows, and of missing ones between them.
     pub rows: u64,
     pub missing: u64,
-    /// The bytes of its runs, of what else it sent, and the most that all of it may be.
+    /// Bytes of its runs, of other data it sent, and the limit of the sum.
     pub sent_bytes: u64,
     pub stored: BoardBytes,
     pub quota: Option<u64>,

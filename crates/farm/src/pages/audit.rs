@@ -1,4 +1,4 @@
-//! The audit of a run's machine, in what it differs from another's, and how many checks fail.
+//! The audit of a run's machine, its differences to another's, and the number of failed checks.
 
 use maud::{Markup, html};
 use model::keyword::Keyword;
@@ -15,14 +15,14 @@ use super::{Section, page};
 use crate::board_names::BoardNames;
 use crate::records::FarmRun;
 
-/// What the latest run of a board that holds its machine says of its settings.
+/// Audit of a board, from its latest run that contains its machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BoardAudit {
     pub run: String,
-    /// When that began, in seconds since 1970.
+    /// Begin of the run, in seconds since 1970.
     pub started: i64,
-    /// How many checks have which verdict; none where the run is not on this machine's disk, or
-    /// cannot be judged.
+    /// Number of checks by verdict; `None` if the run is not on this machine's disk, or cannot be
+    /// audited.
     pub summary: Option<VerdictCounts>,
 }
 
@@ -88,7 +88,7 @@ fn judged(value: &str, verdict: AuditVerdict) -> String {
     }
 }
 
-/// How many checks fail, in a line with the way to them.
+/// Number of failed checks, in a line with a link to them.
 pub fn line(of: &BoardAudit) -> Markup {
     html! {
         p { (to_audit(&of.run, "Audit for real time")) ", as of the run of " (moment(of.started)) " UTC"
@@ -113,7 +113,7 @@ pub fn to_audit(run: &str, words: &str) -> Markup {
     html! { a href={ "/runs/" (escaped(run)) "/audit" } { (words) } }
 }
 
-/// The way to in what the audits of two runs differ.
+/// Link to the differences between the audits of two runs.
 pub fn to_difference(before: &str, after: &str) -> Markup {
     html! {
         a href={ "/runs/" (escaped(after)) "/audit?before=" (escaped(before)) } { "What the audits say" }

@@ -1,4 +1,4 @@
-//! A board: what it is, its latency over the years, its runs and who was late.
+//! A board: its properties, its latency over the years, its runs and its culprits.
 
 use std::collections::BTreeMap;
 
@@ -30,31 +30,31 @@ pub fn worst_of(maxima: &BTreeMap<SeriesKey, DayMaximum>) -> Option<(&SeriesKey,
     maxima.iter().map(|(key, day)| (key, *day)).max_by_key(|(_, day)| (day.max_ns, day.t))
 }
 
-/// What the page shows.
+/// Contents of the page.
 pub struct BoardView<'a> {
     pub board: &'a FarmBoard,
-    /// The day with the largest latency of each series in the span that is shown, of what counts,
+    /// Day with the largest latency of each series in the displayed span, of data that count.
     pub maxima: &'a BTreeMap<SeriesKey, DayMaximum>,
-    /// the worst five minutes of the worst of these days,
+    /// The worst five minutes of the worst of these days.
     pub worst: Option<&'a FarmSlot>,
-    /// and what changed for the worse.
+    /// Changes for the worse.
     pub changes: &'a [FarmChange],
     pub series: &'a [SeriesOfBoard],
     pub chosen: &'a SeriesKey,
     pub span: BoardSpan,
-    /// The day that it ends with, by its first second, where one is asked for.
+    /// Last day of the span, by its first second, if one is requested.
     pub until: Option<i64>,
     pub long_term: &'a LongTerm,
-    /// What can be seen of the rate of the chosen series.
+    /// Detectable change in the rate of the chosen series.
     pub reach: &'a RateReach,
     pub runs: &'a [FarmRun],
     pub culprits: &'a [FarmCulprit],
     pub environments: &'a [BoardEnvironment],
-    /// What its settings are worth, where a run says it.
+    /// Audit of its settings, if a run contains it.
     pub audit: Option<&'a BoardAudit>,
-    /// Whether who asks may say what holds for it.
+    /// True if the visitor may set its properties.
     pub may_set: bool,
-    /// Whether names of machines, kernels and programs are left out.
+    /// True if names of machines, kernels and programs are omitted.
     pub unnamed: bool,
 }
 
@@ -106,7 +106,7 @@ fn caption(tier: Tier) -> &'static str {
     }
 }
 
-/// The worst that there was, who did it, and what changed.
+/// The largest latency, its culprit, and the changes.
 fn answer(of: &BoardView) -> Markup {
     let board = &of.board.board;
     let within = of.span.within(of.until, of.long_term.to);
@@ -123,7 +123,7 @@ fn answer(of: &BoardView) -> Markup {
     }
 }
 
-/// How large it was, when, by whom, and of which series where there are several.
+/// The largest latency with its time and culprit, and its series if there are several.
 fn at_worst(of: &BoardView, key: &SeriesKey, day: DayMaximum) -> Markup {
     let board = &of.board.board;
     let series = of.series.iter().find(|one| one.key == *key).filter(|_| of.series.len() > 1);
@@ -141,7 +141,7 @@ fn at_worst(of: &BoardView, key: &SeriesKey, day: DayMaximum) -> Markup {
     }
 }
 
-/// What people say of it.
+/// Properties set by users.
 fn said(of: &BoardView) -> Markup {
     let settings = &of.board.settings;
     let since = date(settings.state_since);
@@ -197,7 +197,7 @@ fn profile(of: &BoardView) -> Markup {
 
 fn choice(of: &BoardView) -> Markup {
     let address = |key: &SeriesKey, span: BoardSpan| span_address(&of.board.board, key, span, of.until);
-    // From one day or week to those next to it.
+    // Links to the adjacent days or weeks.
     let last = of.long_term.to - Tier::Day.seconds();
     let step = of.span.days() * Tier::Day.seconds();
     let beside = |until: i64| span_address(&of.board.board, of.chosen, of.span, Some(until));
@@ -220,7 +220,7 @@ fn choice(of: &BoardView) -> Markup {
             li { a href=(address(of.chosen, span)) aria-current=[(span == of.span).then_some("true")] {
                 (name) } }
         } }
-        // A board without samples has no day, and nothing beside it.
+        // A board without samples has no day, and no adjacent ones.
         @if of.span.is_fine() && last > 0 { ul.spans {
             @if last > step { li { a rel="prev" href=(beside(last - step)) { "the " (name) " before" } } }
             li { a rel="next" href=(beside(last + step)) { "the " (name) " after" } }
@@ -228,7 +228,7 @@ fn choice(of: &BoardView) -> Markup {
     }
 }
 
-/// What was measured, and how where that is known: rows that come without a run do not say.
+/// Name and conditions of a series, if known: rows without a run lack the latter.
 fn series_words(of: &SeriesOfBoard) -> String {
     match of.words.as_str() {
         "" => of.key.series.clone(),
@@ -261,8 +261,8 @@ fn data_links(of: &BoardView) -> Markup {
     }
 }
 
-/// The table behind the picture: the worst columns, each with the way to its worst five minutes,
-/// and a day with that to its own picture.
+/// Table of the picture: the worst columns, each with a link to its worst five minutes, and for a
+/// day also to its picture.
 fn maxima(of: &BoardView) -> Markup {
     let mut worst: Vec<_> = of.long_term.rows.iter().collect();
     worst.sort_by(|a, b| (b.max_ns, a.t).cmp(&(a.max_ns, b.t)));
@@ -349,7 +349,7 @@ mod tests {
                     && text.contains("/v1/boards/a%20b/slots.csv?series=measure&amp;plan=q")
             );
             assert!(text.contains("<svg") && text.contains("9.0") && text.contains("1970-01-02"));
-            // The first line is of the worst series, which is not the one that is shown.
+            // The first line is of the worst series, which is not the one shown.
             assert!(
                 text.contains("<a href=\"/b/a%20b/at/90000?series=measure&amp;plan=p\"><strong>70 us"),
                 "{text}"

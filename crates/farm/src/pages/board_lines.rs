@@ -1,4 +1,4 @@
-//! A board's histograms as stacked lines, and the table behind them.
+//! A board's histograms as stacked lines, and the table of them.
 
 use maud::{Markup, html};
 use report::html::{figure, scroll};
@@ -56,7 +56,7 @@ fn table(board: &FarmBoard, key: &SeriesKey, of: &BoardPeriods, tier: Tier) -> M
     )
 }
 
-/// When a line begins: a day and a week have pictures of their own.
+/// Begin of a line, with a link: a day and a week have separate pictures.
 fn begin(board: &FarmBoard, key: &SeriesKey, of: &BoardPeriods, one: &BoardPeriod) -> Markup {
     let day = Tier::Day.seconds();
     let span = match of.seconds {

@@ -16,7 +16,7 @@ pub enum BoardSpan {
 }
 
 impl BoardSpan {
-    /// All of them, each with its word in an address and its name for people.
+    /// All spans, each with its word in an address and its displayed name.
     pub const ALL: [(BoardSpan, &str, &str); 5] = [
         (BoardSpan::Day, "day", "a day"),
         (BoardSpan::Week, "week", "a week"),
@@ -25,8 +25,7 @@ impl BoardSpan {
         (BoardSpan::All, "all", "all"),
     ];
 
-    /// By its word in an address: the usual one where there is no word, none where there is no such
-    /// span.
+    /// Parses the word in an address: empty means the default, `None` an unknown span.
     pub fn of_word(word: &str) -> Option<BoardSpan> {
         match word {
             "" => Some(BoardSpan::default()),
@@ -49,7 +48,7 @@ impl BoardSpan {
         }
     }
 
-    /// How long a column of its picture is: the first of these that is kept.
+    /// Possible lengths of a column in its picture: the first that is stored is used.
     pub fn tiers(self) -> &'static [Tier] {
         match self {
             BoardSpan::Day => &[Tier::Slot, Tier::Hour],
@@ -58,13 +57,13 @@ impl BoardSpan {
         }
     }
 
-    /// Whether its columns are shorter than a day.
+    /// True if its columns are shorter than a day.
     pub fn is_fine(self) -> bool {
         matches!(self, BoardSpan::Day | BoardSpan::Week)
     }
 
-    /// Its time up to a day with that one, given by its first second; without one up to the last
-    /// that has samples.
+    /// Time of the span up to and including a day, given by its first second; by default up to the
+    /// last day with samples.
     pub fn stretch(self, until: Option<i64>, last: i64) -> TimeStretch {
         let day = Tier::Day.seconds();
         let to = match until {
@@ -76,8 +75,8 @@ impl BoardSpan {
         TimeStretch { from: to - self.days() * day, to }
     }
 
-    /// Of what a number is, as the end of `The largest latency`. `to` is the first second after
-    /// what is shown.
+    /// End of a phrase such as `The largest latency`. `to` is the first second after the displayed
+    /// time.
     pub fn within(self, until: Option<i64>, to: i64) -> String {
         let length = match self {
             BoardSpan::Day => return format!("of {}", date(to - 1)),
@@ -90,7 +89,7 @@ impl BoardSpan {
     }
 }
 
-/// The way to a span of a board's series, up to a day where that is given.
+/// Address of a span of a board's series, up to a day if given.
 pub fn span_address(board: &str, key: &SeriesKey, span: BoardSpan, until: Option<i64>) -> String {
     let until = until.map_or_else(String::new, |until| format!("&to={}", date(until)));
     let (board, series, plan) = (escaped(board), escaped(&key.series), escaped(&key.plan));

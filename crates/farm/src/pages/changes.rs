@@ -1,4 +1,4 @@
-//! What changed on which board, newest first, each with what it stands on.
+//! Changes of boards, newest first, each with its evidence.
 
 use maud::{Markup, html};
 use report::words::several;
@@ -16,23 +16,23 @@ const MOST_SETTINGS: usize = 12;
 /// Changes on a page.
 const MOST: usize = 200;
 
-/// What the page shows.
+/// Contents of the page.
 pub struct ChangesView<'a> {
     pub all: &'a [FarmChange],
-    /// The boards that were asked for,
+    /// Number of the requested boards.
     pub boards: usize,
     /// and their series and environments.
     pub scope: ChangesScope,
-    /// The board that was asked for; `""` for all.
+    /// The requested board; `""` for all.
     pub board: &'a str,
-    /// What boards are called.
+    /// Displayed names of boards.
     pub names: &'a BoardNames,
     pub only: ChangesShown,
-    /// Whether who asks may say that they looked at one.
+    /// True if the visitor may acknowledge changes.
     pub may_acknowledge: bool,
 }
 
-/// Which changes are shown.
+/// Selection of changes to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChangesShown {
     /// Those that are not acknowledged.
@@ -71,7 +71,7 @@ pub fn changes(of: &ChangesView) -> String {
     page(Some(Section::Changes), "Changes", body)
 }
 
-/// How many are bad, and on how many boards.
+/// Number of open changes, and of their boards, in words.
 pub fn lead_words(all: &[FarmChange]) -> String {
     let bad: Vec<&FarmChange> = all.iter().filter(|one| one.is_open()).collect();
     let mut boards: Vec<&str> = bad.iter().map(|one| one.board.as_str()).collect();
@@ -140,7 +140,7 @@ fn change(one: &FarmChange, of: &ChangesView) -> Markup {
     }
 }
 
-/// Who looked at it, and the way to say so.
+/// Acknowledgement of a change, and the form for it.
 fn looked_at(one: &FarmChange, may_acknowledge: bool) -> Markup {
     let hidden = html! {
         input type="hidden" name="board" value=(one.board);
@@ -171,7 +171,7 @@ fn looked_at(one: &FarmChange, may_acknowledge: bool) -> Markup {
     }
 }
 
-/// What the link of a change leads to, where the name of the board does not lead there.
+/// Target of a change's link, if it differs from that of the board's name.
 fn way(one: &FarmChange) -> Option<&'static str> {
     match one.kind {
         ChangeKind::MoreOften | ChangeKind::LessOften => {
@@ -219,7 +219,7 @@ fn settings(one: &FarmChange) -> Markup {
     }
 }
 
-/// What was asked for, as the data's addresses take it.
+/// The request, as a query for the addresses of the data.
 fn query(of: &ChangesView) -> String {
     let only = ChangesShown::ALL.into_iter().find(|known| known.0 == of.only).map_or("", |known| known.1);
     let parts = [("board", of.board), ("only", only)].into_iter().filter(|(_, value)| !value.is_empty());
@@ -249,7 +249,7 @@ fn how(of: &ChangesView) -> Markup {
     }
 }
 
-/// How many changes of environments were looked at, and how many were not.
+/// Number of changes of environment that were examined, and that were not.
 fn environments(of: JudgedEnvironments) -> Markup {
     let changes =
         |count: usize| several(count as u64, "change of environment was", "changes of environment were");
@@ -262,7 +262,7 @@ fn environments(of: JudgedEnvironments) -> Markup {
     }
 }
 
-/// How many series were judged, and how many were not.
+/// Number of series that were tested, and that were not.
 fn judged(of: &ChangesView) -> Markup {
     let JudgedSeries { judged, too_few, left_out } = of.scope.series;
     let series = |count: usize| format!("{count} series {}", if count == 1 { "is" } else { "are" });

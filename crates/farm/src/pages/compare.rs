@@ -11,21 +11,21 @@ use super::{Section, page};
 use crate::records::SeriesKey;
 use crate::sides::{FarmSide, OtherSeries};
 
-/// What is asked: ids of runs, and names of boards for their last runs.
+/// The request: ids of runs, and names of boards for their last runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ComparisonForm {
     pub a: Vec<String>,
     pub b: Vec<String>,
-    /// Or days, by what boards were and when.
+    /// Alternatively days, by environments and times of boards.
     pub sides: [FarmSide; 2],
-    /// Of which series; empty for the one that both sides have most of.
+    /// Their series; empty for the one that both sides have most of.
     pub series: String,
     pub plan: String,
     pub limit: String,
 }
 
 impl ComparisonForm {
-    /// Whether days are compared, and not runs.
+    /// True if days are compared rather than runs.
     pub fn is_of_days(&self) -> bool {
         self.sides.iter().any(|side| !side.is_empty())
     }
@@ -35,7 +35,7 @@ impl ComparisonForm {
         format!("/compare?{}", self.query(&key.series, &key.plan))
     }
 
-    /// What is asked, as a part of an address; of days of this series.
+    /// The request as a query; for days of this series.
     fn query(&self, series: &str, plan: &str) -> String {
         let part = |name: &str, value: &str| format!("{name}={}", escaped(value));
         let runs = [("a", &self.a), ("b", &self.b)];
@@ -49,7 +49,7 @@ impl ComparisonForm {
     }
 }
 
-/// What there is to choose from.
+/// Choices offered by the form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ComparisonChoices {
     pub boards: Vec<String>,
@@ -58,7 +58,7 @@ pub struct ComparisonChoices {
 }
 
 impl ComparisonChoices {
-    /// What a browser offers of each; others are typed in whole.
+    /// Limit of the choices of each kind; others are typed in full.
     pub const OFFERED: usize = 300;
 
     /// Of the names of boards, and of machines with their kernels.
@@ -75,7 +75,7 @@ impl ComparisonChoices {
     }
 }
 
-/// The form alone, or with why there is no answer.
+/// The form alone, or with the reason for which there is no result.
 pub fn form_page(form: &ComparisonForm, choices: &ComparisonChoices, refused: Option<&str>) -> String {
     let body = html! {
         @if let Some(reason) = refused { p.banner { (as_sentence(reason)) } }
@@ -85,7 +85,7 @@ pub fn form_page(form: &ComparisonForm, choices: &ComparisonChoices, refused: Op
     page(Some(Section::Compare), "Compare", body)
 }
 
-/// The answer, and the form to ask again; of days also the other series that could be asked about.
+/// The result, and the form for another request; for days also the other series.
 pub fn answer(
     form: &ComparisonForm,
     choices: &ComparisonChoices,
@@ -93,7 +93,7 @@ pub fn answer(
     others: &[OtherSeries],
 ) -> String {
     let named: Vec<String> = others.iter().map(OtherSeries::words).collect();
-    // One board may have several that have the same words, or none.
+    // A board may have several series with the same words, or none.
     let plan = |at: usize| {
         let is_alike = named.iter().filter(|words| **words == named[at]).count() > 1;
         is_alike.then(|| format!(", plan {}", excerpt(&others[at].of.key.plan)))
