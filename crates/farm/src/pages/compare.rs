@@ -111,7 +111,7 @@ pub fn answer(
     page(Some(Section::Compare), &parts.heading, body)
 }
 
-/// That which was used comes first, under a heading that begins so.
+/// The form that was used is first, under a heading with this beginning.
 fn forms(form: &ComparisonForm, choices: &ComparisonChoices, again: &str) -> Markup {
     html! {
         @if form.is_of_days() { (form_of_days(form, choices, again)) (form_of_runs(form, again)) }

@@ -1,4 +1,4 @@
-//! Who took the time, over all boards; and one of them.
+//! Culprits over all boards, and the page of one of them.
 
 use maud::{Markup, html};
 use model::units::Nanos;
@@ -41,20 +41,20 @@ pub fn culprits(all: &[FarmCulprit], board: Option<&FarmBoard>) -> String {
     page(Some(Section::Culprits), "Culprits", body)
 }
 
-/// What the page of a culprit shows.
+/// Contents of a culprit's page.
 pub struct CulpritView<'a> {
     pub of: &'a FarmCulprit,
-    /// The latest runs that saw it,
+    /// The latest runs with it.
     pub runs: &'a [FarmRun],
-    /// and days on which recorders named it,
+    /// Latest days on which recorders named it.
     pub days: &'a [CulpritDay],
-    /// and how many of these are earlier.
+    /// Number of earlier days.
     pub days_left_out: u64,
-    /// What boards are called.
+    /// Displayed names of boards.
     pub names: &'a BoardNames,
 }
 
-/// One, with the runs that saw it and the days on which recorders named it.
+/// Page of a culprit, with its runs and the days on which recorders named it.
 pub fn culprit(view: &CulpritView) -> String {
     let of = view.of;
     let took = ms(of.total_ns);
@@ -111,7 +111,7 @@ fn ms(of: Nanos) -> String {
     format!("{:.3}", of.0 as f64 / 1e6)
 }
 
-/// What it had a part in.
+/// Number of spikes, and of five minutes, in which it had a part.
 fn late(of: &FarmCulprit) -> String {
     let spikes = several(of.spikes, "spike", "spikes");
     let largest = format!("the largest latencies of {} five minutes", of.five_minutes);
@@ -149,7 +149,7 @@ fn first_of(one: &CulpritDay) -> String {
 mod tests {
     use super::*;
 
-    /// The page of one that has so many days left out.
+    /// Page of a culprit with that many earlier days.
     fn page_of(of: &FarmCulprit, days: &[CulpritDay], days_left_out: u64) -> String {
         let names: BoardNames = [("a b".to_owned(), "Press <b>".to_owned())].into_iter().collect();
         culprit(&CulpritView { of, runs: &[], days, days_left_out, names: &names })

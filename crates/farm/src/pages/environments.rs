@@ -1,4 +1,4 @@
-//! What a board was, and what changed from one environment to the next.
+//! Environments of a board, and the changes from each to the next.
 
 use std::collections::BTreeSet;
 
@@ -14,18 +14,18 @@ use crate::records::{BoardEnvironment, FarmBoard};
 use crate::setting_changes::changed;
 use crate::sides::FarmSide;
 
-/// Rows of a table of differences, and environments one after the other; more are counted.
+/// Limit of the rows in a table of differences, and of environments; the rest is counted.
 const MOST: usize = 100;
-/// Bytes of a page after which no other environment stands on it.
+/// Size of a page, in bytes, beyond which no further environment is added.
 const MOST_BYTES: usize = 1 << 20;
 
-/// How many environments a board had; one that it had again is counted once.
+/// Number of distinct environments of a board.
 pub fn count_of(all: &[BoardEnvironment]) -> u64 {
     let each: BTreeSet<&String> = all.iter().map(|one| &one.record.digest).collect();
     each.len() as u64
 }
 
-/// How many, and how often it changed from one to another where it had one again.
+/// Number of environments, and of changes if one occurred again.
 fn lead(all: &[BoardEnvironment]) -> String {
     let (each, changes) = (count_of(all), all.len().saturating_sub(1) as u64);
     let again = match changes >= each && each > 0 {
@@ -35,8 +35,8 @@ fn lead(all: &[BoardEnvironment]) -> String {
     format!("{}{again}, the latest first.", several(each, "environment", "environments"))
 }
 
-/// The page; the environments come latest first, with how many are left out before them. `audited`
-/// has those of their runs that may have an audit.
+/// The page; environments are latest first, and earlier ones are counted. `audited` has those of
+/// their runs that may have an audit.
 pub fn environments(
     board: &FarmBoard,
     all: &[BoardEnvironment],
@@ -64,7 +64,7 @@ pub fn environments(
     page(Some(Section::Boards), &format!("Environments of {}", board.name), body)
 }
 
-/// Section of one environment, with what changed since the one before.
+/// Section of one environment, with the changes since the previous one.
 fn section(
     board: &FarmBoard,
     before: Option<&BoardEnvironment>,
@@ -94,7 +94,7 @@ fn section(
     } }
 }
 
-/// The way to a comparison of the days that a board had one environment with those of the other.
+/// Address of a comparison between a board's days in one environment and in the other.
 fn comparison(board: &FarmBoard, before: &BoardEnvironment, after: &BoardEnvironment) -> String {
     let side = |of: &BoardEnvironment| FarmSide {
         board: board.board.clone(),

@@ -1,5 +1,5 @@
-//! Five minutes of a board: how late each CPU was, who was late and who took the time, and what
-//! leads further.
+//! Five minutes of a board: the latency of each CPU, victim and culprit, and links to related
+//! pages.
 
 use maud::{Markup, html};
 use model::units::Cpu;
@@ -23,7 +23,7 @@ const SPIKES: usize = 24;
 /// Recordings that have a table of their CPUs.
 const TABLES: usize = 24;
 
-/// What the page shows.
+/// Contents of the page.
 pub struct FiveMinutes<'a> {
     pub board: &'a FarmBoard,
     pub key: &'a SeriesKey,
@@ -31,25 +31,25 @@ pub struct FiveMinutes<'a> {
     pub words: &'a str,
     /// The first second of these minutes.
     pub t: i64,
-    /// One per recording that was on,
+    /// One per active recording.
     pub slots: &'a [FarmSlot],
-    /// the one with the largest latency of all of these minutes, and what all come to.
+    /// The one with the largest latency of these minutes, of all recordings.
     pub largest: Option<&'a FarmSlot>,
     pub sums: SlotSums,
-    /// Rows of recordings that `slots` lacks.
+    /// Number of rows of recordings that are missing in `slots`.
     pub left_out: u64,
-    /// What all recordings counted, where the histogram of these minutes is still kept.
+    /// Histogram of all recordings, if it is still stored for these minutes.
     pub histogram: Option<&'a TierRow>,
-    /// The five minutes before and after whose largest latency is over the board's budget.
+    /// Previous and next five minutes whose largest latency exceeds the board's budget.
     pub over: [Option<i64>; 2],
     /// The worst ones of the day.
     pub worst: &'a [FarmSlot],
-    /// The hours of the day; without rows where they are not kept any more.
+    /// Histograms of the day's hours; without rows if they are no longer stored.
     pub day: &'a LongTerm,
     pub runs: &'a [FarmRun],
     /// The spikes that hunts recorded in these minutes, the latest first.
     pub spikes: &'a [FarmSpike],
-    /// Why those of a run are not among them.
+    /// Reason for which the spikes of a run are not among them.
     pub unread: Option<&'a str>,
 }
 
@@ -88,7 +88,7 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
     page(Some(Section::Boards), &format!("{}, {} UTC", board.name, moment(of.t)), body)
 }
 
-/// Without a run there is no timeline: how to record one the next time.
+/// Hint on recording a timeline the next time, as there is none without a run.
 fn next(of: &FiveMinutes) -> Markup {
     html! {
         @if let Some(max) = of.largest.and_then(|slot| slot.max_ns) {
@@ -115,7 +115,7 @@ fn data_links(of: &FiveMinutes) -> Markup {
     }
 }
 
-/// What the tables leave out.
+/// Notes on rows and recordings that the tables omit.
 fn rest(of: &FiveMinutes) -> Markup {
     let recordings = of.slots.len().saturating_sub(TABLES) as u64;
     html! {
@@ -145,7 +145,7 @@ fn answer(of: &FiveMinutes) -> Markup {
     }
 }
 
-/// Whether a spike is the largest latency of a recording: that is counted at its own clock's edge.
+/// True if a spike is the largest latency of a recording, which is counted by its own clock.
 fn is_of(spike: &FarmSpike, slot: &FarmSlot) -> bool {
     let is_then = slot.max_at.is_some_and(|at| at.abs_diff(spike.at) < 1_000_000);
     (Some(spike.cpu), Some(spike.latency_ns)) == (slot.max_cpu, slot.max_ns) && is_then
@@ -155,8 +155,8 @@ fn spike_address(spike: &FarmSpike) -> String {
     format!("/runs/{}/spike/{}", escaped(&spike.run), spike.number)
 }
 
-/// What hunts recorded of these minutes, each with the way to its timeline and to its run, which
-/// may be of another series than the page.
+/// Spikes that hunts recorded in these minutes, each with links to its timeline and its run, which
+/// may be of a series other than that of the page.
 fn spikes(of: &FiveMinutes) -> Markup {
     let all = of.spikes;
     html! {
@@ -185,7 +185,7 @@ fn spikes(of: &FiveMinutes) -> Markup {
     }
 }
 
-/// Who took the time from whom, as far as that is known.
+/// Victim and culprit, as far as known.
 fn blame(slot: &FarmSlot) -> String {
     match (slot.culprit.as_str(), slot.victim.as_str()) {
         ("", "") => "Who took the time was not recorded.".to_owned(),
@@ -219,7 +219,7 @@ fn steps(of: &FiveMinutes) -> Markup {
     }
 }
 
-/// How many wake-ups had which latency, and the quantiles of each CPU behind it.
+/// Histogram of the latencies, and the quantiles of each CPU.
 fn histogram(of: &FiveMinutes) -> Markup {
     let Some(row) = of.histogram else {
         return html! { @if !of.slots.is_empty() {
@@ -388,7 +388,7 @@ mod tests {
         let text = five_minutes(&FiveMinutes { spikes: &[other.clone(), spike.clone()], ..of });
         assert!(text.contains("<a href=\"/runs/r%201/spike/3\">Its timeline</a>") && !text.contains("<b>"));
         assert!(text.contains("/runs/r%201/spike/4\">00:01:01.500"), "{text}");
-        // A hunt is of another series than the recorder whose five minutes these are.
+        // A hunt is of a series other than that of the recorder of these five minutes.
         let elsewhere = "hunt <a href=\"/runs/r%201\">r 1</a> <span class=\"muted\">not the series of this";
         assert_eq!(text.matches(elsewhere).count(), 2, "{text}");
         let own = FarmSpike { key: key.clone(), ..spike };

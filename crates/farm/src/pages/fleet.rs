@@ -13,7 +13,7 @@ use crate::changes::{ChangeKind, FarmChange, SHOWN_DAYS};
 use crate::pictures::spark;
 use crate::records::FarmBoard;
 
-/// How the boards are ordered.
+/// Order of the boards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BoardOrder {
     #[default]
@@ -59,9 +59,9 @@ pub struct RefusedBundle {
 /// Such folders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefusedFolders {
-    /// The first of them,
+    /// The first of them.
     pub kept: Vec<RefusedBundle>,
-    /// and how many there are in all.
+    /// Total number.
     pub all: usize,
 }
 
@@ -73,16 +73,16 @@ impl RefusedFolders {
         RefusedFolders { kept: all, all: count }
     }
 
-    /// Those of which nothing but their number is known.
+    /// Number of further ones that are not listed.
     pub fn left_out(&self) -> usize {
         self.all - self.kept.len()
     }
 }
 
-/// What the page shows.
+/// Contents of the page.
 pub struct Fleet<'a> {
     pub boards: &'a [FarmBoard],
-    /// How many there are without the filter.
+    /// Number of boards without the filter.
     pub of: usize,
     pub runs: u64,
     pub order: BoardOrder,
@@ -92,19 +92,19 @@ pub struct Fleet<'a> {
     /// Seconds since 1970.
     pub now: i64,
     pub refused: &'a RefusedFolders,
-    /// The board with the largest latency of all that are to be heard of,
+    /// The board with the largest latency, except for quiet ones.
     pub worst: Option<&'a FarmBoard>,
-    /// the first second of the last day that any has,
+    /// First second of the last day that any of them has.
     pub newest: i64,
-    /// and what changed on them.
+    /// Changes on them.
     pub changes: &'a [FarmChange],
-    /// What boards are called.
+    /// Displayed names of boards.
     pub names: &'a BoardNames,
-    /// Whether names of machines and kernels are left out,
+    /// True if names of machines and kernels are omitted.
     pub unnamed: bool,
-    /// and how many boards for that.
+    /// Number of boards hidden for that reason.
     pub hidden: usize,
-    /// Whether boards can send.
+    /// True if the farm accepts data from boards.
     pub keeps: bool,
 }
 
@@ -133,7 +133,7 @@ pub fn fleet(of: &Fleet) -> String {
     page(Some(Section::Boards), "Boards", body)
 }
 
-/// Said where the public reads.
+/// Note for public readers.
 pub fn left_out() -> Markup {
     html! {
         p.muted { "Names of machines, kernels and programs are for those who "
@@ -141,7 +141,7 @@ pub fn left_out() -> Markup {
     }
 }
 
-/// How the first run gets here.
+/// Instructions for the first run.
 fn nothing(keeps: bool) -> Markup {
     html! {
         p.lead { "No run is here yet." }
@@ -157,7 +157,7 @@ fn nothing(keeps: bool) -> Markup {
     }
 }
 
-/// Who is worst, and who needs a look.
+/// The largest latency, and the boards that need attention.
 fn answer(of: &Fleet) -> Markup {
     let open = || of.changes.iter().filter(|one| one.is_open());
     let silent: Vec<&FarmChange> = open().filter(|one| one.kind == ChangeKind::Silent).collect();
@@ -190,7 +190,7 @@ pub fn day_address(board: &str, t: i64) -> String {
     format!("/b/{}/at/{t}?worst=day", escaped(board))
 }
 
-/// What is bad about a board, in a word, with the way to it.
+/// First open change of a board, with a link to all of its changes.
 fn state(of: &Fleet, board: &FarmBoard) -> Markup {
     let bad: Vec<&FarmChange> =
         of.changes.iter().filter(|one| one.board == board.board && one.is_open()).collect();
@@ -231,7 +231,7 @@ fn form(of: &Fleet) -> Markup {
     }
 }
 
-/// What is asked, as a part of an address: as data boards have another order where none is named.
+/// The request as a query: as data, boards have a different default order.
 fn query(of: &Fleet) -> String {
     let state = of.state.map_or("", BoardState::word);
     let texts = [("q", of.filter), ("state", state), ("sort", of.order.word())];
@@ -239,7 +239,7 @@ fn query(of: &Fleet) -> String {
     parts.map(|(name, value)| format!("{name}={}", escaped(value))).collect::<Vec<_>>().join("&")
 }
 
-/// When the last of a board came, and how long ago.
+/// Time of the last data of a board, and its age.
 fn last_seen(board: &FarmBoard, now: i64) -> Markup {
     let seen = board.last_seen();
     html! {
@@ -251,7 +251,7 @@ fn last_seen(board: &FarmBoard, now: i64) -> Markup {
     }
 }
 
-/// How long ago a time was, in words.
+/// Age of a time, in words.
 pub fn ago(now: i64, t: i64) -> String {
     match now.saturating_sub(t) {
         // A board's clock may be ahead of the farm's.
@@ -320,7 +320,7 @@ fn refused(of: &RefusedFolders) -> Markup {
     }
 }
 
-/// Whether a board has a text in its name, kernel, machine, preemption or tags.
+/// True if a board has a text in its name, kernel, machine, preemption or tags.
 pub fn matches(board: &FarmBoard, text: &str) -> bool {
     let text = text.trim().to_lowercase();
     let parts = [&board.name, &board.board, &board.release, &board.model, &board.preempt];

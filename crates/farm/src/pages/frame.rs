@@ -1,9 +1,9 @@
-//! The frame of each page: the way to the others, and what is refused.
+//! Frame of each page: navigation, and refusals.
 
 use maud::{DOCTYPE, Markup, html};
 use report::words::capitalised;
 
-/// Where in the farm a page is.
+/// Section of the farm that a page belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
     Boards,
@@ -12,7 +12,7 @@ pub enum Section {
     Culprits,
     Kernels,
     Compare,
-    /// Who one is.
+    /// Account of the visitor.
     Account,
 }
 
@@ -73,7 +73,7 @@ pub fn refusal(status: u16, detail: &str) -> String {
     page(None, heading, html! { p.lead { (as_sentence(detail)) } p { a href="/" { "All boards" } } })
 }
 
-/// A reason with a capital letter, unless it begins with what may be a name: that stays as it is.
+/// A reason with a capital letter, unless it begins with a possible name, which stays unchanged.
 pub fn as_sentence(reason: &str) -> String {
     let first = reason.split(' ').next().unwrap_or_default();
     match first.bytes().all(|byte| byte.is_ascii_lowercase()) {

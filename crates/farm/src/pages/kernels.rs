@@ -1,5 +1,5 @@
-//! Kinds of machines and kernels: what each was seen to do, in runs and by recorders, and what may
-//! be compared.
+//! Kinds of machines and kernels: latencies of each in runs and in recordings, and the possible
+//! comparisons.
 
 use maud::{Markup, html};
 use model::units::Nanos;
@@ -16,7 +16,7 @@ use crate::sides::FarmSide;
 pub fn kernels(all: &[KernelRecord]) -> String {
     let mut groups: Vec<&[KernelRecord]> =
         all.chunk_by(|a, b| (&a.model, &a.series) == (&b.model, &b.series)).collect();
-    // What can be compared comes first.
+    // Comparable ones are first.
     groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
     let first_of_runs = groups.iter().position(|group| !is_recorded(group));
     let body = html! {
@@ -95,7 +95,7 @@ fn machine(group: &[KernelRecord]) -> Markup {
     }
 }
 
-/// The ways to a comparison of one kernel with the one before.
+/// Links to comparisons of one kernel with the previous one.
 fn compared(before: &KernelRecord, one: &KernelRecord) -> Markup {
     let by_days = of_days(before, one);
     let is_other = before.release != one.release;
@@ -126,7 +126,7 @@ fn comparison(a: &KernelRecord, b: &KernelRecord) -> Option<String> {
     Some(format!("/compare?{}&{}", side("a", a), side("b", b)))
 }
 
-/// The days of all boards of that machine with one kernel against those with the other.
+/// Comparison of all days of that machine with one kernel and with the other.
 fn of_days(a: &KernelRecord, b: &KernelRecord) -> String {
     let side = |of: &KernelRecord| FarmSide {
         machine: of.model.clone(),
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(text.matches("of the median run").count(), 1);
         assert!(text.contains(">2 min 5 s<") && !text.contains("hours"), "{text}");
         assert!(kernels(&[]).contains("No run that counts"));
-        // What was measured in another way is not offered run by run.
+        // Runs of another method are not offered one by one.
         assert!(!text.contains("-other") && text.contains("runs of several conditions"), "{text}");
         let mut apart = all;
         for one in &mut apart {

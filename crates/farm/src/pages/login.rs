@@ -1,20 +1,20 @@
-//! Logging in, and who one is.
+//! Login, and the account of the visitor.
 
 use maud::{Markup, html};
 
 use super::{Section, page};
 use crate::people::{FarmPerson, Role};
 
-/// What the page shows.
+/// Contents of the page.
 pub struct LoginView<'a> {
     pub person: Option<&'a FarmPerson>,
-    /// Whether anybody can log in.
+    /// True if any account exists.
     pub has_people: bool,
-    /// Whether there is a store that keeps people.
+    /// True if there is a store for accounts.
     pub keeps: bool,
-    /// Where it leads.
+    /// Address after the login.
     pub next: &'a str,
-    /// Why it was refused.
+    /// Reason for which the login failed.
     pub refused: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! Pages: one file each, functions from values to markup, whole without a script.
+//! Pages: one file each, functions from values to markup; all work without a script.
 
 pub mod admin;
 pub mod admin_board;

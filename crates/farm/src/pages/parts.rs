@@ -1,4 +1,4 @@
-//! What several pages show: times, runs in a table, addresses.
+//! Common parts of pages: times, tables of runs, addresses.
 
 use maud::{Markup, html};
 use model::labels::Labels;
@@ -19,7 +19,7 @@ pub fn moment(t: i64) -> String {
     text.get(..16).unwrap_or(&text).replace('T', " ")
 }
 
-/// The time of the last of several, where there is one.
+/// Time of the last of several, or `none`.
 pub fn last_moment(t: i64) -> String {
     if t <= 0 { "none".to_owned() } else { moment(t) }
 }
@@ -35,7 +35,7 @@ pub fn date(t: i64) -> String {
     moment(t).split(' ').next().unwrap_or_default().to_owned()
 }
 
-/// A value of an address: what is not plain is escaped (RFC 3986, section 2.1).
+/// Escapes a value in an address (RFC 3986, section 2.1).
 pub fn escaped(value: &str) -> String {
     let mut text = String::new();
     for byte in value.bytes() {
@@ -47,17 +47,17 @@ pub fn escaped(value: &str) -> String {
     text
 }
 
-/// A text, or a word for that it is not known.
+/// The text, or `unknown` if it is empty.
 pub fn known(text: &str) -> &str {
     if text.is_empty() { "unknown" } else { text }
 }
 
-/// The way to what a page shows as JSON and as CSV, which have one address but for its ending.
+/// Links to the data of a page as JSON and as CSV, at its address with an extension.
 pub fn as_data(path: &str, query: &str) -> Markup {
     part_as_data("This", path, query)
 }
 
-/// The same of one of several things on a page, by its name.
+/// Links to the data of a named part of a page.
 pub fn part_as_data(name: &str, path: &str, query: &str) -> Markup {
     let query = if query.is_empty() { String::new() } else { format!("?{query}") };
     html! {
@@ -71,8 +71,8 @@ pub fn board_link(board: &str, names: &BoardNames) -> Markup {
     html! { a href={ "/b/" (escaped(board)) } { (names.of(board)) } }
 }
 
-/// Runs, the latest first, each with the way to its report; with the names of their boards where
-/// they are of several. How late it was and whether it counts come first: a table that is too wide
+/// Table of runs, the latest first, each with a link to its report; with the names of their boards
+/// if there are several. Latency and validity are in the first columns: a table that is too wide
 /// has its last columns out of sight.
 pub fn runs(of: &[FarmRun], names: Option<&BoardNames>) -> Markup {
     if of.is_empty() {
@@ -83,7 +83,7 @@ pub fn runs(of: &[FarmRun], names: Option<&BoardNames>) -> Markup {
     }
     let with_board = names.is_some();
     let with_labels = of.iter().any(|run| !run.labels.is_empty());
-    // Beside four other columns a telephone breaks an id into syllables.
+    // On a telephone, four more columns would break an id into syllables.
     cards(
         "Runs, latencies in us",
         html! {
@@ -122,11 +122,11 @@ pub fn runs(of: &[FarmRun], names: Option<&BoardNames>) -> Markup {
     )
 }
 
-/// Wake-ups of a CPU of which one is above the p99.99.
+/// Number of wake-ups of a CPU of which one is above the p99.99.
 pub const LEAST_P9999: u64 = 10_000;
 
-/// The largest p99.99 of a run's CPUs, where all of them can have as many wake-ups as it takes: of
-/// fewer it would be the maximum under another name.
+/// Largest p99.99 of a run's CPUs, if all of them can have enough wake-ups for it: of fewer it
+/// would be the maximum under another name.
 fn p9999(run: &FarmRun) -> Option<Nanos> {
     run.p9999_ns.filter(|_| run.cycles >= run.cpus.max(1).saturating_mul(LEAST_P9999))
 }
@@ -145,7 +145,7 @@ pub fn labels(of: &Labels) -> Markup {
     }
 }
 
-/// What is wrong with a run, in a word; nothing where it is fine.
+/// Defect of a run, in a word; empty for a valid run.
 fn state(run: &FarmRun) -> &'static str {
     match (run.complete, run.invalid) {
         (true, 0) => "",
@@ -157,7 +157,7 @@ fn state(run: &FarmRun) -> &'static str {
 /// Culprits, those that took most first.
 pub fn culprits(of: &[FarmCulprit], with_boards: bool) -> Markup {
     let recorded = of.iter().any(|one| one.five_minutes > 0);
-    // A name is a sentence at times: beside four numbers a telephone has a letter's width for it.
+    // A name may be a sentence: next to four numbers a telephone has room for a letter.
     cards(
         "Culprits, by the time they took",
         html! {
@@ -189,7 +189,7 @@ pub fn environment_words(of: &BoardEnvironment) -> String {
     format!("{}, {preempt}", known(&of.record.release))
 }
 
-/// How to repeat a run; nothing where its record does not tell.
+/// Command that repeats a run; empty if its record lacks it.
 pub fn same_again(command: Option<&str>) -> Markup {
     html! { @if let Some(command) = command { p { "The same again: " code { (command) } } } }
 }

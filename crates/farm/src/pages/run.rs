@@ -1,4 +1,4 @@
-//! A run: where it belongs, how to repeat it, and the report of its bundle.
+//! A run: its labels, the command that repeats it, and the report of its bundle.
 
 use maud::{Markup, html};
 use report::html::PageParts;
@@ -11,16 +11,16 @@ use crate::board_names::BoardNames;
 use crate::people::Role;
 use crate::records::FarmRun;
 
-/// What a run's page offers beside its report.
+/// Actions and links on a run's page next to its report.
 #[derive(Clone, Debug, Default)]
 pub struct RunWays {
-    /// Who looks at it.
+    /// Role of the visitor.
     pub by: Option<Role>,
-    /// Whether there may be an audit of its machine.
+    /// True if its machine may have an audit.
     pub audit: bool,
-    /// How many of its spikes have a page.
+    /// Number of its spikes that have a page.
     pub kept_spikes: u64,
-    /// Why its files cannot be had as a whole, where that is so.
+    /// Reason for which its files are incomplete, if they are.
     pub lacking: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub fn run(of: &FarmRun, names: &BoardNames, again: Option<&str>, ways: RunWays,
     page(Some(Section::Runs), &heading, body)
 }
 
-/// For how long all of it is kept, and what is no longer.
+/// Retention of the run, and the parts that are no longer stored.
 fn kept(of: &FarmRun, may_pin: bool) -> Markup {
     let gone = match of.thinned.as_str() {
         "" => None,
@@ -66,7 +66,7 @@ fn kept(of: &FarmRun, may_pin: bool) -> Markup {
     }
 }
 
-/// The way to remove it; what that takes with it is said where the button is.
+/// Form that removes the run; its consequences are explained next to the button.
 fn removed(of: &FarmRun) -> Markup {
     html! {
         details {

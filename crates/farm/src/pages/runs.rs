@@ -1,4 +1,4 @@
-//! Runs of all boards or of one, by what they belong to.
+//! Runs of all boards or of one, by their labels.
 
 use maud::{Markup, html};
 use model::text::several;
@@ -8,13 +8,13 @@ use super::{Section, page};
 use crate::board_names::BoardNames;
 use crate::records::{FarmRun, RunFilter};
 
-/// What the page shows.
+/// Contents of the page.
 pub struct RunsView<'a> {
     pub filter: &'a RunFilter,
     pub runs: &'a [FarmRun],
-    /// What their boards are called.
+    /// Displayed names of their boards.
     pub names: &'a BoardNames,
-    /// Whether there are older ones.
+    /// True if there are older ones.
     pub more: bool,
 }
 
@@ -49,7 +49,7 @@ pub fn runs(of: &RunsView) -> String {
     page(Some(Section::Runs), "Runs", body)
 }
 
-/// How many there are, and the largest latency of them.
+/// Number of runs, and their largest latency.
 fn answer(of: &RunsView) -> Markup {
     let n = of.runs.len() as u64;
     let runs = match (of.filter.before.is_some(), of.more) {

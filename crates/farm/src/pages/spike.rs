@@ -12,8 +12,7 @@ use crate::records::FarmRun;
 /// Spikes that a run's page names.
 const NAMED: u64 = 24;
 
-/// The page of one of so many that are kept; `again` is the command that makes such a run once
-/// more.
+/// Page of one of that many stored spikes; `again` is the command that repeats such a run.
 pub fn spike(
     of: &FarmRun,
     names: &BoardNames,
@@ -41,7 +40,7 @@ pub fn spike(
     page(Some(Section::Runs), &parts.heading, body)
 }
 
-/// The way to a run's spikes, of which so many are kept; nothing where it has none.
+/// Links to a run's spikes, of which that many are stored; empty if it has none.
 pub fn spikes(of: &FarmRun, kept: u64) -> Markup {
     html! {
         @if of.spikes > 0 {
@@ -77,13 +76,13 @@ mod tests {
             last.contains("/runs/r1/spike/2\"") && !last.contains("rel=\"next\"") && last.contains("/b/a")
         );
         assert!(last.contains("<code>onbeat hunt -i 1ms</code>") && !first.contains("The same again"));
-        // Its board goes by its name.
+        // Its board is shown by its name.
         assert!(first.contains("<p class=\"path\"><a href=\"/b/a\">Press 2</a>, run "), "{first}");
         // It is of a run, as the frame shows.
         assert!(first.contains("<a href=\"/runs\" aria-current=\"page\">"), "{first}");
         assert!(spikes(&of, 3).into_string().contains("<p>3 spikes, worst first: <a"));
         assert!(spikes(&FarmRun::default(), 0).into_string().is_empty());
-        // What was seen and not kept has no page.
+        // A spike that was counted but not stored has no page.
         let part = spikes(&of, 2).into_string();
         assert!(part.contains("3 spikes, of which 2 are kept, worst first:"), "{part}");
         assert!(part.contains("/spike/2\"") && !part.contains("/spike/3\""), "{part}");
