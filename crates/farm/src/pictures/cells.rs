@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use model::rows::{EARLY_ROW, row_edges};
 use report::words::several;
 
-/// Rows of a histogram that are one cell.
+/// Number of histogram rows in one cell.
 const ROWS_PER_CELL: usize = 4;
 
-/// Counts by cell, of rows with their counts. What was before its time has no cell.
+/// Counts by cell, from rows with their counts. Early wake-ups have no cell.
 pub fn cells(rows: impl Iterator<Item = (usize, u64)>) -> BTreeMap<usize, u64> {
     let mut cells = BTreeMap::new();
     for (row, count) in rows.filter(|(row, _)| *row != EARLY_ROW) {
@@ -24,7 +24,7 @@ pub fn edges(cell: usize) -> (i64, i64) {
     (row_edges(first).0.0, row_edges(first + ROWS_PER_CELL - 1).1.0)
 }
 
-/// Says of rows with their counts what has no place on a logarithmic axis; none where nothing has.
+/// Note on samples that have no place on a logarithmic axis; `None` without any.
 pub fn early_note(rows: impl Iterator<Item = (usize, u64)>) -> Option<String> {
     let counts = rows.filter(|(row, _)| *row == EARLY_ROW).map(|(_, count)| count);
     let early = counts.fold(0, u64::saturating_add);

@@ -1,4 +1,4 @@
-//! A stored histogram as the lines of the pictures that runs have: one per CPU.
+//! A stored histogram as lines of the pictures of runs: one per CPU.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use report::plot::line::PlotLine;
 
 use crate::records::{CpuRows, TierRow};
 
-/// A CPU's samples, with its exact largest latency where that is known.
+/// A CPU's samples, with its exact largest latency if known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuLine {
     pub cpu: Cpu,
@@ -20,7 +20,7 @@ pub struct CpuLine {
 }
 
 impl CpuLine {
-    /// Those of a histogram; `max` knows a CPU's largest latency.
+    /// Lines of a histogram; `max` returns a CPU's largest latency.
     pub fn all(of: &TierRow, max: impl Fn(Cpu) -> Option<Nanos>) -> Vec<CpuLine> {
         let line = |one: &CpuRows| CpuLine {
             cpu: one.cpu,

@@ -17,19 +17,19 @@ use super::cells::{cells, early_note, edges};
 use crate::changes::{InvalidRun, invalid_within};
 use crate::records::{SeriesKey, Tier, TierRow};
 
-/// Dots and columns are at least so wide, that one day in many years is seen.
+/// Minimum width of dots and columns, so that one day in many years is visible.
 const LEAST_WIDTH: f64 = 3.0;
-/// The height of what marks a column.
+/// Height of the mark of a column.
 const MARK: f64 = 5.0;
 
 /// Days, hours or five minutes of a board, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LongTerm {
-    /// How long a row is.
+    /// Length of a row.
     pub tier: Tier,
-    /// The first second that is shown,
+    /// First second that is shown.
     pub from: i64,
-    /// and the first one after.
+    /// First second after.
     pub to: i64,
     pub rows: Vec<TierRow>,
     /// Rows in which a run was on that does not count, by their first second: its id.
@@ -37,7 +37,7 @@ pub struct LongTerm {
 }
 
 impl LongTerm {
-    /// Notes which rows may have samples of such runs; they are of one series.
+    /// Marks rows that may have samples of invalid runs; they are of one series.
     pub fn mark(&mut self, key: &SeriesKey, invalid: &[InvalidRun]) {
         let spoiled = |row: &TierRow| {
             let run = invalid_within(invalid, key, self.tier, row.t)?;
@@ -74,7 +74,7 @@ pub fn draw(of: &LongTerm, size: Size, theme: &Theme) -> Option<Picture> {
     let mut paths: Vec<PathData> = (0..HEATS).map(|_| PathData::default()).collect();
     for (t, cells) in &columns {
         let (left, width) = place(of.tier, *t, &x, &plot);
-        // Neighbours of one shade are one rectangle.
+        // Neighbours of one shade form one rectangle.
         let mut runs: Vec<(usize, i64, i64)> = Vec::new();
         for (&cell, &count) in cells {
             let ((lower, upper), shade) = (edges(cell), shades.of(count));
@@ -129,7 +129,7 @@ pub fn draw(of: &LongTerm, size: Size, theme: &Theme) -> Option<Picture> {
     })
 }
 
-/// What marks the columns that have samples of runs that do not count.
+/// Marks of the columns that have samples of invalid runs.
 fn marks(of: &LongTerm, x: &Scale, plot: &Plot) -> PathData {
     let mut marks = PathData::default();
     for t in of.spoiled.keys() {
@@ -139,7 +139,7 @@ fn marks(of: &LongTerm, x: &Scale, plot: &Plot) -> PathData {
     marks
 }
 
-/// Where the column of a stretch of time is, within the plot.
+/// Left edge and width of a period's column within the plot.
 fn place(tier: Tier, t: i64, x: &Scale, plot: &Plot) -> (f64, f64) {
     let second = Nanos::SECOND.0 as f64;
     let (left, right) = (x.at(t as f64 * second), x.at((t + tier.seconds()) as f64 * second));

@@ -13,7 +13,7 @@ use crate::wall_clock::DAY;
 const MOST: i64 = 100;
 const HOUR: i64 = 3_600;
 const WEEK: i64 = 7 * DAY;
-/// What a stretch may be long, parts of a day first.
+/// Possible lengths of a period, parts of a day first.
 const LENGTHS: [i64; 8] = [SLOT, 3 * SLOT, HOUR / 2, HOUR, 2 * HOUR, 6 * HOUR, DAY, WEEK];
 /// A Monday: 1970 began on a Thursday.
 const MONDAY: i64 = -3 * DAY;
@@ -42,10 +42,10 @@ impl BoardPeriod {
     }
 }
 
-/// Stretches of equal length, oldest first; those without samples are left out.
+/// Periods of equal length, oldest first; those without samples are omitted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoardPeriods {
-    /// How long each is.
+    /// Length of each, in seconds.
     pub seconds: i64,
     pub all: Vec<BoardPeriod>,
 }
@@ -62,7 +62,7 @@ impl BoardPeriods {
         }
     }
 
-    /// How long each is, for people.
+    /// Length of each, in words.
     pub fn words(&self) -> String {
         match self.seconds {
             HOUR => "hour".to_owned(),
@@ -81,7 +81,7 @@ impl BoardPeriods {
     }
 }
 
-/// Some rows as one; none of no row.
+/// Merges rows into one; `None` without rows.
 fn period(t: i64, rows: &[TierRow]) -> Option<BoardPeriod> {
     let mut sums = RowSums::default();
     rows.iter().flat_map(|row| &row.cpus).for_each(|cpu| sums.add_all(&cpu.rows));
@@ -96,7 +96,7 @@ fn period(t: i64, rows: &[TierRow]) -> Option<BoardPeriod> {
     })
 }
 
-/// The shortest that is no shorter than a row; weeks are doubled as often as it takes.
+/// Shortest length that is at least that of a row; weeks are doubled as often as necessary.
 fn length_for(seconds: i64, tier: Tier) -> i64 {
     let fits = |length: &i64| seconds <= MOST * length && *length >= tier.seconds();
     if let Some(length) = LENGTHS.into_iter().find(fits) {

@@ -1,9 +1,9 @@
-//! A board's histograms as a stack of lines, as OSADL's farm draws them: a line per stretch of
-//! time, the newest in front, older ones further back. The latency axis has the decades that all
-//! pictures have; both axes are logarithmic.
+//! A board's histograms as a stack of lines, as OSADL's farm draws them: a line per period, the
+//! newest in front, older ones further back. The latency axis has the same decades in all pictures;
+//! both axes are logarithmic.
 //!
-//! A line hides what is behind it. The largest latency of each is a dot on top of all of them, so
-//! that a single late wake-up is seen however many lines come after it.
+//! A line hides the ones behind it. The largest latency of each is a dot on top of all of them, so
+//! that a single late wake-up is visible however many lines follow.
 
 use std::collections::BTreeMap;
 
@@ -20,12 +20,12 @@ use report::words::{several, span, us};
 use super::cells::{cells, early_note, edges};
 use super::periods::{BoardPeriod, BoardPeriods};
 
-/// A count's height begins below 1, so that a single sample has one.
+/// The axis of heights begins below 1, so that a single sample has a height.
 const FLOOR: f64 = 0.45;
-/// What the axis of counts takes beside one line alone.
+/// Width of the axis of counts next to a single line.
 const COUNT_AXIS: f64 = 52.0;
 
-/// The picture; none without samples. Lines whose largest latency is over a limit stand out.
+/// The picture; `None` without samples. Lines whose largest latency exceeds a limit stand out.
 pub fn draw(of: &BoardPeriods, limit: Option<Nanos>, size: Size, theme: &Theme) -> Option<Picture> {
     let counts: Vec<BTreeMap<usize, u64>> = of.all.iter().map(|one| cells(one.rows.iter())).collect();
     let all = || counts.iter().flatten();
@@ -64,21 +64,21 @@ pub fn draw(of: &BoardPeriods, limit: Option<Nanos>, size: Size, theme: &Theme) 
     })
 }
 
-/// Where lines are drawn: the newest along the lower edge, the oldest along the upper one, to the
-/// right of it.
+/// Geometry of the lines: the newest along the lower edge, the oldest along the upper one, shifted
+/// to the right.
 struct Stack {
     plot: Plot,
     /// Latencies of the front line.
     x: Scale,
-    /// Seconds to how far up a line stands.
+    /// Seconds to the vertical offset of a line.
     time: Scale,
     /// Heights of counts above their line.
     height: Scale,
     /// The largest count that has a height, a power of ten.
     most: f64,
-    /// How much further to the right the oldest line is.
+    /// Horizontal offset of the oldest line.
     aside: f64,
-    /// How much higher it is.
+    /// Vertical offset of the oldest line.
     depth: f64,
 }
 
@@ -87,9 +87,9 @@ impl Stack {
         let (depth, aside, rise) =
             if size == Size::Wide { (270.0, 150.0, 120.0) } else { (200.0, 64.0, 90.0) };
         let (oldest, newest) = (of.all.first().map_or(0, |one| one.t), of.all.last().map_or(0, |one| one.t));
-        // One line alone is in front.
+        // A single line is in front.
         let (depth, aside) = if newest > oldest { (depth, aside) } else { (0.0, 0.0) };
-        // The axis of counts has the lower right corner, where one line alone would be.
+        // The axis of counts occupies the lower right corner, the end of a single line.
         let beside = if depth > 0.0 { 0.0 } else { COUNT_AXIS };
         let mut plot = Plot::new(size, 32.0, depth + rise);
         // Dates are longer than latencies.
@@ -107,7 +107,7 @@ impl Stack {
         }
     }
 
-    /// Where a point of a line is whose foot stands so far up.
+    /// Position of a point on a line whose foot has this vertical offset.
     fn place(&self, up: f64, latency: f64, height: f64) -> (f64, f64) {
         let share = if self.depth > 0.0 { up / self.depth } else { 0.0 };
         (self.x.at(latency) + share * self.aside, self.plot.bottom - up - height)
@@ -117,7 +117,7 @@ impl Stack {
         if self.depth > 0.0 { self.time.at(t as f64 * Nanos::SECOND.0 as f64) } else { 0.0 }
     }
 
-    /// Steps over the cells that have samples, down to the foot where there are none.
+    /// Steps over the cells that have samples, down to the foot elsewhere.
     fn line(&self, of: &BoardPeriod, counts: &BTreeMap<usize, u64>) -> PathData {
         let up = self.foot(of.t);
         let mut path = PathData::default();
@@ -154,7 +154,7 @@ impl Stack {
         }
     }
 
-    /// The floor that the lines stand on, ruled by latencies.
+    /// The floor under the lines, ruled by latencies.
     fn floor(&self, size: Size, theme: &Theme) -> Markup {
         let about = if size == Size::Wide { 6 } else { 4 };
         let ticks = self.x.ticks(about, span_label);
@@ -182,7 +182,7 @@ impl Stack {
         }
     }
 
-    /// Dates, or times of a day, beside the lines' left ends.
+    /// Dates, or times of a day, at the lines' left ends.
     fn times(&self, of: &BoardPeriods, size: Size, theme: &Theme) -> Markup {
         let about = if size == Size::Wide { 8 } else { 6 };
         let ticks: Vec<Tick> = if self.depth > 0.0 {
@@ -212,7 +212,7 @@ impl Stack {
         }
     }
 
-    /// What the height of a line means, in the corner that no line reaches.
+    /// Axis for the height of a line, in the corner that no line reaches.
     fn count_axis(&self, theme: &Theme) -> Markup {
         let x = self.plot.right - 2.0;
         let (low, high) =
