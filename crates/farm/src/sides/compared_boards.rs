@@ -1,4 +1,4 @@
-//! Which boards of a side an answer is of, and why it is not of the others.
+//! Boards of a side that are in a comparison, and reasons for the others.
 
 use std::collections::BTreeSet;
 
@@ -8,24 +8,24 @@ use serde::Serialize;
 use super::units::UnitDays;
 use crate::records::SeriesOfBoard;
 
-/// Boards whose names are in a sentence.
+/// Number of boards named in a sentence.
 const SHOWN: usize = 3;
 
-/// The boards of a side where one series is compared.
+/// The boards of a side in a comparison of one series.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ComparedBoards {
     /// Those that are compared.
     pub compared: BTreeSet<String>,
-    /// How many were measured as other series alone,
+    /// Number of boards that have other series only.
     pub other_series: u64,
-    /// have no day of the side that counts,
+    /// Number of boards without a day of the side that counts.
     pub no_days: u64,
-    /// or are on one side alone where each board is compared with itself.
+    /// Number of boards on one side alone, if each board is compared with itself.
     pub one_side: u64,
 }
 
 impl ComparedBoards {
-    /// Of each board is told whether it has days of the series, and of any.
+    /// Counts boards, each with two flags: days of the series, and days of any series.
     pub fn of<'a>(
         boards: impl Iterator<Item = (&'a String, bool, bool)>,
         units: &[UnitDays],
@@ -47,7 +47,7 @@ impl ComparedBoards {
         self.other_series + self.no_days + self.one_side
     }
 
-    /// What the answer is of, where it is not of all boards of a side.
+    /// Remark on the boards compared, unless these are all boards of a side.
     fn remark(&self, side: &str) -> Option<String> {
         let all = self.compared.len() as u64 + self.left_out();
         let were = |n: u64| if n == 1 { "was" } else { "were" };
@@ -79,7 +79,7 @@ impl ComparedBoards {
         })
     }
 
-    /// The remarks on A and B, one where they are the same.
+    /// The remarks on A and B; one if they are equal.
     pub fn remarks([a, b]: &[ComparedBoards; 2]) -> Vec<String> {
         match a == b {
             true => a.remark("both sides").into_iter().collect(),
@@ -87,14 +87,14 @@ impl ComparedBoards {
         }
     }
 
-    /// The boards of A and B where these are not all, for a heading and a verdict.
+    /// The boards of A and B unless these are all, for a heading and a verdict.
     pub fn alone([a, b]: &[ComparedBoards; 2]) -> Option<String> {
         let is_whole = a.left_out() == 0 && b.left_out() == 0;
         (!is_whole).then(|| format!("{} alone", named_of_both(&a.compared, &b.compared)))
     }
 }
 
-/// A series that could be asked about, too, with the boards of A and B that have it.
+/// Another series that may be compared, with the boards of A and B that have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherSeries {
     pub of: SeriesOfBoard,
@@ -102,7 +102,7 @@ pub struct OtherSeries {
 }
 
 impl OtherSeries {
-    /// What tells it from others: without words of its conditions its boards do.
+    /// Name with conditions, or with the boards, which distinguish it from others.
     pub fn words(&self) -> String {
         let conditions = if self.of.words.is_empty() { "" } else { ": " };
         let [a, b] = &self.boards;

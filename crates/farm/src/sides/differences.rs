@@ -1,4 +1,4 @@
-//! In what the environments of two sides differ.
+//! Differences between the environments of two sides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use facts::differences::{Difference, joined, sides_first};
 use crate::environments::{KERNEL_CONFIGURATION, read_settings};
 use crate::records::EnvironmentRecord;
 
-/// Their differences by name, and after them what is mixed on both sides; several values have `|`
-/// between. Of an environment whose settings are damaged none is known, and none is said not to be
-/// there.
+/// Differences by name, followed by settings that are mixed on both sides; several values are
+/// separated by `|`. An environment with damaged settings contributes none, and none counts as
+/// absent there.
 pub fn differences(a: &[Arc<EnvironmentRecord>], b: &[Arc<EnvironmentRecord>]) -> Vec<Difference> {
     let values = |side: &[Arc<EnvironmentRecord>]| {
         let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -22,7 +22,7 @@ pub fn differences(a: &[Arc<EnvironmentRecord>], b: &[Arc<EnvironmentRecord>]) -
         all
     };
     let (a, b) = (values(a), values(b));
-    // A recorder tells nothing of the kernel's files: it is not known whether these differ.
+    // A recorder has none of the kernel's files: their differences are unknown.
     let is_file = |name: &String| name.starts_with('/') || name == KERNEL_CONFIGURATION;
     let tells_files = |side: &BTreeMap<String, BTreeSet<String>>| side.keys().any(is_file);
     let files = tells_files(&a) && tells_files(&b);
@@ -56,13 +56,13 @@ mod tests {
         let shown: Vec<_> = found.iter().map(|one| (&*one.what, &*one.a, &*one.b)).collect();
         assert_eq!(shown, [("k", "1", "2 | 3"), ("new", "", "(none) | y")]);
         assert!(differences(std::slice::from_ref(&one), std::slice::from_ref(&one)).is_empty());
-        // One that is mixed on both sides alike is no condition that all share.
+        // A setting mixed on both sides alike is not a condition common to all.
         let mixed = [environment(r#"{"a":"1","k":"1"}"#), environment(r#"{"a":"2","k":"1"}"#)];
         let other = [environment(r#"{"a":"1","k":"2"}"#), environment(r#"{"a":"2","k":"2"}"#)];
         let found = differences(&mixed, &other);
         let shown: Vec<_> = found.iter().map(|one| (&*one.what, &*one.a, &*one.b)).collect();
         assert_eq!(shown, [("k", "1", "2"), ("a", "1 | 2", "1 | 2")]);
-        // What a recorder says has no files, and no configuration.
+        // An environment of a recorder has no files, and no configuration.
         let run = environment(r#"{"/proc/x":"1","kernel configuration":"c","k":"1"}"#);
         let recorded = environment(r#"{"k":"2"}"#);
         let found = differences(std::slice::from_ref(&run), std::slice::from_ref(&recorded));

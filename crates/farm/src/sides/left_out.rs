@@ -3,22 +3,22 @@
 use model::text::several;
 use serde::Serialize;
 
-/// How many days with maxima of five minutes would be of a side, and are left out.
+/// Number of days with maxima of five minutes that match a side, and are omitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOutDays {
-    /// On these a run was on that does not count.
+    /// Days with an invalid run.
     pub invalid: u64,
-    /// and of these nothing tells what the setting was that is asked for.
+    /// Days for which the requested setting is unknown.
     pub unknown: u64,
 }
 
 impl LeftOutDays {
-    /// What is to be known of a side that has other days.
+    /// Remark on a side that has other days.
     pub fn remark(self, side: &str) -> Option<String> {
         self.words().map(|words| format!("Of {side} {words}."))
     }
 
-    /// Why a side has no day.
+    /// Reason for which a side has no day.
     pub fn nothing_else(self, side: &str) -> Option<String> {
         self.words().map(|words| format!("nothing is left of {side}: {words}"))
     }

@@ -1,8 +1,8 @@
-//! Sides of a comparison by what boards were and when: which of their days belong to it, and what
-//! is compared with what. Values to values; `stats::compare` judges.
+//! Sides of a comparison by environments and times of boards: their days, and the units of the
+//! comparison. Values to values; `stats::compare` judges.
 //!
-//! The histograms and maxima of days are kept for ever, runs are not. Days of one board resemble
-//! each other, so that the board is the unit where there are enough of them.
+//! The histograms and maxima of days are stored for ever, runs are not. Days of one board resemble
+//! each other, so that the board is the unit if there are enough of them.
 
 mod compared_boards;
 mod differences;

@@ -1,4 +1,4 @@
-//! What is asked of a side, and which days of a board are of it.
+//! Query for a side, and the days of a board that match it.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -15,24 +15,24 @@ use crate::records::{BoardEnvironment, EnvironmentRecord};
 /// Digits of a digest that people are shown.
 const SHORT_DIGEST: usize = 10;
 
-/// What is asked of a side; what is empty may be anything.
+/// Query for a side; an empty field matches anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FarmSide {
-    /// Boards as their addresses have them, with commas or spaces between.
+    /// Keys of boards, separated by commas or spaces.
     pub board: String,
     /// A machine's model.
     pub machine: String,
-    /// What a kernel's release begins with, in whole parts: `6.1` is not the beginning of `6.12`.
+    /// Beginning of a kernel's release, in whole parts: `6.1` is not a beginning of `6.12`.
     pub kernel: String,
-    /// A setting of the environment and its value, `NAME=VALUE`; without one it is not set.
+    /// A setting of the environment and its value, `NAME=VALUE`; without a value it is not set.
     pub setting: String,
     /// An environment's digest.
     pub environment: String,
-    /// Other digests that mean the same, as far as a farm knows them; no field of an address.
+    /// Other digests known to mean the same; not part of an address.
     pub same: BTreeSet<String>,
-    /// The first day, `YYYY-MM-DD`,
+    /// The first day, `YYYY-MM-DD`.
     pub from: String,
-    /// and the first one after.
+    /// The first day after.
     pub before: String,
 }
 
@@ -60,7 +60,7 @@ impl FarmSide {
         [board, machine, kernel, setting, environment, from, before]
     }
 
-    /// Whether nothing is asked.
+    /// True if all fields are empty.
     pub fn is_empty(&self) -> bool {
         self.values().iter().all(|value| value.is_empty())
     }
@@ -70,12 +70,12 @@ impl FarmSide {
         self.board.split([',', ' ']).filter(|name| !name.is_empty()).map(str::to_owned).collect()
     }
 
-    /// Whether it matters what the boards were.
+    /// True if the environment of the boards matters.
     pub fn asks_what_it_was(&self) -> bool {
         [&self.machine, &self.kernel, &self.setting, &self.environment].iter().any(|text| !text.is_empty())
     }
 
-    /// Its time in seconds since 1970. Refused where a text is no date, or nothing lies within.
+    /// Its time in seconds since 1970. Fails if a text is not a date, or the range is empty.
     pub fn stretch(&self) -> Result<Range<i64>, String> {
         let day = |text: &str, without: i64| match text {
             "" => Ok(without),
@@ -93,13 +93,13 @@ impl FarmSide {
         }
     }
 
-    /// Whether a board in an environment is of it. Of the digests that mean the same only the one
-    /// by which the environment is known counts: another may mean a second one, too.
+    /// True if a board in an environment matches. Of equivalent digests only the one by which the
+    /// environment is known counts: another may belong to a second one, too.
     pub fn has(&self, of: &BoardEnvironment) -> bool {
         self.says_of(of) == Some(true)
     }
 
-    /// The same; none where nothing is told of the setting.
+    /// The same; `None` if the setting is unknown.
     fn says_of(&self, of: &BoardEnvironment) -> Option<bool> {
         let is_named = self.environment.is_empty()
             || of.digests.contains(&self.environment)
@@ -107,8 +107,8 @@ impl FarmSide {
         if is_named { self.says_of_record(&of.record) } else { Some(false) }
     }
 
-    /// Whether one of this machine, kernel and setting is of it, whatever its digest; none where
-    /// nothing is told of the setting.
+    /// True if a record of this machine, kernel and setting matches, whatever its digest; `None` if
+    /// the setting is unknown.
     pub fn says_of_record(&self, of: &EnvironmentRecord) -> Option<bool> {
         let is_machine = self.machine.is_empty() || self.machine == of.model;
         if !is_machine || !is_of_kernel(&self.kernel, &of.release) {
@@ -121,7 +121,7 @@ impl FarmSide {
         is_set_to(&settings_of(&of.settings), name.trim(), value.trim())
     }
 
-    /// For people; of an environment's digest the beginning tells it from the others.
+    /// Description; the beginning of an environment's digest distinguishes it from others.
     pub fn words(&self) -> String {
         let names = ["", "machine ", "kernel ", "", "environment ", "from ", "before "];
         let (setting, value) = self.setting.split_once('=').unwrap_or((&self.setting, ""));
@@ -143,14 +143,14 @@ impl FarmSide {
     }
 }
 
-/// Whether a release begins with what is asked, and a part of it ends there.
+/// True if a release begins with the requested text, and a part of it ends there.
 fn is_of_kernel(asked: &str, release: &str) -> bool {
     let goes_on = |c: char| c.is_ascii_alphanumeric();
     release.strip_prefix(asked).is_some_and(|rest| !(asked.ends_with(goes_on) && rest.starts_with(goes_on)))
 }
 
-/// Of a board's days those of a side. A day on which the environment changed is of no
-/// side that asks for one; before its first run nothing is known of a board.
+/// Days of a board that match a side. A day on which the environment changed matches no side that
+/// asks for one; before its first run the environment is unknown.
 pub fn days_of(side: &FarmSide, days: &[i64], history: &[BoardEnvironment]) -> Vec<i64> {
     let of_side = |day: &&i64| {
         !side.asks_what_it_was() || environment_on(history, **day).is_some_and(|one| side.has(one))
@@ -158,7 +158,7 @@ pub fn days_of(side: &FarmSide, days: &[i64], history: &[BoardEnvironment]) -> V
     days.iter().filter(of_side).copied().collect()
 }
 
-/// Those that would be of a side if its setting were so, of which nothing is told.
+/// Days that would match a side with its setting, which is unknown for them.
 pub fn unknown_days_of(side: &FarmSide, days: &[i64], history: &[BoardEnvironment]) -> Vec<i64> {
     let is_unknown = |day: &&i64| {
         !side.setting.is_empty()
@@ -175,7 +175,7 @@ mod tests {
 
     const DAY: i64 = 86_400;
 
-    /// What a board was from a time on, under two digests.
+    /// Environment of a board from a time on, under two digests.
     fn since(first: i64, release: &str) -> BoardEnvironment {
         let record = Arc::new(EnvironmentRecord {
             digest: format!("d{release}"),

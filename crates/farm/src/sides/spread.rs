@@ -1,4 +1,4 @@
-//! Which boards and days stand for all of them where there are more than a comparison takes.
+//! Samples of boards and days, if there are more than a comparison takes.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ pub const MOST_BOARDS: usize = 20;
 /// Boards of a side that are looked at for maxima before those are chosen.
 const MOST_LOOKED_AT: usize = 200;
 
-/// The boards of each side that are asked whether they have maxima at all.
+/// The boards of each side that are checked for maxima.
 pub fn boards_to_look_at(named: [&BTreeSet<String>; 2]) -> [Vec<String>; 2] {
     at_most(MOST_LOOKED_AT, named)
 }
 
-/// Of those that have, the boards of each side whose days are read: no more than a comparison
-/// takes.
+/// Of those with maxima, the boards of each side whose days are read: at most the limit of a
+/// comparison.
 pub fn boards_to_read(measured: [&BTreeSet<String>; 2]) -> [Vec<String>; 2] {
     at_most(MOST_BOARDS, measured)
 }
@@ -30,8 +30,8 @@ fn at_most(most: usize, named: [&BTreeSet<String>; 2]) -> [Vec<String>; 2] {
     })
 }
 
-/// At most this number of a list, one of each of so many stretches of it. Its place in the stretch
-/// changes from one to the next, by the golden section: of weeks each would be of the same day.
+/// At most this number of a list, one from each of as many parts of it. The position in a part
+/// varies by the golden section: with a fixed one, each week would give the same day.
 pub fn spread<T: Copy>(all: &[T], most: usize) -> Vec<T> {
     let taken = all.len().min(most);
     let one = |at: usize| {

@@ -1,9 +1,9 @@
-//! Whether a setting of an environment is what a side asks for. What is not told of an environment
-//! is neither set there nor not set: a recorder tells nothing of the kernel's files.
+//! Comparison of an environment's setting with the query of a side. A missing setting is neither
+//! set nor unset if it is unknown: a recorder has none of the kernel's files.
 
 use crate::environments::{CPU_LISTS, LOOKED_AT, SettingsByName, WORD, is_for_root};
 
-/// Whether a setting has a value, or is not set where that is empty; none where nothing is told.
+/// True if a setting has a value, or, for an empty one, is unset; `None` if unknown.
 pub fn is_set_to(settings: &SettingsByName, name: &str, value: &str) -> Option<bool> {
     match settings.get(name) {
         Some(set) => Some(set == value),
@@ -11,7 +11,7 @@ pub fn is_set_to(settings: &SettingsByName, name: &str, value: &str) -> Option<b
     }
 }
 
-/// Whether a setting that is not there is not set.
+/// True if a missing setting is known to be unset.
 fn tells(settings: &SettingsByName, name: &str) -> bool {
     let tells_any = |begin: &str| settings.keys().any(|told| told.starts_with(begin));
     match name {
@@ -40,7 +40,7 @@ mod tests {
             (recorder, "/proc/x", "1", None),
             (recorder, "cmdline isolcpus", "", Some(true)),
             ("{}", "cmdline isolcpus", "", None),
-            // What only root can read, and what no machine has to have.
+            // Settings that only root can read, or that not every machine has.
             (run, "/sys/kernel/debug/x", "", None),
             (run, "kernel configuration", "", None),
             (run, "host.governor", "", None),

@@ -1,4 +1,4 @@
-//! What is compared with what: boards, or days of few boards.
+//! Units of a comparison: boards, or days of few boards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,21 +9,21 @@ use crate::pages::five_minutes::address as at;
 use crate::pages::parts::{date, escaped};
 use crate::records::SeriesKey;
 
-/// Days of a side where each is a unit.
+/// Limit of the days of a side that are units.
 const MOST_DAYS: usize = 28;
 /// Days of a board that is the unit.
 const DAYS_OF_BOARD: usize = 8;
-/// So many pairs may carry a verdict.
+/// Minimum number of pairs for a verdict.
 const LEAST_BOARDS: usize = 6;
 
-/// What is one unit of a comparison.
+/// Kind of a comparison's units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FarmUnit {
-    /// A day of a board,
+    /// A day of a board.
     Day,
-    /// a board,
+    /// A board with all its days.
     Board,
-    /// or a board on both sides, which is compared with itself.
+    /// A board on both sides, compared with itself.
     Pair,
 }
 
@@ -37,7 +37,7 @@ impl FarmUnit {
     }
 }
 
-/// One unit: its name, its board, and the days that it is of, oldest first.
+/// One unit: its name, its board, and its days, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitDays {
     pub title: String,
@@ -46,7 +46,7 @@ pub struct UnitDays {
 }
 
 impl UnitDays {
-    /// Where its page is: of a day the worst five minutes of it, of more the board's.
+    /// Address of its page: for a day its worst five minutes, for several days the board.
     pub fn address(&self, key: &SeriesKey) -> String {
         match self.days[..] {
             [day] => at(&self.board, key, day) + "&worst=day",
@@ -60,7 +60,7 @@ impl UnitDays {
     }
 }
 
-/// What is compared with what.
+/// Units of both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChosenUnits {
     pub unit: FarmUnit,
@@ -72,7 +72,7 @@ pub struct ChosenUnits {
 pub type BoardDays = BTreeMap<String, Vec<i64>>;
 
 impl ChosenUnits {
-    /// What is to be known of them.
+    /// Remarks on the units.
     pub fn remarks(&self, a: &BoardDays, b: &BoardDays) -> Vec<String> {
         let unit = match self.unit {
             FarmUnit::Day => {
@@ -99,8 +99,8 @@ impl ChosenUnits {
     }
 }
 
-/// Makes units of the days of both sides: of many boards each is one, of few their days are. More
-/// than a comparison takes are thinned out evenly. Refused where a day is on both sides.
+/// Makes units of the days of both sides: each board if there are many, their days if there are
+/// few. More than a comparison takes are thinned out evenly. Fails if a day is on both sides.
 pub fn choose(a: &BoardDays, b: &BoardDays) -> Result<ChosenUnits, String> {
     let is_shared = |board: &&String| b.contains_key(*board);
     let twice = a.iter().find(|(board, days)| {
@@ -133,10 +133,10 @@ fn by_board<'a>(of: impl Iterator<Item = (&'a String, &'a Vec<i64>)>) -> Vec<Uni
     spread(&all, MOST_BOARDS).into_iter().map(unit).collect()
 }
 
-/// Of each board as many days as of the others, as far as it has them.
+/// As many days of each board as of the others, as far as it has them.
 fn by_day(of: &BoardDays) -> Vec<UnitDays> {
     let mut boards: Vec<(&String, &Vec<i64>)> = of.iter().collect();
-    // What those with few days leave is for the others.
+    // The share that boards with few days do not use is for the others.
     boards.sort_by_key(|(_, days)| days.len());
     let (mut taken, mut left) = (Vec::new(), boards.len());
     for (board, days) in boards {
@@ -191,7 +191,7 @@ mod tests {
         let first = days.a[0].days[0] / DAY;
         let last = days.a[27].days[0] / DAY;
         assert!(first <= 3 && last >= 96, "{first} {last}");
-        // No board goes unseen.
+        // Every board is represented.
         let few = choose(&boards(&["a", "b"], 0..28), &boards(&["a", "b", "c"], 28..84)).unwrap();
         let of = |units: &[UnitDays], board: &str| units.iter().filter(|one| one.board == board).count();
         assert_eq!((of(&few.a, "a"), of(&few.a, "b"), few.a.len()), (14, 14, 28));
