@@ -1,8 +1,8 @@
 //! Runs as a report for KCIDB, the kernel projects' common database of results.
 //!
 //! By the schema of reports, version 5.3 (kernelci/kcidb-io, `kcidb_io/schema/v05_03.py`): a test
-//! belongs to a build, a build to a checkout; ids begin with who sends them; nothing is null. A
-//! farm knows no sources, so that a checkout is named by its kernel's release and a build by the
+//! belongs to a build, a build to a checkout; ids begin with their origin; nothing is null. A farm
+//! has no sources, so that a checkout is named by its kernel's release and a build by the
 //! environment that ran.
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use crate::records::{EnvironmentRecord, FarmRun};
 /// The version of the schema.
 const VERSION: [u64; 2] = [5, 3];
 
-/// Who sends a report: small letters, digits and underlines.
+/// True for a valid origin of a report: lowercase letters, digits and underscores.
 pub fn is_origin(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     (1..=64).contains(&text.len()) && text.chars().all(plain)
@@ -105,7 +105,7 @@ fn test(origin: &str, run: &FarmRun, of: Option<&EnvironmentRecord>, limit: Opti
     ])
 }
 
-/// A time to the second, as it is known; null where it is not.
+/// A time in seconds; null if unknown.
 fn second(t: i64) -> Value {
     let time = t.checked_mul(Nanos::SECOND.0).filter(|time| *time > 0).map(|time| wall_time(Nanos(time)));
     time.as_ref()
@@ -118,13 +118,13 @@ fn plain_path(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
 }
 
-/// A text without what the schema forbids; null where there is none.
+/// A text without characters that the schema forbids; null if it is empty.
 fn text(of: &str) -> Value {
     let clean = model::text::clean(of);
     if clean.is_empty() { Value::Null } else { json!(clean) }
 }
 
-/// An object of what is known: the schema has no null.
+/// An object of the known fields: the schema has no null.
 fn present(fields: &[(&str, Value)]) -> Value {
     let known = fields.iter().filter(|(_, value)| !value.is_null());
     Value::Object(Map::from_iter(known.map(|(name, value)| ((*name).to_owned(), value.clone()))))
@@ -154,8 +154,8 @@ mod tests {
         }
     }
 
-    /// The rules of the schema for one object: what it may have and must have, which texts are of
-    /// which form, and that nothing is null.
+    /// Checks one object against the schema: permitted and required fields, formats of texts, and
+    /// no null.
     fn check(object: &Value, allowed: &[&str], required: &[&str]) {
         let object = object.as_object().unwrap();
         assert!(required.iter().all(|name| object.contains_key(*name)), "{object:?}");

@@ -14,7 +14,7 @@ pub fn line(run: &FarmRun, limit: Option<Nanos>) -> String {
     let result = match RunResult::of(run, limit) {
         RunResult::Within => "pass",
         RunResult::Over => "fail",
-        // Neither passed nor failed: what a measurement is worth is for who reads it to say.
+        // Neither passed nor failed: the reader has to judge a measurement without a limit.
         RunResult::Measured | RunResult::Void => "unknown",
     };
     let name = [&run.key.series, &run.board, &run.id].map(|part| word(part)).join(".");

@@ -1,5 +1,5 @@
-//! Runs as results of tests, for systems that collect those: what a run shows against a limit; and
-//! tables for engines made for analysis.
+//! Runs as test results, for systems that collect those: a run against a limit; and tables for
+//! analysis engines.
 
 pub mod kcidb;
 pub mod lava;
@@ -9,14 +9,14 @@ use model::units::Nanos;
 
 use crate::records::FarmRun;
 
-/// What a run says of a limit.
+/// Result of a run against a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunResult {
-    /// It came to its end, it counts, and nothing was later. That nothing will be is not said.
+    /// It is complete and valid, and nothing was later. This is not a prediction.
     Within,
     /// Something was later.
     Over,
-    /// It is a measurement that nobody gave a limit for.
+    /// It is a measurement without a limit.
     Measured,
     /// It does not count, or was ended before its end.
     Void,

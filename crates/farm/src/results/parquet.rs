@@ -19,12 +19,12 @@ pub struct ParquetColumn<'a> {
 pub enum ParquetValues<'a> {
     Text(Vec<&'a str>),
     Number(Vec<i64>),
-    /// Numbers, some of which are not known.
+    /// Numbers, some of which are unknown.
     Known(Vec<Option<i64>>),
     /// Milliseconds since 1970 in UTC.
     Millis(Vec<i64>),
-    /// Microseconds since 1970 in UTC, some of which are not known. The format has nanoseconds,
-    /// too, which Spark refuses to read.
+    /// Microseconds since 1970 in UTC, some of which are unknown. The format has nanoseconds, too,
+    /// which Spark refuses to read.
     Micros(Vec<Option<i64>>),
 }
 
