@@ -1,11 +1,11 @@
-//! Changes that somebody looked at.
+//! Acknowledged changes.
 
 use model::error::Result;
 
 use super::{FarmStore, trouble};
 use crate::changes::Acknowledgement;
 
-/// A change that was acknowledged, by what it is of.
+/// An acknowledged change, by its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcknowledgedChange {
     pub board: String,
@@ -16,7 +16,7 @@ pub struct AcknowledgedChange {
 }
 
 impl FarmStore {
-    /// Notes that somebody looked at a change.
+    /// Stores an acknowledgement of a change.
     pub async fn acknowledge(&self, of: &AcknowledgedChange) -> Result<()> {
         sqlx::query(
             "insert into acknowledged (board_id, subject, t, who, note, at) \
@@ -36,7 +36,7 @@ impl FarmStore {
         Ok(())
     }
 
-    /// Keeps another time of what was acknowledged, where nothing is kept of that.
+    /// Moves an acknowledgement to another time, unless one is stored for that.
     pub async fn move_acknowledged(&self, of: &AcknowledgedChange, t: i64) -> Result<()> {
         sqlx::query(
             "update acknowledged set t = $1 where subject = $2 and t = $3 \
@@ -55,7 +55,7 @@ impl FarmStore {
         Ok(())
     }
 
-    /// Takes that back.
+    /// Removes an acknowledgement.
     pub async fn reopen(&self, of: &AcknowledgedChange) -> Result<()> {
         let reopen = sqlx::query(
             "delete from acknowledged where subject = $1 and t = $2 \
@@ -66,7 +66,7 @@ impl FarmStore {
         Ok(())
     }
 
-    /// What was acknowledged of changes from some time on.
+    /// Acknowledgements of changes from a time on.
     pub async fn acknowledged(&self, since: i64) -> Result<Vec<AcknowledgedChange>> {
         type Row = (String, String, i64, String, String, i64);
         let rows: Vec<Row> = sqlx::query_as(

@@ -1,14 +1,14 @@
-//! What people did: who, when, what. The last of it stays.
+//! Audit log: user, time, action. The latest entries are kept.
 
 use model::error::Result;
 use serde::Serialize;
 
 use super::{FarmStore, trouble};
 
-/// Entries that are kept.
+/// Number of entries that are kept.
 const KEPT: i64 = 10_000;
 
-/// What somebody did.
+/// An action of a user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditEntry {
     /// In ns since 1970.
@@ -18,9 +18,9 @@ pub struct AuditEntry {
 }
 
 impl FarmStore {
-    /// Notes what somebody did.
+    /// Adds an entry.
     pub async fn note(&self, entry: &AuditEntry) -> Result<()> {
-        // Tells those of one nanosecond apart.
+        // Distinguishes entries of the same nanosecond.
         let n = i64::from_ne_bytes(host::random_u64().to_ne_bytes());
         let insert = sqlx::query(
             "insert into audit (t_ns, n, who, what) values ($1, $2, $3, $4) on conflict do nothing",

@@ -1,7 +1,7 @@
-//! What people say of boards, and budgets.
+//! User-defined properties of boards, and budgets.
 //!
-//! Each board has a row here, also one without a setting of its own: Citus takes a subquery per
-//! board that hangs on a distributed table, and `board` is none.
+//! Each board has a row here, even with default settings: Citus requires that a subquery per board
+//! depends on a distributed table, and `board` is not one.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::{FarmStore, trouble};
 use crate::board_settings::{BoardSettings, BoardState, BudgetsDocument, FarmBudgets, lab_of};
 
 impl FarmStore {
-    /// What is said of each board from one to another by their names, by its number.
+    /// Properties of each board within a range of keys, by its number.
     pub async fn settings(&self, first: &str, last: &str) -> Result<BTreeMap<i64, BoardSettings>> {
         type Row = (i64, String, i64, String, Option<i64>);
         let rows: Vec<Row> = sqlx::query_as(
@@ -40,8 +40,8 @@ impl FarmStore {
         Ok(rows.into_iter().map(one).collect())
     }
 
-    /// Another board that has this name, or has it in its address: one that is called like it would
-    /// be taken for it.
+    /// Another board that has this name, or this key: one with an equal name would be mistaken for
+    /// it.
     pub async fn other_of_name(&self, board: &str, name: &str) -> Result<Option<String>> {
         sqlx::query_scalar(
             "select key from board where key <> $1 and (key = $2 or name = $3) order by key limit 1",
@@ -54,8 +54,8 @@ impl FarmStore {
         .map_err(trouble)
     }
 
-    /// Sets what is said of a board, and what people call it, both or neither; whether there is
-    /// such a board.
+    /// Sets the properties and the name of a board, both or neither; returns false if there is no
+    /// such board.
     pub async fn set_settings(&self, board: &str, name: &str, of: &BoardSettings) -> Result<bool> {
         let mut all = self.begin().await?;
         let rename = sqlx::query("update board set name = $1 where key = $2").bind(name).bind(board);
@@ -104,7 +104,7 @@ impl FarmStore {
         Ok(BudgetsDocument::of(budgets, own))
     }
 
-    /// Sets the budget of a tag, or of the fleet where the tag is `""`; none takes it away.
+    /// Sets the budget of a tag, or of the fleet for `""`; `None` removes it.
     pub async fn set_budget(&self, tag: &str, limit: Option<Nanos>) -> Result<()> {
         let statement = match limit {
             Some(_) => {

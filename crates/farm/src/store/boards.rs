@@ -1,6 +1,5 @@
-//! Boards, and what the first page shows of them. Of slots nothing here looks at more than the last
-//! of a series, and nothing of the future is shown: the clock of the farm may have been ahead when
-//! it came.
+//! Boards, and their values on the first page. At most the last slot of a series is read here, and
+//! data of the future are ignored: the clock of the farm may have been ahead when they arrived.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +16,12 @@ use crate::records::{DayMaximum, FarmBoard, SeriesKey, SeriesOfBoard, Tier};
 
 /// The days that a line on the first page has.
 pub const DAYS: i64 = 30;
-/// No board's key comes after it.
+/// Upper bound of all keys of boards.
 const LAST_KEY: &str = "\u{10ffff}";
-/// What has samples of these last days is still measured.
+/// Number of days without samples after which a series counts as no longer measured.
 const STILL_DAYS: i64 = 7;
 
-/// Boards with what their last run that tells a machine or kernel says of it, else their last one.
+/// Boards with the values of their last run that has a machine or kernel, else their last one.
 const BOARDS: &str = "select b.id, b.key, b.name, \
      (select count(*) from run r where r.board_id = s.board_id), \
      coalesce((select max(r.started) from run r where r.board_id = s.board_id \
@@ -42,12 +41,12 @@ const BOARDS: &str = "select b.id, b.key, b.name, \
      where b.key >= $4 and b.key <= $5 order by b.key";
 
 impl FarmStore {
-    /// All boards by name, each with the maxima of the last days up to its last one with samples.
+    /// All boards by key, each with the maxima of the last days up to its last one with samples.
     pub async fn boards(&self) -> Result<Vec<FarmBoard>> {
         self.boards_between("", LAST_KEY).await
     }
 
-    /// The same; of one board where it is named.
+    /// All boards; only one if it is given.
     pub async fn boards_of(&self, board: Option<&str>) -> Result<Vec<FarmBoard>> {
         match board {
             Some(board) => self.boards_between(board, board).await,
@@ -55,14 +54,14 @@ impl FarmStore {
         }
     }
 
-    /// How many there are.
+    /// Number of boards.
     pub async fn count_boards(&self) -> Result<u64> {
         let count: i64 =
             sqlx::query_scalar("select count(*) from board").fetch_one(&self.pool).await.map_err(trouble)?;
         Ok(to_u64(count))
     }
 
-    /// The first and the last of the next so many boards.
+    /// First and last key of the next boards, at most `most`.
     pub async fn next_boards(&self, after: &str, most: i64) -> Result<Option<(String, String)>> {
         let range: (Option<String>, Option<String>) = sqlx::query_as(
             "select min(k.key), max(k.key) from \
@@ -76,7 +75,7 @@ impl FarmStore {
         Ok(range.0.zip(range.1))
     }
 
-    /// Those from one to another, by their names.
+    /// The boards within a range of keys.
     pub async fn boards_between(&self, first: &str, last: &str) -> Result<Vec<FarmBoard>> {
         type Row = (i64, String, String, i64, i64, i64, i64, i64, String, String, String, String);
         let now = latest_now();
@@ -92,7 +91,7 @@ impl FarmStore {
             let (id, board, name, runs, last, tokens, enrolled, told, model, release, preempt, environment) =
                 row;
             let of_runs = (model, release, preempt, environment);
-            // What its recorder says where no run tells it, or where that is newer and differs.
+            // Values of its recorder if no run has them, or if they are newer and differ.
             let is_untold = of_runs.0.is_empty() && of_runs.1.is_empty();
             let (model, release, preempt, environment) = match recorded.remove(&id) {
                 Some((at, now)) if is_untold || (at > told && differ(&of_runs, &now)) => now,
@@ -127,8 +126,8 @@ impl FarmStore {
         Ok(rows.into_iter().map(board).collect())
     }
 
-    /// What is said of a board by its number, with the budget that holds for it and what is held
-    /// against that.
+    /// Properties of a board by its number, with its effective budget and the latency to compare
+    /// with that.
     async fn settings_with_budgets(
         &self,
         first: &str,
@@ -146,8 +145,8 @@ impl FarmStore {
         })
     }
 
-    /// Daily maxima of the last days that each board has samples of, runs that do not count
-    /// included; of one where it is named.
+    /// Daily maxima of the last days that each board has samples of, including invalid runs; for
+    /// one board if it is given.
     async fn days(&self, first: &str, last: &str) -> Result<BTreeMap<i64, Vec<DayMaximum>>> {
         let rows: Vec<(i64, i64, i64)> = sqlx::query_as(
             "select h.board_id, h.t, max(h.max_ns) from board b join board_setting s on s.board_id = b.id \
@@ -171,8 +170,8 @@ impl FarmStore {
         Ok(days)
     }
 
-    /// The first second of the last five minutes of what each board measured on its last day: one
-    /// look into the index of slots for each series.
+    /// First second of the last five minutes in each board's series of its last day: one look-up in
+    /// the index of slots for each series.
     async fn last_slots(&self, first: &str, last: &str) -> Result<BTreeMap<i64, i64>> {
         let rows: Vec<(i64, Option<i64>)> = sqlx::query_as(
             "select h.board_id, (select max(l.t) from slot l where l.board_id = h.board_id \
@@ -197,9 +196,9 @@ impl FarmStore {
         Ok(slots)
     }
 
-    /// What a board measured: what it still measures first, and of that what it has most days with
-    /// samples of. Of as many, switches between threads and hunts come last: of a switch nothing
-    /// was late, and what a hunt costs is in its latencies.
+    /// Series of a board: those still measured first, and of these the ones with the most days with
+    /// samples. Of equal ones, thread switches and hunts are last: nothing was late in a switch,
+    /// and the latencies of a hunt include its cost.
     pub async fn series(&self, board: &str) -> Result<Vec<SeriesOfBoard>> {
         let rows: Vec<(String, String, String, i64, i64)> = sqlx::query_as(
             "select h.series, h.plan, coalesce(p.words, ''), count(h.max_ns), \
@@ -232,7 +231,7 @@ impl FarmStore {
     }
 }
 
-/// Leaves of days what counts, where that is another maximum or none: the days that have none.
+/// Replaces maxima of days by those that count; removes and returns days without any.
 fn take_uncounted(days: &mut Vec<DayMaximum>, counted: impl Fn(i64) -> Option<Option<Nanos>>) -> Vec<i64> {
     let mut uncounted = Vec::new();
     days.retain_mut(|day| {

@@ -1,5 +1,5 @@
-//! Many rows in a statement, for made-up stores of years: the same tables as the other ways in,
-//! without asking row by row what is there.
+//! Bulk inserts for synthetic stores of years: the same tables as the regular ways in, without row
+//! by row look-ups.
 
 use model::error::Result;
 use sqlx::{Any, AssertSqlSafe, Transaction};
@@ -15,7 +15,7 @@ const TOKEN: &str = "insert into token (hash, board_id, created, revoked) values
 const HIST: &str = "insert into hist (board_id, series, plan, tier, t, n, missed, max_ns, cpus) values ";
 const KEY: &str = "insert into row_key (board_id, boot, recording, series, seq, digest) values ";
 
-/// What a recording of a boot has of one series.
+/// Rows of one series in a recording of a boot.
 #[derive(Clone, Debug, Default)]
 pub struct BulkRows {
     pub key: SeriesKey,
@@ -58,7 +58,7 @@ async fn put(all: &mut Transaction<'static, Any>, board: i64, rows: &BulkRows) -
     put_tiers(all, &tiers.iter().map(|(place, row)| (place, *row)).collect::<Vec<_>>()).await
 }
 
-/// What is in a store, added up.
+/// Sums over a store's contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreTotals {
     /// Rows by their keys, and by their slots.
@@ -82,7 +82,7 @@ impl FarmStore {
         all.commit().await.map_err(trouble)
     }
 
-    /// Has PostgreSQL count what is there, as it does by itself in time: its plans rest on it.
+    /// Updates PostgreSQL's statistics, as it does by itself in time: its plans depend on them.
     pub async fn analyze(&self) -> Result<()> {
         if self.engine == StoreEngine::Postgres {
             sqlx::query("analyze").execute(&self.pool).await.map_err(trouble)?;
@@ -90,7 +90,7 @@ impl FarmStore {
         Ok(())
     }
 
-    /// What was stored, for a comparison with what was sent.
+    /// Stored sums, for a comparison with the sent ones.
     pub async fn stored_totals(&self) -> Result<StoreTotals> {
         let count = async |query: &'static str| -> Result<i64> {
             sqlx::query_scalar(query).fetch_one(&self.pool).await.map_err(trouble)

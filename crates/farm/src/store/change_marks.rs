@@ -1,9 +1,9 @@
-//! What says that changes of a board are to be looked for again on a day that was looked at: counts
-//! and times that stay the same with each row or sample that tells nothing new.
+//! Marks that show when a board has to be searched for changes again on a day that was searched:
+//! counts and times that stay the same with each row or sample without new information.
 //!
-//! A board that sends again after days without a link sends its newest rows first, and then series
-//! by series what waited, the oldest first. Each of the earlier days that comes so moves a mark.
-//! All marks are in the database: each server that looks at it sees what any of them was sent.
+//! A board that sends again after days offline sends its newest rows first, and then the waiting
+//! ones series by series, the oldest first. Each earlier day that arrives so changes a mark. All
+//! marks are in the database: each server that uses it sees the data received by any of them.
 
 use std::collections::BTreeMap;
 
@@ -15,23 +15,23 @@ use crate::changes::{LEAST_FIVE_MINUTES, LEAST_SPIKES, SHOWN_DAYS};
 use crate::ingest::plausible::latest_now;
 use crate::wall_clock::DAY;
 
-/// Days of a board that are marked, in seconds, up to its own last day: another day of another
-/// board moves nothing of it.
+/// Range of a board's days that are marked, in seconds, up to its own last day: a day of another
+/// board changes none of its marks.
 const MARKED: i64 = SHOWN_DAYS * DAY;
 
-/// What a board has of what its changes are found from.
+/// Marks of the data in which a board's changes are searched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangeMarks {
-    /// The environments of its recorder that are known,
+    /// Number of known environments of its recorder.
     environments: u64,
-    /// and the number of the last one.
+    /// Number of the last one.
     environment: Option<i64>,
     rows: RowMarks,
-    /// Days with histograms of its series, each series by itself, without the last day: its series
-    /// begin one after the other.
+    /// Days with histograms of its series, each series separately, without the last day, on which
+    /// its series begin one after the other.
     series_days: u64,
-    /// Culprits that the recorder named often enough in the last days for one that is new, and the
-    /// sum of the times at which it did so first, without those that it named on the first day.
+    /// Number of culprits that the recorder named often enough in the last days to be new, and the
+    /// sum of the times of their first ones, without those of the first day.
     recorded_culprits: u64,
     recorded_first: i64,
     /// Those that hunts of these days saw often enough.
@@ -40,21 +40,21 @@ pub struct ChangeMarks {
     invalid_runs: u64,
 }
 
-/// What the store has of the environments of a board's days, by the rows of its recorder.
+/// Environments of a board's days in the store, by the rows of its recorder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct RowMarks {
-    /// How many each day has, summed up over the days,
+    /// Number of environments of each day, summed up over the days.
     environments: u64,
-    /// and the sums of the first and of the last five minutes that they have on each day, without
-    /// the last of all: that of the one which goes on.
+    /// Sums of the first and of the last five minutes of the environments on each day, without the
+    /// end of the current one.
     begun: i64,
     ended: i64,
 }
 
 impl FarmStore {
-    /// Those of the boards from one to another by their names that have any; of culprits and of
-    /// runs by what is there since some time. What is asked of each day goes by indexes: it takes
-    /// what the last days have, not what a store has.
+    /// Marks of the boards within a range of keys that have any; culprits and runs are limited to a
+    /// time. The per-day queries use indexes: their cost depends on the last days, and not on the
+    /// size of the store.
     pub async fn change_marks(
         &self,
         first: &str,
@@ -89,8 +89,8 @@ impl FarmStore {
         Ok(all)
     }
 
-    /// Of each board with its name how often a statement has it, which asks for a time and how many
-    /// of something are enough, with the sum of what it calls `seen`.
+    /// Number of a statement's results for each board by key, given a time and a minimum count,
+    /// with the sum of its column `seen`.
     async fn marked(
         &self,
         of: &str,
@@ -108,8 +108,8 @@ impl FarmStore {
         Ok(counts.into_iter().map(|(board, count, seen)| (board, to_u64(count), seen)).collect())
     }
 
-    /// Without culprits and runs. What is asked of each board stands by itself, so that a database
-    /// looks into its indexes board by board, however few the boards are.
+    /// Marks without culprits and runs. The query of each board is separate, so that a database
+    /// uses its indexes board by board, however few the boards are.
     async fn day_marks(&self, first: &str, last: &str) -> Result<BTreeMap<String, ChangeMarks>> {
         let rows =
             format!("from row_environment d where d.board_id = l.board_id and d.t > l.last_row - {MARKED}");
@@ -173,7 +173,7 @@ mod tests {
             assert_eq!(marks().await, before, "zeta might be an accident");
             store.put_rows(&[batch(211, 212, "zeta", "x")]).await.unwrap();
             assert_eq!(marks().await, ChangeMarks { recorded_culprits: 2, ..before });
-            // What it is, is told later.
+            // The definition of the environment arrives later.
             store.put_rows(&[batch(212, 213, "zeta", "y")]).await.unwrap();
             assert_eq!(marks().await.environment, None);
             store.put_environment(1, "y", &known("y")).await.unwrap();

@@ -1,5 +1,5 @@
-//! What changes are found from: the largest latency of each day and of each five minutes, culprits
-//! and when each board first had them, and which runs do not count.
+//! Input for the search of changes: the largest latency of each day and of each five minutes,
+//! culprits and the first time of each on a board, and invalid runs.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::changes::{CulpritSeen, InvalidRun};
 use crate::records::{DayMaximum, SeriesKey};
 use crate::wall_clock::DAY;
 
-/// What a board's recorder says of a culprit.
+/// A culprit in the rows of a board's recorder.
 struct RecordedCulprit {
     fingerprint: String,
     name: String,
     first: i64,
     five_minutes: u64,
-    /// When the first run with it began that counts.
+    /// Begin of the first valid run with it.
     run_first: Option<i64>,
     /// The series of the first five minutes.
     series: String,
@@ -50,8 +50,8 @@ impl FarmStore {
         Ok(rows.into_iter().map(|(t, max)| (t, Nanos(max))).collect())
     }
 
-    /// The largest latency of each day from one on and of each series, oldest first, runs that do
-    /// not count included.
+    /// Largest latency of each day from one on and of each series, oldest first, including invalid
+    /// runs.
     pub async fn day_maxima(&self, board: &str, from: i64) -> Result<Vec<(SeriesKey, DayMaximum)>> {
         let rows: Vec<(String, String, i64, i64)> = sqlx::query_as(
             "select h.series, h.plan, h.t, h.max_ns from hist h join board b on b.id = h.board_id \
@@ -87,8 +87,8 @@ impl FarmStore {
         Ok(rows.into_iter().map(one).collect())
     }
 
-    /// Culprits of a board that no run and no five minutes of its recorder had before some time.
-    /// Where its hardware became another, hunts and days before that are none without them.
+    /// Culprits of a board that are new since a time, in runs and in its recorder's five minutes.
+    /// After a replacement of its hardware, earlier hunts and days do not count.
     pub async fn culprits_since(
         &self,
         board: &str,
@@ -122,7 +122,7 @@ impl FarmStore {
         Ok(all)
     }
 
-    /// Those whose first run began at some time or later.
+    /// Culprits whose first run began at some time or later.
     async fn culprits_of_runs_since(
         &self,
         board: &str,
@@ -215,7 +215,7 @@ mod tests {
     use model::units::{Cpu, Nanos};
     use model::watch::{WatchCulprit, WatchRow};
 
-    /// Rows of a day, each of which names a culprit for what it took of the largest latency.
+    /// Rows of a day, each of which names a culprit by its part of the largest latency.
     fn day(series: &str, day: u64, named: impl Fn(u64) -> &'static str) -> RowBatch {
         let of = RowsOf { boot: "b".into(), recording: "r".into(), series: series.into() };
         let line = |seq: u64| {
@@ -276,7 +276,7 @@ mod tests {
             let new = seen[zeta.fingerprint.as_str()];
             assert_eq!((new.five_minutes, new.days_before, new.series.as_str()), (12, 10, "wakeup"));
             assert_eq!(crate::changes::new_culprits(std::slice::from_ref(new), 0).len(), 1);
-            // What hunts found is as before.
+            // The findings of hunts are unchanged.
             assert_eq!(seen.len(), 1 + hunted.len());
             assert!(hunted.iter().all(|one| seen[one.fingerprint.as_str()].spikes == one.spikes));
         });
@@ -346,7 +346,7 @@ mod tests {
             (hunt.run.id, hunt.run.invalid) = ("spoiled".into(), 1);
             store.put(&hunt).await.unwrap();
             assert_eq!(new().await, [10 * DAY]);
-            // One that counts had it before.
+            // A valid one had it before.
             (hunt.run.id, hunt.run.invalid) = ("counts".into(), 0);
             hunt.digest = b"another".to_vec();
             store.put(&hunt).await.unwrap();
@@ -379,7 +379,7 @@ mod tests {
                 all
             };
             assert_eq!(before(None).await, [(0, 11), (11, 0)]);
-            // What was on the day of the exchange may be of the other one.
+            // Data of the day of the exchange may be of either.
             assert_eq!(before(Some(9 * DAY)).await, [(0, 2), (2, 0)]);
             assert_eq!(before(Some(9 * DAY + 7_200)).await, [(0, 1), (1, 0)]);
             assert_eq!(before(Some(11 * DAY)).await, [(0, 0)]);

@@ -1,4 +1,4 @@
-//! What was counted of the seconds of runs, for who compares files with it.
+//! Counted seconds of runs, for comparison with files.
 
 use std::collections::BTreeMap;
 
@@ -29,12 +29,12 @@ const SUMS: &str = "cast(sum(s.n / 4294967296) as bigint), \
 struct SlotsOfRuns<'a> {
     from: &'a str,
     conditions: &'a str,
-    /// What stands for `$1`.
+    /// Value of `$1`.
     run: Option<&'a str>,
 }
 
 impl FarmStore {
-    /// Those of all runs that have some. Each slot is looked at once, and asked for its run.
+    /// Counts of all runs that have slots. Each slot is read once, and looks up its run.
     pub async fn counted_seconds(&self) -> Result<BTreeMap<String, CountedSeconds>> {
         let of = SlotsOfRuns {
             from: "from slot s cross join run r",
@@ -44,7 +44,7 @@ impl FarmStore {
         self.counted_seconds_in(&of).await
     }
 
-    /// Those of one run, for which its series is looked through.
+    /// Counts of one run, for which its series is scanned.
     pub async fn counted_seconds_of(&self, run: &str) -> Result<CountedSeconds> {
         let of = SlotsOfRuns {
             from: "from run r join slot s on s.board_id = r.board_id and s.series = r.series \
@@ -113,7 +113,7 @@ mod tests {
                 counted.into_values().filter(|one| one.by_rows).count()
             };
             assert_eq!(by_rows().await, 1);
-            // Also when their histograms are gone.
+            // Even after their histograms are dropped.
             store.prune(Tier::Slot, i64::MAX / 2).await.unwrap();
             assert_eq!(by_rows().await, 1);
             assert_eq!(store.counted_seconds_of("none").await.unwrap(), CountedSeconds::default());

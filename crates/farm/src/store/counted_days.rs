@@ -1,9 +1,9 @@
-//! Days on which a run was on that does not count: the largest latency of what does.
+//! Days with an invalid run: the largest latency of the valid data.
 //!
-//! The histogram of a day has the samples of all runs. Its maximum is of another run, or of a
-//! recorder, where each run that does not count has a smaller one. Else it is found anew by the
-//! five minutes, which are kept by recording; a run without any counts for the day on which it
-//! began, as in the histogram.
+//! The histogram of a day has the samples of all runs. Its maximum is of a valid run, or of a
+//! recorder, if each invalid run has a smaller one. Otherwise it is recomputed from the five
+//! minutes, which are stored by recording; a run without any counts for the day on which it began,
+//! as in the histogram.
 
 use std::collections::BTreeMap;
 
@@ -20,15 +20,15 @@ use crate::wall_clock::DAY;
 /// A board, and the first second of a day.
 type BoardDay = (i64, i64);
 
-/// The largest latency of what counts, by series; none where nothing does.
+/// Largest latency of valid data by series; `None` without any.
 type CountedSeries = BTreeMap<SeriesKey, Option<Nanos>>;
 
-/// The largest latency of runs and the id of the one that has it, by series and the first second of
-/// a day.
+/// Largest latency of runs and the id of the run that has it, by series and the first second of a
+/// day.
 pub type WholeRuns = BTreeMap<(SeriesKey, i64), (Nanos, String)>;
 
-/// The days whose histogram may have its maximum from a run that does not count: what stands after
-/// `from`, with the boards' keys as `$1` and `$2`, and what a run began after and a day is after.
+/// The days whose histogram may have its maximum from an invalid run: text after `from`, with the
+/// boards' keys as `$1` and `$2`, and lower bounds for the begin of a run and for a day.
 fn spoiled(started: &str, day: &str) -> String {
     // In this order: of most boards each run that is looked at counts.
     format!(
@@ -41,8 +41,8 @@ fn spoiled(started: &str, day: &str) -> String {
 }
 
 impl FarmStore {
-    /// Of the last so many days of each board, from one to another by their names, those which
-    /// would be shown with the maximum of a run that does not count: what counts of all series.
+    /// For the last days of each board within a range of keys, the days that would be shown with
+    /// the maximum of an invalid run, with the maximum of valid data over all series.
     pub async fn counted_days(
         &self,
         first: &str,
@@ -63,7 +63,7 @@ impl FarmStore {
         if counted.is_empty() {
             return Ok(BTreeMap::new());
         }
-        // What else was measured on these days.
+        // Other measurements of these days.
         let text = format!(
             "select o.board_id, o.t, o.series, o.plan, o.max_ns from (select distinct h.board_id, h.t \
              from {of}) d cross join hist o where o.board_id = d.board_id and o.t = d.t and o.tier = 2 \
@@ -82,7 +82,7 @@ impl FarmStore {
         Ok(all)
     }
 
-    /// The same of one board from a time on, for each series by itself.
+    /// The same for one board from a time on, with each series separate.
     pub async fn counted_days_of(
         &self,
         board: &str,
@@ -199,20 +199,20 @@ mod tests {
             store.put(&run("counts", &[(T, 3)], 0)).await.unwrap();
             store.put(&run("spoiled", &[(T + 600, 9)], 1)).await.unwrap();
             assert_eq!(days(&board(&store).await), [(0, 3)]);
-            // What is measured otherwise on the same day has its own maximum.
+            // Other measurements of the same day have a separate maximum.
             let mut other = run("other", &[(T, 6)], 0);
             other.run.key.plan = "other".to_owned();
             store.put(&other).await.unwrap();
             assert_eq!(days(&board(&store).await), [(0, 6)]);
-            // A day of it alone has none, and is a day on which something came.
+            // A day with this run alone has none, and is a day with data.
             store.put(&run("alone", &[(T + DAY, 9)], 2)).await.unwrap();
             let found = board(&store).await;
             assert_eq!((days(&found), found.max_ns), (vec![(0, 6)], Some(Nanos(6 * MILLI))));
             assert_eq!((found.last_day, found.days_with_samples()), (T + DAY, vec![T, T + DAY]));
-            // One with a smaller latency takes nothing away.
+            // An invalid run with a smaller latency changes nothing.
             store.put(&run("large", &[(T + 2 * DAY, 5)], 0)).await.unwrap();
             store.put(&run("small", &[(T + 2 * DAY + 300, 1)], 1)).await.unwrap();
-            // A run of which no five minutes are known counts for its day.
+            // A run without known five minutes counts for its day.
             let mut without = run("without", &[(T + 3 * DAY, 4)], 0);
             without.slots.clear();
             store.put(&without).await.unwrap();

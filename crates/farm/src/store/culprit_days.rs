@@ -8,19 +8,19 @@ use sqlx::AssertSqlSafe;
 use super::{FarmStore, to_u64, trouble};
 use crate::records::CulpritDay;
 
-/// Those of a culprit that a list still has: days are in it from the latest on, and the boards of a
-/// day by what stands in their addresses.
+/// The rest of a culprit's list: days are sorted from the latest on, and the boards of a day by
+/// key.
 const OF_CULPRIT: &str = "from culprit_day d join board b on b.id = d.board_id \
      where d.culprit_id = (select id from culprit where fingerprint = $1) \
      and (d.t < $2 or (d.t = $3 and b.key > $4))";
 
-/// From where on a list of days of a culprit is asked for, the latest of which are its first.
+/// Position in a list of a culprit's days, latest first.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct CulpritDaysFrom {
     /// Days before this time, in seconds since 1970;
     pub before: i64,
-    /// and of a day that begins with it those of the boards after this one, where one is named.
+    /// Only later keys of that day, if a board is given.
     pub before_board: String,
 }
 
@@ -31,21 +31,21 @@ impl Default for CulpritDaysFrom {
 }
 
 impl CulpritDaysFrom {
-    /// After one of the list.
+    /// Position after an entry of the list.
     pub fn after(one: &CulpritDay) -> CulpritDaysFrom {
         CulpritDaysFrom { before: one.t, before_board: one.board.clone() }
     }
 
-    /// The day of which the boards after one are asked for; one that there is not where none is.
+    /// Day of which the later boards follow; an impossible one if no board is given.
     pub fn same_day(&self) -> i64 {
         if self.before_board.is_empty() { i64::MIN } else { self.before }
     }
 }
 
 impl FarmStore {
-    /// The latest days on which recorders named a culprit, from a place of the list on. At most
-    /// `most` rows are read, one for each series of a day; of a board's day the series with the
-    /// most five minutes stands.
+    /// Latest days on which recorders named a culprit, from a position in the list on. At most
+    /// `most` rows are read, one for each series of a day; a board's day is represented by the
+    /// series with the most five minutes.
     pub async fn culprit_days(
         &self,
         fingerprint: &str,
@@ -78,7 +78,7 @@ impl FarmStore {
         Ok(days)
     }
 
-    /// How many days of boards such a list has in all.
+    /// Total number of board days in such a list.
     pub async fn count_culprit_days(&self, fingerprint: &str, from: &CulpritDaysFrom) -> Result<u64> {
         let text = format!("select count(*) from (select distinct d.t, d.board_id {OF_CULPRIT}) k");
         let count: i64 = sqlx::query_scalar(AssertSqlSafe(text))

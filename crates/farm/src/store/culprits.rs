@@ -1,4 +1,4 @@
-//! Causes of spikes, over the fleet or on one board.
+//! Culprits, over the fleet or on one board.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::many::{by_keys, pieces, values};
 use super::{FarmStore, storable, to_u64, trouble};
 use crate::records::{CulpritOfRun, FarmCulprit, SeriesKey, Tier};
 
-/// What a line of a recorder says of a culprit.
+/// A culprit in a recorder's line.
 pub struct RowCulprit<'a> {
     pub board: i64,
     pub key: &'a SeriesKey,
@@ -23,9 +23,9 @@ pub struct RowCulprit<'a> {
 /// Board, culprit, day and series.
 type CulpritPlace<'a> = (i64, i64, i64, &'a str);
 
-/// What is added to a day.
+/// Addition to a day.
 struct AddedCulprit<'a> {
-    /// What five minutes call it,
+    /// Name in its five minutes.
     name: String,
     /// and the plans of those that do.
     plans: BTreeSet<&'a str>,
@@ -51,7 +51,7 @@ impl<'a> AddedCulprit<'a> {
     }
 }
 
-/// Adds what lines that are new say, before these are among the five minutes of the store.
+/// Adds new lines, before these are among the five minutes of the store.
 pub async fn put_row_culprits(
     all: &mut Transaction<'static, Any>,
     rows: &[RowCulprit<'_>],
@@ -75,9 +75,9 @@ pub async fn put_row_culprits(
     add_days(all, &days, &counted).await
 }
 
-/// Of each day how many of its five minutes have counted in an earlier request, in whatever order
-/// rows come. The first and the last that a day has are known; those between, where rows come late,
-/// by whom the five minutes of the store name for their largest latency.
+/// Number of each day's five minutes that were counted by an earlier request, in any order of rows.
+/// The first and the last of a day are stored; those between, if rows are late, are found by the
+/// culprit that the store's five minutes name for their largest latency.
 async fn counted_before(
     all: &mut Transaction<'static, Any>,
     days: &[(CulpritPlace<'_>, AddedCulprit<'_>)],
@@ -139,7 +139,7 @@ async fn ends_of_days(
     Ok(found)
 }
 
-/// The numbers of those that have one, by their fingerprints.
+/// Numbers of the stored ones, by their fingerprints.
 async fn numbers(
     all: &mut Transaction<'static, Any>,
     of: &[&CulpritOfRun],
@@ -169,7 +169,7 @@ async fn add_named(all: &mut Transaction<'static, Any>, of: &[&CulpritOfRun]) ->
     Ok(())
 }
 
-/// Adds to days, of which each comes once, without those of their five minutes that have counted.
+/// Adds to days, each of which occurs once, without five minutes that were counted before.
 async fn add_days(
     all: &mut Transaction<'static, Any>,
     days: &[(CulpritPlace<'_>, AddedCulprit<'_>)],
@@ -200,7 +200,7 @@ async fn add_days(
 }
 
 impl FarmStore {
-    /// Those that took most first; of one board where that is named.
+    /// Culprits with the largest total time first; of one board if it is given.
     pub async fn culprits(&self, board: Option<&str>, most: i64) -> Result<Vec<FarmCulprit>> {
         let of = |place: usize| format!("where board_id = (select id from board where key = ${place})");
         match board {
@@ -209,7 +209,7 @@ impl FarmStore {
         }
     }
 
-    /// One of them, by its address.
+    /// One culprit, by its fingerprint.
     pub async fn culprit(&self, fingerprint: &str) -> Result<Option<FarmCulprit>> {
         let of = |place: usize| {
             format!("where culprit_id = (select id from culprit where fingerprint = ${place})")
@@ -217,7 +217,7 @@ impl FarmStore {
         Ok(self.culprits_of(&[of(1), of(2)], fingerprint, 1).await?.pop())
     }
 
-    /// Those of runs and of days of which these are true; `asked` is what each of them asks for.
+    /// Culprits of runs and of days that meet these conditions, with `asked` as their argument.
     async fn culprits_of(&self, of: &[String; 2], asked: &str, most: i64) -> Result<Vec<FarmCulprit>> {
         type Row =
             (String, String, String, String, String, i64, i64, i64, i64, i64, i64, i64, i64, i64, String);
@@ -285,7 +285,7 @@ impl FarmStore {
     }
 }
 
-/// What to do about it on any board: what a run says may have the PID and the CPUs of that run.
+/// Remedy for any board: the one in a run may contain the PID and the CPUs of that run.
 fn remedy_of(rule: &str, of_run: String) -> String {
     rules::culprits::find(rule).map_or(of_run, |known| known.remedy.to_owned())
 }

@@ -1,10 +1,10 @@
-//! Up to which day histograms of short times were dropped, and in which of those that are there a
-//! run's samples are.
+//! Days up to which histograms of short times were dropped, and the remaining ones that contain a
+//! run's samples.
 //!
-//! What comes for such a day later makes new histograms, of which a run that was there before is no
-//! part. So `later_run` has of each run that came since the first prune up to which day histograms
-//! were dropped after it came, until that is all that ever were; of a run without such a row it is
-//! all of them.
+//! Data that arrive for such a day later make new histograms, which do not contain earlier runs. So
+//! for each run that arrived since the first prune, `later_run` has the day up to which histograms
+//! were dropped after its arrival, until that covers all that were ever dropped; a run without such
+//! a row is affected by all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ use sqlx::{Any, AnyConnection, Transaction};
 use super::tiers::{TierPlace, tier_rows};
 use crate::records::{SeriesKey, Tier, TierRow};
 
-/// The day up to which histograms of a tier were dropped; none where none were.
+/// The day up to which histograms of a tier were dropped; `None` if none were.
 pub async fn dropped_until(by: &mut AnyConnection, tier: Tier) -> sqlx::Result<Option<i64>> {
     let until = sqlx::query_scalar("select until from dropped_tier where tier = $1");
     until.bind(tier.number()).fetch_optional(by).await
 }
 
-/// Drops the histograms of a tier from before a day: how many.
+/// Drops the histograms of a tier from before a day; returns their number.
 pub async fn drop_histograms(all: &mut Transaction<'static, Any>, tier: Tier, day: i64) -> sqlx::Result<u64> {
     for statement in [
         "insert into dropped_tier (tier, until) values ($1, $2) on conflict (tier) do update \
@@ -37,7 +37,7 @@ pub async fn drop_histograms(all: &mut Transaction<'static, Any>, tier: Tier, da
     Ok(drop.execute(&mut **all).await?.rows_affected())
 }
 
-/// Notes of a run that comes that nothing of it was dropped, where histograms were.
+/// Records for a new run that none of its histograms were dropped, if any ever were.
 pub async fn note_added(all: &mut Transaction<'static, Any>, board: i64, id: &str) -> sqlx::Result<()> {
     let note = sqlx::query(
         "insert into later_run (board_id, run, tier, from_t) select $1, $2, tier, $3 from dropped_tier \
@@ -47,7 +47,7 @@ pub async fn note_added(all: &mut Transaction<'static, Any>, board: i64, id: &st
     Ok(())
 }
 
-/// What a run added to the histograms of one tier.
+/// Histograms of one tier that a run contributed to.
 pub struct TierPart {
     pub tier: Tier,
     pub rows: Vec<TierRow>,
@@ -72,20 +72,20 @@ impl AddedFrom {
         Ok(AddedFrom(from))
     }
 
-    /// Whether they are in that of a time.
+    /// True if its samples are in the histogram of a time.
     pub fn has(&self, tier: Tier, t: i64) -> bool {
         self.0.get(&tier).is_none_or(|from| t >= *from)
     }
 
-    /// What is there of histograms that it added to these tiers.
+    /// The remaining ones of the histograms that it added to these tiers.
     pub fn parts(&self, tiers: &[Tier], rows: &[TierRow]) -> Vec<TierPart> {
         let there = |tier: Tier| rows.iter().filter(|row| self.has(tier, row.t)).cloned().collect();
         tiers.iter().map(|&tier| TierPart { tier, rows: there(tier) }).collect()
     }
 }
 
-/// The histograms of a run's five minutes that came after its own were dropped: they are of others
-/// alone.
+/// Histograms of a run's five minutes that were created after its own were dropped: they contain
+/// other runs only.
 pub async fn of_others(
     all: &mut Transaction<'static, Any>,
     id: &str,

@@ -11,8 +11,8 @@ use crate::wall_clock::DAY;
 /// Environments of a board's recorder that stay, those that it had or sent last.
 pub const MOST_OF_BOARD: i64 = 512;
 
-/// For so long one may wait for the rows that name it: a board whose rows were refused sends them
-/// again, but not their environment.
+/// Time for which an environment waits for rows that name it: a board whose rows were refused sends
+/// them again, but not their environment.
 const WAITS: i64 = 90 * DAY;
 
 /// Drops the oldest of a board beyond the limit.
@@ -49,7 +49,7 @@ const UNUSED: &str = "from environment where not exists (select 1 from run r \
                       watch_environment w where w.environment_id = environment.id)";
 
 impl FarmStore {
-    /// Drops what recorders sent more than 90 days ago and no row names; how many.
+    /// Drops environments of recorders that are unnamed after 90 days; returns their number.
     pub async fn drop_unnamed_environments(&self, now: i64) -> Result<u64> {
         let mut all = self.begin().await?;
         let unnamed = sqlx::query(sqlx::AssertSqlSafe(format!("delete {UNNAMED}"))).bind(now - WAITS);

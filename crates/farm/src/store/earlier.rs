@@ -1,5 +1,4 @@
-//! An earlier state of a run: what is known of it, and taking out what it had added before a later
-//! one adds its own.
+//! Earlier state of a run, and its removal from the sums before a later state is added.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +11,7 @@ use crate::encoding::{unpack_peaks, unpack_rows};
 use crate::parts_of_run::rows_of_slots;
 use crate::records::{BundleRecord, SeriesKey, SlotPeak, Tier, TierRow};
 
-/// What became of a bundle.
+/// Outcome of storing a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PutOutcome {
     /// It is new.
@@ -38,7 +37,7 @@ pub struct EarlierRun {
     pub key: SeriesKey,
     pub digest: Vec<u8>,
     pub whole: TierRow,
-    /// Its five minutes, where it is on or was killed.
+    /// Its five minutes, if it is running or was killed.
     pub slots: Vec<EarlierSlot>,
 }
 
@@ -50,9 +49,9 @@ pub struct EarlierSlot {
     pub peaks: Vec<SlotPeak>,
 }
 
-/// What becomes of a bundle beside what is known of its run: a later state replaces an earlier one,
-/// as long as the run is on. The document alone is the same run where that is over: one that was
-/// killed has the document of its last checkpoint, and its last seconds in other files.
+/// Outcome for a bundle, given the stored state of its run: a later state replaces an earlier one
+/// while the run is not over. An equal document means the same state if the run is over: a killed
+/// run has the document of its last checkpoint, and its last seconds in other files.
 pub fn judged(known: Option<&EarlierRun>, record: &BundleRecord) -> PutOutcome {
     let Some(known) = known else { return PutOutcome::Stored };
     let is_same_document = known.board_key == record.run.board && known.digest == record.digest;
@@ -62,8 +61,8 @@ pub fn judged(known: Option<&EarlierRun>, record: &BundleRecord) -> PutOutcome {
     }
 }
 
-/// The same of a bundle that is to replace what is known also where its document is that one: what
-/// else it has may be of a later moment.
+/// Outcome for a bundle that replaces the stored state even if its document is the same: its other
+/// files may be of a later moment.
 pub fn judged_anew(known: &EarlierRun, record: &BundleRecord) -> PutOutcome {
     let refused = |why: &str| PutOutcome::Refused(why.to_owned());
     if known.board_key != record.run.board {
@@ -145,8 +144,8 @@ pub async fn slots(by: &mut AnyConnection, board: i64, id: &str) -> sqlx::Result
 }
 
 impl EarlierRun {
-    /// Whether another state with the same document ends where this one does, and has nothing that
-    /// this one lacks: as many samples, and no more seconds or spikes.
+    /// True if a state with the same document ends where this one does, and adds nothing: as many
+    /// samples, and no more seconds or spikes.
     fn reaches_as_far_as(&self, other: &BundleRecord) -> bool {
         let known = self.slots.iter().map(|slot| slot.n.saturating_add(slot.missed));
         let found = other.slots.iter().map(|slot| slot.n.saturating_add(slot.missed));
@@ -156,16 +155,16 @@ impl EarlierRun {
             && found.fold(0, u64::saturating_add) <= known.fold(0, u64::saturating_add)
     }
 
-    /// What it had added; none where that cannot be told any more.
+    /// Its contribution to the histograms; `None` if that can no longer be determined.
     fn added(&self, later: &BundleRecord) -> Option<Vec<TierRow>> {
         if self.by_rows { self.rows_of(later) } else { Some(vec![self.whole.clone()]) }
     }
 
-    /// The same where it counts by its five minutes, from those of the same state or a later one.
+    /// Its contribution by five minutes, from those of the same state or a later one.
     ///
-    /// The later state has all the samples of this one, so that five minutes with as many are the
-    /// same, and of those in which this one ended the rest of its whole is known. The clock may
-    /// have been set in between: they are the same by their order, not by their time.
+    /// The later state has all the samples of this one, so that five minutes with equal counts are
+    /// equal, and those in which this one ended are the remainder of its whole. The clock may have
+    /// been set in between: they are matched by order, not by time.
     pub fn rows_of(&self, later: &BundleRecord) -> Option<Vec<TierRow>> {
         let given: Vec<BTreeMap<_, _>> = later
             .rows
@@ -191,7 +190,7 @@ impl EarlierRun {
         rows.iter().map(|row| (self.board, &self.key, row.t, row)).collect()
     }
 
-    /// Takes out what it had added, but for the run itself and notes of its board and of people.
+    /// Subtracts its contribution; keeps the run, and notes of its board and of users.
     pub async fn take_out(
         &self,
         all: &mut Transaction<'static, Any>,

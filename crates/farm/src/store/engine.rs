@@ -1,10 +1,10 @@
-//! What only one of the engines has; everything else is one text.
+//! Differences between the database engines; all other SQL is common.
 
 use host::is_this_machine;
 use model::error::{Failure, Result};
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
-/// Which database a store is.
+/// Database engine of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreEngine {
     Sqlite,
@@ -15,13 +15,13 @@ impl StoreEngine {
     /// Settings of each connection.
     pub fn session_pragmas(self) -> &'static str {
         match self {
-            // A commit is on the disk before anything is said to be there. Of histograms of 2 kB a
-            // page of 4 kB would hold one.
+            // A commit is on the disk before it is acknowledged. A page of 4 kB would hold one
+            // histogram of 2 kB.
             StoreEngine::Sqlite => {
                 "pragma page_size = 8192; pragma journal_mode = wal; pragma synchronous = full; \
                  pragma busy_timeout = 10000; pragma foreign_keys = on"
             }
-            // The same patience; and a server whose machine is gone holds no lock for hours.
+            // The same lock timeout; and a server whose machine is gone holds no lock for hours.
             StoreEngine::Postgres => {
                 "set synchronous_commit = on; set lock_timeout = 10000; \
                  set idle_in_transaction_session_timeout = 60000; set tcp_keepalives_idle = 60; \
@@ -30,8 +30,8 @@ impl StoreEngine {
         }
     }
 
-    /// How a transaction begins that writes. SQLite: it waits for its turn then, not when it has
-    /// read already and could no longer write ("BEGIN TRANSACTION").
+    /// Statement that begins a write transaction. SQLite takes the write lock then, and not after a
+    /// read when it could no longer write ("BEGIN TRANSACTION").
     pub fn begin(self) -> &'static str {
         match self {
             StoreEngine::Sqlite => "begin immediate",
@@ -39,7 +39,7 @@ impl StoreEngine {
         }
     }
 
-    /// How a transaction begins that reads, and sees the store as it is at its first statement.
+    /// Statement that begins a read transaction with the snapshot of its first statement.
     pub fn begin_reading(self) -> &'static str {
         match self {
             StoreEngine::Sqlite => "begin deferred",
@@ -47,8 +47,8 @@ impl StoreEngine {
         }
     }
 
-    /// What a transaction waits for that writes: as in SQLite there is one at a time, whichever
-    /// program it is of. Sums are read, added to and written; two at once would lose one's samples.
+    /// Lock of a write transaction: as in SQLite there is one writer at a time, in any program.
+    /// Sums are read, added to and written; two at once would lose one's samples.
     pub fn turn(self) -> Option<&'static str> {
         match self {
             StoreEngine::Sqlite => None,
@@ -71,8 +71,8 @@ impl StoreEngine {
     }
 }
 
-/// The address with encryption asked for where the database is elsewhere: by itself the driver goes
-/// on in the clear with a server that has none.
+/// The address, with encryption required if the database is on another machine: by default the
+/// driver continues unencrypted with a server that has no TLS.
 pub fn checked(url: &str) -> Result<String> {
     let refused = |why: &dyn std::fmt::Display| {
         // The address may hold a password, and is not shown.

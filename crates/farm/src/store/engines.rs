@@ -19,7 +19,7 @@ pub fn on_each_engine(test: impl AsyncFn(FarmStore)) {
     });
 }
 
-/// The address of an empty database in PostgreSQL, where there is one.
+/// Address of an empty database in PostgreSQL, if available.
 pub async fn database() -> Option<String> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let cluster = cluster()?;
@@ -30,7 +30,7 @@ pub async fn database() -> Option<String> {
     Some(cluster.url(&schema))
 }
 
-/// One for all tests of the program. Where there is none they are left out, and say so.
+/// One cluster for all tests of the program. Without it these are skipped, with a message.
 fn cluster() -> Option<&'static MadeCluster> {
     static SHARED: OnceLock<Result<MadeCluster, String>> = OnceLock::new();
     match SHARED.get_or_init(|| MadeCluster::start(false)) {
@@ -43,8 +43,8 @@ fn cluster() -> Option<&'static MadeCluster> {
 }
 
 impl FarmStore {
-    /// Has a store in memory find its disk full, or with room again. The limit is a connection's,
-    /// and it has one.
+    /// Makes the disk of a store in memory full, or provides room again. The limit is per
+    /// connection, and the store has one.
     pub async fn fill_up(&self, full: bool) {
         let pages: i64 = sqlx::query_scalar("pragma page_count").fetch_one(&self.pool).await.unwrap();
         let most = if full { pages } else { 1 << 30 };

@@ -1,4 +1,4 @@
-//! What boards were, and when: by their runs, and by the rows of their recorders.
+//! Environments of boards and their times: by runs, and by the rows of recorders.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::history::{SaidOfDay, history};
 use crate::records::{BoardEnvironment, EnvironmentRecord, EnvironmentRuns, Tier};
 use crate::wall_clock::now;
 
-/// What a row says of the environment that its board had.
+/// Environment of a board in a row.
 pub struct RowEnvironment<'a> {
     pub board: i64,
     /// As the board calls it.
@@ -24,16 +24,16 @@ pub struct RowEnvironment<'a> {
     pub t: i64,
 }
 
-/// Over what it is told what is said of a board.
+/// Time span of each statement on a board.
 #[derive(Clone, Copy)]
 enum SaidSpan {
     Day,
     Ever,
 }
 
-/// Bytes of the environments of a board that are read together, at most,
+/// Limit of the environments of a board that are read together, in bytes.
 const OF_BOARD: usize = 8 << 20;
-/// and of the settings of all boards.
+/// Limit of the settings of all boards, in bytes.
 const OF_ALL: usize = 48 << 20;
 
 /// Memory of settings, as text and as values by name, each in an allocation.
@@ -42,14 +42,14 @@ fn held_bytes(settings: &str) -> usize {
     settings.len() + settings.matches("\":\"").count() * EACH
 }
 
-/// Whether something was said while something else was.
+/// True if two statements overlap in time.
 fn lie_over_each_other(said: &[SaidOfDay]) -> bool {
     let mut spans: Vec<(i64, i64)> = said.iter().map(|one| (one.from, one.to)).collect();
     spans.sort_unstable();
     spans.windows(2).any(|pair| pair[1].0 <= pair[0].1)
 }
 
-/// The number of an environment, which is put where it is new.
+/// Number of an environment, which is inserted if it is new.
 pub async fn environment_id(
     all: &mut Transaction<'static, Any>,
     of: &EnvironmentRecord,
@@ -99,7 +99,7 @@ pub async fn put_row_environments(
 /// Model, release, preemption and digest of an environment.
 pub type EnvironmentNames = (String, String, String, String);
 
-/// Whether two that are known differ in machine, kernel or preemption.
+/// True if the known names of machine, kernel or preemption differ.
 pub fn differ(a: &EnvironmentNames, b: &EnvironmentNames) -> bool {
     let known = |a: &str, b: &str| !a.is_empty() && !b.is_empty() && a != b;
     known(&a.0, &b.0) || known(&a.1, &b.1) || known(&a.2, &b.2)
@@ -116,12 +116,12 @@ fn known_records(rows: Vec<EnvironmentRow>) -> KnownRecords {
 }
 
 impl FarmStore {
-    /// What a board was, the latest first; it may have been the same more than once.
+    /// Environments of a board, the latest first; one may occur more than once.
     pub async fn environments(&self, board: &str) -> Result<Vec<BoardEnvironment>> {
         Ok(self.latest_environments(board).await?.0)
     }
 
-    /// The same, with how many earlier ones are left out, by their number and their settings.
+    /// The same, with the number of omitted earlier ones, by their number and settings.
     pub async fn latest_environments(&self, board: &str) -> Result<(Vec<BoardEnvironment>, u64)> {
         let said = self.said_of(&[board]).await?.remove(board).unwrap_or_default();
         let (records, left_out) = self.records_of(&said, OF_BOARD).await?;
@@ -130,8 +130,8 @@ impl FarmStore {
         Ok((all, left_out))
     }
 
-    /// The environments that are said of a board, those that it had last up to so many bytes, and
-    /// how many earlier ones there are.
+    /// Records for a board's statements, the last ones up to a limit in bytes, and the number of
+    /// earlier ones.
     async fn records_of(&self, said: &[SaidOfDay], most: usize) -> Result<(KnownRecords, u64)> {
         let mut last: BTreeMap<&str, i64> = BTreeMap::new();
         for one in said {
@@ -163,8 +163,8 @@ impl FarmStore {
         Ok((records, left_out))
     }
 
-    /// Every environment that any board had; of the settings those of the latest ones alone, up to
-    /// a limit: of the others these are not known.
+    /// Every environment of any board; with settings for the latest ones alone, up to a limit: of
+    /// the others these count as unknown.
     pub async fn environment_records(&self) -> Result<KnownRecords> {
         let rows: Vec<EnvironmentRow> =
             sqlx::query_as("select digest, model, release, preempt, '' from environment")
@@ -195,9 +195,9 @@ impl FarmStore {
         }
     }
 
-    /// What is said of boards, by their runs, whether they count or not, and by their rows: what
-    /// [`history`] is made of. Where two environments of a board lie over each other it is told of
-    /// each day, else of each environment as a whole, which is the same and much less.
+    /// Statements on boards, by their runs, valid or not, and by their rows: the input of
+    /// [`history`]. If two environments of a board overlap, there is one per day, otherwise one per
+    /// environment, which is equivalent and much less.
     pub async fn said_of(&self, boards: &[&str]) -> Result<BTreeMap<String, Vec<SaidOfDay>>> {
         let mut all = self.said_by(SaidSpan::Ever, boards).await?;
         let mixed: Vec<String> = all
@@ -247,7 +247,7 @@ impl FarmStore {
         Ok(all)
     }
 
-    /// Keeps what a board calls an environment: whether it is new.
+    /// Stores a board's id of an environment; returns true if it is new.
     pub async fn put_environment(&self, board_id: i64, env: &str, of: &EnvironmentRecord) -> Result<bool> {
         let mut all = self.begin().await?;
         let id = environment_id(&mut all, of).await.map_err(trouble)?;
@@ -267,7 +267,7 @@ impl FarmStore {
         Ok(named.rows_affected() == 1)
     }
 
-    /// The latest environment of each board from one to another that has rows, by its number, with
+    /// Latest environment of each board within a range of keys that has rows, by its number, with
     /// the last five minutes in it.
     pub async fn recorded_now(
         &self,
@@ -362,7 +362,7 @@ mod tests {
         on_each_engine(async |store| {
             store.add_code(&[1], 100, &[]).await.unwrap();
             store.enrol(&[1], 50, "a", "a", &[2]).await.unwrap();
-            // The newest first; what `y` is comes late.
+            // The newest first; the definition of `y` arrives late.
             store.put_rows(&[batch(900, 1_000, "y"), batch(0, 300, "x")]).await.unwrap();
             assert!(store.put_environment(1, "x", &known("x")).await.unwrap());
             assert!(!store.put_environment(1, "x", &known("x")).await.unwrap());
@@ -422,7 +422,7 @@ mod tests {
             assert_eq!((&board.environment, &board.release), (&run.environment.digest, &run.run.release));
             assert_eq!((found[0].first, &found[0].example), (run.run.started, &run.run.id));
             assert_eq!(store.environment_runs().await.unwrap()["a"].len(), 1);
-            // Its recorder goes on with another kernel.
+            // Its recorder continues with another kernel.
             let next = run.run.started as u64 / 300 + 5;
             store.put_rows(&[batch(next, next + 9, "x")]).await.unwrap();
             let board = store.boards().await.unwrap().remove(0);
@@ -438,7 +438,7 @@ mod tests {
         on_each_engine(async |store| {
             let run = recorded_run("measured", "a");
             store.put(&run).await.unwrap();
-            // What a watch records is a part of what a run does.
+            // A watch records a part of the settings of a run.
             let settings: BTreeMap<String, String> = serde_json::from_str(&run.environment.settings).unwrap();
             let told: BTreeMap<&str, &str> = settings
                 .iter()
@@ -465,7 +465,7 @@ mod tests {
     fn the_latest_environments_are_read_up_to_a_limit_and_the_others_counted() {
         on_each_engine(async |store| {
             let board = store.board_for("hog", "hog").await.unwrap();
-            // As large as one may be: by its text, and by its number of settings.
+            // As large as possible: by its text, and by its number of settings.
             let large = |env: u64| {
                 let settings = match env % 8 {
                     0 => [("s0".to_owned(), format!("{env:030000}"))].into(),
@@ -496,7 +496,7 @@ mod tests {
         on_each_engine(async |store| {
             let board = store.board_for("hog", "hog").await.unwrap();
             let most = MOST_OF_BOARD as u64;
-            // The first is one that rows name until now.
+            // The first is named by rows until now.
             let later = (now() / 300) as u64 + 10;
             store.put_rows(&[batch(later, later + 1, "e0")]).await.unwrap();
             for env in 0..most + 3 {
@@ -546,7 +546,7 @@ mod tests {
             let found = store.environments("a").await.unwrap();
             assert_eq!((found.len(), &*found[0].record, found[0].runs), (1, &run.environment, 1));
             assert_eq!(found[0].last, run.run.started);
-            // Also where its recorder goes on, and another such run comes after that.
+            // Also if its recorder continues, and another such run follows.
             store.put_environment(1, "x", &known("x")).await.unwrap();
             let next = run.run.started as u64 / 300 + 5;
             store.put_rows(&[batch(next, next + 9, "x")]).await.unwrap();

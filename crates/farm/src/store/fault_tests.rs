@@ -13,7 +13,7 @@ use model::watch::{WatchCulprit, WatchRow};
 /// A store in which a chosen write fails; each row that a statement writes is one.
 struct Faulty(FarmStore);
 
-/// A test with a store that fails and one that does not, of each engine.
+/// Runs a test with a store that fails and one that does not, for each engine.
 fn on_each_engine(test: impl AsyncFn(Faulty, Faulty)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -97,8 +97,8 @@ impl Faulty {
         all
     }
 
-    /// PostgreSQL does not give numbers again that a failed transaction took; nothing rests on
-    /// them, and two stores can be compared when it does.
+    /// PostgreSQL does not reuse numbers of a failed transaction; nothing depends on them, and with
+    /// the same numbers two stores can be compared.
     async fn number_on(&self) {
         if self.0.engine == StoreEngine::Postgres {
             for table in ["board", "environment", "culprit"] {
@@ -111,7 +111,7 @@ impl Faulty {
         }
     }
 
-    /// Does something with its n-th write failing, for every n until it works; how many failed.
+    /// Fails the n-th write of an action, for every n until it succeeds; returns the failures.
     async fn in_spite_of_faults(&self, act: impl AsyncFn(&FarmStore) -> bool) -> i64 {
         let before = self.content().await;
         for n in 1.. {
@@ -163,7 +163,7 @@ fn rows_are_stored_whole_or_not_at_all() {
         for store in [&faulty.0, &clean.0] {
             store.board_for("a", "a").await.unwrap();
         }
-        // Two requests that overlap, and one row with another content.
+        // Two overlapping requests, and one row with different contents.
         let together = [batch(0, 9, 10), batch(5, 14, 10), batch(13, 15, 77)];
         let put = async |store: &FarmStore| store.put_rows(&together).await.is_ok();
         let failed = faulty.in_spite_of_faults(put).await;
@@ -208,7 +208,7 @@ fn a_run_is_removed_whole_or_not_at_all() {
         assert!(faulty.in_spite_of_faults(forget).await > 9);
         assert!(forget(&clean.0).await);
         assert_eq!(faulty.content().await, clean.content().await);
-        // What a series was measured under may be another board's, too.
+        // The conditions of a series may be shared with another board.
         let left = clean.content().await;
         let stays =
             |line: &String| ["plan ", "meta ", "forgotten_run "].iter().any(|of| line.starts_with(of));

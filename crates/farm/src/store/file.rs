@@ -1,4 +1,4 @@
-//! A store in a file is looked at before it is opened: what is none is said at once, and is not
+//! Checks a store's file before it is opened: a file of another kind is refused at once, and not
 //! written to.
 
 use std::path::Path;
@@ -10,24 +10,23 @@ use sqlx::{AnyConnection, Connection};
 /// The version of a store's schema.
 pub const SCHEMA: &str = "select max(version) from _sqlx_migrations";
 
-/// Primary result codes of SQLite ("Result and Error Codes"): what is no database or no file, or a
-/// damaged one,
+/// SQLite's primary result codes ("Result and Error Codes") for a file that is not a database, or
+/// is missing or damaged.
 const NOT_A_DATABASE: [i32; 3] = [11, 14, 26];
-/// what this user may not open, or not write,
+/// Result codes for a file that this user may not open, or not write.
 const NOT_PERMITTED: [i32; 3] = [3, 8, 23];
-/// and what another program has locked for longer than the driver waits.
+/// Result codes for a file that another program holds locked beyond the driver's timeout.
 const LOCKED: [i32; 2] = [5, 6];
-/// How many there are of the tables that a store of each version has; they are made in one
-/// transaction.
+/// Number of tables that a store of every version has; they are created in one transaction.
 const OURS: &str = "select count(*) from sqlite_master where type = 'table' \
                     and name in ('meta', 'board', 'environment', 'plan', 'run', 'slot', 'hist')";
 const OUR_TABLES: i64 = 7;
-/// No other program's database has so many of them.
+/// No other program's database has that many of them.
 const MOST_OF_OURS: i64 = 4;
 
-/// Makes the file where there is none, for its user alone, because it holds digests of passwords;
-/// what SQLite puts beside it gets the same mode. Refuses what is no store, without writing to it;
-/// whether it is one, and not empty.
+/// Creates the file if it does not exist, readable by its user alone, because it contains digests
+/// of passwords; SQLite's additional files get the same mode. Refuses other files, without writing
+/// to them; returns true for a store that is not empty.
 pub async fn look_at(path: &Path, url: &str) -> Result<bool> {
     let remedy = "run this as the user of the server, or name a file in a folder of your own with --store";
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -39,8 +38,8 @@ pub async fn look_at(path: &Path, url: &str) -> Result<bool> {
             Failure::of_call(what, &error, Exit::Usage, remedy)
         })?;
     if let Some(names @ 2..) = host::count_names(path) {
-        // SQLite keeps its log beside the name by which a file is opened ("How To Corrupt An SQLite
-        // Database File", "Multiple links to the same file").
+        // SQLite keeps its log next to the name by which a file is opened ("How To Corrupt An
+        // SQLite Database File", "Multiple links to the same file").
         let shown = quoted(path);
         return Err(Failure::usage(format!(
             "{shown} has {names} names, as hard links, and what is written by one of them damages what is \
@@ -150,7 +149,7 @@ mod tests {
                 assert!(refused.exit == Exit::Usage && refused.message.contains("a plain one"), "{name:?}");
                 assert!(!refused.message.contains(['\n', '\t']) && !at(name).exists(), "{name:?}");
             }
-            // An empty file becomes one.
+            // An empty file becomes a store.
             fs::write(at("empty"), "").unwrap();
             assert!(FarmStore::file(&at("empty")).await.is_ok());
         });
@@ -161,7 +160,7 @@ mod tests {
         block_on(async {
             let folder = tempfile::tempdir().unwrap();
             let at = |name: &str| folder.path().join(name);
-            // As a backup leaves it that was interrupted, and as one without tables.
+            // As left by an interrupted backup, and as one without tables.
             fs::write(at("empty"), "").unwrap();
             sqlx::any::install_default_drivers();
             let url = format!("sqlite://{}?mode=rwc", at("bare").display());

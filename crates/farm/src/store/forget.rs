@@ -1,10 +1,10 @@
-//! Forgets what was measured, for a store that follows folders: what they hold is taken in again.
+//! Drops all measurements, for a store that follows folders: their contents are imported again.
 
 use model::error::Result;
 
 use super::{FarmStore, trouble};
 
-/// Boards take along what was measured on them. What is found anew is not notified once more.
+/// Statements that drop boards with their measurements. Changes found again are not notified again.
 const MEASURED: [&str; 5] = [
     "delete from board",
     "delete from culprit",
@@ -14,8 +14,8 @@ const MEASURED: [&str; 5] = [
 ];
 
 impl FarmStore {
-    /// Empties it of boards and of all that was measured on them. What of a sum is a run's own may
-    /// be in its bundle alone, which is gone, so that no run goes by itself here.
+    /// Drops all boards and their measurements. The part of a sum that belongs to a run may be only
+    /// in its bundle, which is gone, so that single runs cannot be dropped here.
     pub async fn forget_measured(&self) -> Result<()> {
         let mut all = self.begin().await?;
         for statement in MEASURED {

@@ -1,4 +1,4 @@
-//! Takes a run out of the store, with what it added to sums and histograms.
+//! Removes a run from the store, with its part of sums and histograms.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,36 +17,36 @@ use super::tiers::{TierPlace, put_tiers, take_out_of_tiers, tier_rows};
 use super::{FarmStore, to_u64, trouble};
 use crate::records::{BundleRecord, Tier, TierRow};
 
-/// What went with a run.
+/// Data removed with a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RemovedRun {
     pub run: String,
     pub board: String,
-    /// Where its bundle is, which is not touched here.
+    /// Place of its bundle, which is not touched here.
     pub place: String,
-    /// What was taken out of the histograms,
+    /// Number of samples removed from the histograms.
     pub samples: u64,
-    /// and how many maxima of five minutes went.
+    /// Number of removed maxima of five minutes.
     pub slots: u64,
     /// Culprits that nothing else shows.
     pub culprits: u64,
-    /// Whether nothing else was measured in its environment, which is gone then,
+    /// True if its environment was removed as the last run in it.
     pub environment: bool,
-    /// and whether the board had nothing else, and is gone as well.
+    /// True if the board had nothing else, and was removed.
     pub board_gone: bool,
 }
 
-/// What became of it.
+/// Outcome of the removal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunRemoval {
     Removed(RemovedRun),
     Unknown,
     Pinned,
-    /// What it added cannot be told from what others added; nothing was changed.
+    /// Its part cannot be separated from that of others; nothing was changed.
     Mixed,
 }
 
-/// What keeps a board: what was measured on it, what sends for it, what people said of it.
+/// Data that keep a board: its measurements, its tokens and senders, its properties.
 const HELD_BY_BOARD: [&str; 6] = [
     "run where board_id = $1",
     "hist where board_id = $1",
@@ -58,8 +58,8 @@ const HELD_BY_BOARD: [&str; 6] = [
 ];
 
 impl FarmStore {
-    /// Takes a run out, and where a time is given notes that it is not to come again. The bundle
-    /// says what of the histograms is its own, where the store alone does not.
+    /// Removes a run, and if a time is given bars it from returning. The bundle supplies its part
+    /// of the histograms, if the store alone does not.
     pub async fn forget_run(
         &self,
         id: &str,
@@ -79,7 +79,7 @@ impl FarmStore {
     }
 }
 
-/// Takes a run out; a transaction in which it stays is to be rolled back.
+/// Removes a run; the transaction is to be rolled back unless it is removed.
 async fn remove(
     all: &mut Transaction<'static, Any>,
     id: &str,
@@ -105,7 +105,7 @@ async fn remove(
     let culprits = culprits_of(all, of.board, id).await?;
     take_out(all, &of, id, &parts).await?;
     if before - day_samples(all, &of).await? != i128::from(of.cycles) {
-        // They had been others than its own.
+        // They were not its own.
         return Ok(RunRemoval::Mixed);
     }
     count_removal(all).await?;
@@ -144,7 +144,7 @@ async fn culprits_of(all: &mut Transaction<'static, Any>, board: i64, id: &str) 
     culprits.bind(board).bind(id).fetch_all(&mut **all).await
 }
 
-/// What it has alone, then its parts of histograms: their maxima are those of what is left.
+/// Removes its own rows, then its part of histograms, and recomputes their maxima.
 async fn take_out(
     all: &mut Transaction<'static, Any>,
     of: &EarlierRun,
@@ -166,9 +166,9 @@ async fn take_out(
     renew_maxima(all, of).await
 }
 
-/// Finds the maxima of histograms anew that have one of the run's. Where it is not known how it
-/// counts, they may have taken it over when another run went before, though it is no part of them
-/// (see [`largest_left`]).
+/// Recomputes the maxima of histograms that are equal to one of the run's. If its way of counting
+/// is not known, they may have been inherited from it when another run was removed, though it is
+/// not part of them (see [`largest_left`]).
 async fn renew_maxima(all: &mut Transaction<'static, Any>, of: &EarlierRun) -> sqlx::Result<()> {
     let place =
         |tier: Tier, t: i64| TierPlace { board: of.board, key: of.key.clone(), tier, t: tier.begin(t) };
@@ -192,14 +192,14 @@ async fn renew_maxima(all: &mut Transaction<'static, Any>, of: &EarlierRun) -> s
     put_tiers(all, &renewed.iter().collect::<Vec<_>>()).await
 }
 
-/// Whether there is a row; the text is what stands after `from`.
+/// True if there is a row; the text follows `from`.
 async fn has(all: &mut Transaction<'static, Any>, from: &str, id: i64) -> sqlx::Result<bool> {
     let text = format!("select count(*) from (select 1 as one from {from} limit 1) k");
     let count: i64 = sqlx::query_scalar(AssertSqlSafe(text)).bind(id).fetch_one(&mut **all).await?;
     Ok(count > 0)
 }
 
-/// Drops those of these culprits that nothing shows any more: how many.
+/// Drops culprits that no longer occur; returns their number.
 async fn drop_culprits(all: &mut Transaction<'static, Any>, ids: &[i64]) -> sqlx::Result<u64> {
     let mut dropped = 0;
     for &id in ids {
@@ -213,7 +213,7 @@ async fn drop_culprits(all: &mut Transaction<'static, Any>, ids: &[i64]) -> sqlx
     Ok(dropped)
 }
 
-/// Drops an environment that nothing was measured in any more; whether it did.
+/// Drops an environment without measurements; returns true if it did.
 pub async fn drop_environment(all: &mut Transaction<'static, Any>, id: i64) -> sqlx::Result<bool> {
     let is_used = has(all, "run where environment_id = $1", id).await?
         || has(all, "watch_environment where environment_id = $1", id).await?;
@@ -223,7 +223,7 @@ pub async fn drop_environment(all: &mut Transaction<'static, Any>, id: i64) -> s
     Ok(!is_used)
 }
 
-/// Drops a board of which there is nothing any more; whether it did.
+/// Drops an empty board; returns true if it did.
 async fn drop_board(all: &mut Transaction<'static, Any>, id: i64) -> sqlx::Result<bool> {
     for from in HELD_BY_BOARD {
         if has(all, from, id).await? {

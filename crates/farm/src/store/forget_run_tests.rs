@@ -1,4 +1,4 @@
-//! Runs that go: what is left is as if they had never come.
+//! Removed runs: the rest is as if they had never been stored.
 
 use model::units::{Cpu, Nanos};
 
@@ -139,8 +139,8 @@ fn what_cannot_be_told_apart_stays_until_a_bundle_tells_it() {
     });
 }
 
-/// A run that counts for its day is in no histogram of five minutes or hours, also where
-/// another run has histograms of the same five minutes.
+/// A run that counts for its day is in no histogram of five minutes or hours, even if another run
+/// has histograms of the same five minutes.
 #[test]
 fn a_run_takes_nothing_of_histograms_that_it_is_no_part_of() {
     on_each_engine(async |store| {
@@ -161,7 +161,7 @@ fn a_run_takes_nothing_of_histograms_that_it_is_no_part_of() {
     });
 }
 
-/// What a run counts as is known of its last state, and goes with it.
+/// The way in which a run counts is that of its last state, and is removed with it.
 #[test]
 fn how_a_run_counts_is_that_of_its_last_state() {
     on_each_engine(async |store| {
@@ -218,15 +218,15 @@ fn runs_go_as_they_came() {
     });
 }
 
-/// When the worst of a time goes, the largest of what is left there may be one that counts for
-/// another time: it does not stay when that goes, too.
+/// After the removal of the worst of a time, the largest of the rest may be of a run that counts
+/// for another time: it is removed with that run.
 #[test]
 fn no_maximum_stays_of_a_run_that_went() {
     on_each_engine(async |store| {
         let stays = made("stays", &[(DAY - 600, 3, 200), (DAY + 600, 5, 100)]);
         let worst = made("worst", &[(DAY - 900, 1, 700), (DAY + 900, 2, 600)]);
-        // One counts for the day on which it began, and has its largest on the next; the other
-        // has its largest on another day than the one on which it began.
+        // One counts for the day on which it began, and has its largest on the next; the other has
+        // its largest on a day other than that of its begin.
         let of_its_day = without_rows(made("day", &[(DAY - 300, 4, 220), (DAY + 300, 9, 450)]));
         let of_two_days = made("two", &[(DAY - 1_200, 6, 210), (2 * DAY, 7, 300)]);
         for other in [&of_its_day, &of_two_days] {
@@ -245,8 +245,7 @@ fn no_maximum_stays_of_a_run_that_went() {
     });
 }
 
-/// The largest latency that is left is of what is a part of the histogram, whatever else was
-/// measured then.
+/// The remaining maximum is of a part of the histogram, whatever else was measured then.
 #[test]
 fn the_maximum_that_is_left_is_of_what_counts_there() {
     on_each_engine(async |store| {
@@ -256,11 +255,11 @@ fn the_maximum_that_is_left_is_of_what_counts_there() {
         let of_one_hour = without_rows(made("hour", &[(3_600, 4, 450)]));
         let worst = made("worst", &[(3_900, 1, 700), (DAY + 3_900, 2, 600)]);
         for stays in [
-            // What a run that counts by its five minutes had after midnight,
+            // Samples after midnight of a run that counts by its five minutes.
             vec![&night, &day],
-            // what one that counts for its day had then,
+            // Samples of one that counts for its day.
             vec![&day, &of_its_day],
-            // and in an hour to whose histogram it adds nothing.
+            // An hour to whose histogram it adds nothing.
             vec![&day, &of_one_hour],
             vec![&night, &of_its_day, &of_one_hour],
         ] {
@@ -296,7 +295,7 @@ fn no_maximum_is_that_of_a_run_which_is_no_part_of_the_histogram() {
             assert_eq!(shown(&store).await, before, "{largest}");
             store.forget_measured().await.unwrap();
         }
-        // The rows of another tool's run may be wide: its largest is beyond what they say.
+        // The rows of another tool's run may be wide: its maximum is beyond their values.
         let mut foreign = without_rows(made("foreign", &[(DAY + 300, 2, 100)]));
         foreign.slots.clear();
         (foreign.run.max_ns, foreign.whole.max_ns) = (Some(Nanos(1_350)), Some(Nanos(1_350)));
@@ -309,7 +308,7 @@ fn no_maximum_is_that_of_a_run_which_is_no_part_of_the_histogram() {
     });
 }
 
-/// Hours tell what five minutes no longer do, and days what hours no longer do.
+/// Hours replace dropped five minutes, and days replace dropped hours.
 #[test]
 fn a_run_goes_also_where_histograms_of_short_times_were_dropped() {
     on_each_engine(async |store| {
@@ -367,7 +366,7 @@ fn a_run_takes_nothing_of_what_came_after_its_histograms_were_dropped() {
             assert_eq!(samples(&store, Tier::Slot).await, [(300, others), (600, others)]);
             assert_eq!(samples(&store, Tier::Hour).await, [(0, 2 * others)]);
             assert_eq!(samples(&store, Tier::Day).await, [(0, 2 * others)]);
-            // What came then has its part there, as long as that is not dropped, too.
+            // Later data have their part there, until that is dropped, too.
             store.put(&first).await.unwrap();
             remove(&store, &late, true).await;
             assert_eq!(samples(&store, Tier::Slot).await, [(300, 5), (600, 5)]);
@@ -384,7 +383,7 @@ fn a_run_takes_nothing_of_what_came_after_its_histograms_were_dropped() {
     });
 }
 
-/// So it is where a later state of a run replaces an earlier one.
+/// The same applies if a later state of a run replaces an earlier one.
 #[test]
 fn a_later_state_takes_nothing_of_what_came_after_histograms_were_dropped() {
     on_each_engine(async |store| {
@@ -407,7 +406,7 @@ fn a_later_state_takes_nothing_of_what_came_after_histograms_were_dropped() {
     });
 }
 
-/// A limit that was longer than the one before it leaves what came in between.
+/// A retention longer than the previous one keeps the data received in between.
 #[test]
 fn a_late_run_takes_what_is_its_own_where_some_of_it_was_dropped() {
     on_each_engine(async |store| {

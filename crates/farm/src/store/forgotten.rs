@@ -1,5 +1,5 @@
-//! Runs that were removed, and are not taken in again by themselves: boards send what a farm has
-//! lost, and folders are looked through again and again.
+//! Removed runs, which are not imported again automatically: boards send what a farm has lost, and
+//! folders are scanned again and again.
 
 use model::error::Result;
 use model::units::Nanos;
@@ -11,10 +11,10 @@ use super::many::eights;
 use super::{FarmStore, trouble};
 use crate::records::BundleRecord;
 
-/// The name in `meta` of how many runs were removed.
+/// Name in `meta` of the number of removed runs.
 const REMOVALS: &str = "runs removed";
 
-/// What becomes of a bundle: as [`judged`], but for one that was removed.
+/// Outcome for a bundle: that of [`judged`], but a removed run is refused.
 pub async fn judged_now(
     by: &mut AnyConnection,
     known: Option<&EarlierRun>,
@@ -40,7 +40,7 @@ pub async fn mark(all: &mut Transaction<'static, Any>, id: &str, at: i64) -> sql
     Ok(())
 }
 
-/// Counts a run that is removed, so that who knows runs as taken in sees that one may not be there.
+/// Counts a removal, so that caches of imported runs notice that one may be absent.
 pub async fn count_removal(all: &mut Transaction<'static, Any>) -> sqlx::Result<()> {
     let count = sqlx::query(
         "insert into meta (name, value) values ($1, 1) \
@@ -65,14 +65,14 @@ fn why(id: &str, at: i64) -> String {
 }
 
 impl FarmStore {
-    /// Why a run that is not here is not taken in; none where it is.
+    /// Reason for which an absent run may not return; `None` if it may.
     pub async fn why_not_again(&self, id: &str) -> Result<Option<String>> {
         let mut one = self.pool.acquire().await.map_err(trouble)?;
         let at = forgotten_at(&mut one, id).await.map_err(trouble)?;
         Ok(at.map(|at| why(id, at)))
     }
 
-    /// How many runs were removed, those that may come again with them.
+    /// Number of removed runs, including those that may return.
     pub async fn removals(&self) -> Result<i64> {
         let count = sqlx::query_scalar("select value from meta where name = $1").bind(REMOVALS);
         let count: Option<i64> = count.fetch_optional(&self.pool).await.map_err(trouble)?;
