@@ -1,5 +1,5 @@
-//! The histograms of a run's five minutes, from what is known of them: the samples of each, the
-//! histograms of most, and that of the whole.
+//! Histograms of a run's five minutes from partial data: the samples of each, the histograms of
+//! most, and that of the whole.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use model::units::Cpu;
 
 use crate::records::{CpuRows, SlotPeak};
 
-/// Of each slot the histograms of its CPUs: those that are given, where they have as many samples
-/// as the slot. None where all together are not the whole, to the sample.
+/// Histograms of each slot by CPU: the given ones, if they have as many samples as the slot. `None`
+/// unless their sum is exactly the whole.
 ///
-/// With `may_lack` a CPU's histogram of one slot may be missing, as where a run was killed before
-/// it was written: it is what the others leave of the whole.
+/// With `may_lack`, a CPU's histogram of one slot may be missing, as after a kill before it was
+/// written: it is the remainder of the whole.
 pub fn rows_of_slots(
     slots: &[(&[SlotPeak], &BTreeMap<Cpu, RowCounts>)],
     whole: &[CpuRows],
@@ -20,7 +20,7 @@ pub fn rows_of_slots(
 ) -> Option<Vec<Vec<CpuRows>>> {
     let mut left: BTreeMap<Cpu, RowCounts> = BTreeMap::new();
     for cpu in whole {
-        // Two of one CPU are no histogram of it.
+        // Two of one CPU are not a valid histogram.
         left.insert(cpu.cpu, cpu.rows.clone()).is_none().then_some(())?;
     }
     let given = |cpu: Cpu, n: u64, given: &BTreeMap<Cpu, RowCounts>| match given.get(&cpu) {

@@ -1,11 +1,11 @@
-//! Who may do what, and passwords as they are kept: a digest that is slow and takes memory
-//! (Argon2id, RFC 9106), so that a stolen store gives none away.
+//! Roles, and stored passwords: a digest that is slow and takes memory (Argon2id, RFC 9106), so
+//! that a stolen store reveals none.
 
 use argon2::password_hash::{Output, PasswordHash, PasswordHasher, SaltString};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use serde::Serialize;
 
-/// What somebody may do; each may do what those before it may.
+/// Role of a user; each includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -34,7 +34,7 @@ impl Role {
     }
 }
 
-/// Somebody who may log in.
+/// A user account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FarmPerson {
     pub name: String,
@@ -48,11 +48,11 @@ const SHORTEST: usize = 12;
 const LONGEST: usize = 256;
 const LONGEST_NAME: usize = 64;
 
-/// What OWASP gives for Argon2id, "Password Storage Cheat Sheet": 19 MiB, two passes.
+/// Parameters for Argon2id in OWASP's "Password Storage Cheat Sheet": 19 MiB, two passes.
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 
-/// Why a name cannot be a person's.
+/// Checks the name of a user.
 pub fn check_name(name: &str) -> Result<(), &'static str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.@+".contains(c);
     match !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(plain) {
@@ -61,7 +61,7 @@ pub fn check_name(name: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Why a text is no password.
+/// Checks the length of a password.
 pub fn check_password(password: &str) -> Result<(), &'static str> {
     match (password.chars().count() >= SHORTEST, password.len() <= LONGEST) {
         (false, _) => Err("a password has at least 12 characters: choose a longer one"),
@@ -70,15 +70,15 @@ pub fn check_password(password: &str) -> Result<(), &'static str> {
     }
 }
 
-/// How much work a digest is.
+/// Cost of a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasswordCost {
     Usual,
-    /// For tests, whose passwords are nobody's.
+    /// For tests, whose passwords protect nothing.
     Least,
 }
 
-/// The digest of a password, as it is kept: with its salt and its cost.
+/// Digest of a password as stored: with its salt and its cost.
 pub fn digest_password(password: &str, salt: &[u8; 16], cost: PasswordCost) -> Option<String> {
     let (memory, passes) = match cost {
         PasswordCost::Usual => (MEMORY_KIB, PASSES),
@@ -90,13 +90,13 @@ pub fn digest_password(password: &str, salt: &[u8; 16], cost: PasswordCost) -> O
     hasher.hash_password(password.as_bytes(), &salt).ok().map(|digest| digest.to_string())
 }
 
-/// What comparing a password works in, kept for the next: the allocator would keep as much for each
-/// thread that ever compared one.
+/// Scratch memory for comparing a password, kept for the next: the allocator would keep as much for
+/// each thread that ever compared one.
 #[derive(Debug, Default)]
 pub struct PasswordMemory(Vec<Block>);
 
 impl PasswordMemory {
-    /// Whether a password is the one of a digest. A password that is too long is none.
+    /// True if a password matches a digest. One that is too long never does.
     pub fn is_password(&mut self, password: &str, digest: &str) -> bool {
         password.len() <= LONGEST && self.compare(password, digest) == Some(true)
     }
@@ -116,7 +116,7 @@ impl PasswordMemory {
         Argon2::new(Algorithm::try_from(digest.algorithm).ok()?, Version::V0x13, params)
             .hash_password_into_with_memory(password.as_bytes(), salt, found, &mut self.0[..blocks])
             .ok()?;
-        // In a time that does not tell how much of it is the same.
+        // The duration does not depend on the length of an equal prefix.
         Some(Output::new(found).ok()? == wanted)
     }
 }

@@ -1,4 +1,4 @@
-//! What the farm keeps, as plain values: between reading bundles, the store, pages and JSON.
+//! Records of the farm as plain values: between reading bundles, the store, pages and JSON.
 
 use model::labels::Labels;
 use model::rows::{RowCounts, RowSums};
@@ -14,7 +14,7 @@ use crate::wall_clock::DAY;
 /// The length of a slot in seconds.
 pub const SLOT: i64 = 300;
 
-/// Which histograms may be added up: what was measured, and under which conditions.
+/// Key of histograms that may be added up: measured quantity and conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SeriesKey {
     /// `measure`, `hunt`, `probe-ipc`.
@@ -32,7 +32,7 @@ pub struct SeriesOfBoard {
     pub words: String,
     /// Days that it has samples of.
     pub days: u64,
-    /// The first second of the last of these; of the last of all where it has no samples.
+    /// First second of the last of these; of the last of all if none has samples.
     pub last: i64,
 }
 
@@ -70,55 +70,55 @@ pub struct FarmRun {
     pub release: String,
     /// The digest of its environment.
     pub environment: String,
-    /// What it belongs to, as its user named it.
+    /// Labels given by its user.
     pub labels: Labels,
-    /// Whether it stays whole for ever.
+    /// True if it is exempt from retention.
     pub pinned: bool,
-    /// What of its bundle is no longer kept: `blocks`, `windows`, both with a blank between.
+    /// Removed parts of its bundle: `blocks`, `windows`, or both separated by a blank.
     pub thinned: String,
     /// The folder that it is in.
     #[serde(skip)]
     pub place: String,
 }
 
-/// Which runs are asked for.
+/// Selection of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
     pub board: Option<String>,
     /// Names and values; a run has all of them.
     pub labels: Vec<(String, String)>,
-    /// Only runs that began before,
+    /// Only runs that began before this time.
     pub before: Option<i64>,
-    /// or at the same time with an id before this one: several may begin in a second.
+    /// Or at the same time, with an id before this one: several may begin in a second.
     pub before_run: Option<String>,
 }
 
-/// Fewer days with samples do not say how often there are to be some.
+/// Minimum number of days with samples for an estimate of their frequency.
 pub const FEW_DAYS: usize = 3;
 
-/// A board with what the first page shows of it.
+/// A board with its values on the first page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FarmBoard {
-    /// What stands in its address.
+    /// Key in its address.
     pub board: String,
-    /// What people call it.
+    /// Displayed name.
     pub name: String,
     pub runs: u64,
-    /// When its last run began.
+    /// Begin of its last run, in seconds since 1970.
     pub last: i64,
-    /// The first second of the last day that it has samples of,
+    /// First second of the last day with samples.
     pub last_day: i64,
-    /// and of the last five minutes of the series of that day; 0 where none are kept.
+    /// First second of the last five minutes of that day's series; 0 if none are stored.
     pub last_slot: i64,
-    /// Whether it has a valid token: it is to send.
+    /// True if it has a valid token, and is expected to send.
     pub sends: bool,
-    /// When that was made, in seconds since 1970; 0 where it has none.
+    /// Creation of the token, in seconds since 1970; 0 without one.
     pub enrolled: i64,
     pub model: String,
     pub release: String,
     pub preempt: String,
     pub environment: String,
-    /// The largest latency of its last 30 days with samples, of what counts.
+    /// Largest latency of its last 30 days with samples, of data that count.
     pub max_ns: Option<Nanos>,
     /// Its daily maxima of these days.
     pub days: Vec<DayMaximum>,
@@ -126,22 +126,22 @@ pub struct FarmBoard {
     /// count.
     #[serde(skip)]
     pub uncounted: Vec<i64>,
-    /// How often it sent within a year; nothing where each of its last 30 days has samples.
+    /// Frequency of its data within a year; empty if each of its last 30 days has samples.
     #[serde(skip)]
     pub sent: SentDays,
-    /// What people say of it.
+    /// Properties set by users.
     #[serde(flatten)]
     pub settings: BoardSettings,
 }
 
 impl FarmBoard {
-    /// When the last of it came that has a time of day, a run or five minutes; 0 where none did.
+    /// Time of its last data with a time of day, a run or five minutes; 0 without any.
     pub fn last_seen(&self) -> i64 {
         self.last.max(self.last_slot)
     }
 
-    /// The first second of the last day of which anything came: five minutes without samples, of a
-    /// recorder that sees no wake-up, are a sign of life.
+    /// First second of the last day with any data: five minutes without samples, of a recorder
+    /// without wake-ups, are a sign of life.
     pub fn last_heard(&self) -> i64 {
         self.last_day.max(Tier::Day.begin(self.last_slot))
     }
@@ -154,7 +154,7 @@ impl FarmBoard {
         all
     }
 
-    /// The day of that largest latency; the last one where several are equal.
+    /// Day of that largest latency; the last one of several equal ones.
     pub fn worst_day(&self) -> Option<DayMaximum> {
         self.days.iter().copied().max_by_key(|day| (day.max_ns, day.t))
     }
@@ -177,12 +177,12 @@ pub struct FarmSlot {
     pub missed: u64,
     pub max_ns: Option<Nanos>,
     pub max_cpu: Option<Cpu>,
-    /// When the largest was, in ns since 1970.
+    /// Time of the largest latency, in ns since 1970.
     pub max_at: Option<i64>,
     pub culprit: String,
     pub victim: String,
     pub run: String,
-    /// Whether that run does not count; the store says so of what it has.
+    /// True if that run is invalid; set by the store for its own data.
     pub invalid: bool,
     pub cpus: Vec<SlotPeak>,
 }
@@ -198,7 +198,7 @@ pub struct SlotPeak {
     pub max_at: Option<i64>,
 }
 
-/// How long the time is that a histogram is of.
+/// Length of a histogram's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
     Slot,
@@ -257,7 +257,7 @@ pub struct TierRow {
 }
 
 impl TierRow {
-    /// Adds what another has, CPU by CPU.
+    /// Adds another row, CPU by CPU.
     pub fn add(&mut self, other: &TierRow) {
         self.n = self.n.saturating_add(other.n);
         self.missed = self.missed.saturating_add(other.missed);
@@ -276,8 +276,7 @@ impl TierRow {
         self.cpus.sort_by_key(|known| known.cpu);
     }
 
-    /// Takes out what was added before, and CPUs that have no samples without it; the maximum
-    /// stays.
+    /// Subtracts a row that was added before, and drops CPUs without samples; the maximum stays.
     pub fn take_out(&mut self, other: &TierRow) {
         self.n = self.n.saturating_sub(other.n);
         self.missed = self.missed.saturating_sub(other.missed);
@@ -293,10 +292,10 @@ impl TierRow {
     }
 }
 
-/// A cause of spikes over the fleet, or on one board.
+/// A culprit over the fleet, or on one board.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FarmCulprit {
-    /// What stands in its address.
+    /// Key in its address.
     pub fingerprint: String,
     pub rule: String,
     pub name: String,
@@ -307,11 +306,11 @@ pub struct FarmCulprit {
     pub total_ns: Nanos,
     pub first: i64,
     pub last: i64,
-    /// A run that shows it; empty where none does.
+    /// A run that shows it; empty if none does.
     pub example: String,
     pub remedy: String,
-    /// Five minutes of recorders whose largest latency it had a part in: they are no spikes, and
-    /// may be small. Of the series of a recorder that which has most of them counts.
+    /// Number of recorders' five minutes in whose largest latency it had a part: they are not
+    /// spikes, and may be small. The series of the recorder with the most of them counts.
     pub five_minutes: u64,
 }
 
@@ -328,7 +327,7 @@ pub struct CulpritDay {
     pub total_ns: Nanos,
 }
 
-/// What a run says of a culprit.
+/// A culprit in the record of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CulpritOfRun {
     pub fingerprint: String,
@@ -349,20 +348,20 @@ pub struct KernelRecord {
     pub series: String,
     pub boards: u64,
     pub runs: u64,
-    /// How long they were, together.
+    /// Total length of the runs.
     pub length_ns: u64,
-    /// The p99.99 of each run that has one.
+    /// p99.99 of each run that has one.
     pub p9999_ns: Vec<Nanos>,
     pub max_ns: Option<Nanos>,
     /// The run with the largest latency, and its board.
     pub worst_run: String,
     pub worst_board: String,
-    /// The latest runs, for a comparison,
+    /// The latest runs, for a comparison.
     pub latest: Vec<String>,
     /// and the plan of each, with the number of its CPUs.
     pub latest_plans: Vec<String>,
-    /// Of recorders: their days, and the one with the largest latency with the plan of that, in
-    /// seconds since 1970.
+    /// For recorders: their days, and the one with the largest latency and its plan, in seconds
+    /// since 1970.
     pub days: u64,
     pub worst_day: i64,
     pub worst_plan: String,
@@ -372,17 +371,17 @@ impl KernelRecord {
     /// Runs of a side of a comparison.
     pub const LATEST: usize = 10;
 
-    /// Whether it is of recorders, and not of runs.
+    /// True for recordings without runs.
     pub fn is_recorded(&self) -> bool {
         self.runs == 0
     }
 
-    /// Whether its latest runs were measured under several conditions.
+    /// True if its latest runs were measured under several conditions.
     pub fn is_mixed(&self) -> bool {
         self.latest_plans.iter().any(|plan| Some(plan) != self.latest_plans.first())
     }
 
-    /// The middle one of the runs' p99.99.
+    /// Median of the runs' p99.99.
     pub fn median_p9999(&self) -> Option<Nanos> {
         let mut all = self.p9999_ns.clone();
         all.sort_unstable();
@@ -390,7 +389,7 @@ impl KernelRecord {
     }
 }
 
-/// What a board was refused.
+/// A refused request of a board.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BoardRefusal {
     pub board: String,
@@ -399,22 +398,22 @@ pub struct BoardRefusal {
     /// The last request.
     pub request: String,
     pub detail: String,
-    /// How often it was refused for that.
+    /// Number of times that it was refused for this reason.
     pub count: u64,
 }
 
-/// All that the farm takes out of a bundle.
+/// All data that the farm extracts from a bundle.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BundleRecord {
     pub run: FarmRun,
-    /// What people call the board.
+    /// Displayed name of the board.
     pub board_name: String,
     pub plan_words: String,
     pub environment: EnvironmentRecord,
     pub slots: Vec<FarmSlot>,
     /// All of the run.
     pub whole: TierRow,
-    /// The same by slots; empty where the run does not say it.
+    /// Histograms by slots; empty if the run lacks them.
     pub rows: Vec<TierRow>,
     pub culprits: Vec<CulpritOfRun>,
     /// SHA-256 of its `run.json`.
@@ -422,8 +421,8 @@ pub struct BundleRecord {
 }
 
 impl BundleRecord {
-    /// What it adds, and to what: a run without rows of five minutes has one histogram, which
-    /// counts for the day on which it began.
+    /// Its histograms and the tiers that they count for: a run without rows of five minutes has one
+    /// histogram, which counts for the day on which it began.
     pub fn counted(&self) -> (&'static [Tier], &[TierRow]) {
         match self.rows.as_slice() {
             [] => (&[Tier::Day], std::slice::from_ref(&self.whole)),

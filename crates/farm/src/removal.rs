@@ -1,5 +1,5 @@
-//! Taking a run off the farm: out of the store first, then its bundle out of the folder or the
-//! bucket, so that nothing that is shown lacks its files.
+//! Removes a run from the farm: first from the store, then its bundle from the folder or the
+//! bucket, so that no run that is shown lacks its files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,29 +20,29 @@ use crate::objects::{ObjectBucket, is_state_of, name_in_bucket, remove_states};
 use crate::records::{BundleRecord, FarmRun};
 use crate::store::{FarmStore, RemovedRun, RunRemoval};
 
-/// Where bundles are.
+/// Location of the bundles.
 #[derive(Clone, Copy)]
 pub struct KeptBundles<'a> {
     /// The folder of copies; of a bucket its cache.
     pub folder: &'a Path,
     pub bucket: Option<&'a Arc<ObjectBucket>>,
-    /// How long to wait for others that write into the folder.
+    /// Time to wait for other writers into the folder.
     pub patience: Nanos,
 }
 
-/// A run that is gone.
+/// A removed run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ForgottenRun {
     #[serde(flatten)]
     pub of: RemovedRun,
-    /// Whether its bundle is gone as well.
+    /// True if its bundle was removed as well.
     pub bundle_gone: bool,
-    /// Why not; nothing where it is.
+    /// Reason for which it was not; empty if it was.
     pub bundle_left: String,
 }
 
 impl ForgottenRun {
-    /// What went, in a line.
+    /// Removed data, in a line.
     pub fn words(&self) -> String {
         let RemovedRun { run, board, place, samples, slots, culprits, .. } = &self.of;
         let mut words = format!(
@@ -66,7 +66,7 @@ impl ForgottenRun {
     }
 }
 
-/// What of a run is read from a folder for its removal; none of what cannot be read.
+/// The record of a run, read from a folder for its removal; `None` if it is unreadable.
 pub fn bundle_of(run: &FarmRun, place: PathBuf) -> Option<BundleRecord> {
     let (record, _) = read(&FoundBundle { place, board: None }).ok()?;
     (record.run.id == run.id).then_some(record)
@@ -82,7 +82,7 @@ pub async fn forget(
     at: Option<i64>,
 ) -> Result<Result<ForgottenRun, String>> {
     let id = &run.id;
-    // Until the bundle is gone no other program copies the run to where it was.
+    // Until the bundle is removed, no other program copies the run to the same place.
     let _lock = match lock_of_writers(kept.folder, kept.patience).await {
         Ok(lock) => lock,
         Err(failure) => return Ok(Err(format!("{id} stays: {}", failure.message))),
@@ -99,7 +99,7 @@ pub async fn forget(
         }
     };
     let KeptBundles { folder, bucket, .. } = kept;
-    // One that may come again may be coming: what is left of it goes when nothing does, by `prune`.
+    // A run that may return may be arriving: `prune` removes the rest if it does not.
     let left = match at.is_none().then(|| left_in_bucket(Path::new(&of.place), kept)).flatten() {
         Some(why) => Some(why),
         None => remove_bundle(Path::new(&of.place), kept).await,
@@ -114,13 +114,13 @@ pub async fn forget(
     Ok(Ok(ForgottenRun { of, bundle_gone, bundle_left }))
 }
 
-/// That a run is pinned, and what helps.
+/// Message on a pinned run, with a remedy.
 pub fn pinned(id: &str) -> String {
     format!("{id} is pinned: take the pin off first, with `onbeat-farm pin --remove {id}` or on its page")
 }
 
-/// Why a bundle in a bucket is left there, of a run that its board may be sending again: several
-/// machines put into a bucket, so that there is no turn, and each state has one name.
+/// Reason to leave a bundle in a bucket if its board may be sending the run again: several machines
+/// write to a bucket without a common lock, and each state has one name.
 fn left_in_bucket(place: &Path, kept: KeptBundles<'_>) -> Option<String> {
     let bucket = kept.bucket.filter(|_| name_in_bucket(place, kept.folder).is_some())?;
     let has_state = place.file_name()?.to_str()?.contains('+');
@@ -133,7 +133,7 @@ fn left_in_bucket(place: &Path, kept: KeptBundles<'_>) -> Option<String> {
     })
 }
 
-/// Removes a bundle; why it stays, where it does.
+/// Removes a bundle; returns the reason of a failure.
 async fn remove_bundle(place: &Path, kept: KeptBundles<'_>) -> Option<String> {
     let name = place.file_name()?.to_str()?.to_owned();
     let in_bucket = kept.bucket.filter(|_| name_in_bucket(place, kept.folder).is_some());
@@ -142,7 +142,7 @@ async fn remove_bundle(place: &Path, kept: KeptBundles<'_>) -> Option<String> {
     {
         return Some(fault.words().to_owned());
     }
-    // A copy may be here of what is in a bucket.
+    // A bundle in a bucket may have a copy here.
     let copy = kept.folder.join(&name);
     if (in_bucket.is_some() || lies_in(place, kept.folder))
         && let Ok(top) = Dir::existing(kept.folder)
@@ -156,10 +156,10 @@ async fn remove_bundle(place: &Path, kept: KeptBundles<'_>) -> Option<String> {
     })
 }
 
-/// Removes what the folder of copies has of other states of a run that is gone, as of one that was
-/// imported while it was on, and then sent by its board: nothing names them any more.
+/// Removes other states of a removed run from the folder of copies, as of one that was imported
+/// while it was running, and then sent by its board: nothing refers to them any more.
 async fn remove_other_states(store: &FarmStore, id: &str, folder: &Path) -> Result<()> {
-    // It may be here again, where an admin said meanwhile that it may.
+    // It may have returned, if an admin has allowed that since.
     if store.run(id).await?.is_some() {
         return Ok(());
     }
@@ -224,13 +224,13 @@ mod tests {
             let found = FoundBundle { place: fixture(), board: Some("a".into()) };
             let mut record = read(&found).unwrap().0;
             let id = record.run.id.clone();
-            // One that was imported while it was on, one that was sent, and the end.
+            // One imported while it was running, one that was sent, and the final one.
             let names =
                 [id.clone(), format!("{id}+1"), format!("{id}+2"), format!("{id}2"), "other".to_owned()];
             for name in &names {
                 keep(&fixture(), name, folder.path()).unwrap();
             }
-            // One that may come again may be coming: its board has sent the first part of `+1`.
+            // A run that may return may be arriving: its board has sent the first part of `+1`.
             for (at, stays) in
                 [(None, [true, true, false, true, true]), (Some(5), [false, false, false, true, true])]
             {
@@ -266,7 +266,7 @@ mod tests {
                 }
                 store.put(&record).await.unwrap();
             };
-            // One that may come again may be put there once more, under the same name.
+            // A run that may return may be put there again, under the same name.
             put().await;
             let gone = forget(&store, &record.run, None, kept, None).await.unwrap().unwrap();
             assert!(!gone.bundle_gone && gone.words().contains("`onbeat-farm prune`"), "{gone:?}");

@@ -1,8 +1,8 @@
-//! How often a board sends, and how long it usually is from one day with samples to the next.
+//! Frequency of a board's data, and the usual gap between days with samples.
 
 use crate::wall_clock::DAY;
 
-/// What was longer than a day from one day with samples to the next.
+/// A gap of more than a day between days with samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentGap {
     /// The first second of the day that ended it.
@@ -11,38 +11,38 @@ pub struct SentGap {
     pub length: i64,
 }
 
-/// The days on which a board sent, of a year up to the last one, runs that do not count included.
+/// The days on which a board sent, of a year up to the last one, including invalid runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SentDays {
-    /// How many have samples.
+    /// Number of days with samples.
     pub count: usize,
     /// Oldest first, those that are not too long ago.
     pub gaps: Vec<SentGap>,
-    /// By [`SentGap::pause`], where it has been asked for.
+    /// Result of [`SentGap::pause`], if it was computed.
     pub pause: Option<i64>,
 }
 
 impl SentGap {
-    /// For so many days what was usual still is; it is what a board that changed its habit is
-    /// known by after them.
+    /// Period in which a gap stays usual; after it, the new habit of a board that changed it
+    /// counts.
     const RECENT: i64 = 90 * DAY;
-    /// What is longer than a part of that comes too seldom: it is usual for so many times as long
-    /// as it is.
+    /// Factor for longer gaps, which are too rare in that period: such a gap stays usual for that
+    /// multiple of its length.
     const TIMES: i64 = 3;
     /// Once a board may have been away.
     const USUAL: usize = 2;
 
-    /// How far back gaps of a length are looked for.
+    /// Period in which gaps of a length are searched.
     pub fn recent(length: i64) -> i64 {
         SentGap::RECENT.max(length.saturating_mul(SentGap::TIMES))
     }
 
-    /// What a pause is at least: with less a board is not silent yet.
+    /// Minimum length of a pause: with less a board is not silent yet.
     const LEAST_PAUSE: i64 = 3 * DAY;
 
-    /// How long a board pauses that sends for months and is off for weeks, of its gaps of years,
-    /// oldest first: the longest that came twice at a similar length, up to half again as much.
-    /// After half again the time from one of them to the next without another it is over.
+    /// Length of the pauses of a board that sends for months and is off for weeks, from its gaps of
+    /// years, oldest first: the longest that occurred twice with a similar length, up to 50 % more.
+    /// It is obsolete after 1.5 times the time between the last two without another.
     pub fn pause(gaps: &[SentGap], last: i64) -> Option<i64> {
         let half_again = |length: i64| length.saturating_mul(3) / 2;
         let alike =
@@ -62,7 +62,7 @@ impl SentGap {
 }
 
 impl SentDays {
-    /// Of the first seconds of the first day and the last, and of all gaps between them.
+    /// From the first seconds of the first and the last day, and all gaps between them.
     pub fn new(first: i64, last: i64, mut gaps: Vec<SentGap>) -> SentDays {
         let without: i64 = gaps.iter().map(|gap| gap.length / DAY - 1).sum();
         let count = last.saturating_sub(first) / DAY + 1 - without;
@@ -70,8 +70,8 @@ impl SentDays {
         SentDays { count: usize::try_from(count).unwrap_or_default(), gaps, pause: None }
     }
 
-    /// The longest gap that came twice, or longer ones in its place, in the last 90 days or in
-    /// three times its own length; else a day.
+    /// Longest gap that occurred twice, or longer ones in its place, in the last 90 days or in
+    /// three times its own length; otherwise a day.
     pub fn usual_gap(&self, last: i64) -> i64 {
         let is_usual = |length: &i64| {
             let from = last.saturating_sub(SentGap::recent(*length));
@@ -97,13 +97,13 @@ impl SentDays {
 mod tests {
     use super::*;
 
-    /// What is usual for a board that sent on these days of a year, in days.
+    /// Usual gap of a board that sent on these days of a year, in days.
     fn usual(days: impl IntoIterator<Item = i64>) -> i64 {
         let days: Vec<i64> = days.into_iter().map(|day| day * DAY).collect();
         SentDays::of(&days).usual_gap(*days.last().unwrap()) / DAY
     }
 
-    /// So many days in a row at the begin of each so many.
+    /// Bursts of that many days in a row, with a given period.
     fn bursts(days: i64, each: i64, until: i64) -> impl Iterator<Item = i64> {
         (0..until).filter(move |day| day % each < days)
     }
@@ -116,7 +116,7 @@ mod tests {
         }
         // From Monday to Friday.
         assert_eq!(usual((0..364).filter(|day| day % 7 < 5)), 3);
-        // So many days in a row, wherever in the year it ends with one.
+        // Bursts, with the year ending on any day of one.
         for (days, each) in [(1, 30), (2, 30), (3, 30), (10, 30), (15, 30), (25, 30), (29, 30), (5, 91)] {
             for burst in 3..=360 / each {
                 for day in 1..=days {
@@ -132,7 +132,7 @@ mod tests {
         // Away once, for long, near the end and long before.
         assert_eq!(usual((0..80).chain(280..366)), 1);
         assert_eq!(usual((0..160).chain(360..366)), 1);
-        // Two that are as short as a weekend do not make one of 200 days usual.
+        // Two gaps as short as a weekend do not make one of 200 days usual.
         assert_eq!(usual((0..80).chain(280..350).chain(352..357).chain(359..366)), 3);
         // Weekly, with a holiday.
         assert_eq!(usual((0..50).filter(|week| !(30..35).contains(week)).map(|week| week * 7)), 7);

@@ -1,11 +1,11 @@
-//! In what an environment of a board differs from another.
+//! Differences between environments of a board.
 
 use std::collections::BTreeSet;
 
 use crate::environments::{SettingsByName, differing, settings_of, told_of, value_of};
 use crate::records::BoardEnvironment;
 
-/// A setting that changed; `""` where it was not there.
+/// A setting that changed; `""` if it was absent.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SettingChange {
     pub what: String,
@@ -13,8 +13,7 @@ pub struct SettingChange {
     pub after: String,
 }
 
-/// In what an environment differs from the one before, by name, of what both tell: of the rest it
-/// is not known.
+/// Differences between an environment and the previous one, by name, for settings known in both.
 pub fn changed(before: &BoardEnvironment, after: &BoardEnvironment) -> Vec<SettingChange> {
     let [before, after] = [before, after].map(|side| told_of(settings_of(&side.record.settings)));
     changes(&before, &after)
@@ -64,10 +63,10 @@ mod tests {
         for after in [recorded, environment(settings)] {
             assert_eq!(names(&run, &after), ["cmdline isolcpus", "host.release"]);
         }
-        // Of another tool's result the kernel may be known, and no word.
+        // For another tool's result the kernel may be known, and no word of its command line.
         let imported = environment(r#"{"host.release":"6.12","host.siblings":"[]"}"#);
         assert_eq!(names(&run, &imported), ["host.release"]);
-        // Who looked at the machine knows that it has no isolated CPUs.
+        // A record made on the machine itself knows that it has no isolated CPUs.
         let looked = environment(r#"{"host.clocksource":"tsc"}"#);
         let isolated = environment(r#"{"host.clocksource":"tsc","host.isolated":"2-3"}"#);
         let found = changed(&looked, &isolated);
