@@ -131,7 +131,7 @@ fn p9999(run: &FarmRun) -> Option<Nanos> {
     run.p9999_ns.filter(|_| run.cycles >= run.cpus.max(1).saturating_mul(LEAST_P9999))
 }
 
-/// Labels, each with the way to the runs that have it; a long one is cut, and whole in its title.
+/// Labels, each with a link to the runs that have it; long ones are cut, and whole in the title.
 pub fn labels(of: &Labels) -> Markup {
     const LONGEST: usize = 48;
     let texts = of.iter().map(|(name, value)| format!("{name}={value}"));

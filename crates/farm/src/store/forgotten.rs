@@ -79,7 +79,7 @@ impl FarmStore {
         Ok(count.unwrap_or_default())
     }
 
-    /// Lets a run come again that was removed; whether it was.
+    /// Allows a removed run to return; returns false if it was not removed.
     pub async fn allow_again(&self, id: &str) -> Result<bool> {
         let allow = sqlx::query("delete from forgotten_run where id = $1").bind(id);
         Ok(allow.execute(&self.pool).await.map_err(trouble)?.rows_affected() > 0)
@@ -94,7 +94,7 @@ impl FarmStore {
             let there: Vec<String> = select.fetch_all(&self.pool).await.map_err(trouble)?;
             found.extend(there);
         }
-        // One that filled up the last eight is there more than once.
+        // Padding of the last eight repeats an id.
         found.sort_unstable();
         found.dedup();
         Ok(found)

@@ -1,7 +1,7 @@
-//! What was measured on which kind of machine with which kernel.
+//! Measurements by kind of machine and kernel.
 //!
-//! A run's row has its histogram beside it; all that is asked here is in the index `run_counted`,
-//! so that a page reads none of them.
+//! A run's row contains its histogram; all queries here are answered from the index `run_counted`,
+//! so that a page reads no histogram.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ use crate::records::KernelRecord;
 /// Model, release and preemption of environments by their numbers.
 pub type EnvironmentKernels = BTreeMap<i64, (String, String, String)>;
 
-/// Runs of an environment whose series are told apart.
+/// Runs of an environment, by series.
 type EnvironmentSeries = (i64, String);
 
 impl FarmStore {
-    /// Each kind of machine with each kernel it had, by their names: of runs, and of recorders. A
-    /// run that does not count, or is not over, is left out.
+    /// Each kind of machine with each of its kernels, by name: from runs, and from recorders. A run
+    /// that is invalid, or not over, is excluded.
     pub async fn kernels(&self) -> Result<Vec<KernelRecord>> {
         let environments = self.environment_names().await?;
         let mut groups: BTreeMap<[String; 4], KernelGroup> = BTreeMap::new();
@@ -56,7 +56,7 @@ impl FarmStore {
         }
         let mut all = Vec::new();
         for ([model, series, release, preempt], group) in groups {
-            // Of several with the same maximum the latest, whatever order the engine has them in.
+            // Of several with the same maximum the latest, regardless of the engine's order.
             let mut worst = None;
             for of in &group.worst {
                 let max = group.record.max_ns.unwrap_or_default();
@@ -109,7 +109,7 @@ impl FarmStore {
         .map_err(trouble)
     }
 
-    /// Each p99.99 with how many runs have it: they are edges of a histogram's rows, and few.
+    /// Each p99.99 with its number of runs: these are edges of a histogram's rows, and few.
     async fn counted_quantiles(&self) -> Result<Vec<(i64, String, i64, i64)>> {
         sqlx::query_as(
             "select environment_id, series, p9999_ns, count(*) from run \
@@ -121,7 +121,7 @@ impl FarmStore {
         .map_err(trouble)
     }
 
-    /// With their plans and numbers of CPUs, which alone are read beside the index.
+    /// Latest runs with their plans and numbers of CPUs, the only columns outside the index.
     async fn latest_runs(&self) -> Result<Vec<(i64, String, i64, String, String, i64)>> {
         sqlx::query_as(
             "select l.environment_id, l.series, l.started, l.id, r.plan, r.cpus from \
@@ -161,9 +161,9 @@ impl FarmStore {
 struct KernelGroup {
     record: KernelRecord,
     boards: BTreeSet<i64>,
-    /// Where its largest latency is.
+    /// Environments and series with its largest latency.
     worst: BTreeSet<EnvironmentSeries>,
-    /// When each began, its id and its plan.
+    /// Begin of each, its id and its plan.
     latest: Vec<(i64, String, String)>,
 }
 

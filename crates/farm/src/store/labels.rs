@@ -1,5 +1,5 @@
-//! Labels of runs and of rows: those of a run hold for all of it, those of rows for the stretches
-//! of time that rows with them came from.
+//! Labels of runs and of rows: those of a run apply to all of it, those of rows to the time spans
+//! of rows with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ const INSERT: &str = "insert into label (board_id, recording, name, value, from_
 pub struct BoardLabel {
     pub name: String,
     pub value: String,
-    /// How many runs have it,
+    /// Number of runs with it.
     pub runs: u64,
     /// and when the first and the last of these, or of five minutes with it, began, in seconds
     /// since 1970.
@@ -56,7 +56,7 @@ pub async fn put_run_labels(
     Ok(())
 }
 
-/// Drops the labels of a run whose later state has others, and not those of rows that name it as
+/// Drops the labels of a run whose later state has others; keeps those of rows that name it as
 /// their recording.
 pub async fn drop_run_labels(all: &mut Transaction<'static, Any>, board: i64, run: &str) -> sqlx::Result<()> {
     let drop = sqlx::query("delete from label where board_id = $1 and recording = $2 and from_t = $3");
@@ -68,7 +68,7 @@ pub async fn drop_run_labels(all: &mut Transaction<'static, Any>, board: i64, ru
 type LabelKey<'a> = (i64, &'a str, &'a str, &'a str);
 type Stretches = BTreeSet<(i64, i64)>;
 
-/// Stores the labels of rows: stretches that touch become one.
+/// Stores the labels of rows; adjacent spans are merged.
 pub async fn put_row_labels(
     all: &mut Transaction<'static, Any>,
     rows: &[LabelledRow<'_>],
@@ -81,7 +81,7 @@ pub async fn put_row_labels(
         }
     }
     for ((board, recording, name, value), mut stretches) in new {
-        // Not that of a run of this name, which goes with the run.
+        // Except for that of a run of this name, which is removed with the run.
         let known: Vec<(i64, i64)> = sqlx::query_as(
             "select from_t, to_t from label where board_id = $1 and recording = $2 and name = $3 \
              and value = $4 and from_t > $5",
@@ -117,7 +117,7 @@ pub async fn put_row_labels(
     Ok(())
 }
 
-/// Stretches without a slot between become one.
+/// Merges spans without a slot between them.
 fn joined(all: &Stretches) -> Stretches {
     let mut joined: Vec<(i64, i64)> = Vec::new();
     for &(from, to) in all {
@@ -129,7 +129,7 @@ fn joined(all: &Stretches) -> Stretches {
     joined.into_iter().collect()
 }
 
-/// That a slot `s` has each of so many labels; their names and values stand from a place on.
+/// Condition that a slot `s` has each of that many labels, with arguments from a position on.
 pub fn slot_has(labels: usize, mut place: usize) -> String {
     let mut text = String::new();
     for _ in 0..labels {
@@ -145,7 +145,7 @@ pub fn slot_has(labels: usize, mut place: usize) -> String {
 }
 
 impl FarmStore {
-    /// Runs, the latest first, and no more than a number of them.
+    /// Runs, the latest first, limited in number.
     pub async fn find_runs(&self, filter: &RunFilter, most: i64) -> Result<Vec<FarmRun>> {
         let mut text = "1 = 1".to_owned();
         let mut place = 0;
@@ -177,7 +177,7 @@ impl FarmStore {
         self.labelled(super::runs::all(&rows)?).await
     }
 
-    /// Runs as they were read, with their labels and where their bundles are.
+    /// Adds labels and the places of their bundles to runs.
     pub async fn labelled(&self, mut runs: Vec<FarmRun>) -> Result<Vec<FarmRun>> {
         const OF: &str = "select b.key, l.recording, l.name, l.value from label l \
                           join board b on b.id = l.board_id where ";
@@ -199,7 +199,7 @@ impl FarmStore {
         Ok(runs)
     }
 
-    /// The labels of a board's runs and rows, by name and value, and no more than a number of them.
+    /// Labels of a board's runs and rows, by name and value, limited in number.
     pub async fn labels(&self, board: &str, most: i64) -> Result<Vec<BoardLabel>> {
         type Row = (String, String, i64, Option<i64>, Option<i64>);
         let rows: Vec<Row> = sqlx::query_as(
@@ -314,7 +314,7 @@ mod tests {
     /// Rows of a boot, each five minutes, from a number on.
     fn batch(boot: &str, numbers: std::ops::Range<u64>, of: &[&str]) -> RowBatch {
         let rows_of = RowsOf { boot: boot.into(), recording: "rec".into(), series: "timer".into() };
-        // The schema comes first.
+        // The schema is first.
         let header = format!(
             "{{\"schema\":\"onbeat.rows/1\",\"boot\":\"{boot}\",\"recording\":\"rec\",\
              \"series\":\"timer\",\"plan\":\"p\",\"labels\":{}}}",
@@ -366,7 +366,7 @@ mod tests {
             let stretches: i64 =
                 sqlx::query_scalar("select count(*) from label").fetch_one(&store.pool).await.unwrap();
             assert_eq!(stretches, 1 + 2 + 2, "stretches that touch are one");
-            // A run and rows that have one label: its times are those of both, and of no other
+            // A run and rows that share a label: its times are those of both, and of no other
             // board.
             store.put(&made("q", "a", 40 * SLOT, &["build=1"])).await.unwrap();
             store.put(&made("s", "b", 50 * SLOT, &["build=1"])).await.unwrap();

@@ -1,5 +1,5 @@
-//! Sums that no engine can count: a thousand boards that always measure have more nanoseconds in
-//! four months than a bigint holds, and either engine ends a statement whose sum overflows.
+//! Sums beyond the range of both engines: a thousand boards that always measure exceed a bigint of
+//! nanoseconds in four months, and either engine fails a statement whose sum overflows.
 //!
 //! A statement adds up both halves, `sum(n / 4294967296)` and `sum(n % 4294967296)`, which have
 //! room for two thousand million rows of any number. Their sum is made here.
@@ -9,7 +9,7 @@ pub fn of_halves(high: i64, low: i64) -> i128 {
     i128::from(high) * (1 << 32) + i128::from(low)
 }
 
-/// The same where more than there can be is as much as there can be.
+/// The same, saturated at the bounds.
 pub fn shown(high: i64, low: i64) -> i64 {
     let most = i128::from(i64::MAX);
     i64::try_from(of_halves(high, low).clamp(-most, most)).unwrap_or(i64::MAX)

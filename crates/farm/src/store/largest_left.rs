@@ -1,4 +1,4 @@
-//! The largest latency of a histogram that something was taken out of.
+//! The largest latency of a histogram after a subtraction.
 
 use model::units::Nanos;
 use sqlx::{Any, Transaction};
@@ -11,9 +11,9 @@ pub fn counted(cpus: &[CpuRows]) -> u64 {
     cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.rows.total()))
 }
 
-/// The largest latency of what is left in a board's histogram of a time, which still has the one of
-/// before: of the slots of its time, but for those of runs that count for the day on which they
-/// began, and of these runs where it is of that day; never more than it was.
+/// Largest latency of the rest of a board's histogram, which still has the previous one: of the
+/// slots of its time, except for those of runs that count for the day on which they began, and of
+/// these runs if it is of that day; never more than it was.
 pub async fn largest_left(
     all: &mut Transaction<'static, Any>,
     (board, key): (i64, &SeriesKey),

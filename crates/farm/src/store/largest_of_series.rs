@@ -1,4 +1,4 @@
-//! Which of a board's series has the largest latency of a time.
+//! The largest latency of each of a board's series in a time span.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use super::{FarmStore, TimeStretch, trouble};
 use crate::records::SeriesKey;
 
 impl FarmStore {
-    /// The largest latency of each series of a board within a stretch by its five minutes, those of
-    /// runs that do not count included: one look into the index for each series.
+    /// Largest latency of each series of a board within a time span by its five minutes, including
+    /// those of invalid runs: one index look-up for each series.
     pub async fn largest_of_series(
         &self,
         board: &str,

@@ -1,10 +1,10 @@
-//! The largest latency of each board's last 24 hours, which is held against its budget: that of
-//! what counts.
+//! The largest latency of each board's last 24 hours, for comparison with its budget: of data that
+//! count.
 //!
-//! They end with the last sample that counts, to the five minutes, whichever way it is kept. A run
-//! that has five minutes counts by these, one without any for when it began. Five minutes are kept
-//! for ever and tell all of it, and a day of them of each board is more than the first page has the
-//! time for: they are asked where histograms of whole hours cannot tell.
+//! They end with the last valid sample, to the five minutes, however it is stored. A run with five
+//! minutes counts by these, one without any at its begin. Five minutes are stored for ever and
+//! suffice, but a day of them for each board takes too long for the first page: they are read only
+//! if histograms of whole hours do not suffice.
 
 use std::collections::BTreeMap;
 
@@ -18,37 +18,37 @@ use crate::records::Tier;
 use crate::wall_clock::DAY;
 
 const HOUR: i64 = 3_600;
-/// Runs of so many days before the first day that is asked for are looked at: none that is still on
-/// then is thought to have begun before.
+/// Number of days before the first requested day in which runs are searched: a run that is still on
+/// then is assumed to have begun within them.
 pub const LONGEST: i64 = 60;
 /// That a slot `x` is of no run that does not count.
 pub const COUNTS: &str = "not exists (select 1 from run r where r.board_id = x.board_id and \
                       r.id = x.recording and r.invalid > 0)";
-/// That a run `r` has five minutes: the first of them are where it began, as far as its clock was
-/// not set.
+/// Condition that a run `r` has five minutes: the first of them are at its begin, unless its clock
+/// was set.
 pub const HAS_SLOTS: &str = "exists (select 1 from slot y where y.board_id = r.board_id \
                              and y.series = r.series and y.plan = r.plan and y.t > r.started - 3600 \
                              and y.t < r.started + 172800 and y.recording = r.id)";
-/// What is measured of a board `h`.
+/// Series of a board `h`.
 const SERIES: &str = "(select distinct h.board_id, h.series, h.plan from hist h where h.board_id = $1 \
                       and h.tier = 2) k";
 
 /// The histograms of a board's last hours.
 struct LastHours {
-    /// The first second of the last day that has samples,
+    /// First second of the last day that has samples.
     day: i64,
-    /// and of the last hour that has a histogram.
+    /// First second of the last hour that has a histogram.
     last: Option<i64>,
-    /// The largest latency of the 24 hours up to this one, with it,
+    /// Largest latency of the 24 hours up to and including this one.
     max: Option<i64>,
-    /// and of the hour before these: in it the 24 hours up to the last sample begin.
+    /// Largest latency of the hour before these: in it the 24 hours up to the last sample begin.
     before: Option<i64>,
 }
 
 /// A run of a board's last days.
 struct RecentRun {
     started: i64,
-    /// When its last sample counts: one without five minutes has them all where it began.
+    /// Time of its last sample: one without five minutes has all samples at its begin.
     ended: i64,
     max: Option<i64>,
     counts: bool,
@@ -56,8 +56,8 @@ struct RecentRun {
 }
 
 impl LastHours {
-    /// The largest latency, where hours and what is known of the board's runs tell it. What they
-    /// have was dropped before a time.
+    /// Largest latency, if hours and the known runs of the board suffice. Histograms from before
+    /// `dropped` are gone.
     fn told(&self, runs: &[RecentRun], dropped: i64) -> Option<i64> {
         let counted = || runs.iter().filter(|run| run.counts);
         let largest = |from: i64, to: i64| {
@@ -84,9 +84,8 @@ impl LastHours {
 }
 
 impl FarmStore {
-    /// The largest latency of the 24 hours up to each board's last sample that counts; a run
-    /// without five minutes counts for when it began. Of the boards from one to another by their
-    /// names.
+    /// Largest latency of the 24 hours up to each board's last valid sample, for boards within a
+    /// range of keys; a run without five minutes counts at its begin.
     pub async fn last_day_maxima(&self, first: &str, last: &str) -> Result<BTreeMap<i64, Nanos>> {
         let dropped = self.dropped_until(Tier::Hour).await?;
         let runs = self.recent_runs(first, last).await?;
@@ -103,7 +102,7 @@ impl FarmStore {
 
     /// The last hours of each board that has samples.
     async fn last_hours(&self, first: &str, last: &str) -> Result<Vec<(i64, LastHours)>> {
-        // Board by board, so that the index is asked for a day of each and not read as a whole.
+        // Board by board, so that a day of each is looked up and the index is not scanned.
         const HOURS: &str = "select s.board_id, \
              (select max(d.t) from hist d where d.board_id = s.board_id and d.tier = 2 and d.t <= $1 \
              and d.max_ns is not null), \
@@ -117,7 +116,7 @@ impl FarmStore {
              and l.t <= $7 and l.max_ns is not null)) \
              from board_setting s join board b on b.id = s.board_id where b.key >= $8 and b.key <= $9";
         type Row = (i64, Option<i64>, Option<i64>, Option<i64>, Option<i64>);
-        // A run of the future, taken in while the clock was ahead, is not the last one.
+        // A run in the future, stored while the clock was ahead, is not the last one.
         let latest = latest_now();
         let rows = sqlx::query_as(HOURS).bind(latest).bind(latest).bind(latest).bind(-DAY).bind(latest);
         let rows = rows.bind(-DAY).bind(latest).bind(first).bind(last);
@@ -129,8 +128,8 @@ impl FarmStore {
         Ok(rows.into_iter().filter_map(hours).collect())
     }
 
-    /// The runs of the two days up to each board's last one with samples, and longer ones that
-    /// began before these; some of them twice.
+    /// Runs of the two days up to each board's last one with samples, and longer ones that began
+    /// before these; some appear twice.
     async fn recent_runs(&self, first: &str, last: &str) -> Result<BTreeMap<i64, Vec<RecentRun>>> {
         type Row = (i64, i64, Option<i64>, Option<i64>, i64, i64);
         let mut found: BTreeMap<i64, Vec<RecentRun>> = BTreeMap::new();
@@ -155,8 +154,7 @@ impl FarmStore {
         Ok(found)
     }
 
-    /// The largest latency of one board's last day by its five minutes, which say of which run they
-    /// are.
+    /// Largest latency of one board's last day by its five minutes, which name their runs.
     async fn last_day_by_slots(&self, board: i64) -> Result<Option<i64>> {
         let ends = format!(
             "select (select max(l.t) from (select (select x.t from slot x where x.board_id = k.board_id \
@@ -167,7 +165,7 @@ impl FarmStore {
         let latest = latest_now();
         let ends = sqlx::query_as(AssertSqlSafe(ends)).bind(board).bind(latest).bind(board).bind(latest);
         let (slot, run): (Option<i64>, Option<i64>) = ends.fetch_one(&self.pool).await.map_err(trouble)?;
-        // Where the last run has five minutes, these end after it began.
+        // If the last run has five minutes, these end after its begin.
         let Some(about) = slot.max(run.map(|started| started - HOUR)) else { return Ok(None) };
         let runs = format!(
             "select r.started, r.max_ns from run r where r.board_id = $1 and r.invalid = 0 \
@@ -227,7 +225,7 @@ mod tests {
         without_rows(record)
     }
 
-    /// The same of a recorder, of which there is no run.
+    /// Stores data of a recorder, which has no run.
     async fn put_recorded(store: &FarmStore, record: BundleRecord) {
         store.put(&record).await.unwrap();
         sqlx::query("delete from run where id = $1").bind(&record.run.id).execute(&store.pool).await.unwrap();
@@ -240,7 +238,7 @@ mod tests {
     #[test]
     fn the_24_hours_end_at_one_time_whatever_is_measured() {
         on_each_engine(async |store| {
-            // A recorder that goes on, and runs on the day before the last.
+            // An active recorder, and runs on the day before the last.
             put_recorded(&store, run("recorder", "a", T, MILLI / 2, 0)).await;
             for (id, hours, max) in [("early", 40, 9 * MILLI), ("late", 20, MILLI)] {
                 store.put(&run(id, "a", T - hours * HOUR, max, 0)).await.unwrap();
@@ -264,7 +262,7 @@ mod tests {
             idle.rows = vec![TierRow { t: T + 30 * HOUR, ..TierRow::default() }];
             put_recorded(&store, idle).await;
             assert_eq!(maximum(&store).await, [3 * MILLI]);
-            // Five minutes tell it.
+            // Five minutes show it.
             store.put(&run("spoiled", "a", T + HOUR, 8 * MILLI, 1)).await.unwrap();
             assert_eq!(maximum(&store).await, [3 * MILLI]);
         });
@@ -298,7 +296,7 @@ mod tests {
             assert_eq!(maximum(&store).await, [4 * MILLI]);
             store.put(&whole("third", 5, 2)).await.unwrap();
             assert_eq!(maximum(&store).await, [2 * MILLI]);
-            // One that does not count moves nothing.
+            // An invalid one changes nothing.
             let mut spoiled = whole("spoiled", 90, 8);
             spoiled.run.invalid = 1;
             store.put(&spoiled).await.unwrap();
@@ -318,7 +316,7 @@ mod tests {
             // Its histogram is of the day on which it began.
             store.put(&without_rows(long)).await.unwrap();
             assert_eq!(maximum(&store).await, [3 * MILLI]);
-            // Where histograms of hours were dropped five minutes tell it.
+            // After hourly histograms are dropped, five minutes show it.
             put_recorded(&store, run("old", "a", T - 12 * HOUR, 4 * MILLI, 0)).await;
             store.prune(Tier::Hour, T).await.unwrap();
             assert_eq!(maximum(&store).await, [4 * MILLI]);
@@ -334,12 +332,12 @@ mod tests {
             assert_eq!(maximum().await, [3 * MILLI]);
             store.put(&run("spoiled", "a", T + 600, 9 * MILLI, 1)).await.unwrap();
             assert_eq!(maximum().await, [3 * MILLI]);
-            // Days later it takes nothing away either.
+            // Days later it hides nothing either.
             store.put(&run("later", "a", T + 5 * DAY, MILLI, 1)).await.unwrap();
             assert_eq!(maximum().await, [3 * MILLI]);
             store.put(&run("again", "a", T + 8 * 3_600, MILLI, 0)).await.unwrap();
             assert_eq!(maximum().await, [2 * MILLI]);
-            // One that has nothing else has none.
+            // A board with nothing else has none.
             store.put(&run("alone", "b", T, 9 * MILLI, 2)).await.unwrap();
             assert_eq!(maximum().await, [2 * MILLI]);
         });

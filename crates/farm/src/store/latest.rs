@@ -1,4 +1,4 @@
-//! When each board's rows end: what is asked of one that only records.
+//! End of each board's rows, for boards that only record.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use sqlx::AssertSqlSafe;
 
 use super::{FarmStore, trouble};
 
-/// What the names of its series end with, by what a wait says: see `ingest::rows`.
+/// Suffixes of its series' names by kind of wait: see `ingest::rows`.
 const CLASSES: [&str; 3] = ["", ".priority", ".kernel"];
 
 impl FarmStore {
-    /// When the last five minutes of `onbeat watch` began, in seconds since 1970, of each board
-    /// that has some, from one to another by their names.
+    /// Begin of the last five minutes of `onbeat watch`, in seconds since 1970, for each board
+    /// within a range of keys that has some.
     pub async fn last_rows(&self, first: &str, last: &str) -> Result<BTreeMap<String, i64>> {
         let names = WatchSeries::ALL.iter().flat_map(|series| CLASSES.map(|class| (series.name(), class)));
         let names: Vec<String> = names.map(|(series, class)| format!("'{series}{class}'")).collect();
         let series = names.join(", ");
-        // The last day with rows by the index of days, then one look into the slots of each series.
+        // The last day with rows by the index of days, then one look-up in each series' slots.
         let text = format!(
             "select b.key, max((select max(x.t) from slot x where x.board_id = h.board_id \
              and x.series = h.series and x.plan = h.plan)) \

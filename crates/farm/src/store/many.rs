@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Rows of one statement. Few sizes, so that the texts are few and stay prepared.
+/// Numbers of rows in one statement. They are few, so that the texts are few and stay prepared.
 const SIZES: [usize; 3] = [64, 8, 1];
 
 /// Cuts rows into pieces of these sizes.
@@ -15,12 +15,12 @@ pub fn pieces<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
     })
 }
 
-/// For statements that take eight: the last one stands there again.
+/// Chunks for statements with eight arguments, padded with their last item.
 pub fn eights<T: Copy>(all: &[T]) -> impl Iterator<Item = [T; 8]> + '_ {
     all.chunks(8).map(|some| std::array::from_fn(|at| some[at.min(some.len() - 1)]))
 }
 
-/// `($1, $2), ($3, $4)` behind a head: so many places in so many rows.
+/// `($1, $2), ($3, $4)` after a head: `rows` groups of `width` arguments.
 pub fn values(head: &str, width: usize, rows: usize) -> String {
     let mut text = head.to_owned();
     for place in 0..width * rows {
@@ -34,8 +34,8 @@ pub fn values(head: &str, width: usize, rows: usize) -> String {
     text + ")"
 }
 
-/// What has one of so many keys. A question for each, because every engine then goes by the key's
-/// index; for a list of keys it may read the table.
+/// Query for rows with any of that many keys. It is a union of one query each, because every engine
+/// then uses the key's index; for a list of keys it may scan the table.
 pub fn by_keys(select: &str, key: &[&str], rows: usize) -> String {
     let mut text = String::new();
     for place in 0..key.len() * rows {
@@ -53,8 +53,8 @@ pub fn by_keys(select: &str, key: &[&str], rows: usize) -> String {
     text
 }
 
-/// `a in ($1, $2) and b in ($3, $4)`: rows that have one of so many keys in each column. It is one
-/// question, also to a database that is spread over machines.
+/// `a in ($1, $2) and b in ($3, $4)`: rows that have any of that many keys in each column. It is
+/// one query even for a database that is distributed over machines.
 pub fn among(columns: &[&str], rows: usize) -> String {
     let list = |(at, column): (usize, &&str)| {
         let places: Vec<String> = (1..=rows).map(|place| format!("${}", at * rows + place)).collect();

@@ -1,43 +1,43 @@
-//! What is kept of a largest latency in several places: whether it is the same.
+//! Consistency of largest latencies that are stored in several places.
 //!
-//! Samples of a stretch of time that are all from its five minutes have the largest of those. That
-//! their number is the same says so of five minutes and hours, to which only runs and recorders
-//! with histograms of five minutes add. Days also have whole runs without these, each on the day on
-//! which it began, with samples of the next; of runs that came before it was noted how each counts
-//! it is not known which they are. A day is all from its five minutes where its hours have as many
-//! samples, or where its series has no runs that may be such. Where it is not, or its hours were
-//! dropped, it has at most the largest of its five minutes and of these runs that began on it: what
-//! it has when a run of it was removed may be that of any of these.
+//! Samples of a time span that are all from its five minutes have the maximum of those. Equal
+//! numbers of samples prove this for five minutes and hours, to which only runs and recorders with
+//! histograms of five minutes add. Days also contain whole runs without these, each on the day of
+//! its begin, including samples of the next; for runs stored before their way of counting was
+//! recorded it is unknown. A day consists of its five minutes if its hours have as many samples, or
+//! if its series has no such runs. Otherwise, or if its hours were dropped, it has at most the
+//! maximum of its five minutes and of those runs that began on it: after the removal of a run it
+//! may have that of any of these.
 //!
-//! Whether a maximum is in the last row of its own histogram is not looked at. A line or a bundle
-//! comes with both and is taken in without comparing them, imports may have wide rows, and of
-//! another tool's run there may be none.
+//! It is not checked that a maximum is in the last row of its histogram. A line or a bundle
+//! contains both and is stored without comparing them, imports may have wide rows, and another
+//! tool's run may lack the row.
 
 use std::collections::BTreeMap;
 
 use crate::records::Tier;
 
-/// The histograms of a series, each with what its five minutes have.
+/// Histograms of a series, each with the values of its five minutes.
 #[derive(Debug, Default)]
 pub struct SeriesMaxima {
     of: BTreeMap<(Tier, i64), TierMaximum>,
 }
 
-/// What a histogram has, beside what its five minutes have.
+/// Values of a histogram, and those of its five minutes.
 #[derive(Debug, Default)]
 struct TierMaximum {
     n: i64,
     max_ns: Option<i64>,
-    /// Samples of all five minutes, also of runs that are no part of the histogram.
+    /// Samples of all five minutes, including runs that are not part of the histogram.
     slots_n: i128,
-    /// Their largest latency,
+    /// Their largest latency.
     slots_max: Option<i64>,
-    /// and that of those which have samples.
+    /// Largest latency of those with samples.
     counted_max: Option<i64>,
 }
 
 impl SeriesMaxima {
-    /// Notes a histogram. All of them are noted before the first slot.
+    /// Adds a histogram. All of them precede the first slot.
     pub fn add_histogram(&mut self, tier: Tier, t: i64, n: i64, max_ns: Option<i64>) {
         self.of.insert((tier, t), TierMaximum { n, max_ns, ..TierMaximum::default() });
     }
@@ -54,8 +54,8 @@ impl SeriesMaxima {
         }
     }
 
-    /// The histograms whose maximum is not what it can be, by their first seconds. Of each run of
-    /// the series that may count for its day is given when it began, and its largest latency.
+    /// Histograms with an impossible maximum, by their first seconds. `runs` has the begin and the
+    /// largest latency of each run of the series that may count for its day.
     pub fn wrong(&self, runs: &[(i64, Option<i64>)]) -> Vec<(Tier, i64)> {
         let mut hours: BTreeMap<i64, i128> = BTreeMap::new();
         for ((_, t), hour) in self.of.iter().filter(|((tier, _), _)| *tier == Tier::Hour) {
@@ -94,7 +94,7 @@ mod tests {
     const HOUR: i64 = 3_600;
     const DAY: i64 = 86_400;
 
-    /// A run of such five minutes: when, how many samples, and the largest.
+    /// A run with such five minutes: time, number of samples, and maximum.
     fn run(id: &str, parts: &[(i64, u64, i64)]) -> BundleRecord {
         let mut record = recorded_run("measured", "a");
         let row = |&(t, n, max): &(i64, u64, i64)| {
@@ -148,12 +148,12 @@ mod tests {
         store.faults().await.unwrap()
     }
 
-    /// Whatever counts for which day, was dropped, came late or is invalid.
+    /// With any data that count for a day, were dropped, arrived late or are invalid.
     #[test]
     fn a_store_as_it_was_written_has_no_fault() {
         on_each_engine(async |store| {
             let night = run("night", &[(DAY - 600, 9, 230), (DAY - 300, 5, 210), (DAY, 4, 900)]);
-            // As many samples of the day before as it has on the next: the sums do not tell.
+            // As many samples of the day before as it has on the next: the sums do not show it.
             let earlier = whole_run("earlier", &[(-300, 5, 800), (0, 5, 500)]);
             let whole = whole_run("whole", &[(DAY - 300, 5, 300), (DAY, 5, 450)]);
             let mut invalid = run("invalid", &[(DAY + 300, 5, 9_000)]);
@@ -168,7 +168,7 @@ mod tests {
             for tier in [Tier::Slot, Tier::Hour] {
                 assert!(store.prune(tier, DAY + 7).await.unwrap() > 0);
                 is_sound("dropped").await;
-                // The histograms of their time are of them alone.
+                // The histograms of their time contain them only.
                 store.put_rows(&[batch(&format!("late {}", tier.number()), 100)]).await.unwrap();
                 is_sound("late").await;
             }
@@ -218,7 +218,7 @@ mod tests {
                     format!("update slot set max_ns = max_ns {back} where series = 'timer' and t = 3600");
                 assert_eq!(change(&store, back).await, [""; 0]);
             }
-            // Where hours are no longer there what is too large is found.
+            // Without hours, a maximum that is too large is still found.
             store.prune(Tier::Slot, 9 * DAY).await.unwrap();
             store.prune(Tier::Hour, 9 * DAY).await.unwrap();
             assert_eq!(store.faults().await.unwrap(), [""; 0]);
@@ -242,8 +242,8 @@ mod tests {
         });
     }
 
-    /// A run without histograms of five minutes has its samples on one day, whichever it lasts
-    /// over: a day that it began on is not held against five minutes.
+    /// A run without histograms of five minutes has its samples on one day, even if it lasts
+    /// longer: the day of its begin is not compared with five minutes.
     #[test]
     fn a_day_of_whole_runs_has_at_most_the_largest_of_them() {
         on_each_engine(async |store| {

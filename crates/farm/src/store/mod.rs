@@ -1,6 +1,6 @@
 //! The store: all SQL is in this folder, one text for SQLite and PostgreSQL.
 //!
-//! What both engines take: `$1`, `on conflict`, bigint, text, blob; [`engine`] has what differs.
+//! Common to both engines: `$1`, `on conflict`, bigint, text, blob; [`engine`] has the differences.
 //! Histograms are added up here and never in SQL.
 
 mod acknowledged;
@@ -99,20 +99,20 @@ pub struct FarmStore {
 }
 
 impl FarmStore {
-    /// Which database it is.
+    /// Engine of the database.
     pub fn engine(&self) -> StoreEngine {
         self.engine
     }
 
-    /// Whether the store answers.
+    /// True if the store answers.
     pub async fn answers(&self) -> bool {
         sqlx::query_scalar::<_, i64>("select 1").fetch_one(&self.pool).await.is_ok()
     }
 
-    /// Ends all connections. What SQLite has in its log is in the store's file then.
+    /// Closes all connections. SQLite's log is then merged into the store's file.
     pub async fn close(&self) {
         if self.engine == StoreEngine::Sqlite {
-            // The last connection does it as well, where nothing keeps it from that.
+            // The last connection merges it as well, if nothing prevents that.
             let _ = sqlx::query("pragma wal_checkpoint(truncate)").execute(&self.pool).await;
         }
         self.pool.close().await;
@@ -123,7 +123,7 @@ impl FarmStore {
 fn trouble(error: sqlx::Error) -> Failure {
     use sqlx::Error::{Io, PoolClosed, PoolTimedOut, Tls, WorkerCrashed};
     let code = error.as_database_error().and_then(|told| told.code()).unwrap_or_default();
-    // A database that asks others hands on their messages, which may have several lines.
+    // A database that queries others passes on their messages, which may have several lines.
     let said = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
     let is_away = matches!(error, Io(_) | PoolClosed | PoolTimedOut | Tls(_) | WorkerCrashed);
     if code == "22021" {
@@ -136,7 +136,7 @@ fn trouble(error: sqlx::Error) -> Failure {
             "the store refuses rows that contradict it ({said}): report this, with what was stored"
         ));
     }
-    // PostgreSQL's undefined_table and undefined_column; SQLite has no codes of its own for them.
+    // PostgreSQL's undefined_table and undefined_column; SQLite has no separate codes for them.
     let lacks = ["no such table", "no such column"];
     if ["42P01", "42703"].contains(&&*code) || lacks.iter().any(|words| said.contains(words)) {
         return Failure::internal(format!("the store lacks what it should have ({said}): restore a backup"));
@@ -158,7 +158,7 @@ fn away(said: &str) -> String {
     )
 }
 
-/// A text as both engines take it: PostgreSQL's have no NUL.
+/// A text that both engines accept: PostgreSQL's contain no NUL.
 fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }

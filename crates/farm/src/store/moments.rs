@@ -1,4 +1,4 @@
-//! What is known of a moment of a board: the run that was on, and the worst five minutes.
+//! Data on a moment of a board: the active run, and the worst five minutes.
 
 use std::collections::BTreeMap;
 
@@ -35,8 +35,8 @@ impl FarmStore {
         Ok(runs)
     }
 
-    /// The five minutes of a stretch with the largest latencies, the largest first. A recorder with
-    /// shorter intervals has several rows of the same five minutes: the worst one stands for them.
+    /// Five minutes of a time span with the largest latencies, the largest first. A recorder with
+    /// shorter intervals has several rows of the same five minutes, represented by the worst.
     pub async fn worst_slots(
         &self,
         board: &str,
@@ -47,7 +47,7 @@ impl FarmStore {
         self.largest_slots(board, key, within, ("", most)).await
     }
 
-    /// The worst of what counts.
+    /// The worst five minutes of valid data.
     pub async fn worst_counted(
         &self,
         board: &str,
@@ -66,7 +66,7 @@ impl FarmStore {
         within: TimeStretch,
         (which, most): (&str, i64),
     ) -> Result<Vec<FarmSlot>> {
-        // The database finds them: a day of a recorder may have 86,400 rows.
+        // The database selects them: a day of a recorder may have 86,400 rows.
         let text = format!(
             "select {SLOT_COLUMNS} from (select x.board_id, x.series, x.plan, x.t, x.recording, \
              max(x.max_ns) as max_ns from board b cross join slot x where b.key = $1 and x.board_id = b.id \
@@ -87,7 +87,7 @@ impl FarmStore {
         Ok(slots)
     }
 
-    /// What all slots of a stretch come to.
+    /// Sums of all slots of a time span.
     pub async fn slot_sums(&self, board: &str, key: &SeriesKey, within: TimeStretch) -> Result<SlotSums> {
         let (count, n, low_n, missed, low_missed): (i64, i64, i64, i64, i64) = sqlx::query_as(
             "select count(*), cast(coalesce(sum(s.n / 4294967296), 0) as bigint), \
@@ -109,8 +109,8 @@ impl FarmStore {
         Ok(SlotSums { count: to_u64(count), n, missed })
     }
 
-    /// The last five minutes before a time, and the first after it, whose largest latency is over a
-    /// limit; those of runs that do not count are passed over.
+    /// Last five minutes before a time, and first after it, whose largest latency exceeds a limit;
+    /// those of invalid runs are skipped.
     pub async fn beside_over(
         &self,
         board: &str,
@@ -134,8 +134,8 @@ impl FarmStore {
         Ok(found)
     }
 
-    /// The day with the largest latency of each series of a board within a stretch, of what
-    /// counts; of equal ones the last.
+    /// Day with the largest latency of each series of a board within a time span, of valid data; of
+    /// equal ones the last.
     pub async fn worst_days(
         &self,
         board: &str,

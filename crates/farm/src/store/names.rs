@@ -1,4 +1,4 @@
-//! What people call boards that a page names.
+//! Displayed names of the boards on a page.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{FarmStore, trouble};
 use crate::board_names::BoardNames;
 
 impl FarmStore {
-    /// The names of these boards; one that is there several times is asked for once.
+    /// Names of these boards; duplicates are looked up once.
     pub async fn names_of(&self, boards: Vec<&str>) -> Result<BoardNames> {
         let boards: BTreeSet<&str> = boards.into_iter().collect();
         let boards: Vec<&str> = boards.into_iter().collect();

@@ -1,5 +1,5 @@
-//! When changes were found, and which of them are told elsewhere: each once, also when the server
-//! was ended in between.
+//! Times at which changes were found, and their notifications: each is sent once, also across
+//! restarts of the server.
 
 use model::error::Result;
 use sqlx::{Any, AnyConnection, Transaction};
@@ -7,33 +7,33 @@ use sqlx::{Any, AnyConnection, Transaction};
 use super::{FarmStore, to_u64, trouble};
 use crate::changes::{ChangeIdentity, NotedChanges};
 
-/// What became of a change.
+/// State of a change's notification.
 const WAITS: i64 = 0;
 const TOLD: i64 = 1;
 const GIVEN_UP: i64 = 2;
-/// It was there before anybody wanted to be told.
+/// It precedes the first notification, and is not sent.
 const OLDER: i64 = 3;
-/// It was found, and is not to be told so far.
+/// It was found, and is not to be sent so far.
 const FOUND: i64 = 4;
 
-/// What is noted of a change.
+/// Stored state of a change.
 struct NotedChange {
     id: String,
     state: i64,
-    /// When it was found.
+    /// Time at which it was found.
     noted: i64,
-    /// Up to when it is known to have gone on: [`ChangeIdentity::until`].
+    /// Last time at which it is known to have continued: [`ChangeIdentity::until`].
     until: i64,
 }
 
 impl NotedChange {
-    /// What it is noted as, where the change goes on now up to another time.
+    /// Id of the stored change, if the change has since continued up to another time.
     fn moved_to(&self, of: &ChangeIdentity) -> Option<&str> {
         (self.until != of.until).then_some(self.id.as_str())
     }
 }
 
-/// A change to be told.
+/// A change with the text of its notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeNotice {
     pub identity: ChangeIdentity,
@@ -49,19 +49,18 @@ pub struct WaitingNotice {
     pub document: String,
 }
 
-/// What was noted.
+/// Numbers of stored notifications.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoticesNoted {
     pub new: u64,
     /// Those for which there was no room.
     pub given_up: u64,
-    /// Those that were there when the first was noted: nobody is told of them.
+    /// Changes that precede the first notification: they are not sent.
     pub older: u64,
 }
 
 impl FarmStore {
-    /// Notes that changes are found now, those that are not noted yet. Those that are noted are
-    /// known as they are now.
+    /// Stores the time at which new changes were found, and updates the known ones.
     pub async fn note_found(&self, all: &[ChangeIdentity], now: i64) -> Result<()> {
         let known: NotedChanges<NotedChange> = self.noted_changes().await?.into_iter().collect();
         let new: Vec<&ChangeIdentity> = all.iter().filter(|of| known.find(of).is_none()).collect();
@@ -81,7 +80,7 @@ impl FarmStore {
         all.commit().await.map_err(trouble)
     }
 
-    /// When changes were found, in seconds since 1970.
+    /// Times at which changes were found, in seconds since 1970.
     pub async fn found_changes(&self) -> Result<NotedChanges<i64>> {
         Ok(self.noted_changes().await?.into_iter().map(|(of, known)| (of, known.noted)).collect())
     }
@@ -91,8 +90,7 @@ impl FarmStore {
         noted_changes(&mut by).await.map_err(trouble)
     }
 
-    /// Notes changes that are to be told and are not noted for that yet, no more than so many that
-    /// wait.
+    /// Queues notifications of changes that have none yet, up to a limit of waiting ones.
     pub async fn note_changes(&self, notices: &[ChangeNotice], now: i64, most: u64) -> Result<NoticesNoted> {
         let mut all = self.begin().await?;
         let noted = note(&mut all, notices, now, most).await.map_err(trouble)?;
@@ -117,18 +115,18 @@ impl FarmStore {
         Ok(rows.into_iter().map(one).collect())
     }
 
-    /// How many wait.
+    /// Number of waiting notifications.
     pub async fn waiting_notices(&self) -> Result<u64> {
         let waiting = sqlx::query_scalar("select count(*) from notification where state = $1").bind(WAITS);
         Ok(to_u64(waiting.fetch_one(&self.pool).await.map_err(trouble)?))
     }
 
-    /// It was told.
+    /// Marks a notification as sent.
     pub async fn notice_told(&self, of: &WaitingNotice) -> Result<()> {
         self.set_notice(of, TOLD, 0).await
     }
 
-    /// It was not: when it is tried again; none where it is given up.
+    /// Marks a notification as failed, with the time of the next attempt; `None` gives it up.
     pub async fn notice_failed(&self, of: &WaitingNotice, again: Option<i64>) -> Result<()> {
         self.set_notice(of, if again.is_some() { WAITS } else { GIVEN_UP }, again.unwrap_or_default()).await
     }
@@ -206,7 +204,7 @@ async fn noted_changes(by: &mut AnyConnection) -> sqlx::Result<Vec<(ChangeIdenti
     Ok(rows.into_iter().map(one).collect())
 }
 
-/// Notes up to when a change goes on.
+/// Stores the last time at which a change continues.
 async fn follow(
     all: &mut Transaction<'static, Any>,
     known_as: &str,
@@ -224,7 +222,7 @@ async fn follow(
     Ok(())
 }
 
-/// Has a change that was found be told, as it is now; not where one is that began when it did.
+/// Queues a known change in its current form, unless one with the same begin is queued.
 async fn take_up(
     all: &mut Transaction<'static, Any>,
     notice: &ChangeNotice,
@@ -328,7 +326,7 @@ mod tests {
             assert_eq!(noted, NoticesNoted { older: 1, ..NoticesNoted::default() });
             store.note_found(&[old.clone(), new.clone()], 22 * DAY).await.unwrap();
             assert_eq!(store.waiting_notices().await.unwrap(), 0);
-            // It is told as it is then.
+            // It is sent in its form at that time.
             let moved = change("more-often", 19);
             let all = [notice(&old), notice(&moved)];
             let noted = store.note_changes(&all, 23 * DAY, 9).await.unwrap();
@@ -341,7 +339,7 @@ mod tests {
                 (Some(22 * DAY), Some(7 * DAY))
             );
             assert_eq!(store.note_changes(&all, 24 * DAY, 9).await.unwrap(), NoticesNoted::default());
-            // Where there is no room it is given up.
+            // Without room in the queue it is given up.
             store.note_found(&[change("worse", 30)], 31 * DAY).await.unwrap();
             let noted = store.note_changes(&[notice(&change("worse", 30))], 31 * DAY, 1).await.unwrap();
             assert_eq!(noted, NoticesNoted { given_up: 1, ..NoticesNoted::default() });
@@ -363,13 +361,13 @@ mod tests {
             assert_eq!(told(over(6, 13), 13).await, (0, Some(6 * DAY)));
             // Seven days within it.
             assert_eq!(told(over(21, 21), 21).await, (1, Some(21 * DAY)));
-            // It goes on for longer than the days that are looked at.
+            // It lasts longer than the days that are searched.
             for last in [40, 90, 120, 200, 280] {
                 let from = (last - 89).max(21);
                 assert_eq!(told(over(from, last), last).await, (0, Some(21 * DAY)), "{last}");
             }
             assert_eq!(told(over(288, 288), 288).await, (1, Some(288 * DAY)));
-            // Rows that come late make one of two.
+            // Late rows merge two of them.
             store.note_found(&[over(296, 296)], 296 * DAY).await.unwrap();
             assert_eq!(told(over(288, 296), 297).await.1, Some(296 * DAY));
             assert_eq!(store.waiting_notices().await.unwrap(), 3);

@@ -1,5 +1,5 @@
-//! One server at a time on a database: what it knows of its boards' requests is in its memory, and
-//! the folder of bundles is one machine's. Rows would count once even with two.
+//! Ensures that a database has one server at a time: its knowledge of its boards' requests is in
+//! its memory, and the folder of bundles is on one machine. Rows would count once even with two.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ const TAKE: &str = "select case when pg_try_advisory_lock(1869505125, \
                     hashtext(coalesce(current_schema()::text, ''))) then 1 else 0 end";
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(5);
-/// The connection of a server that was killed is closed within moments,
+/// The connection of a killed server is closed within moments.
 const TRIES: usize = 20;
 const SOON: Duration = Duration::from_millis(250);
-/// one that the network swallowed within two minutes.
+/// That of an unreachable one is closed within two minutes.
 const LOOKS: usize = 36;
 
 /// That this is the only server of a store.
 pub struct ServerTurn {
     store: FarmStore,
-    /// None for a store in a file: the lock beside it says the same.
+    /// `None` for a store in a file, which has a lock file.
     connection: Option<AnyConnection>,
 }
 
@@ -44,7 +44,7 @@ impl FarmStore {
         Err(Failure::not_permitted("the database has a server already: end that one first"))
     }
 
-    /// The same where no server has it now, else none.
+    /// The same if no server holds it, otherwise `None`.
     pub async fn free_turn(&self) -> Result<Option<ServerTurn>> {
         let mut turn = ServerTurn { store: self.clone(), connection: None };
         let is_free = self.engine == StoreEngine::Sqlite || turn.take().await.map_err(trouble)?;
@@ -61,7 +61,7 @@ impl ServerTurn {
         Ok(taken == 1)
     }
 
-    /// Keeps it, also over an end of the database; comes back when another server has it.
+    /// Holds it, also across an outage of the database; returns when another server has it.
     pub async fn lost(mut self) {
         if self.store.engine == StoreEngine::Sqlite {
             return std::future::pending().await;
@@ -76,7 +76,7 @@ impl ServerTurn {
                 continue;
             }
             self.connection = None;
-            // No answer is no refusal: the database will be there again.
+            // A missing answer is not a refusal: the database will return.
             refused += usize::from(matches!(self.take().await, Ok(false)));
         }
     }

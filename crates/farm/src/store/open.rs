@@ -1,4 +1,4 @@
-//! Opens a store, and makes its tables in a new one.
+//! Opens a store, and creates the tables of a new one.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use super::file::{SCHEMA, look_at};
 use super::own_folder::OwnFolder;
 use super::{FarmStore, trouble};
 
-/// Waiting for a connection ends before who asked has gone.
+/// Timeout for a free connection, shorter than those of clients.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl FarmStore {
     /// A store in memory, which ends with the program.
     pub async fn in_memory() -> Result<FarmStore> {
-        // One connection, because each would have a database of its own.
+        // One connection, because each would have a separate database.
         let options = AnyPoolOptions::new().max_connections(1);
         opened(StoreEngine::Sqlite, options, "sqlite::memory:").await?.prepared().await
     }
 
-    /// A store in a file, which is made where there is none.
+    /// Opens a store in a file, which is created if it does not exist.
     pub async fn file(path: &Path) -> Result<FarmStore> {
         FarmStore::in_file(path, true).await
     }
@@ -81,7 +81,7 @@ impl FarmStore {
         in_database(url).await?.prepared().await
     }
 
-    /// The same where its tables are there: none are made.
+    /// The same for an existing store: no tables are created.
     pub async fn existing_postgres(url: &str) -> Result<FarmStore> {
         let store = in_database(url).await?;
         let schema = sqlx::query_scalar::<_, Option<i64>>(SCHEMA).fetch_one(&store.pool).await;
@@ -108,12 +108,12 @@ impl FarmStore {
         self.transaction().await.map_err(trouble)
     }
 
-    /// The same, for who tells failures apart.
+    /// Begins a write transaction, and returns the raw error for callers that match on it.
     pub async fn transaction(&self) -> sqlx::Result<Transaction<'static, Any>> {
         self.begun(self.engine.begin(), self.engine.turn()).await
     }
 
-    /// A transaction that reads, and sees nothing of what is written meanwhile.
+    /// Begins a read transaction, which is isolated from concurrent writes.
     pub async fn snapshot(&self) -> Result<Transaction<'static, Any>> {
         self.begun(self.engine.begin_reading(), None).await.map_err(trouble)
     }
@@ -124,8 +124,8 @@ impl FarmStore {
         turn: Option<&'static str>,
     ) -> sqlx::Result<Transaction<'static, Any>> {
         let pool = self.pool.clone();
-        // By a task of its own: who asked may go away between the statement and its answer, and the
-        // connection would be in a transaction that nobody knows of.
+        // In a separate task: a client may disconnect between the statement and its result, which
+        // would leave the connection in an unknown transaction.
         let begun = tokio::spawn(async move {
             let mut all = pool.begin_with(begin).await?;
             if let Some(turn) = turn {
@@ -160,7 +160,7 @@ async fn in_database(url: &str) -> Result<FarmStore> {
     opened(StoreEngine::Postgres, prepared_by(StoreEngine::Postgres, options), &checked(url)?).await
 }
 
-/// A store whose tables are not looked at yet.
+/// Connects to a store without checking its tables.
 async fn opened(engine: StoreEngine, options: AnyPoolOptions, url: &str) -> Result<FarmStore> {
     sqlx::any::install_default_drivers();
     let options = options.idle_timeout(None).max_lifetime(None);
@@ -174,7 +174,7 @@ async fn opened(engine: StoreEngine, options: AnyPoolOptions, url: &str) -> Resu
     Ok(FarmStore { pool, engine, folder: OwnFolder::default() })
 }
 
-/// Makes the tables where there are none; refuses a store of another schema.
+/// Creates the tables of an empty store; refuses one of another schema.
 async fn prepare(store: &FarmStore) -> Result<()> {
     let text = AssertSqlSafe(store.engine.schema(include_str!("../../migrations/0001.sql")));
     let schema = Migration::new(1, "schema".into(), MigrationType::Simple, text.into_sql_str(), false);
@@ -202,7 +202,7 @@ mod tests {
         runtime.block_on(async {
             let folder = tempfile::tempdir().unwrap();
             let store = FarmStore::file(&folder.path().join("farm.db")).await.unwrap();
-            // As on a full disk: it is over before the program says so.
+            // As on a full disk: the transaction ends before the program ends it.
             for _ in 0..8 {
                 let mut all = store.transaction().await.unwrap();
                 sqlx::query("rollback").execute(&mut *all).await.unwrap();

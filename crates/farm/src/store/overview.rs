@@ -1,4 +1,4 @@
-//! What people who look after the farm want to know of it.
+//! Data on the farm for its administrators.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ impl BoardBytes {
 }
 
 impl FarmStore {
-    /// How many tokens of each board are good.
+    /// Number of valid tokens of each board.
     pub async fn tokens(&self) -> Result<BTreeMap<String, u64>> {
         let rows: Vec<(String, i64)> = sqlx::query_as(
             "select b.key, count(*) from token t join board b on b.id = t.board_id where t.revoked = 0 \
@@ -33,7 +33,7 @@ impl FarmStore {
         Ok(rows.into_iter().map(|(board, count)| (board, to_u64(count))).collect())
     }
 
-    /// How many codes are good at a time.
+    /// Number of valid codes at a time.
     pub async fn open_codes(&self, now: i64) -> Result<u64> {
         let count: i64 = sqlx::query_scalar("select count(*) from code where used = 0 and until > $1")
             .bind(now)
@@ -43,7 +43,7 @@ impl FarmStore {
         Ok(to_u64(count))
     }
 
-    /// The bytes of the runs that boards sent or that were fetched from them.
+    /// Bytes of the runs that boards sent or that were fetched from them.
     pub async fn sent_bytes(&self) -> Result<u64> {
         let bytes: i64 = sqlx::query_scalar("select cast(coalesce(sum(bytes), 0) as bigint) from sent_run")
             .fetch_one(&self.pool)
@@ -79,7 +79,7 @@ impl FarmStore {
         Ok(BoardBytes { rows, environments })
     }
 
-    /// The bytes of the database; none where the engine does not say.
+    /// Bytes of the database; `None` if the engine does not report them.
     pub async fn database_bytes(&self) -> Option<u64> {
         let query = match self.engine {
             StoreEngine::Sqlite => {
@@ -91,7 +91,7 @@ impl FarmStore {
         Some(to_u64(bytes))
     }
 
-    /// Rows of a board that are there, and numbers between them that never came.
+    /// Number of a board's rows, and of sequence numbers between them that never arrived.
     pub async fn gaps(&self, board: &str) -> Result<(u64, u64)> {
         let row: (i64, i64) = sqlx::query_as(
             "select cast(coalesce(sum(k.there), 0) as bigint), \

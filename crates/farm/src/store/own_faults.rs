@@ -1,5 +1,5 @@
-//! What is wrong within a table, or between two that count the same: histograms of runs, what
-//! boards were, and the rows that came beside the five minutes that they made.
+//! Faults within a table, or between two with the same counts: histograms of runs, environments,
+//! and rows against their five minutes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ impl FarmStore {
             .await
             .map_err(trouble)?;
         for (id, name) in boards {
-            // Rows may come meanwhile: both tables are looked at as they are at one moment.
+            // Rows may arrive meanwhile, so both tables are read in one snapshot.
             let mut all = self.snapshot().await?;
             row_faults(&mut all, id, &name, &mut faults).await?;
             all.rollback().await.map_err(trouble)?;
@@ -64,7 +64,7 @@ impl FarmStore {
         Ok(faults)
     }
 
-    /// Settings of environments that cannot be read. They are taken as not told.
+    /// Finds environments with unreadable settings, which count as unknown.
     async fn environment_faults(&self) -> Result<Vec<String>> {
         let (mut id, mut faults) = (i64::MIN, Vec::new());
         loop {
@@ -88,12 +88,12 @@ impl FarmStore {
     }
 }
 
-/// A series without what a row of it may have besides, as its five minutes are named.
+/// A series without the suffixes of its rows' kinds of wait, as its five minutes are named.
 const BASE: &str = "replace(replace(series, '.priority', ''), '.kernel', '')";
 
-/// Each five minutes that are no run's were made by a row that came, which is known by its boot,
-/// recording, series and number. A row that is not known any more counts again when it is sent
-/// again. The other way round nothing is told: a row had no five minutes before a recorder without
+/// Compares five minutes that belong to no run with the rows that made them, which are identified
+/// by boot, recording, series and number. A row that is no longer known would count again if it is
+/// sent again. The reverse is not checked: a row had no five minutes before a recorder without
 /// wake-ups was known by its rows.
 async fn row_faults(
     all: &mut Transaction<'static, Any>,
@@ -128,7 +128,7 @@ async fn row_faults(
     Ok(())
 }
 
-/// The recordings with more five minutes than rows, and how many these lack.
+/// Recordings with more five minutes than rows, and the number of missing rows.
 fn lacking_rows(
     slots: &[(String, String, i64)],
     keys: Vec<(String, String, String, String, i64)>,

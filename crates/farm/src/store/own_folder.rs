@@ -1,6 +1,6 @@
-//! The folder of bundles beside a store in a file. Of what lies there a store holds the name alone,
-//! so that it finds its bundles wherever both are moved or copied to, and never takes those of the
-//! store for its own that it is a copy of.
+//! The folder of bundles next to a store in a file. For a bundle in it the store has the name
+//! alone, so that it finds its bundles wherever both are moved or copied to, and a copy of a store
+//! never uses the bundles of the original.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,8 +44,8 @@ impl OwnFolder {
 }
 
 impl FarmStore {
-    /// Has the places of runs in a folder of bundles that is named, where they are not at their
-    /// places any more and the same bundles are there: both were moved, or are those of a backup.
+    /// Adopts the places of runs in a given folder of bundles, if they are missing at their places
+    /// and the same bundles are in the folder: both were moved, or are those of a backup.
     pub async fn take_places_in(&self, bundles: &Path) -> Result<()> {
         let Ok(bundles) = host::whole_path(bundles) else { return Ok(()) };
         let found = |run: &BundlePlace| {
@@ -68,14 +68,14 @@ impl FarmStore {
     }
 }
 
-/// Says that a run is elsewhere, unless that was said meanwhile.
+/// Changes the place of a run, unless it was changed since.
 async fn rename(all: &mut Transaction<'static, Any>, id: &str, from: &str, to: &str) -> Result<()> {
     let moved = sqlx::query("update run set place = $1 where id = $2 and place = $3");
     moved.bind(to).bind(id).bind(from).execute(&mut **all).await.map_err(trouble)?;
     Ok(())
 }
 
-/// Whether a file is a document of which the digest is known.
+/// True if a file is a document with this digest.
 fn is_document(file: &Path, digest: &[u8]) -> bool {
     host::read_user_file(file, RUN_LIMIT).is_ok_and(|text| Sha256::digest(&text)[..] == *digest)
 }
@@ -137,7 +137,7 @@ mod tests {
             };
             assert_eq!(places(&store).await, sorted(wanted(&own)));
             store.close().await;
-            // By another name, and without its bundles while the first one has them.
+            // Under another name, and without its bundles while the first one has them.
             fs::copy(first.join("farm.db"), top.join("copy.db")).unwrap();
             let copy = FarmStore::file(&top.join("copy.db")).await.unwrap();
             assert_eq!(places(&copy).await, sorted(wanted(&top.join("copy.db.bundles"))));
@@ -172,7 +172,7 @@ mod tests {
                 places.sort();
                 places
             };
-            // As long as they are there, they are shown from there.
+            // As long as they exist there, they are shown from there.
             kept("hunt", &after);
             kept("measured", &after);
             store.take_places_in(&after).await.unwrap();

@@ -1,5 +1,5 @@
-//! What one run added to the histograms: from the five minutes of its bundle where that is there,
-//! else from what is in the store beside it.
+//! Contribution of one run to the histograms: from the five minutes of its bundle if available,
+//! otherwise from the other data in the store.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::tiers::{TierPlace, tier_rows};
 use crate::parts_of_run::rows_of_slots;
 use crate::records::{BundleRecord, SlotPeak, Tier, TierRow};
 
-/// What a run has of the time of one histogram.
+/// Samples of a run in the time of one histogram.
 struct OwnStretch {
     /// Its sums, without a histogram.
     sums: TierRow,
@@ -24,8 +24,8 @@ struct OwnStretch {
 /// The histograms of a stretch of time, by the first second of each.
 type Histograms = BTreeMap<i64, TierRow>;
 
-/// What the histograms have of a run, whose five minutes are loaded; none where that cannot be
-/// told: it shares several histograms with others, and nothing says what of them is its own.
+/// Contribution of a run, whose five minutes are loaded, to the histograms; `None` if that cannot
+/// be determined, as it shares several histograms with others.
 pub async fn own_parts(
     all: &mut Transaction<'static, Any>,
     of: &EarlierRun,
@@ -43,13 +43,13 @@ pub async fn own_parts(
     for (at, tier) in Tier::ALL.into_iter().enumerate() {
         let stretches = stretches_of(&of.slots, tier);
         let mut there = histograms(all, of, tier, &stretches).await?;
-        // What came after the run's own were dropped is of others alone.
+        // Histograms created after the run's were dropped contain other runs only.
         there.retain(|t, _| from.has(tier, *t));
         if let Some(rows) = told(&stretches, &there, &of.whole) {
             parts.extend(from.parts(&Tier::ALL[at..], &rows));
             return Ok(Some(parts));
         }
-        // A longer stretch may tell more; what is there of this tier has to go as it is.
+        // A longer tier may suffice; the histograms of this tier have to be removed as they are.
         let Some(rows) = alone(&stretches, &there) else { return Ok(None) };
         parts.push(TierPart { tier, rows });
     }
@@ -74,7 +74,7 @@ fn stretches_of(slots: &[EarlierSlot], tier: Tier) -> Vec<OwnStretch> {
     found.into_values().collect()
 }
 
-/// The histograms of these stretches that are there, with what others added to them.
+/// The existing histograms of these spans, including the samples of others.
 async fn histograms(
     all: &mut Transaction<'static, Any>,
     of: &EarlierRun,
@@ -86,8 +86,8 @@ async fn histograms(
     Ok(tier_rows(all, &places).await?.into_iter().map(|(place, row)| (place.t, row)).collect())
 }
 
-/// The run's own histogram of each stretch: that of a CPU which has no other samples there is the
-/// run's, and of one stretch that it shares it is what these leave of its whole.
+/// The run's histogram in each span: a CPU without other samples there is the run's, and in a
+/// single shared span it is the remainder of its whole.
 fn told(stretches: &[OwnStretch], there: &Histograms, whole: &TierRow) -> Option<Vec<TierRow>> {
     let by_cpu = |row: &TierRow| row.cpus.iter().map(|cpu| (cpu.cpu, cpu.rows.clone())).collect();
     let given: Vec<BTreeMap<Cpu, RowCounts>> =
@@ -97,7 +97,7 @@ fn told(stretches: &[OwnStretch], there: &Histograms, whole: &TierRow) -> Option
     Some(stretches.iter().zip(found).map(|(one, cpus)| TierRow { cpus, ..one.sums.clone() }).collect())
 }
 
-/// The histograms that are there, where each of them is of the run alone.
+/// The existing histograms, if each contains the run only.
 fn alone(stretches: &[OwnStretch], there: &Histograms) -> Option<Vec<TierRow>> {
     let pairs = stretches.iter().filter_map(|one| Some((one, there.get(&one.sums.t)?)));
     let own = |(one, row): (&OwnStretch, &TierRow)| {

@@ -1,5 +1,5 @@
-//! People, and their sessions by digest: a role is read anew for each request, so that who is
-//! removed or given another role is so at once.
+//! Users, and their sessions by digest: a role is read for each request, so that a removal or a
+//! change of role takes effect at once.
 
 use model::error::Result;
 
@@ -7,7 +7,7 @@ use super::{FarmStore, trouble};
 use crate::people::{FarmPerson, Role};
 
 impl FarmStore {
-    /// Lets somebody in; whether the name was free.
+    /// Adds a user; returns false if the name is in use.
     pub async fn add_person(&self, of: &FarmPerson, password: &str) -> Result<bool> {
         let insert = sqlx::query(
             "insert into user_account (name, role, password, created) values ($1, $2, $3, $4) on conflict do \
@@ -27,7 +27,7 @@ impl FarmStore {
         Ok(rows.into_iter().map(|(name, role, created)| person(name, &role, created)).collect())
     }
 
-    /// Whether there is anybody.
+    /// True if any user exists.
     pub async fn has_people(&self) -> Result<bool> {
         let found: Option<i64> = sqlx::query_scalar("select created from user_account limit 1")
             .fetch_optional(&self.pool)
@@ -36,13 +36,13 @@ impl FarmStore {
         Ok(found.is_some())
     }
 
-    /// The digest of somebody's password.
+    /// Digest of a user's password.
     pub async fn password_of(&self, name: &str) -> Result<Option<String>> {
         let found = sqlx::query_scalar("select password from user_account where name = $1").bind(name);
         found.fetch_optional(&self.pool).await.map_err(trouble)
     }
 
-    /// Gives somebody another password, which ends their sessions; whether there is such a person.
+    /// Changes a user's password, which ends the sessions; returns false for an unknown user.
     pub async fn set_password(&self, name: &str, password: &str) -> Result<bool> {
         let mut all = self.begin().await?;
         let set =
@@ -54,21 +54,21 @@ impl FarmStore {
         Ok(done.rows_affected() == 1)
     }
 
-    /// Gives somebody another role; whether there is such a person.
+    /// Changes a user's role; returns false for an unknown user.
     pub async fn set_role(&self, name: &str, role: Role) -> Result<bool> {
         let set =
             sqlx::query("update user_account set role = $1 where name = $2").bind(role.word()).bind(name);
         Ok(set.execute(&self.pool).await.map_err(trouble)?.rows_affected() == 1)
     }
 
-    /// Removes somebody with all their sessions; whether there was such a person.
+    /// Removes a user with all sessions; returns false for an unknown user.
     pub async fn remove_person(&self, name: &str) -> Result<bool> {
         let remove = sqlx::query("delete from user_account where name = $1").bind(name);
         Ok(remove.execute(&self.pool).await.map_err(trouble)?.rows_affected() == 1)
     }
 
-    /// Begins a session that is good until a time, if the password is still the one that was
-    /// compared; sessions that are over go.
+    /// Begins a session that is valid until a time, if the password is still the one that was
+    /// compared; removes expired sessions.
     pub async fn begin_session(
         &self,
         name: &str,
@@ -90,7 +90,7 @@ impl FarmStore {
         Ok(done.rows_affected() == 1)
     }
 
-    /// Whose session it is, with the role of now.
+    /// User of a session, with the current role.
     pub async fn session(&self, hash: &[u8], now: i64) -> Result<Option<FarmPerson>> {
         let row: Option<(String, String, i64)> = sqlx::query_as(
             "select p.name, p.role, p.created from session s join user_account p on p.name = s.account \
@@ -112,7 +112,7 @@ impl FarmStore {
     }
 }
 
-/// A role that this version does not know may read.
+/// An unknown role, of another version, may read.
 fn person(name: String, role: &str, created: i64) -> FarmPerson {
     FarmPerson { name, role: Role::of_word(role).unwrap_or(Role::Viewer), created }
 }
@@ -152,7 +152,7 @@ mod tests {
             assert_eq!(store.session(&[2], 11).await.unwrap(), None);
             assert!(store.begin_session("ann", "new", &[3], 10, 20).await.unwrap());
             assert!(store.remove_person("ann").await.unwrap() && !store.remove_person("ann").await.unwrap());
-            // One of the same name is somebody else.
+            // One of the same name is another user.
             let again = FarmPerson { name: "ann".into(), role: Role::Viewer, created: 6 };
             assert!(store.add_person(&again, "digest").await.unwrap());
             assert_eq!(store.session(&[3], 11).await.unwrap(), None);

@@ -7,20 +7,20 @@ use super::{FarmStore, trouble};
 
 const LONGEST_NOTE: usize = 200;
 
-/// A run that `prune` keeps whole, and who pinned it.
+/// A run that `prune` keeps whole, and the user who pinned it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RunPin {
     pub run: String,
     pub board: String,
     pub who: String,
     pub note: String,
-    /// When, in seconds since 1970.
+    /// Time of the pin, in seconds since 1970.
     pub t: i64,
 }
 
 impl FarmStore {
-    /// Pins a run; whether there is such a one. Of a pin and of [`FarmStore::begin_thinning`] one
-    /// is first: both are transactions that wait for their turn.
+    /// Pins a run; returns false for an unknown one. A pin and [`FarmStore::begin_thinning`] are
+    /// serialized: both are transactions that take the write lock.
     pub async fn pin(&self, run: &str, who: &str, note: &str, t: i64) -> Result<bool> {
         let pin = sqlx::query(
             "insert into pin (board_id, run, who, note, t) \
@@ -36,7 +36,7 @@ impl FarmStore {
         Ok(pinned)
     }
 
-    /// Takes that back; whether it was pinned.
+    /// Removes a pin; returns false if the run was not pinned.
     pub async fn unpin(&self, run: &str) -> Result<bool> {
         let unpin = sqlx::query("delete from pin where run = $1").bind(run);
         Ok(unpin.execute(&self.pool).await.map_err(trouble)?.rows_affected() > 0)

@@ -1,4 +1,4 @@
-//! What a bundle adds, in one transaction.
+//! Storage of a bundle, in one transaction.
 
 use model::error::{Failure, Result};
 use sqlx::{Any, Transaction};
@@ -14,7 +14,7 @@ use crate::encoding::pack_rows;
 use crate::records::BundleRecord;
 
 impl FarmStore {
-    /// Stores a bundle; the same one twice adds nothing.
+    /// Stores a bundle; a repetition adds nothing.
     pub async fn put(&self, record: &BundleRecord) -> Result<PutOutcome> {
         let mut all = self.begin().await?;
         let outcome = self.put_in(&mut all, record).await.map_err(trouble)?;
@@ -25,8 +25,8 @@ impl FarmStore {
         Ok(outcome)
     }
 
-    /// Stores a state of a run that is on, or was, in place of the one that is there, also where
-    /// both have the same document.
+    /// Replaces the stored state of a run that is, or was, running, even if both have the same
+    /// document.
     pub async fn put_anew(&self, record: &BundleRecord) -> Result<PutOutcome> {
         let mut all = self.begin().await?;
         let known = earlier_run(&mut all, &record.run.id).await.map_err(trouble)?;
@@ -39,7 +39,7 @@ impl FarmStore {
         Ok(outcome)
     }
 
-    /// The number of the board of a key; it is made where there is none.
+    /// Number of the board with a key; it is created if it does not exist.
     pub async fn board_for(&self, key: &str, name: &str) -> Result<i64> {
         let mut all = self.begin().await?;
         let id = board_id(&mut all, key, name).await.map_err(trouble)?;
@@ -47,14 +47,14 @@ impl FarmStore {
         Ok(id)
     }
 
-    /// What storing a bundle would come to now, for who has to know it before a copy is touched.
+    /// Outcome of storing a bundle now, for callers that need it before they change a copy.
     pub async fn outcome_of(&self, record: &BundleRecord) -> Result<PutOutcome> {
         let mut one = self.pool.acquire().await.map_err(trouble)?;
         let known = earlier_run(&mut one, &record.run.id).await.map_err(trouble)?;
         judged_now(&mut one, known.as_ref(), record).await.map_err(trouble)
     }
 
-    /// Says that a run lies elsewhere now.
+    /// Changes the place of a run.
     pub async fn moved(&self, id: &str, place: &str) -> Result<()> {
         let place = self.folder.written(place);
         let moved = sqlx::query("update run set place = $1 where id = $2").bind(place).bind(id);
@@ -79,7 +79,7 @@ impl FarmStore {
         Ok(outcome)
     }
 
-    /// Stores a state of a run, where there is one instead of that.
+    /// Stores a state of a run, replacing an existing one.
     async fn put_over(
         &self,
         all: &mut Transaction<'static, Any>,
@@ -90,7 +90,7 @@ impl FarmStore {
             let times: Vec<i64> = known.slots.iter().map(|slot| slot.t).collect();
             let others = of_others(all, &record.run.id, (known.board, &known.key), &times).await?;
             known.take_out(all, record).await?;
-            // What it has not added is not to be taken out.
+            // Samples that it did not add must not be subtracted.
             put_tiers(all, &others.iter().collect::<Vec<_>>()).await?;
         }
         let board = board_id(all, &record.run.board, &record.board_name).await?;

@@ -1,4 +1,4 @@
-//! What recorders measured on which kind of machine with which kernel, as their rows say it.
+//! Measurements of recorders by kind of machine and kernel, from their rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,8 +25,8 @@ struct RecordedGroup {
 }
 
 impl FarmStore {
-    /// Each kind of machine with each kernel that recorders were on, by all their days with it. A
-    /// day on which a board had another environment, too, is left out.
+    /// Each kind of machine with each kernel under a recorder, over all days with it. A day on
+    /// which a board had another environment, too, is excluded.
     pub async fn recorded_kernels(&self, names: &EnvironmentKernels) -> Result<Vec<KernelRecord>> {
         let mut groups: BTreeMap<[String; 4], RecordedGroup> = BTreeMap::new();
         for (environment, series, board, days, max) in self.recorded_days().await? {
@@ -152,7 +152,7 @@ mod tests {
                 (a, 10, "old", 50),
                 (a, 11, "old", 70),
                 (b, 11, "old", 70),
-                // Of a day with two environments nothing is known of either.
+                // A day with two environments counts for neither.
                 (a, 12, "old", 900),
                 (a, 12, "new", 900),
                 (a, 13, "new", 40),
@@ -170,8 +170,8 @@ mod tests {
             );
             assert!(all.iter().all(|one| one.runs == 0 && one.series == "timer" && one.model == "a board"));
             assert_eq!((all[0].worst_board.as_str(), all[0].worst_plan.as_str()), ("a", ""));
-            // However long ago it was, the largest is the largest; on a day with two environments
-            // as much is none of it.
+            // The maximum counts however old it is; a larger value on a day with two environments
+            // does not.
             for day in 14..75 {
                 store.put_rows(&[row(a, day, "new", 30)]).await.unwrap();
             }

@@ -1,4 +1,4 @@
-//! Which bundles are kept, what of them is asked for later, and what of them is gone.
+//! Stored bundles, the data for their retention, and their removed parts.
 
 use std::collections::BTreeMap;
 
@@ -12,27 +12,27 @@ pub struct KeptBundle {
     pub run: String,
     pub board_id: i64,
     pub place: String,
-    /// When the run began, in seconds since 1970.
+    /// Begin of the run, in seconds since 1970.
     pub started: i64,
     pub spikes: i64,
     pub max_ns: Option<i64>,
     pub pinned: bool,
-    /// What of it is gone, or was about to go, and when that was noted.
+    /// Parts that are removed, or were about to be, and the time of that record.
     pub thinned: String,
     pub thinned_at: i64,
 }
 
-/// What of a bundle goes with its age.
+/// Part of a bundle that is removed by age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThinnedPart {
     /// The records of its seconds.
     Blocks,
-    /// What was traced around its spikes.
+    /// Traces around its spikes.
     Windows,
 }
 
 impl ThinnedPart {
-    /// In the order in which a run names them.
+    /// All parts, in the order in which a run names them.
     pub const ALL: [ThinnedPart; 2] = [ThinnedPart::Blocks, ThinnedPart::Windows];
 
     /// As the store and the JSON have it.
@@ -50,11 +50,11 @@ impl ThinnedPart {
     }
 }
 
-/// A part of a bundle that may be taken out now.
+/// A part of a bundle that may be removed now.
 #[derive(Debug)]
 pub struct BegunThinning<'a> {
     bundle: &'a KeptBundle,
-    /// What was gone before.
+    /// Parts that were removed before.
     before: String,
 }
 
@@ -96,9 +96,9 @@ impl FarmStore {
         Ok(found)
     }
 
-    /// Notes that a part of a bundle goes now, unless its run is pinned: none then. It is noted
-    /// before it goes, so that a run which is pinned from now on says what it no longer has; what
-    /// prune could not take out after it had noted it, the next one does.
+    /// Records the removal of a bundle's part, unless its run is pinned: `None` then. It is
+    /// recorded before the removal, so that a run that is pinned later names its missing parts; a
+    /// removal that failed after the record is repeated by the next prune.
     pub async fn begin_thinning<'a>(
         &self,
         bundle: &'a KeptBundle,
@@ -131,7 +131,7 @@ impl FarmStore {
         Ok((noted.rows_affected() > 0).then_some(BegunThinning { bundle, before }))
     }
 
-    /// Notes that it is done, and that its board's runs take so many bytes less.
+    /// Records that it is done, and reduces the bytes of its board's runs.
     pub async fn end_thinning(&self, of: BegunThinning<'_>, freed: u64) -> Result<()> {
         let less = to_i64(freed);
         sqlx::query(
@@ -227,13 +227,13 @@ mod tests {
             let begun = store.begin_thinning(&before[0], ThinnedPart::Blocks, 9).await.unwrap().unwrap();
             store.give_up_thinning(begun).await.unwrap();
             assert_eq!(store.run(&id).await.unwrap().unwrap().thinned, "");
-            // One that is gone meanwhile is not thinned either.
+            // One that was removed since is not thinned either.
             let gone = crate::store::KeptBundle { run: "none".into(), ..before[0].clone() };
             assert!(store.begin_thinning(&gone, ThinnedPart::Blocks, 9).await.unwrap().is_none());
         });
     }
 
-    /// Whichever of the two is first: a run is either pinned and whole, or says what went.
+    /// In either order: a run is either pinned and whole, or names its removed parts.
     #[test]
     fn a_pin_and_a_thinning_at_once_have_an_order() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
@@ -264,7 +264,7 @@ mod tests {
                     assert!(pinned.await.unwrap());
                     let thinned = store.run(&record.run.id).await.unwrap().unwrap().thinned;
                     assert_eq!(thinned, if begun.is_some() { "blocks" } else { "" });
-                    // From here on it stays as it is.
+                    // From here on it does not change.
                     assert!(store.begin_thinning(&bundle, ThinnedPart::Windows, 9).await.unwrap().is_none());
                 }
             }

@@ -1,4 +1,4 @@
-//! Which rows the farm has, and of which boots.
+//! Stored rows and their boots.
 
 use model::error::Result;
 
@@ -6,7 +6,7 @@ use super::{FarmStore, to_i64, to_u64, trouble};
 use crate::ingest::rows::RowsOf;
 
 impl FarmStore {
-    /// How many rows the farm has of one number up to another, both included.
+    /// Number of stored rows between two sequence numbers, both included.
     pub async fn count_rows(&self, board_id: i64, of: &RowsOf, from: u64, to: u64) -> Result<u64> {
         let count: i64 = sqlx::query_scalar(
             "select count(*) from row_key where board_id = $1 and boot = $2 and recording = $3 and \
@@ -24,8 +24,8 @@ impl FarmStore {
         Ok(to_u64(count))
     }
 
-    /// What the farm has of a board's rows: boot, recording, series, and the first and last number
-    /// of each stretch without a gap, in this order; at most `most` after a row.
+    /// Ranges of a board's stored rows: boot, recording, series, and the first and last number of
+    /// each range without a gap, in this order; at most `most` after a row.
     pub async fn row_stretches(
         &self,
         board_id: i64,
@@ -49,7 +49,7 @@ impl FarmStore {
         .map_err(trouble)
     }
 
-    /// The boots from which a board sent rows, those that began last first, at most so many.
+    /// Boots from which a board sent rows, latest begin first, at most `most`.
     pub async fn boots_of(&self, board_id: i64, most: usize) -> Result<Vec<String>> {
         sqlx::query_scalar("select boot from boot where board_id = $1 order by offset_ns desc, boot limit $2")
             .bind(board_id)

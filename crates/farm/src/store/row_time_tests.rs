@@ -1,4 +1,4 @@
-//! Rows under clocks that are set and machines that sleep: each counts once, where it was.
+//! Rows under clocks that are set and machines that suspend: each counts once, at its time.
 
 use model::rng::SplitMix64;
 use model::rows::RowCounts;
@@ -12,11 +12,11 @@ use crate::records::{SeriesKey, Tier};
 
 const S: i64 = Nanos::SECOND.0;
 const HOUR: i64 = 3_600;
-/// When the made-up machines were started, in seconds since 1970: at the beginning of five minutes.
+/// Start of the synthetic machines, in seconds since 1970: at the beginning of five minutes.
 const START: i64 = 1_790_000_100;
 const ALL: TimeStretch = TimeStretch { from: i64::MIN, to: i64::MAX };
 
-/// A row: CLOCK_MONOTONIC, the right time, and what the board took for it, in seconds.
+/// A row: CLOCK_MONOTONIC, the true time, and the board's wall clock, in seconds.
 type MadeRow = (i64, i64, i64);
 
 /// Rows of five minutes by their numbers.
@@ -71,7 +71,7 @@ fn the_largest_of_five_minutes_is_of_one_cpu() {
             let culprit = WatchCulprit { name: name.into(), ..WatchCulprit::default() };
             WatchRow { cpu, n, max_ns, max_mono_ns, hist, victim, culprit, ..WatchRow::default() }
         };
-        // The last is the first CPU's again, for those of which is known who held it.
+        // The last is the first CPU's again, for wake-ups with a known holder.
         let last = WatchRow { holder: Holder::Lower.into(), ..row(0, 200, 34, "late") };
         let cpus = [row(0, 100, 31, "small"), row(1, 200, 32, "first"), row(2, 200, 33, "second"), last];
         let line = serde_json::json!({
@@ -97,7 +97,7 @@ fn a_board_that_slept_goes_on_where_it_is() {
         let row =
             |number: i64, asleep: i64| (at(number, asleep).0, at(number, asleep).1, at(number, asleep).1);
         let rows = [row(0, 0), row(1, HOUR), row(2, HOUR), row(3, HOUR + 39), row(4, 9 * HOUR)];
-        // It is heard of first when it slept for an hour already; then what it has of before.
+        // The first request is after an hour of suspend; earlier rows follow.
         let heard = |number: i64, asleep: i64| {
             let (mono, wall) = at(number, asleep);
             (clock(mono + 299, wall + 299, asleep), wall + 300)
@@ -127,7 +127,7 @@ fn rows_without_any_clock_are_told_and_give_way_to_one_that_is_known_later() {
     });
 }
 
-/// Whatever clocks do, rows are there once, one after the other, and add up.
+/// Whatever the clocks do, rows are stored once, in order, and add up.
 #[test]
 fn clocks_that_are_set_suspends_and_cuts_lose_and_double_nothing_and_keep_the_order() {
     on_each_engine(async |store| {

@@ -1,4 +1,4 @@
-//! When the rows of requests were, and what is kept of their boots for that.
+//! Wall-clock times of the rows of requests, and the stored data on their boots.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,13 @@ use crate::ingest::boot_clock::{AGREE_NS, BootClock, HeardBoot, RowClock};
 use crate::ingest::rows::{ReceivedRow, RowsOf};
 use crate::wall_clock::DAY;
 
-/// The board's clocks as a request tells them.
+/// The board's clocks as in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoardClock {
     pub boot: String,
     pub mono_ns: i64,
     pub wall_ns: i64,
-    /// How long the machine was suspended since its boot; 0 where that is not said.
+    /// Time in suspend since the boot; 0 if unknown.
     pub asleep_ns: i64,
 }
 
@@ -26,22 +26,22 @@ pub struct RowBatch {
     pub board_id: i64,
     pub of: RowsOf,
     pub clock: Option<BoardClock>,
-    /// The time at which it came, in ns since 1970.
+    /// Time of receipt, in ns since 1970.
     pub received_ns: i64,
     pub rows: Vec<ReceivedRow>,
 }
 
-/// A row that lies this far in the future is not one of this time: a farm's own clock may have been
-/// wrong by less when it first heard of the boot.
+/// Distance from which a row in the future is refused: a smaller one may result from an error of
+/// the farm's clock when it first heard of the boot.
 const FUTURE_NS: i64 = DAY * Nanos::SECOND.0;
 
 /// A boot of a board.
 type BoardBoot = (i64, String);
 
-/// What is added for each row of a request; or which is the first of the future, counted from 0.
+/// Offset for each row of a request; or the index of the first one in the future.
 pub type RowOffsets = Result<Vec<i64>, usize>;
 
-/// What is to be added to CLOCK_MONOTONIC for each row of each request, so that it is a time.
+/// Offsets from CLOCK_MONOTONIC to wall-clock time for each row of each request.
 pub async fn place_rows(
     all: &mut Transaction<'static, Any>,
     batches: &[RowBatch],
@@ -72,9 +72,9 @@ fn placed_by(mut clock: BootClock, batch: &RowBatch) -> (BootClock, Vec<i64>) {
     (clock, offsets)
 }
 
-/// What a request says of the boot of its rows.
+/// Information in a request on the boot of its rows.
 fn heard(batch: &RowBatch) -> HeardBoot {
-    // A boot that ended before it could send: only its rows say when it was.
+    // A boot that ended before it could send: only its rows show its time.
     let Some(clock) = &batch.clock else { return HeardBoot::Over { before: batch.received_ns } };
     let (mono, asleep) = (clock.mono_ns, clock.asleep_ns);
     let is_right = clock.wall_ns.abs_diff(batch.received_ns) < AGREE_NS.unsigned_abs();

@@ -18,31 +18,31 @@ use super::{FarmStore, to_i64, trouble};
 use crate::ingest::rows::{ReceivedRow, RowPart, RowsOf};
 use crate::records::{FarmSlot, SlotPeak, Tier};
 
-/// What became of a request's rows.
+/// Outcome for a request's rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct RowsStored {
     pub stored: u64,
     pub had: u64,
-    /// Of those that are stored, rows whose boot had no clock that was ever set: they lie in 1970.
+    /// Number of the stored rows whose boot never had its clock set: they are in 1970.
     #[serde(skip_serializing_if = "is_zero")]
     pub undated: u64,
     /// Rows that are there with other content: these are not stored.
     pub seq: Vec<u64>,
-    /// The first row that by its boot's clock lies in the future, counted from 0: nothing would say
-    /// when it was, so that none of the request is stored.
+    /// Index of the first row that is in the future by its boot's clock: its time would be unknown,
+    /// so that none of the request is stored.
     #[serde(skip)]
     pub future: Option<usize>,
 }
 
-/// What serde calls.
+/// Condition for serde.
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// What a slot is named after. A recording goes on over a start of its machine and its numbers
-/// begin again: a board that is up again within the same five minutes has two of one number. What
-/// waited for an equal priority is counted as a series of its own, and one that is sent may be
-/// called so, too: then there are two of one boot.
+/// Parts of a slot's name. A recording continues over a restart of its machine and its numbers
+/// begin again: a board that is up again within the same five minutes has two with one number.
+/// Waits for an equal priority are a separate series, whose name a sender may use as well: then
+/// there are two of one boot.
 #[derive(Clone, Copy, Debug)]
 enum SlotName {
     Recording,
@@ -64,7 +64,7 @@ fn is_taken(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|told| told.is_unique_violation())
 }
 
-/// A row of a request, and what is added to its boot's CLOCK_MONOTONIC.
+/// A row of a request, and the offset for its boot's CLOCK_MONOTONIC.
 struct PlacedRow<'a> {
     request: usize,
     batch: &'a RowBatch,
@@ -73,11 +73,11 @@ struct PlacedRow<'a> {
 }
 
 impl FarmStore {
-    /// Stores the rows of requests that wait together, all or none of them: an answer for each.
+    /// Stores the rows of simultaneous requests, all or none; returns an outcome for each.
     pub async fn put_rows(&self, batches: &[RowBatch]) -> Result<Vec<RowsStored>> {
         let mut outcome = self.put_named(batches, SlotName::Recording).await;
         for name in [SlotName::WithBoot, SlotName::WithSeries] {
-            // Of several requests it is not known whose it was: each comes again by itself.
+            // The request at fault is unknown among several: each is repeated separately.
             if batches.len() != 1 || !outcome.as_ref().is_err_and(is_taken) {
                 break;
             }
@@ -120,7 +120,7 @@ async fn put_batches(
     Ok(answers)
 }
 
-/// Marks rows as stored; those that were not, and what becomes of each request's.
+/// Marks rows as stored; returns the new ones, and the outcome for each request.
 async fn new_rows<'a>(
     all: &mut Transaction<'static, Any>,
     rows: Vec<PlacedRow<'a>>,
@@ -220,7 +220,7 @@ fn slot(row: &PlacedRow<'_>, part: &RowPart, name: SlotName) -> FarmSlot {
     }
 }
 
-/// Who took the time in each of them.
+/// Culprits of the rows.
 fn culprits<'a>(rows: &'a [PlacedRow<'a>]) -> Vec<RowCulprit<'a>> {
     let mut all = Vec::new();
     for row in rows {
@@ -232,7 +232,7 @@ fn culprits<'a>(rows: &'a [PlacedRow<'a>]) -> Vec<RowCulprit<'a>> {
     all
 }
 
-/// What the board was in each of them.
+/// Environments of the rows.
 fn environments<'a>(rows: &'a [PlacedRow<'a>]) -> Vec<RowEnvironment<'a>> {
     let one = |row: &'a PlacedRow<'a>| {
         let (board, t) = (row.batch.board_id, Tier::Slot.begin(row.t()));
@@ -254,7 +254,7 @@ fn labelled<'a>(rows: &'a [PlacedRow<'a>], name: SlotName) -> Vec<LabelledRow<'a
 }
 
 impl PlacedRow<'_> {
-    /// When it began, in ns since 1970,
+    /// Begin of the row, in ns since 1970.
     fn at_ns(&self) -> i64 {
         self.row.mono_ns.0.saturating_add(self.offset)
     }

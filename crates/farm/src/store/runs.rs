@@ -1,4 +1,4 @@
-//! Runs as lists show them.
+//! Runs as in lists.
 
 use model::error::Result;
 use model::labels::Labels;
@@ -8,7 +8,7 @@ use sqlx::any::AnyRow;
 use super::{FarmStore, nanos, to_u64, trouble};
 use crate::records::{FarmRun, SeriesKey};
 
-/// What a board is told of a run that is here.
+/// Data on a stored run for its board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunDigest {
     pub id: String,
@@ -71,7 +71,7 @@ impl FarmStore {
         Ok(self.labelled(found.into_iter().collect()).await?.pop())
     }
 
-    /// The runs of a board, the latest first, and no more than a number of them.
+    /// Runs of a board, the latest first, limited in number.
     pub async fn runs(&self, board: &str, most: i64) -> Result<Vec<FarmRun>> {
         let query = format!("{COLUMNS} where b.key = $1 order by r.started desc, r.id desc limit $2");
         let query = sqlx::query(sqlx::AssertSqlSafe(query)).bind(board).bind(most);
@@ -113,7 +113,7 @@ impl FarmStore {
         Ok(rows.into_iter().map(run).collect())
     }
 
-    /// How many runs there are, and how many of them are complete.
+    /// Number of runs, and of complete ones.
     pub async fn totals(&self) -> Result<(u64, u64)> {
         let row: (i64, i64) =
             sqlx::query_as("select count(*), count(case when complete = 1 then 1 end) from run")

@@ -1,4 +1,4 @@
-//! How often boards send that do not do so each day.
+//! Frequency of the data of boards that do not send daily.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,25 @@ use crate::ingest::plausible::latest_now;
 use crate::records::{DayMaximum, Tier};
 use crate::sent_days::{SentDays, SentGap};
 
-/// How many days up to the last one are looked at,
+/// Number of days up to the last one that are read.
 const WITHIN: i64 = 366;
-/// and how many of a board that sent on more than half of the last 30: a year of such takes long to
-/// read. In these are gaps of up to a month that ended in the last 90 days.
+/// The same for a board that sent on more than half of the last 30, as a year of such takes long to
+/// read. These days contain gaps of up to a month that ended in the last 90 days.
 const WITHIN_OFTEN: i64 = 121;
 
-/// How many where a board that sends no more may be off as it was before, about three years;
+/// The same for the earlier pauses of a silent board, about three years.
 const WITHIN_PAUSES: i64 = 1_098;
-/// and of how many boards, those that sent last first.
+/// Limit of boards with such a search, the latest senders first.
 const MOST_PAUSED: usize = 256;
-/// Days after which one may be off.
+/// Days without data after which a board may be off.
 const OFF: i64 = 3;
 
-/// The first day with samples, and what was longer than a day from one to the next.
+/// The first day with samples, and the gaps of more than a day.
 type Gaps = (i64, Vec<SentGap>);
 
 impl FarmStore {
-    /// How often boards sent, by their numbers, of those that did not on each of their last days,
-    /// which are given.
+    /// Frequency of the data of boards, by their numbers, for those without data on some of their
+    /// last days, which are given.
     pub(super) async fn sent_days(
         &self,
         days: &BTreeMap<i64, Vec<DayMaximum>>,
@@ -52,8 +52,8 @@ impl FarmStore {
         Ok(sent)
     }
 
-    /// What is longer than a day between two days with samples; the database finds it, as there is
-    /// less of it than days.
+    /// Gaps of more than a day between days with samples; the database finds them, as they are
+    /// fewer than the days.
     async fn sent_gaps(&self, boards: &[i64], within: i64) -> Result<BTreeMap<i64, Gaps>> {
         let day = Tier::Day.seconds();
         let mut all: BTreeMap<i64, Gaps> = BTreeMap::new();
@@ -135,13 +135,13 @@ mod tests {
                 }
             }
             let boards = store.boards().await.unwrap();
-            // How many days, and when which gaps ended, in days before the last.
+            // Number of days, and the end and length of each gap, in days before the last.
             let sent = |name: &str| -> (usize, Vec<(i64, i64)>) {
                 let sent = &boards.iter().find(|one| one.board == name).unwrap().sent;
                 let gaps = sent.gaps.iter().map(|gap| ((last - gap.ended) / DAY, gap.length / DAY));
                 (sent.count, gaps.collect())
             };
-            // It is known by the days of the month.
+            // Its days of the month suffice.
             assert_eq!(sent("often"), (0, Vec::new()));
             let gaps = |each: i64, count: i64, length: i64| -> Vec<(i64, i64)> {
                 (0..count).rev().map(|at| (at * each, length)).collect()

@@ -1,4 +1,4 @@
-//! What a comparison of days is made from: what boards were when, and the maxima of their days.
+//! Input for a comparison of days: environments of boards, and the maxima of their days.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::changes::InvalidRun;
 use crate::records::{EnvironmentRuns, SeriesDays, SeriesKey, TierRow};
 
 impl FarmStore {
-    /// The first boards by name, and no more than a number of them.
+    /// The first boards by key, limited in number.
     pub async fn board_names(&self, most: i64) -> Result<Vec<String>> {
         sqlx::query_scalar("select key from board order by key limit $1")
             .bind(most)
@@ -23,9 +23,8 @@ impl FarmStore {
             .map_err(trouble)
     }
 
-    /// The first and the last run of each board in each environment, by way of the index
-    /// `run_of_environment`: also one that failed says what the board was, as in
-    /// [`FarmStore::said_of`].
+    /// First and last run of each board in each environment, by the index `run_of_environment`: a
+    /// failed one shows the environment, too, as in [`FarmStore::said_of`].
     pub async fn environment_runs(&self) -> Result<BTreeMap<String, Vec<EnvironmentRuns>>> {
         let rows: Vec<(String, String, i64, i64)> = sqlx::query_as(
             "select b.key, e.digest, r.first, r.last from (select environment_id, board_id, \
@@ -59,7 +58,7 @@ impl FarmStore {
         Ok(all)
     }
 
-    /// What boards measured in a stretch, as far as maxima of five minutes are there.
+    /// Series of boards in a time span, as far as they have maxima of five minutes.
     pub async fn days_with_slots(
         &self,
         boards: &[&str],
@@ -116,9 +115,9 @@ impl FarmStore {
         Ok(all)
     }
 
-    /// The largest latency of each five minutes of some days that has one, oldest first.
+    /// Largest latency of each five minutes of some days that has one, oldest first.
     pub async fn maxima_of_days(&self, board: &str, key: &SeriesKey, days: &[i64]) -> Result<Vec<Nanos>> {
-        // SQLite keeps the order of a cross join: it would rather read all slots of the board.
+        // SQLite keeps the order of a cross join: by itself it would read all slots of the board.
         let maxima = "select string_agg(cast(s.t as text) || ' ' || cast(s.max_ns as text), ' ') \
                       from board b cross join hist h cross join slot s where b.key = $1 \
                       and h.board_id = b.id and h.series = $2 and h.plan = $3 and h.tier = 2 \
@@ -159,8 +158,8 @@ impl FarmStore {
     }
 }
 
-/// Whether a board has a maximum within a stretch: it ends at the first day that has one. No run
-/// that does not count is thought to last for longer than sixty days.
+/// Query for a board with a maximum within a time span: it stops at the first day that has one. An
+/// invalid run is assumed to last at most sixty days.
 fn probe(first: usize) -> String {
     let (from, to) = (first + 1, first + 2);
     format!(
@@ -174,9 +173,9 @@ fn probe(first: usize) -> String {
     )
 }
 
-/// Numbers that came as one text with blanks between: a row for each takes ten times as long as to
-/// find it. What is none is refused: a comparison without it would be of other days, and of pairs
-/// each later number would be of another.
+/// Parses numbers from one text with blanks between: a row for each takes ten times as long as to
+/// find it. An invalid one is an error: a comparison without it would be of other days, and in
+/// pairs each later number would be misplaced.
 fn numbers(text: Option<String>) -> Result<Vec<i64>> {
     let text = text.unwrap_or_default();
     let all: Option<Vec<i64>> = text.split_whitespace().map(|number| number.parse().ok()).collect();
@@ -197,7 +196,7 @@ mod tests {
 
     const ALL: TimeStretch = TimeStretch { from: i64::MIN, to: i64::MAX };
 
-    /// What a board was is known from each of its runs, whether they count or not.
+    /// The environment of a board is known from each of its runs, valid or not.
     #[test]
     fn runs_that_do_not_count_say_what_a_board_was() {
         on_each_engine(async |store| {
@@ -252,7 +251,7 @@ mod tests {
         });
     }
 
-    /// Five minutes in which nothing was measured are no day.
+    /// Five minutes without samples do not make a day.
     #[test]
     fn days_without_a_maximum_are_none() {
         on_each_engine(async |store| {
@@ -278,7 +277,7 @@ mod tests {
                 assert_eq!(found, ["a"].into_iter().filter(|_| wanted).collect::<Vec<_>>(), "{from} {to}");
             }
             assert!(store.boards_with_maxima(&[]).await.unwrap().is_empty());
-            // A day of which nothing counts is none of which maxima are compared.
+            // A day without valid data is excluded from comparisons of maxima.
             let own = record.run.key.plan.clone();
             for (id, plan, began, is_there) in [
                 ("another plan", "another", day + 600, true),
@@ -297,7 +296,7 @@ mod tests {
         });
     }
 
-    /// Ten days with a run each; of the last one two recordings have the same five minutes.
+    /// Ten days with a run each; on the last one two recordings have the same five minutes.
     #[test]
     fn five_minutes_of_days_have_the_largest_of_their_recordings() {
         on_each_engine(async |store| {

@@ -1,4 +1,4 @@
-//! The slots of a stretch read some at a time, for answers that go out as they are read.
+//! Slots of a time span read in batches, for responses that are streamed.
 
 use model::error::Result;
 use sqlx::any::AnyRow;
@@ -12,7 +12,7 @@ use crate::records::{FarmSlot, SeriesKey};
 /// The columns of a slot before the number of its row.
 const COLUMNS: usize = 11;
 
-/// Which slots are asked for.
+/// Query for slots.
 #[derive(Clone, Debug)]
 pub struct AskedSlots {
     pub board: String,
@@ -22,7 +22,7 @@ pub struct AskedSlots {
     pub labels: Vec<(String, String)>,
 }
 
-/// Where a slot stands among those of its series.
+/// Position of a slot in its series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AfterSlot {
     t: i64,
@@ -31,7 +31,7 @@ pub struct AfterSlot {
 }
 
 impl FarmStore {
-    /// The slots of a stretch, oldest first, and no more than a number of them.
+    /// Slots of a time span, oldest first, limited in number.
     pub async fn slots(
         &self,
         board: &str,
@@ -43,7 +43,7 @@ impl FarmStore {
         Ok(self.slots_after(&of, None, most).await?.0)
     }
 
-    /// How many there are; where they are more than a number, that number.
+    /// Number of slots, up to a limit.
     pub async fn count_slots(&self, of: &AskedSlots, most: i64) -> Result<u64> {
         let text = format!(
             "select count(*) from (select s.t from slot s join board b on b.id = s.board_id \
@@ -59,8 +59,8 @@ impl FarmStore {
         Ok(to_u64(count))
     }
 
-    /// The next of them in the order of their times, no more than a number, and where the last of
-    /// these stands; without a place the first ones.
+    /// The next slots in the order of their times, limited in number, and the position of the last;
+    /// without a position the first ones.
     pub async fn slots_after(
         &self,
         of: &AskedSlots,

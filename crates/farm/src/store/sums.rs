@@ -1,4 +1,4 @@
-//! What is counted in several places: whether the sums are the same, and dropping the finer ones.
+//! Consistency of sums that are stored in several places, and removal of the finer ones.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use super::large_sums::of_halves;
 use super::{FarmStore, to_u64, trouble};
 use crate::records::Tier;
 
-/// Whose rows are looked at: a board with its name, a series and a plan.
+/// Series to check: a board with its name, a series and a plan.
 pub type CheckedSeries = (i64, String, String, String);
 
-/// A question about a series, whose key is in its first three places.
+/// Query on a series, whose key is in its first three arguments.
 pub fn of_series<'q, O>(
     text: impl SqlSafeStr,
     (board, _, series, plan): &'q CheckedSeries,
@@ -54,8 +54,8 @@ pub async fn sum_faults(
     for tier in Tier::ALL {
         let days = tier_days(all, key, "n", tier).await?;
         if let (Tier::Day, Some(cycles)) = (tier, of_runs) {
-            // A run without rows of five minutes counts for the day on which it began, its
-            // slots are where they were: only all days together are as many.
+            // A run without rows of five minutes counts for the day of its begin, its slots for
+            // their times: only the sums over all days are equal.
             let there: i128 = days.values().sum();
             if there != cycles {
                 let those = plural(tier);
@@ -65,7 +65,7 @@ pub async fn sum_faults(
             }
             continue;
         }
-        // Rows may have come for a day whose other histograms were dropped before.
+        // Rows may have arrived for a day whose other histograms were dropped before.
         let from = noted_until(all, tier).await?;
         let each: Days = slots.iter().chain(&days).map(|(day, _)| (*day, 0)).collect();
         for day in each.into_keys().filter(|day| *day >= from) {
@@ -74,7 +74,7 @@ pub async fn sum_faults(
                 (Some(there), Some(&finer)) => there == finer,
                 (Some(there), None) if of_runs.is_some() => there <= n,
                 (Some(there), None) => there == n,
-                // What has samples is in all tiers at once, and five minutes go before hours do.
+                // Samples are in all tiers at once, and five minutes are dropped before hours.
                 (None, _) if tier == Tier::Hour => {
                     finer.as_ref().and_then(|finer| finer.get(&day)).is_none_or(|n| *n == 0)
                 }
@@ -92,8 +92,7 @@ pub async fn sum_faults(
     Ok(())
 }
 
-/// All samples of a series' runs, and of rows that a board sent beside them; none where it has no
-/// run, but such rows.
+/// Samples of a series' runs, and of rows from boards; `None` if it has such rows but no run.
 async fn cycles(all: &mut Transaction<'static, Any>, key: &CheckedSeries) -> Result<Option<i128>> {
     let text = "select cycles from run where board_id = $1 and series = $2 and plan = $3";
     let found: Vec<(i64,)> = of_series(text, key).fetch_all(&mut **all).await.map_err(trouble)?;
@@ -116,7 +115,7 @@ async fn sent(all: &mut Transaction<'static, Any>, key: &CheckedSeries, column: 
     Ok(of_halves(high, low))
 }
 
-/// Sums of a column by day, of a table whose rows have those of a series.
+/// Sums of a column by day, for a table whose rows have the columns of a series.
 async fn days_of(
     all: &mut Transaction<'static, Any>,
     key: &CheckedSeries,
@@ -146,9 +145,9 @@ async fn tier_days(
     days_of(all, key, column, &format!("hist where tier = {}", tier.number())).await
 }
 
-/// Missed wake-ups are added up as samples are. A run that counts by its five minutes adds what
-/// these have, and another one what its document says, which may be something else: of a series
-/// that has both, days are not looked at.
+/// Missed wake-ups are added up as samples are. A run that counts by its five minutes adds their
+/// sum, and any other one the number in its document, which may differ: for a series that has both,
+/// days are not checked.
 pub async fn missed_faults(
     all: &mut Transaction<'static, Any>,
     key: &CheckedSeries,
@@ -173,7 +172,7 @@ pub async fn missed_faults(
             }
             continue;
         }
-        // Rows may have come for a day whose other histograms were dropped before.
+        // Rows may have arrived for a day whose other histograms were dropped before.
         let from = noted_until(all, tier).await?;
         let kept: Days = days.into_iter().filter(|(day, _)| *day >= from).collect();
         for (day, there) in &kept {
@@ -195,7 +194,7 @@ pub async fn missed_faults(
     Ok(())
 }
 
-/// Of each run of a series how it counts, and what it missed.
+/// Way of counting and missed wake-ups of each run of a series.
 async fn missed_of_runs(all: &mut Transaction<'static, Any>, key: &CheckedSeries) -> Result<Vec<(i64, i64)>> {
     let text =
         "select by_rows, coalesce(missed, 0) from run where board_id = $1 and series = $2 and plan = $3";
@@ -214,8 +213,8 @@ impl FarmStore {
         noted_until(&mut one, tier).await
     }
 
-    /// Drops the histograms of a tier from before a day, whole days only: how many. Their samples
-    /// are in the next tier.
+    /// Drops the histograms of a tier from before a day, whole days only; returns their number.
+    /// Their samples are in the next tier.
     pub async fn prune(&self, tier: Tier, before: i64) -> Result<u64> {
         let mut all = self.begin().await?;
         let dropped = drop_histograms(&mut all, tier, Tier::Day.begin(before)).await.map_err(trouble)?;
@@ -223,7 +222,7 @@ impl FarmStore {
         Ok(dropped)
     }
 
-    /// How many histograms of a tier [`FarmStore::prune`] would drop.
+    /// Number of histograms of a tier that [`FarmStore::prune`] would drop.
     pub async fn prunable(&self, tier: Tier, before: i64) -> Result<u64> {
         let count = sqlx::query_scalar("select count(*) from hist where tier = $1 and t < $2");
         let count = count.bind(tier.number()).bind(Tier::Day.begin(before));
@@ -290,7 +289,7 @@ mod tests {
                 for by in ["+ 1", "- 1"] {
                     change(format!("update hist set n = n {by} where tier = {of}")).await;
                     let faults = store.faults().await.unwrap();
-                    // Beside that the histograms contradict their own number.
+                    // Besides, the histograms contradict their own number.
                     let is_told = faults.iter().any(|fault| !fault.contains("has another sum"));
                     assert!(is_told, "{tier:?} {by}: {faults:?}");
                     let back = if by == "+ 1" { "- 1" } else { "+ 1" };
@@ -304,7 +303,7 @@ mod tests {
         });
     }
 
-    /// A row of each of the first five minutes of two days, as a board sends them.
+    /// A row of each of the first five minutes of two days, as sent by a board.
     fn batch(recording: &str) -> RowBatch {
         let of = RowsOf { boot: "b".into(), recording: recording.into(), series: "timer".into() };
         let line = |seq: u64| {
@@ -332,7 +331,7 @@ mod tests {
             let faults = store.faults().await.unwrap();
             let of_hours = faults.iter().filter(|fault| fault.ends_with("and 0 in those of hours"));
             assert_eq!((of_hours.count(), faults.len()), (2, 2), "{faults:?}");
-            // Hours go after them.
+            // Hours are dropped after them.
             store.prune(Tier::Slot, DAY).await.unwrap();
             assert_eq!(store.faults().await.unwrap(), [""; 0]);
         });
@@ -346,7 +345,7 @@ mod tests {
             for (tier, dropped) in [(Tier::Slot, 2), (Tier::Hour, 2)] {
                 assert_eq!(store.prunable(tier, DAY + 7).await.unwrap(), dropped);
                 assert_eq!(store.prune(tier, DAY + 7).await.unwrap(), dropped);
-                // An earlier limit takes nothing back.
+                // An earlier limit restores nothing.
                 assert_eq!(store.prune(tier, 7).await.unwrap(), 0);
             }
             store.put_rows(&[batch("late")]).await.unwrap();
@@ -363,7 +362,7 @@ mod tests {
                 sqlx::query(AssertSqlSafe(change)).execute(&store.pool).await.unwrap();
                 store.faults().await.unwrap()
             };
-            // Of runs that count for their day alone, then one by its five minutes beside it.
+            // With runs that count for their day alone, then one more by its five minutes.
             store.put(&run("without", false)).await.unwrap();
             assert_eq!(store.faults().await.unwrap(), [""; 0]);
             let faults = told("update hist set missed = missed + 1 where tier = 2".to_owned()).await;
@@ -391,7 +390,7 @@ mod tests {
                     assert_eq!(told(change(back)).await, [""; 0], "{of} {by}");
                 }
             }
-            // Where both kinds of runs are, what five minutes and hours differ in.
+            // With both kinds of runs, the difference between five minutes and hours.
             let damage =
                 "update hist set missed = missed + 1 where tier = 1 and t = 86400 and series <> 'timer'";
             let faults = told(damage.to_owned()).await;

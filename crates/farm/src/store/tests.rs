@@ -164,7 +164,7 @@ fn a_run_that_was_killed_counts_up_to_its_last_second_though_its_document_stays_
             days.iter().map(|day| day.n).sum::<u64>()
         };
         assert_eq!((run.cycles, run.complete, samples().await), (8, false, 8));
-        // Of one that is over the document has all.
+        // The document of a completed one has everything.
         for (of, wanted) in [((8, 8), PutOutcome::Replaced), ((9, 9), PutOutcome::Had)] {
             assert_eq!(store.put(&state(of, true)).await.unwrap(), wanted);
         }
@@ -227,7 +227,7 @@ fn a_database_is_read_again_and_a_newer_one_refused() {
     });
 }
 
-/// What Citus asks of a table that it distributes: that each unique key has the board, and each
+/// Requirements of Citus for distributed tables: each unique key contains the board, as does each
 /// reference to another such table.
 #[test]
 fn each_key_of_what_grows_with_boards_has_the_board() {
@@ -321,8 +321,7 @@ fn a_hostile_name_is_a_value() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
-    /// Whatever is put, in whatever order, twice or as a checkpoint first: days have what the runs
-    /// have.
+    /// In any order, repeated, or as a checkpoint first: the days have the samples of the runs.
     #[test]
     fn days_add_up_to_the_runs(
         puts in prop::collection::vec((0usize..6, 0i64..3, 1u64..100, any::<bool>()), 1..30)

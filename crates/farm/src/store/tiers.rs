@@ -14,7 +14,7 @@ use super::{FarmStore, nanos, plain, storable, to_i64, to_u64, trouble};
 use crate::encoding::{pack_peaks, pack_rows, unpack_peaks, unpack_rows};
 use crate::records::{FarmSlot, SeriesKey, Tier, TierRow};
 
-/// When a histogram begins, its counts, its maximum, and its CPUs as they are packed.
+/// Begin of a histogram, its counts, its maximum, and its CPUs in packed form.
 pub type PackedTierRow = (i64, i64, i64, Option<i64>, Vec<u8>);
 
 pub fn made(row: PackedTierRow) -> sqlx::Result<TierRow> {
@@ -23,20 +23,20 @@ pub fn made(row: PackedTierRow) -> sqlx::Result<TierRow> {
     Ok(TierRow { t, n: to_u64(n), missed: to_u64(missed), max_ns: nanos(max_ns), cpus })
 }
 
-/// What would be lost if it were taken for empty, and written over.
+/// Error for data that would be overwritten if they were taken for empty.
 pub fn damaged(what: &str, t: i64) -> sqlx::Error {
     sqlx::Error::Decode(format!("a {what} at {t} is damaged: `onbeat-farm check` lists all of them").into())
 }
 
-/// What a slot is made of, with whether its run does not count.
+/// Columns of a slot; the last number is 1 if its run is invalid.
 pub type SlotRow =
     (i64, i64, i64, Option<i64>, Option<i64>, Option<i64>, String, String, String, i64, Vec<u8>);
 
-/// The columns of it, of a slot `s`,
+/// Columns of a slot `s`.
 pub const SLOT_COLUMNS: &str = "s.t, s.n, s.missed, s.max_ns, s.max_cpu, s.max_at, s.culprit, s.victim, \
                                 s.recording, cast(case when r.id is null then 0 else 1 end as bigint), \
                                 s.peaks";
-/// and of the run that it is of where that does not count.
+/// Join with its run if that is invalid.
 pub const RUN_OF_SLOT: &str = "left join run r on r.board_id = s.board_id and r.id = s.recording \
                                and r.invalid > 0";
 
@@ -57,7 +57,7 @@ pub fn made_slot(row: SlotRow) -> sqlx::Result<FarmSlot> {
     })
 }
 
-/// Where a slot stands: its board, its series, and its number within the recording.
+/// Key of a slot: its board, its series, and its number within the recording.
 pub struct SlotPlace<'a> {
     pub board: i64,
     pub key: &'a SeriesKey,
@@ -86,7 +86,7 @@ pub async fn put_slots(
     Ok(())
 }
 
-/// Where a histogram stands.
+/// Key of a histogram.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TierPlace {
     pub board: i64,
@@ -124,7 +124,7 @@ pub async fn tier_rows(
     Ok(found)
 }
 
-/// Puts histograms into the places of what was there; each place comes once.
+/// Writes histograms over the existing ones; each key occurs once.
 pub async fn put_tiers(
     all: &mut Transaction<'static, Any>,
     rows: &[(&TierPlace, &TierRow)],
@@ -146,10 +146,10 @@ pub async fn put_tiers(
     Ok(())
 }
 
-/// Histograms with a board's number, what was measured, and when.
+/// Histograms with a board's number, a series, and a time.
 pub type PlacedRows<'a> = [(i64, &'a SeriesKey, i64, &'a TierRow)];
 
-/// What they come to in each histogram of these tiers that they are part of.
+/// Sums of the rows in each histogram of these tiers.
 fn by_place(tiers: &[Tier], rows: &PlacedRows<'_>) -> BTreeMap<TierPlace, TierRow> {
     let mut all: BTreeMap<TierPlace, TierRow> = BTreeMap::new();
     for &(board, key, t, row) in rows {
@@ -178,8 +178,8 @@ pub async fn add_to_tiers(
     put_tiers(all, &added.iter().collect::<Vec<_>>()).await
 }
 
-/// Takes out what was added before, which something else replaces then; what was dropped meanwhile
-/// stays away. The slots of what goes have to be gone.
+/// Subtracts earlier contributions, which others replace; dropped histograms stay dropped. The
+/// slots of the subtracted ones have to be removed before.
 pub async fn take_out_of_tiers(
     all: &mut Transaction<'static, Any>,
     gone: (&[Tier], &PlacedRows<'_>),
@@ -220,7 +220,7 @@ pub struct TimeStretch {
     pub to: i64,
 }
 
-/// What is asked of a series' histograms of a stretch.
+/// Query for a series' histograms within a time span.
 const OF_STRETCH: &str = "select {} from hist h join board b on b.id = h.board_id where b.key = $1 \
                           and h.series = $2 and h.plan = $3 and h.tier = $4 and h.t >= $5 and h.t < $6";
 
@@ -239,7 +239,7 @@ where
 }
 
 impl FarmStore {
-    /// How many there are of a stretch, and how many bytes their CPUs take as they are packed.
+    /// Number of histograms within a time span, and bytes of their packed CPUs.
     pub async fn size_of_tiers(
         &self,
         board: &str,
@@ -264,7 +264,7 @@ impl FarmStore {
         self.first_tiers(board, key, tier, within, i64::MAX).await
     }
 
-    /// The first of them, no more than a number: the next are asked for from after the last.
+    /// The first of them, limited in number: the next query starts after the last.
     pub async fn first_tiers(
         &self,
         board: &str,

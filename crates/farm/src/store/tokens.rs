@@ -1,4 +1,4 @@
-//! Codes that enrol a board once, tokens by which it is known afterwards; of both only digests.
+//! Codes that enrol a board once, and tokens that identify it afterwards; of both only digests.
 
 use model::error::Result;
 use sqlx::{Any, Transaction};
@@ -6,14 +6,14 @@ use sqlx::{Any, Transaction};
 use super::{FarmStore, trouble};
 use crate::board_settings::BoardState;
 
-/// Whose token it is.
+/// Board of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenOwner {
     pub board_id: i64,
     pub board: String,
 }
 
-/// How an enrolment ended.
+/// Outcome of an enrolment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnrolOutcome {
     Enrolled,
@@ -28,15 +28,15 @@ pub enum EnrolOutcome {
 }
 
 impl FarmStore {
-    /// Makes a code good until a time; the board that enrols with it gets these tags.
+    /// Adds a code that is valid until a time; the board that enrols with it gets these tags.
     pub async fn add_code(&self, hash: &[u8], until: i64, tags: &[String]) -> Result<()> {
         let mut all = self.begin().await?;
         put_code(&mut all, (hash, until), tags, None).await?;
         all.commit().await.map_err(trouble)
     }
 
-    /// The same for one board alone, which may be there already: it keeps what it has, its tags
-    /// too. False, and no code, where a token of it is valid.
+    /// Adds a code for one board, which may exist already: it keeps its data and its tags. Returns
+    /// false, and adds no code, if it has a valid token.
     pub async fn add_code_for(&self, board: &str, hash: &[u8], until: i64, tags: &[String]) -> Result<bool> {
         let mut all = self.begin().await?;
         if has_token(&mut all, board).await? {
@@ -47,8 +47,8 @@ impl FarmStore {
         Ok(true)
     }
 
-    /// Uses a code up and makes the board's token, and the board where there is none; or nothing at
-    /// all. The same once more, while the code would be good, is answered the same.
+    /// Uses a code and creates the board's token, and the board if it does not exist; or changes
+    /// nothing. A repetition, while the code would be valid, gets the same result.
     pub async fn enrol(
         &self,
         code: &[u8],
@@ -109,7 +109,7 @@ impl FarmStore {
         Ok(EnrolOutcome::Enrolled)
     }
 
-    /// The board of a token; none where the token is unknown or revoked.
+    /// Board of a token; `None` if the token is unknown or revoked.
     pub async fn owner(&self, token: &[u8]) -> Result<Option<TokenOwner>> {
         self.owner_of(token, "t.revoked = 0").await
     }
@@ -131,7 +131,7 @@ impl FarmStore {
         Ok(row.map(|(board_id, board)| TokenOwner { board_id, board }))
     }
 
-    /// Makes all tokens of a board void; how many there were.
+    /// Revokes all tokens of a board; returns their number.
     pub async fn revoke(&self, board: &str, now: i64) -> Result<u64> {
         let revoke = sqlx::query(
             "update token set revoked = $1 where revoked = 0 and board_id in (select id from board where \
@@ -153,7 +153,7 @@ async fn put_code(
     Ok(())
 }
 
-/// Whether a code that would be good still gave a board this very token.
+/// True if a code that would be valid still gave a board this very token.
 async fn was_enrolled(
     all: &mut Transaction<'static, Any>,
     code: &[u8],
@@ -176,7 +176,7 @@ async fn was_enrolled(
     Ok(tokens > 0)
 }
 
-/// Whether a token of a board is valid.
+/// True if a board has a valid token.
 async fn has_token(all: &mut Transaction<'static, Any>, board: &str) -> Result<bool> {
     let valid: i64 = sqlx::query_scalar(
         "select count(*) from token t join board b on b.id = t.board_id where b.key = $1 and t.revoked = 0",

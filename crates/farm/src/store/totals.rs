@@ -1,10 +1,10 @@
-//! How many samples of a histogram are in none of its rows.
+//! Number of a histogram's samples that are in none of its rows.
 //!
 //! A run of another tool may have samples beyond its histogram, or no histogram; it counts for the
-//! day on which it began, so that a day lacks what its runs lack, to the sample, where it is known
-//! how these count. A row that a board sends has all its samples in its histogram or comes without
-//! one, which its recorder has dropped then: what it has may lack. Five minutes of runs lack
-//! nothing. Whatever lacks does so in five minutes, hour and day alike.
+//! day of its begin, so that exactly its missing samples are missing in that day, if its way of
+//! counting is known. A row from a board has all its samples in its histogram, or its recorder has
+//! dropped that: such a row may lack samples. Five minutes of runs lack nothing. Missing samples
+//! are equal in five minutes, hour and day.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::records::{CpuRows, Tier};
 /// Runs that are looked at together.
 const AT_ONCE: i64 = 200;
 
-/// The histograms of a series: how many samples each has, and how many of them are in its rows.
+/// Histograms of a series: the samples of each, and those in its rows.
 #[derive(Debug, Default)]
 pub struct CheckedTotals {
     of: BTreeMap<(Tier, i64), CheckedTotal>,
@@ -38,8 +38,8 @@ struct CheckedTotal {
 const OTHER_SUM: &str = "has another sum than its samples";
 const OTHER_ROWS: &str = "has other samples in its rows than the shorter ones that it is made of";
 
-/// A number that histograms have which adds up as they do, and is another one where a sample is in
-/// another row or of another CPU.
+/// Checksum of histograms that is additive as they are, and changes if a sample moves to another
+/// row or CPU.
 fn sum_of_rows(cpus: &[CpuRows]) -> u64 {
     let of_row = |cpu: u64, row: u64| {
         // The mixing of splitmix64.
@@ -57,12 +57,12 @@ fn sum_of_rows(cpus: &[CpuRows]) -> u64 {
     sum
 }
 
-/// What histograms may lack.
+/// Numbers of samples that histograms may lack.
 #[derive(Default)]
 struct LackingSamples {
-    /// Of the runs that count for a day at least and at most,
+    /// For runs that count for a day, minimum and maximum.
     runs: BTreeMap<i64, (i128, i128)>,
-    /// and of what boards sent at most, by five minutes.
+    /// For rows of boards, maximum by five minutes.
     rows: BTreeMap<i64, i128>,
 }
 
@@ -84,9 +84,8 @@ impl CheckedTotals {
         self.of.insert((tier, t), one);
     }
 
-    /// Those with other samples in their rows than there can be, and those with others than the
-    /// shorter ones that they are made of: what is wrong with each. Each tier is whole from a day
-    /// on.
+    /// Histograms with an impossible number of samples in their rows, or with rows other than the
+    /// sums of the shorter ones, each with its fault. Each tier is complete from a day on.
     fn wrong(
         &self,
         lacking: &LackingSamples,
@@ -166,7 +165,7 @@ async fn lacking_of_runs(
         for (_, started, cycles, whole) in runs {
             let cycles = i128::from(cycles);
             let (least, most) = match unpack_rows(&whole) {
-                // Its fault is told by itself.
+                // Its fault is reported separately.
                 None => (0, cycles),
                 Some(cpus) => {
                     let lack = cycles - i128::from(counted(&cpus));
@@ -212,7 +211,7 @@ mod tests {
         if n > 0 { vec![CpuRows { cpu: Cpu(0), rows }] } else { Vec::new() }
     }
 
-    /// A run as of another tool, with so many samples and so many of them in its histogram.
+    /// A run of another tool, with `n` samples, of which `held` are in its histogram.
     fn import(id: &str, n: u64, held: u64) -> BundleRecord {
         let mut record = recorded_run("measured", "a");
         let max_ns = Some(Nanos(9));
@@ -226,7 +225,7 @@ mod tests {
         record
     }
 
-    /// One of onbeat's with the histogram of five minutes.
+    /// A run of onbeat with the histogram of five minutes.
     fn by_rows(id: &str, n: u64) -> BundleRecord {
         let mut record = import(id, n, n);
         let (max_ns, missed) = (record.run.max_ns, 2);
@@ -254,7 +253,7 @@ mod tests {
         RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
     }
 
-    /// The faults once the histograms of these conditions have so many samples in their rows.
+    /// Faults after these histograms got that many samples in their rows.
     async fn damaged(store: &FarmStore, held: u64, of: &str) -> String {
         let text = format!("update hist set cpus = $1 where {of}");
         let damage = sqlx::query(AssertSqlSafe(text)).bind(pack_rows(&of_cpu(held)));
@@ -286,7 +285,7 @@ mod tests {
             store.board_for("a", "a").await.unwrap();
             store.put_rows(&[batch(&[(5, false), (3, true)])]).await.unwrap();
             assert_eq!(store.faults().await.unwrap(), [""; 0]);
-            // More than lack, and less than others have of the same samples.
+            // More than may be missing, and fewer than others have of the same samples.
             assert!(damaged(&store, 4, "tier = 0 and t = 300").await.contains("of the five minutes at 300"));
             assert!(damaged(&store, 2, "tier = 0 and t = 300").await.contains("of the hour at 0"));
             assert_eq!(damaged(&store, 3, "tier = 0 and t = 300").await, "");
@@ -314,7 +313,7 @@ mod tests {
                     "{told:?}"
                 );
             }
-            // Of five minutes that were dropped nothing is known.
+            // Nothing is known of dropped five minutes.
             store.prune(Tier::Slot, 86_400).await.unwrap();
             assert_eq!(store.faults().await.unwrap(), [""; 0]);
         });

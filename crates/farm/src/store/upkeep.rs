@@ -1,4 +1,4 @@
-//! Looks whether the store is as it was written, and thins out what is old.
+//! Verification of the store, and removal of old data.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ type PlaceRow = (
     Option<i64>,
 );
 
-/// What a run is shown with that its document has as well.
+/// Displayed values of a run that its document contains as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShownNumbers {
     pub missed: Option<u64>,
@@ -56,28 +56,28 @@ pub struct ShownNumbers {
     pub length_ns: Option<Nanos>,
 }
 
-/// Where the bundle of a run is, and what it is known by.
+/// Place and identity of a run's bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundlePlace {
     pub id: String,
     pub place: String,
     /// SHA-256 of its document.
     pub digest: Vec<u8>,
-    /// The largest latency that it is shown with,
+    /// Displayed largest latency.
     pub max_ns: Option<Nanos>,
-    /// and what else.
+    /// Other displayed values.
     pub shown: ShownNumbers,
     /// Else it was on, or killed.
     pub is_over: bool,
-    /// Whether `prune` has left it its seconds and five minutes.
+    /// True unless `prune` has removed its seconds and five minutes.
     pub has_seconds: bool,
-    /// How many bytes its board sent, where its place is the folder that these were put into, and
-    /// `prune` took nothing out.
+    /// Bytes that its board sent, if its place is the folder that they were written to, and `prune`
+    /// removed nothing.
     pub sent_bytes: Option<u64>,
 }
 
 impl FarmStore {
-    /// The store's own number, drawn at random when it is first asked for; a backup has the same.
+    /// Unique number of the store, drawn at random at its first use; a backup has the same.
     pub async fn identity(&self) -> Result<i64> {
         let drawn = host::secret().map_err(|error| {
             Failure::internal(format!("the kernel gives no random numbers ({error}): try again"))
@@ -89,8 +89,8 @@ impl FarmStore {
         known.fetch_one(&self.pool).await.map_err(trouble)
     }
 
-    /// What is wrong, in sentences. Each series is looked at as it is at one moment: a server may
-    /// write meanwhile.
+    /// Faults, a sentence each. Each series is read in one snapshot, as a server may write at the
+    /// same time.
     pub async fn faults(&self) -> Result<Vec<String>> {
         let mut faults: Vec<String> = Vec::new();
         // PostgreSQL looks after its files by itself, and has pg_amcheck.
@@ -127,7 +127,7 @@ impl FarmStore {
         Ok(faults)
     }
 
-    /// Copies a store in a file into one that is not there yet, as it is at one moment.
+    /// Copies a store in a file to a new file, as a snapshot.
     pub async fn copy_to(&self, file: &str) -> Result<()> {
         sqlx::query("vacuum into $1").bind(file).execute(&self.pool).await.map_err(trouble)?;
         Ok(())
@@ -159,14 +159,14 @@ impl FarmStore {
         Ok(extent)
     }
 
-    /// All runs, with where their bundles are.
+    /// All runs, with the places of their bundles.
     pub async fn places(&self) -> Result<Vec<BundlePlace>> {
         let places = sqlx::query_as(AssertSqlSafe(format!("{PLACES} order by r.id")));
         let all: Vec<PlaceRow> = places.fetch_all(&self.pool).await.map_err(trouble)?;
         Ok(all.into_iter().map(|row| self.placed(row)).collect())
     }
 
-    /// The same of one; none where there is no such run.
+    /// The same for one run; `None` for an unknown one.
     pub async fn place_of(&self, run: &str) -> Result<Option<BundlePlace>> {
         let place = sqlx::query_as(AssertSqlSafe(format!("{PLACES} where r.id = $1"))).bind(run);
         let found: Option<PlaceRow> = place.fetch_optional(&self.pool).await.map_err(trouble)?;
@@ -343,7 +343,7 @@ mod tests {
             store.put(&record).await.unwrap();
             store.put_rows(&[batch(0..400)]).await.unwrap();
             assert_eq!(store.faults().await.unwrap(), [""; 0]);
-            // What was added up may go; a day stays whole or goes whole.
+            // Added-up data may be dropped, by whole days.
             assert_eq!(store.prune(Tier::Slot, DAY + 7).await.unwrap(), 288);
             assert_eq!(store.prune(Tier::Hour, 7).await.unwrap(), 0);
             assert_eq!(store.faults().await.unwrap(), [""; 0]);

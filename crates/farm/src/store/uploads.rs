@@ -1,4 +1,4 @@
-//! Runs that boards sent: their manifests, and how much they take.
+//! Runs that boards sent: their manifests, and their sizes.
 
 use model::error::Result;
 
@@ -8,7 +8,7 @@ use super::earlier::PutOutcome;
 use super::{FarmStore, to_i64, to_u64, trouble};
 use crate::records::BundleRecord;
 
-/// What is known of a bundle by who sent it.
+/// Data on a sent bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentBundle {
     pub board_id: i64,
@@ -60,13 +60,13 @@ impl FarmStore {
         digest.fetch_optional(&self.pool).await.map_err(trouble)
     }
 
-    /// The same, where the run's bundle is still at a place.
+    /// The same, if the run's bundle is still at a place.
     pub async fn run_digest_at(&self, run: &str, place: &str) -> Result<Option<Vec<u8>>> {
         let digest = sqlx::query_scalar("select digest from run where id = $1 and place = $2");
         digest.bind(run).bind(self.folder.written(place)).fetch_optional(&self.pool).await.map_err(trouble)
     }
 
-    /// What the runs of a board take that it sent, but for one.
+    /// Bytes of the runs that a board sent, except for one.
     pub async fn kept_bytes(&self, board_id: i64, but: &str) -> Result<u64> {
         let bytes: i64 = sqlx::query_scalar(
             "select cast(coalesce(sum(bytes), 0) as bigint) from sent_run where board_id = $1 and run <> $2",
