@@ -1,12 +1,12 @@
-//! What the guest reports: lines of a small framing, content behind a bar so that it cannot be
-//! mistaken.
+//! Report of the guest: lines of a small framing, with contents after a bar so that they are
+//! unambiguous.
 //!
 //!     === CHECK name / === VALUE label text / === FILE label, then |lines / === ABSENT label / ===
 //! OVER code
 
 use std::collections::BTreeMap;
 
-/// Everything one boot reported.
+/// The whole report of one boot.
 #[derive(Debug, Default, PartialEq)]
 pub struct Report {
     /// By check.
@@ -16,7 +16,7 @@ pub struct Report {
 /// Contents by label; `None`: the file was not there.
 pub type Files = BTreeMap<String, Option<String>>;
 
-/// What came back from one check.
+/// Results of one check.
 #[derive(Debug, Default, PartialEq)]
 pub struct Reply {
     /// Short values by label; exit codes as `LABEL.exit`.
@@ -27,7 +27,7 @@ pub struct Reply {
     pub over: Option<i32>,
 }
 
-/// Reads the channel. Stray lines are no part of any reply.
+/// Parses the channel. Stray lines belong to no reply.
 pub fn parse(text: &str) -> Report {
     let mut report = Report::default();
     let mut current: Option<(String, Reply)> = None;

@@ -1,8 +1,8 @@
 //! The initial RAM disk, written here in cpio's "newc" form: the same input gives the same bytes.
 //!
-//! Uncompressed, because the emulator hands it over in no time and the guest unpacks slowly. No
-//! device nodes, which would take root to make: the kernel's own archive brings /dev/console,
-//! devtmpfs the rest.
+//! Uncompressed, because the emulator loads it instantly and the guest unpacks slowly. Without
+//! device nodes, whose creation needs root: the kernel's own archive has /dev/console, devtmpfs the
+//! rest.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -34,11 +34,11 @@ const DIRS: [&str; 16] = [
 const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:user:/home/user:/bin/sh\n";
 const GROUP: &str = "root:x:0:\nuser:x:1000:\n";
 
-/// A file of the image: where it lies and what is in it.
+/// A file of the image: its path and contents.
 pub type ImageFile = (String, Vec<u8>);
 
-/// The archive: busybox, the binary, the kernel's configuration, the scripts, and what the
-/// machine's own `lab/main.sh` works with.
+/// The archive: busybox, the binary, the kernel's configuration, the scripts, and the files for the
+/// machine's own `lab/main.sh`.
 pub fn initramfs(busybox: &[u8], onbeat: &[u8], config: &ImageFile, items: &[ImageFile]) -> Vec<u8> {
     let mut archive = Archive::default();
     for dir in DIRS {
@@ -59,7 +59,7 @@ pub fn initramfs(busybox: &[u8], onbeat: &[u8], config: &ImageFile, items: &[Ima
     archive.finish()
 }
 
-/// The same files without folders and first process: what another root file system gets besides.
+/// The same files without folders and first process, as an addition to another root file system.
 pub fn beside(busybox: &[u8], onbeat: &[u8], config: &ImageFile, items: &[ImageFile]) -> Vec<u8> {
     let mut archive = Archive::default();
     for dir in ["lab", "lab/modules", "lab/bin", "usr/lib/modules"] {
@@ -77,8 +77,8 @@ pub fn beside(busybox: &[u8], onbeat: &[u8], config: &ImageFile, items: &[ImageF
     archive.finish()
 }
 
-/// A folder of the machine that builds, links as links; what is neither file, folder nor link is
-/// left out.
+/// A folder of the building machine, links as links; other types than file, folder and link are
+/// skipped.
 pub fn folder(dir: &Path) -> Result<Vec<u8>> {
     let mut archive = Archive::default();
     let mut folders = vec![(dir.to_path_buf(), String::new())];
@@ -118,7 +118,7 @@ pub fn main_script() -> ImageFile {
     ("lab/main.sh".to_string(), CHECKS.into())
 }
 
-/// What the checks bring: one script each, and their order, beside what else they need.
+/// Files of the checks: one script each, and their order, besides their other files.
 pub fn of_checks(checks: &[Check], others: &[ImageFile]) -> Vec<ImageFile> {
     let script = |check: &Check| (format!("lab/{}.sh", check.name), check.script.clone().into_bytes());
     let order: String = checks.iter().map(|check| format!("{}\n", check.name)).collect();

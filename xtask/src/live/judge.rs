@@ -1,11 +1,11 @@
-//! Judging a run.json by what the contract says of it, without onbeat's own code: a check that
-//! shares the code it checks agrees with any mistake in it.
+//! Judges a run.json by the contract, without onbeat's own code: a check that shares the code it
+//! checks agrees with any mistake in it.
 
 use serde_json::Value;
 
 use super::frames::Reply;
 
-/// Judges say what is wrong.
+/// Result of a judge: the error is the fault.
 pub type CheckResult = Result<(), String>;
 
 /// A complaint unless the condition holds.
@@ -18,8 +18,8 @@ pub fn document(reply: &Reply, label: &str) -> Result<Value, String> {
     serde_json::from_str(reply.file(label)?).map_err(|error| format!("{label}: {error}"))
 }
 
-/// Requires of each command that `documented` ran that it wrote its document, or was refused in a
-/// line; of at least so many a document.
+/// Requires of each command that `documented` ran a document, or a refusal in a line; of at least
+/// `least` a document.
 pub fn documents(reply: &Reply, least: usize) -> CheckResult {
     let mut written = 0;
     for label in reply.values.keys().filter_map(|name| name.strip_suffix(".exit")) {
@@ -41,7 +41,7 @@ pub fn documents(reply: &Reply, least: usize) -> CheckResult {
     require(written >= least, || format!("{written} documents were written, and {least} are asked for"))
 }
 
-/// The exit code of a program; the complaint quotes what it said.
+/// Checks the exit code of a program; the complaint quotes its output.
 pub fn exit(reply: &Reply, label: &str, wanted: i64) -> CheckResult {
     let code = reply.number(&format!("{label}.exit"))?;
     require(code == wanted, || {
@@ -76,8 +76,8 @@ pub fn cpus<'a>(run: &'a Value, wanted: &[u64]) -> Result<&'a [Value], String> {
     Ok(cpus)
 }
 
-/// Whether a CPU's numbers add up: cycles and missed to scheduled, the histograms to both, and some
-/// were measured at all.
+/// Checks a CPU's sums: cycles and missed add up to scheduled, the histograms match both, and
+/// cycles are not 0.
 pub fn sums(cpu: &Value) -> CheckResult {
     let name = format!("cpu {}", cpu["cpu"]);
     let (scheduled, cycles, missed) =
@@ -105,7 +105,7 @@ pub fn rows(cpu: &Value, field: &str) -> Result<Vec<(i64, i64, u64)>, String> {
     rows.iter().map(|value| row(value).ok_or_else(|| format!("{field} has a row {value}"))).collect()
 }
 
-/// The integrity entry of a kind, and whether it invalidates the run.
+/// The integrity entry of a kind; true if it invalidates the run.
 pub fn integrity(run: &Value, kinds: &[&str]) -> Result<bool, String> {
     let entries = run["integrity"].as_array().ok_or("integrity is not a list")?;
     let kind = |entry: &Value| entry["kind"].as_str().unwrap_or_default().to_string();

@@ -1,7 +1,7 @@
-//! The kernels that onbeat was run on, and what held there: the page `docs/kernels.md`.
+//! The kernels that onbeat was run on, and the results there: the page `docs/kernels.md`.
 //!
-//! What was run is of `lab/results.tsv`, which `cargo xtask live --all --record` writes; what a
-//! kernel lacks is written by hand.
+//! The runs are from `lab/results.tsv`, which `cargo xtask live --all --record` writes; missing
+//! features of a kernel are written by hand.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,12 +10,12 @@ use super::machine::{self, MACHINES, Machine};
 use crate::tally::{StepOutcome, Tally};
 use crate::tools::{Result, root, write};
 
-/// Where results are, below the project's root.
+/// Path of the results below the project's root.
 const RESULTS: &str = "lab/results.tsv";
 const RECORDED: &str = include_str!("../../../lab/results.tsv");
 const HEADING: &str = "machine\tkernel\tpassed\tfailed\tleft out\n";
 
-/// How the checks of a machine ended. Names are without the machine's.
+/// Results of a machine's checks. Names are without the machine's.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct MachineResults {
     /// As `uname -r` has it.

@@ -8,7 +8,7 @@ use crate::tools::{Result, read, target};
 
 /// A kernel and the emulator it runs under.
 pub struct Machine {
-    /// How the log calls it.
+    /// Name in the log.
     pub name: &'static str,
     /// Rust's name of the architecture.
     pub arch: &'static str,
@@ -16,7 +16,7 @@ pub struct Machine {
     pub debian_arch: &'static str,
     /// Debian's metapackage.
     pub metapackage: &'static str,
-    /// The release of Debian that has it; empty for the one of the machine that builds.
+    /// The release of Debian that has it; empty for that of the building machine.
     pub suite: &'static str,
     /// The emulator.
     pub emulator: &'static str,
@@ -24,30 +24,30 @@ pub struct Machine {
     pub package: &'static str,
     /// The emulated board, processor and console.
     pub board: &'static [&'static str],
-    /// How it is emulated; one thread for machines that patch their own text a lot.
+    /// Emulation mode; one thread for machines that patch their own text often.
     pub accel: &'static str,
-    /// Its CPUs, as the emulator's `-smp` takes them.
+    /// Its CPUs, in the syntax of the emulator's `-smp`.
     pub smp: &'static str,
-    /// Its memory, as the emulator's `-m` takes it.
+    /// Its memory, in the syntax of the emulator's `-m`.
     pub memory: &'static str,
     /// More of the emulator's arguments: devices, memory nodes.
     pub devices: &'static [&'static str],
     /// The kernel's name of the console.
     pub console: &'static str,
-    /// The kernel's command line beside the console, the panic and the port.
+    /// The kernel's command line besides the console, the panic and the port.
     pub words: &'static str,
     /// The device in the guest that results go to.
     pub port: &'static str,
-    /// Whether the emulator gets a real-time priority, because latencies are judged. With more
-    /// virtual CPUs that spin than the host has CPUs it would starve itself.
+    /// True if the emulator gets a real-time priority, because latencies are judged. With more
+    /// spinning virtual CPUs than the host has CPUs it would starve itself.
     pub urgent: bool,
-    /// Whether the kernel is PREEMPT_RT.
+    /// True for a PREEMPT_RT kernel.
     pub rt: bool,
-    /// Whether it is booted without `--all`.
+    /// True if it is booted without `--all`.
     pub first: bool,
-    /// Whether it is booted without `--all` for measuring and capturing alone.
+    /// True if it is booted without `--all` for measuring and capturing alone.
     pub brief: bool,
-    /// Whether only measuring is checked.
+    /// True if only measuring is checked.
     pub measure_only: bool,
 }
 
@@ -56,7 +56,7 @@ pub const VIRTIO: &str = "/dev/vport0p1";
 /// The board's second serial port.
 pub const SERIAL: &str = "/dev/ttyS1";
 
-/// What the x86 machines share.
+/// Defaults of the x86 machines.
 pub const X86: Machine = Machine {
     name: "",
     arch: "x86_64",
@@ -132,7 +132,7 @@ impl Machine {
         Archive::open(self.debian_arch, self.suite)
     }
 
-    /// The name of its kernel below `target/lab`: two releases have metapackages of one name.
+    /// Name of its kernel below `target/lab`: metapackages of two releases may share a name.
     pub fn kernel_key(&self) -> String {
         keyed(self.metapackage, self.suite)
     }
@@ -147,7 +147,7 @@ impl Machine {
         ["", "trixie"].contains(&self.suite)
     }
 
-    /// Whether its kernel is Debian 12's own, 6.1.
+    /// True if its kernel is Debian 12's own, 6.1.
     pub fn is_old(&self) -> bool {
         self.suite.is_empty() && [OLD.metapackage, OLD_RT.metapackage].contains(&self.metapackage)
     }
@@ -155,11 +155,11 @@ impl Machine {
 
 /// A kernel as Debian ships it.
 pub struct KernelImage {
-    /// What the emulator boots.
+    /// Image to boot.
     pub image: PathBuf,
-    /// What `uname -r` says of it.
+    /// Its release by `uname -r`.
     pub release: String,
-    /// Its configuration: where the kernel's packages put it, and the text.
+    /// Its configuration: the path in the kernel's packages, and the text.
     pub config: (String, Vec<u8>),
 }
 

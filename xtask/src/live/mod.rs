@@ -1,7 +1,7 @@
 //! The virtual machines: Debian kernels under QEMU with the static binary inside.
 //!
-//! One boot runs all checks of a kernel. The guest only acts and reports; judging happens here, on
-//! plain values, so that every judge can be tested with good and bad answers.
+//! One boot runs all checks of a kernel. The guest only acts and reports; the judgement is made
+//! here, on plain values, so that every judge can be tested with good and bad results.
 
 mod checks;
 mod faults;
@@ -90,7 +90,7 @@ pub fn night() -> Tally {
     all_machines(&Args { all: true, ..Args::default() })
 }
 
-/// Boots the machines; what cannot be booted is left out, check by check.
+/// Boots the machines; the checks of a machine that cannot be booted are skipped, one by one.
 fn all_machines(options: &Args) -> Tally {
     let mut tally = Tally::default();
     if !options.again {
@@ -120,7 +120,7 @@ fn boards(options: &Args, tally: &mut Tally) {
     }
 }
 
-/// A fault is counted once, under the machine's name; the checks are left out one by one.
+/// A fault is counted once, under the machine's name; the checks are skipped one by one.
 fn leave_out(machine: &Machine, checks: &[Check], why: &Reason, tally: &mut Tally) {
     let why = match why {
         Reason::Missing(why) => why.as_str(),
@@ -134,15 +134,15 @@ fn leave_out(machine: &Machine, checks: &[Check], why: &Reason, tally: &mut Tall
     }
 }
 
-/// Why a machine cannot be booted.
+/// Reason for which a machine cannot be booted.
 enum Reason {
-    /// The host lacks something: no fault of the project's.
+    /// The host lacks something: not a fault of the project.
     Missing(String),
     /// The project does not build.
     Broken(String),
 }
 
-/// What every image has.
+/// Common contents of all images.
 struct Base {
     kernel: machine::KernelImage,
     busybox: Vec<u8>,
@@ -154,7 +154,7 @@ fn base(machine: &Machine) -> std::result::Result<Base, Reason> {
     debian::ensure(&[need]).map_err(Reason::Missing)?;
     let kernel = machine::kernel(machine).map_err(Reason::Missing)?;
     let busybox = debian::busybox(machine.debian_arch).map_err(Reason::Missing)?;
-    // The own architecture must build; a foreign one needs a target that may not be had.
+    // The own architecture must build; a foreign one needs a target that may be unavailable.
     let own = machine.arch == std::env::consts::ARCH;
     let onbeat = dist::build(machine.arch).map_err(if own { Reason::Broken } else { Reason::Missing })?;
     let onbeat = crate::tools::read(&onbeat).map_err(Reason::Broken)?;

@@ -1,4 +1,4 @@
-//! Kernel modules for a machine's RAM disk, with what they depend on, in the order of loading.
+//! Kernel modules for a machine's RAM disk, with their dependencies, in the order of loading.
 //!
 //! Debian's packages bring no `modules.dep`: it is made when they are installed. Every module names
 //! its dependencies itself (`depends=` in its `.modinfo`).
@@ -11,7 +11,7 @@ use crate::tools::{Result, Tool, read, target};
 /// A module's file name and bytes.
 pub type Module = (String, Vec<u8>);
 
-/// The modules of the machine's kernel, dependencies first. What is built in is not among them.
+/// The modules of the machine's kernel, dependencies first. Built-in ones are not among them.
 pub fn of(machine: &Machine, wanted: &[&str]) -> Result<Vec<Module>> {
     let mut loaded = Vec::new();
     if wanted.is_empty() {
@@ -67,7 +67,7 @@ fn add(name: &str, files: &[PathBuf], loaded: &mut Vec<Module>) -> Result<()> {
     Ok(())
 }
 
-/// The kernel takes `-` and `_` in a module's name for the same.
+/// Normalizes a module's name: the kernel treats `-` and `_` as equal.
 fn plain(name: &str) -> String {
     name.replace('-', "_")
 }
@@ -83,7 +83,7 @@ fn unpacked(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What `.modinfo` says after `depends=`: names between commas, ended by a zero byte.
+/// Names after `depends=` in `.modinfo`: separated by commas, ended by a zero byte.
 fn depends(module: &[u8]) -> Vec<String> {
     const KEY: &[u8] = b"\0depends=";
     let Some(at) = module.windows(KEY.len()).position(|window| window == KEY) else { return Vec::new() };

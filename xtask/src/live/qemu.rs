@@ -1,7 +1,7 @@
-//! One boot under QEMU's software emulation: KVM cannot be relied on, and the gate must not depend
+//! One boot under QEMU's software emulation: KVM may be unavailable, and the gate must not depend
 //! on it.
 //!
-//! The console goes to `target/lab/logs/NAME.log`; results come over a port of their own.
+//! The console is logged to `target/lab/logs/NAME.log`; results use a separate port.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(900);
 /// A scene on a disk may be killed and begin anew a dozen times within a boot.
 const LIMIT_WITH_DISK: Duration = Duration::from_secs(2700);
 
-/// How often a machine is booted at most, when the emulator makes it panic.
+/// Limit of a machine's boots if the emulator makes it panic.
 const BOOTS: usize = 4;
 
 /// The files a machine boots from.
@@ -27,12 +27,12 @@ pub struct Image {
     words: CmdlineEdit,
 }
 
-/// How a boot's command line differs from the machine's own.
+/// Changes to the machine's command line for a boot.
 #[derive(Debug, Default, PartialEq)]
 pub struct CmdlineEdit {
     /// Words that come behind.
     pub added: Vec<String>,
-    /// Words that are taken off.
+    /// Words that are removed.
     pub removed: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ impl CmdlineEdit {
     }
 }
 
-/// What a boot left behind.
+/// Results of a boot.
 pub struct Boot {
     /// The results channel.
     pub results: String,
@@ -52,7 +52,7 @@ pub struct Boot {
     pub log: PathBuf,
     /// The end of the console's log in one line.
     pub last_words: String,
-    /// Whether the emulator, not the kernel, made it panic.
+    /// True if the emulator, not the kernel, made it panic.
     pub emulator_fault: bool,
 }
 
@@ -64,7 +64,7 @@ impl Image {
         Ok(Image { kernel, initrd, disk: None, words: CmdlineEdit::default() })
     }
 
-    /// The same with an NVMe disk, whose content outlasts the boot.
+    /// The same with an NVMe disk, whose contents persist after the boot.
     pub fn with_disk(self, disk: PathBuf) -> Image {
         Image { disk: Some(disk), ..self }
     }
@@ -97,7 +97,7 @@ pub fn boot_again(machine: &Machine, image: &Image) -> Result<Boot> {
     }
 }
 
-/// Boots, waits for the machine to switch itself off, and reads what it said.
+/// Boots, waits for the machine to switch itself off, and reads its output.
 pub fn boot(machine: &Machine, image: &Image) -> Result<Boot> {
     let logs = target("lab/logs")?;
     let log = logs.join(format!("{}.log", machine.name));
@@ -153,9 +153,9 @@ fn arguments(machine: &Machine, image: &Image, log: &Path, channel: &Path) -> Ve
     args.into_iter().map(str::to_string).collect()
 }
 
-/// Multi-threaded emulation sometimes runs a stale instruction after the kernel patched its text:
-/// the breakpoint of the patching itself is then taken for a bug. And where the host lets it wait
-/// while the kernel looks for its timer, the kernel finds none.
+/// True for panics that the emulator causes: with several threads it may run a stale instruction
+/// after the kernel patched its text, so that the patching's own breakpoint looks like a bug. And
+/// if the host delays it while the kernel looks for its timer, the kernel finds none.
 fn is_emulator_fault(console: &str) -> bool {
     console.lines().any(|line| line.contains("Oops: int3") || line.contains("IO-APIC + timer doesn't work"))
 }

@@ -1,7 +1,7 @@
-//! A folder that a guest sent: a tar archive, compressed, in base64, as the content of one label.
+//! A folder sent by a guest: a tar archive, compressed, in base64, as the contents of one label.
 //!
-//! Only regular files are taken, under relative names that stay below the folder; anything else in
-//! the archive is an error, and so is an archive that does not end. Compression brings its own
+//! Only regular files are accepted, under relative names that stay below the folder; anything else
+//! in the archive is an error, and so is an archive without an end. Compression includes a
 //! checksum.
 
 use std::collections::BTreeMap;
@@ -18,12 +18,12 @@ const BLOCK: usize = 512;
 /// Contents by relative name.
 pub type Tree = BTreeMap<String, Vec<u8>>;
 
-/// The folder that came back under a label, by way of a file called `scratch`.
+/// The folder under a label, unpacked through a file called `scratch`.
 pub fn of(reply: &Reply, label: &str, scratch: &str) -> Result<Tree> {
     untar(&unpacked(reply, label, scratch)?)
 }
 
-/// What came back compressed and in base64 under a label, by way of a file called `scratch`.
+/// Decoded and decompressed contents of a label, through a file called `scratch`.
 pub fn unpacked(reply: &Reply, label: &str, scratch: &str) -> Result<Vec<u8>> {
     let packed = target("lab/trees")?.join(format!("{scratch}.gz"));
     let archive = packed.with_extension("");
@@ -38,7 +38,7 @@ pub fn unpacked(reply: &Reply, label: &str, scratch: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes the files below a folder that is there and holds none of them.
+/// Writes the files below an existing folder that contains none of them.
 pub fn store(tree: &Tree, dir: &Path) -> Result<()> {
     for (name, content) in tree {
         let path = dir.join(name);

@@ -1,5 +1,5 @@
-//! What a run can prove, asked of runs made there: whole ones, a killed one, and two against each
-//! other.
+//! Claims that a run can prove, for runs made there: complete ones, a killed one, and two against
+//! each other.
 
 use serde_json::Value;
 

@@ -10,10 +10,10 @@ use super::super::machine::Machine;
 use super::Check;
 
 const VERDICTS: [&str; 4] = ["pass", "fail", "unknown", "not-applicable"];
-/// What scripts ask for by name.
+/// Rules that scripts refer to by name.
 const KNOWN: [&str; 3] = ["preemption-model", "rt-throttling", "fair-server"];
 
-/// Root's, then a user's, each in a folder of its own.
+/// Root's, then a user's, each in a separate folder.
 const SCRIPT: &str = "\
     run live onbeat audit --json a.json\n\
     run capture onbeat capture -o b\n\
@@ -38,7 +38,7 @@ fn captured(reply: &Reply, machine: &Machine) -> CheckResult {
         whole(&document(reply, live)?).map_err(|why| format!("{live}: {why}"))?;
     }
     let audit = document(reply, "a")?;
-    // The two kernels differ in this for certain, so an audit that says the same of both reads
+    // The two kernels differ in this for certain, so an audit with the same result for both reads
     // nothing.
     let wanted = if machine.rt { "pass" } else { "fail" };
     let found = verdict(&audit, "preemption-model");
@@ -56,7 +56,7 @@ fn same(live: &str, again: &str) -> CheckResult {
     })
 }
 
-/// Whether an audit is what the contract says: every rule once, and a summary that counts them.
+/// Checks an audit against the contract: every rule once, and a summary with their numbers.
 fn whole(audit: &Value) -> CheckResult {
     text_is(audit, "/schema", "onbeat.audit/1")?;
     let findings = audit["findings"].as_array().ok_or("findings is not a list")?;

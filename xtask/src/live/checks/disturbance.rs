@@ -1,5 +1,5 @@
-//! What the machine does to a run is in its integrity list: a CPU that goes away, a thread above
-//! it.
+//! Disturbances by the machine are in a run's integrity list: a CPU that goes offline, a thread
+//! above it.
 
 use super::super::frames::Reply;
 use super::super::judge::{CheckResult, document, integrity, require, sums};

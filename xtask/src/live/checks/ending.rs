@@ -1,4 +1,4 @@
-//! Every way in which a run may end early leaves what it knew: a signal, SIGKILL, a full disk.
+//! A run that ends early keeps its results, in every way: a signal, SIGKILL, a full disk.
 
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ pub fn checks() -> Vec<Check> {
         ),
     ];
     for signal in ["INT", "TERM"] {
-        // In the foreground: a shell starts what runs beside it with SIGINT ignored.
+        // In the foreground: a shell starts background processes with SIGINT ignored.
         let script = format!(
             "(underway b; usleep 2000000; killall -{signal} onbeat) &\n\
              run m onbeat measure -D 60s -i 1000 -a 0-1 -q -o b --json m.json\nsend run m.json\nsend stored b/run.json\n"
@@ -85,7 +85,7 @@ fn killed(reply: &Reply, _: &Machine) -> CheckResult {
     require(run["complete"] == Value::Bool(false), || "the report says that the run is complete".to_string())
 }
 
-/// Where the last whole line of `blocks.jsonl` ends. SIGKILL may have cut the line behind it.
+/// End of the last complete line of `blocks.jsonl`. SIGKILL may have cut the line after it.
 fn last_block_ms(blocks: &str) -> Result<i64, String> {
     let mut last = 0;
     let lines: Vec<&str> = blocks.lines().collect();

@@ -1,4 +1,4 @@
-//! Plain runs: the kernel's kind is recognised, every wake mechanism and policy works and says
+//! Plain runs: the kernel's kind is recognised; every wake mechanism and policy works and reports
 //! where its timers expire.
 
 use serde_json::Value;
@@ -50,7 +50,7 @@ pub fn checks() -> Vec<Check> {
 }
 
 /// On PREEMPT_RT the timers of ordinary threads, of timerfd and of POSIX timers expire in
-/// `ktimers/N`; elsewhere every one of these expires in the interrupt.
+/// `ktimers/N`; otherwise all of these expire in the interrupt.
 fn expiry(machine: &Machine, soft: bool) -> &'static str {
     if machine.rt && soft { "softirq-thread" } else { "hard-irq" }
 }
@@ -86,7 +86,7 @@ fn plain(reply: &Reply, _: &Machine) -> CheckResult {
     require(wanted.contains(&found), || format!("host.preempt is {found:?} where the kernel is {wanted:?}"))
 }
 
-/// What a kernel is, by its own words: the build's banner, the choice among models where
+/// Preemption models of a kernel by its own files: the build's banner, the choice among models if
 /// there is one, and its configuration.
 fn preempt_of(version: &str, choice: Option<&str>, config: &str) -> Vec<&'static str> {
     const MODELS: [&str; 4] = ["none", "voluntary", "full", "lazy"];

@@ -1,4 +1,4 @@
-//! The checks: what the guest does, and a judge over what came back.
+//! The checks: a script for the guest, and a judge for its results.
 
 mod answers;
 mod captured;
@@ -19,13 +19,13 @@ use super::machine::Machine;
 /// The judge of a check.
 pub type Judge = Box<dyn Fn(&Reply, &Machine) -> CheckResult>;
 
-/// One thing that must hold on a real kernel.
+/// A requirement on a real kernel.
 pub struct Check {
     /// Also the name of its script and its folder in the guest.
     pub name: String,
-    /// What the guest does, in the words of `guest/helpers.sh`.
+    /// Script of the guest, with the functions of `guest/helpers.sh`.
     pub script: String,
-    /// What must have come back.
+    /// Judge of the results.
     pub judge: Judge,
 }
 
@@ -36,7 +36,7 @@ impl Check {
     }
 }
 
-/// The checks of a machine, in the order in which they run: what was found must be looked at last.
+/// The checks of a machine, in the order of their runs: the check of the findings has to be last.
 pub fn of(machine: &Machine, all: bool) -> Vec<Check> {
     let mut checks = measuring::checks();
     checks.extend(captured::checks());

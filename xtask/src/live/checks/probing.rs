@@ -9,11 +9,11 @@ use super::Check;
 
 /// The guest's clock for the hold has steps of 10 ms.
 const STEP_MS: i64 = 10;
-/// What the emulator may add.
+/// Tolerance for delays by the emulator.
 const NOISE_MS: i64 = 60;
 
-/// How often the whole machine is stopped, for how long, and how many of these have to be found to
-/// within a tenth.
+/// Number of stops of the whole machine, their length, and the number to be found with an error of
+/// at most a tenth.
 const STOPS: usize = 20;
 const STOP_MS: i64 = 200;
 const FOUND: usize = 18;
@@ -79,7 +79,7 @@ fn held(reply: &Reply, _: &Machine) -> CheckResult {
     require(lost >= (least * 1_000) as f64 / 4.0, || format!("{lost} ppm were lost"))
 }
 
-/// The host knows when it stopped the emulator; the two clocks agree to a few milliseconds.
+/// The host records when it stopped the emulator; the two clocks agree to a few milliseconds.
 fn stopped(reply: &Reply, _: &Machine) -> CheckResult {
     exit(reply, "m", 0)?;
     let run = document(reply, "run")?;

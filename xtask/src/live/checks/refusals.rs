@@ -1,18 +1,18 @@
-//! Refusals: the right exit code, one line that says why, and nothing left behind.
+//! Refusals: the right exit code, one line with the reason, and no remains.
 
 use super::super::frames::Reply;
 use super::super::judge::{CheckResult, all_sums, document, exit, integrity, require, text_is};
 use super::super::machine::Machine;
 use super::Check;
 
-/// What is asked of onbeat, and how it must refuse.
+/// A command line, and its expected refusal.
 struct Refusal {
     name: &'static str,
     flags: &'static str,
-    /// Whether an ordinary user asks.
+    /// True for an ordinary user.
     user: bool,
     code: i64,
-    /// What the line must name: a refusal for another reason is none.
+    /// Text that the line must contain: a refusal for another reason does not count.
     names: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! A process held for 200 ms: the slots that passed are missed, and every sum says so.
+//! A process stopped for 200 ms: the slots during the stop are missed, and every sum includes them.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::Check;
 const INTERVAL: i64 = 1_000_000;
 /// The guest's clock for the hold has steps of 10 ms.
 const STEP_MS: i64 = 10;
-/// How late a wake-up may come on its own: the emulator's maxima, generously.
+/// Latency of a wake-up without a stop: the emulator's maxima, generously.
 const NOISE_MS: i64 = 60;
 
 pub fn checks() -> Vec<Check> {
@@ -42,14 +42,13 @@ fn stall(reply: &Reply, _: &Machine) -> CheckResult {
 fn one_cpu(cpu: &Value, least: i64, most: i64) -> CheckResult {
     let name = format!("cpu {}", cpu["cpu"]);
     let (missed, max) = (count(cpu, "missed")? as i64, whole(cpu, "max_ns")? / INTERVAL);
-    // One slot is under way when the hold begins, and one may fall to either edge.
+    // One slot is in progress when the stop begins, and one may fall on either edge.
     require(missed >= least - 2, || format!("{name}: missed {missed} while held for at least {least} ms"))?;
     require((least - 2..=most).contains(&max), || {
         format!("{name}: the longest latency is {max} ms for a hold of {least} to {most} ms")
     })?;
-    // A wake-up that is L late passes over L / interval slots: stalls elsewhere are in the
-    // histogram too, so its rows bound what may have been missed. The last wake-up's own slots are
-    // never counted.
+    // A wake-up that is L late skips L / interval slots: other stalls are in the histogram too, so
+    // its rows bound the number of missed slots. The last wake-up's own slots are never counted.
     let (mut low, mut high) = (0, 0);
     for (lower, upper, n) in rows(cpu, "histogram")? {
         low += lower.max(0) / INTERVAL * n as i64;
@@ -72,8 +71,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// 2,800 wake-ups in time and one 200.5 ms late, the slots of which a periodic task would have
-    /// seen.
+    /// 2,800 wake-ups in time and one 200.5 ms late, with the slots of a periodic task.
     fn cpu(number: u64) -> Value {
         let deadline: Vec<Value> =
             (0..=200).map(|ms| json!([ms * INTERVAL + 400_000, ms * INTERVAL + 600_000, 1])).collect();
@@ -104,8 +102,8 @@ mod tests {
 
     #[test]
     fn a_stall_that_was_left_out_fails() {
-        // As if the schedule had started anew after the stall: the sums hold, and yet slots are
-        // gone.
+        // As if the schedule had restarted after the stall: the sums match although slots are
+        // missing.
         let mut forgot = cpu(0);
         forgot["missed"] = json!(0);
         forgot["scheduled"] = json!(2801);

@@ -1,8 +1,8 @@
-//! Reading the machine changes no setting, and not what a later write does.
+//! Reading the machine changes no setting, and not the effect of a later write.
 //!
-//! The second is seen on the lockup detectors, whose files forget what was asked for when they are
-//! read (before 6.14): how many of their timers a write arms is compared with what it arms where
-//! nothing was read in between.
+//! The second is tested on the lockup detectors, whose files forget the requested value when they
+//! are read (before 6.14): the number of their timers that a write arms is compared with that after
+//! no read in between.
 
 use super::super::frames::Reply;
 use super::super::judge::{CheckResult, require};
@@ -34,7 +34,7 @@ fn untouched(reply: &Reply, machine: &Machine) -> CheckResult {
             continue;
         }
         require(reply.number(&format!("{state}.none.off"))? == 0, || format!("{state}: they were not off"))?;
-        // Where the kernel forgets, a test in which reading has no effect would not see one.
+        // If the kernel forgets, the comparison without that effect would prove nothing.
         let (left, forgotten) = (if machine.is_before_7() { 0 } else { wanted }, armed("forget")?);
         require(forgotten == left, || {
             format!("{state}: after all three are read a write arms {forgotten} timers instead of {left}")

@@ -1,5 +1,5 @@
-//! A watch on a real kernel: it records what a thread that knows its own latency had, is told of
-//! what it lacks, and leaves nothing in the kernel.
+//! A watch on a real kernel: it records the latencies that a thread measures itself, is informed of
+//! losses, and leaves nothing in the kernel.
 
 use serde_json::Value;
 
@@ -8,8 +8,8 @@ use super::super::judge::{CheckResult, document, exit, require};
 use super::super::machine::Machine;
 use super::Check;
 
-/// What lies between the switch to a thread and its own look at the clock, in the emulator, and a
-/// row of the histogram.
+/// Time between the switch to a thread and its reading of the clock, in the emulator, plus a row of
+/// the histogram.
 const REST_NS: i64 = 1_000_000;
 
 pub fn checks() -> Vec<Check> {
@@ -81,8 +81,8 @@ pub fn checks() -> Vec<Check> {
     ]
 }
 
-/// The switch is recorded where the kernel shows it; elsewhere it is refused before anything is
-/// made.
+/// The switch is recorded if the kernel shows it; otherwise it is refused before anything is
+/// created.
 fn switch(reply: &Reply, _: &Machine) -> CheckResult {
     let shown = reply.number("shown")? > 0;
     exit(reply, "s", if shown { 0 } else { 5 })?;
@@ -90,7 +90,7 @@ fn switch(reply: &Reply, _: &Machine) -> CheckResult {
     require((made > 0) == shown, || format!("{made} folders, and the kernel shows it: {shown}"))
 }
 
-/// The same as by programs, and the instance is gone with its process.
+/// The same as by programs, and the instance disappears with its process.
 fn through_ring(reply: &Reply, machine: &Machine) -> CheckResult {
     require(reply.number("armed")? == 1, || "there is no tracing instance".to_string())?;
     require(reply.number("left")? == 0, || "the tracing instance is left".to_string())?;
@@ -125,7 +125,7 @@ fn beside(reply: &Reply, _: &Machine) -> CheckResult {
         let within = entries.iter().filter(|(at, _)| (*at >= begun) == of_run);
         within.map(|(_, total)| *total).max().unwrap_or(0)
     };
-    // Before its first slot the thread warms up: what was late then may hide the maximum.
+    // The thread warms up before its first slot: a late wake-up then may hide the maximum.
     let (seen, before) = (largest(true), largest(false));
     require(seen <= own && (own - seen <= REST_NS || before >= own), || {
         format!("{own} ns by itself, {seen} ns in the record, {before} ns before it began")
@@ -154,7 +154,7 @@ fn killed(reply: &Reply, _: &Machine) -> CheckResult {
     let record = document(reply, "record")?;
     let closed = reply.number("closed")?;
     require(closed >= 3, || format!("{closed} intervals were closed when it was killed"))?;
-    // One came later.
+    // One arrived later.
     let intervals = record["intervals"].as_i64().unwrap_or(0);
     require(intervals > closed, || format!("{intervals} intervals are left, of {closed} and one more"))?;
     Ok(())

@@ -1,9 +1,9 @@
-//! What `hunt` answered, read from its run.json without onbeat's own types: a score that shares the
+//! Result of `hunt`, read from its run.json without onbeat's own types: a score that shares the
 //! code it judges agrees with any mistake in it.
 
 use serde_json::Value;
 
-/// A spike and how it was explained; times in ns.
+/// A spike with its explanation; times in ns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundSpike {
     pub cpu: u64,
@@ -12,11 +12,11 @@ pub struct FoundSpike {
     pub latency: i64,
     pub slices: Vec<FoundSlice>,
     pub unexplained: i64,
-    /// Why that is unexplained, where a reason is known.
+    /// Reason for the unexplained part, if known.
     pub why: String,
     pub classes: Vec<String>,
     pub lost: u64,
-    /// The thread that came late.
+    /// Pid of the victim.
     pub victim: i64,
 }
 
@@ -29,36 +29,36 @@ pub struct FoundSlice {
     /// Thread, function and interrupt.
     pub who: [String; 3],
     pub pid: i64,
-    /// Every text of the slice but its stack: names, evidence, and whatever else it says.
+    /// Every text of the slice except its stack: names, evidence, and others.
     pub said: String,
 }
 
-/// Where a function stands among the names of a slice.
+/// Index of a function among the names of a slice.
 pub const FUNCTION: usize = 1;
 
-/// What took time over all spikes.
+/// A culprit over all spikes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundCulprit {
     pub kind: String,
     pub spikes: u64,
     pub share: f64,
-    /// The time that it took, each nanosecond once; none where it is not counted.
+    /// The time that it took, each nanosecond once; `None` if it is not counted.
     pub took: Option<i64>,
     /// Its name and the functions that it was seen in.
     pub names: Vec<String>,
 }
 
-/// All that a hunt says of its spikes.
+/// All data of a hunt on its spikes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// When measuring began.
+    /// Begin of the measurement.
     pub t0: i64,
     pub spikes: Vec<FoundSpike>,
     pub culprits: Vec<FoundCulprit>,
     /// CPUs of the thread that records.
     pub housekeeping: Vec<u64>,
-    /// What onbeat's own path from the timer to the clock read costs with the recorder, as the run
-    /// has measured it.
+    /// Cost of onbeat's own path from the timer to the clock read with the recorder, as measured by
+    /// the run.
     pub cost: i64,
 }
 
@@ -71,7 +71,7 @@ impl FoundSlice {
 }
 
 impl FoundSpike {
-    /// Whether the contract's sum holds: slices and what is unexplained are the latency.
+    /// True if the contract's sum holds: the slices and the unexplained part are the latency.
     pub fn adds_up(&self) -> bool {
         let slices: i64 = self.slices.iter().map(|slice| slice.ns).sum();
         slices + self.unexplained == self.latency

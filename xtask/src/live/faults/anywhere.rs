@@ -1,10 +1,10 @@
-//! Stops of the machine at any place of onbeat's own path, exact to the nanosecond: made from what
-//! was recorded, because a stop from outside falls mostly where the machine idles.
+//! Stops of the machine at any place of onbeat's own path, exact to the nanosecond: derived from
+//! recordings, because a stop from outside falls mostly into idle time.
 //!
-//! Of a recorded window the longest silence, the emulator's own stop, is taken out; then a stop of
-//! 5 to 300 ms comes between two events while the home CPU idles, runs the thread that measures, or
-//! takes its timer. All that comes after is later by it, on every CPU. What runs in other handlers
-//! is left alone: a stop there has a name in the events.
+//! The longest silence of a recorded window, a stop by the emulator, is removed; then a stop of 5
+//! to 300 ms is inserted between two events while the home CPU idles, runs the measuring thread, or
+//! handles its timer. All later events are delayed by it, on every CPU. Time in other handlers is
+//! not used: a stop there has a name in the events.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ use crate::tools::Result;
 const MS: i64 = 1_000_000;
 /// Silences that are stops.
 const SILENCE: i64 = 3 * MS;
-/// What is left of a silence.
+/// Remainder of a silence.
 const REST: i64 = 20_000;
 /// The longest wake-up without a stop.
 const USUAL: i64 = 2 * MS;
-/// The windows lie that far from each other: each has a time of its own.
+/// Distance between windows, so that their times do not overlap.
 const APART: i64 = 10_000 * MS;
 /// Draws per window wanted, because many places do not fit.
 const DRAWS: usize = 40;
@@ -59,7 +59,7 @@ pub fn made(mut bundle: Tree, count: usize, seed: u64) -> Result<(Tree, String)>
     Ok((bundle, log + "dropped=0\n"))
 }
 
-/// Those of the recording are no longer this bundle's.
+/// Removes the spikes of the recording, which do not apply to the new bundle.
 fn forget_spikes(bundle: &mut Tree) -> Result<()> {
     let run = bundle.get("run.json").ok_or("the bundle has no run.json")?;
     let mut run: Value = serde_json::from_slice(run).map_err(|error| format!("run.json: {error}"))?;
@@ -72,7 +72,7 @@ fn pick(count: usize, state: &mut u64) -> usize {
     ((unit(state) * count as f64) as usize).min(count.saturating_sub(1))
 }
 
-/// The window without its longest silence; none if it has none, or is no usual wake-up without it.
+/// The window without its longest silence; `None` if it has none or would not be a usual wake-up.
 fn calmed(mut window: Value) -> Option<Value> {
     let (expected, actual) = (window["expected_ns"].as_i64()?, window["actual_ns"].as_i64()?);
     let times = times(&window);
@@ -116,7 +116,7 @@ fn places(window: &Value, expected: i64, actual: i64) -> Vec<(i64, i64)> {
             let kind = event["e"].as_str().unwrap_or_default();
             let own = event["vector"] == "local_timer" || event["function"] == "hrtimer_wakeup";
             match kind.rsplit_once('_') {
-                // An exit bears no name: what was entered without one is not counted out by it.
+                // An exit has no name: it does not match an entry without one.
                 Some((what, "entry")) => {
                     *open.entry(what.to_string()).or_default() += if own { 0 } else { 1 }
                 }
@@ -135,8 +135,8 @@ fn places(window: &Value, expected: i64, actual: i64) -> Vec<(i64, i64)> {
     found
 }
 
-/// All from `at` on is later; timers that were started before stay due when they were, and so does
-/// that of the wake-up itself, whose time the schedule says, whenever it is started.
+/// Delays all events from `at` on; earlier timers stay due at their times, and so does that of the
+/// wake-up itself, whose time is in the schedule, whenever it is started.
 fn shift(window: &mut Value, at: i64, by: i64) {
     let expected = window["expected_ns"].clone();
     for event in window["events"].as_array_mut().into_iter().flatten() {
@@ -233,11 +233,11 @@ mod tests {
         assert!(String::from_utf8_lossy(&made["run.json"]).contains("\"spikes\":[]"));
         let mut before = 0;
         for (window, (from, to)) in windows.iter().zip(stops) {
-            // The thread arms its timer for the time that was planned, late as it is.
+            // The thread arms its timer for the planned time, even late.
             assert_eq!(window["events"][1]["expires"], window["expected_ns"]);
             before += usize::from(times(window)[1] > from);
             assert!((5 * MS..=300 * MS).contains(&(to - from)));
-            // Nothing happens meanwhile, and the wake-up is later by the stop.
+            // There are no events during the stop, and it delays the wake-up.
             assert!(times(window).iter().all(|&time| time <= from || time >= to), "{from} {to} {window}");
             let late = window["actual_ns"].as_i64().unwrap() - window["expected_ns"].as_i64().unwrap();
             assert_eq!(late, 320_000 + to - from);

@@ -1,7 +1,7 @@
 //! The module, built against Debian's headers of the machine's own kernel, and the static programs.
 //!
 //! The headers are unpacked, not installed. Their Makefile includes another by its absolute path,
-//! and their tools come in a package of their own, which for a foreign architecture is that of the
+//! and their tools are in a separate package, which for a foreign architecture is that of the
 //! builder's: the tools run here.
 
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::tools::{Result, Tool, read, root, target, write};
 
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// What a build for another release of Debian takes beside the headers and their compiler.
+/// Packages of a build for another release of Debian besides the headers and their compiler.
 const TOOLS: [&str; 9] =
     ["base-files", "binutils", "coreutils", "dash", "findutils", "grep", "make", "mawk", "sed"];
 
@@ -30,13 +30,13 @@ pub fn module(machine: &Machine, kernel: &KernelImage) -> Result<Vec<u8>> {
     read(&place.join("onbeat_fault.ko"))
 }
 
-/// The build for the machine's own release runs here; that for another one in a tree of its
-/// programs and libraries.
+/// The make of the machine's own release runs here; that of another one in a tree of its programs
+/// and libraries.
 fn make(machine: &Machine, headers: &Headers, place: &Path) -> Result<Tool> {
     if !machine.suite.is_empty() {
         debian::ensure(&[Need { program: "unshare", package: "util-linux" }])?;
         let root = format!("--root={}", headers.root.display());
-        // The kernel's tools read /proc, and to mount one takes namespaces.
+        // The kernel's tools read /proc, and mounting one needs namespaces.
         let inside = ["--map-root-user", "--mount", "--pid", "--fork", "--mount-proc", &root];
         let from = format!("/{}", headers.place);
         return Ok(Tool::new("unshare").args(inside).args(["make", "-s", "-C", &from, "M=/module"]));
@@ -61,7 +61,7 @@ fn needs(foreign: bool) -> Vec<Need> {
 
 /// Unpacked headers.
 struct Headers {
-    /// What was unpacked, the compiler and its libraries among it for another release of Debian.
+    /// Root of the unpacked packages; for another release of Debian also of the compiler.
     root: PathBuf,
     /// The folder of the kernel's own below it.
     place: String,
@@ -80,7 +80,7 @@ fn headers(machine: &Machine, release: &str) -> Result<Headers> {
     }
     if was.is_err() || !done.exists() {
         unpack(machine, &package, &whole)?;
-        // With it types are described to BPF, which takes one program more and serves nothing here.
+        // With it, types are generated for BPF, which needs one more program and is of no use here.
         let _ = std::fs::remove_file(whole.join(&place).join("vmlinux"));
         write(&done, &here)?;
     }
@@ -114,7 +114,7 @@ fn relocate(makefile: &Path, whole: &Path) -> Result<()> {
     write(makefile, text.replace("include /usr/src/", &format!("include {}/usr/src/", whole.display())))
 }
 
-/// Only what changed, so that make builds only that.
+/// Copies changed files only, so that make builds only those.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     let entries = std::fs::read_dir(from).map_err(|error| format!("{}: {error}", from.display()))?;
     for entry in entries.filter_map(|entry| entry.ok()) {

@@ -1,5 +1,5 @@
-//! What `onbeat hunt -- PROGRAM` says of a program that knows its own cycles (`lab/user_faults`):
-//! the responses are the program's own, and what kept it has its name.
+//! Results of `onbeat hunt -- PROGRAM` for a program that measures its cycles (`lab/user_faults`):
+//! the responses match the program's own, and its culprit has the right name.
 
 use serde_json::Value;
 
@@ -8,15 +8,15 @@ use super::table::{By, FAULT, Fault, NamePlace, ORIGIN, Origin};
 use crate::live::frames::Reply;
 use crate::live::judge::{document, whole};
 
-/// Cycles of the program, of which every third is kept.
+/// Cycles of the program, of which every third is delayed.
 const CYCLES: usize = 105;
 
-/// How far a response may be from the program's own: the program reads its clock before the call
-/// that ends its cycle, and the call takes its time.
+/// Tolerance of a response against the program's own: the program reads its clock before the call
+/// that ends its cycle, and the call takes time.
 const NEAR_NS: i64 = 50_000;
 const NEAR_SHARE: i64 = 100;
 
-/// One of so many cycles may be farther off than that: the emulator may stop just there.
+/// One of this many cycles may exceed the tolerance: the emulator may stop just there.
 const FAR_ONE_OF: usize = 100;
 
 const CYCLE: Fault = Fault { hunt: "--deadline 40ms", first: false, least: 30, ..FAULT };
@@ -102,7 +102,7 @@ pub fn script(cause: &str, hunt: &str) -> String {
     )
 }
 
-/// The same, with a fault of the module beside it.
+/// Script with a fault of the module during the program.
 pub fn script_beside(word: &str, hunt: &str) -> String {
     format!(
         "hunting {hunt} -- followed none 1 {} own cycles\n\
@@ -135,8 +135,8 @@ fn cycles(text: &str) -> Result<Vec<OwnCycle>, String> {
     )
 }
 
-/// Whether the responses are the program's own: of each late cycle, which alone a run holds one by
-/// one, and of all by their ranks.
+/// Compares the responses with the program's own: each late cycle, as only these are in a run one
+/// by one, and all by their ranks.
 pub fn judge(reply: &Reply, stalls: &[[i64; 3]]) -> Result<(), String> {
     let own = cycles(reply.file("cycles")?)?;
     let run = document(reply, "run")?;
@@ -180,9 +180,9 @@ fn late(run: &Value, own: &[OwnCycle], stalls: &[[i64; 3]]) -> Result<(), String
     }
 }
 
-/// The histogram's rows against the program's responses, from the shortest to the longest. Of the
-/// cycles that were not seen (the first, and those cut by lost events) no rank is known: the n-th
-/// of those that were is one between the n-th of all and as many after it.
+/// Compares the histogram's rows with the program's responses, from the shortest to the longest.
+/// The ranks of missing cycles (the first, and those cut by lost events) are unknown: the n-th of
+/// the recorded ones is between the n-th of all and that many after it.
 fn ranks(thread: &Value, own: &[OwnCycle]) -> Result<(), String> {
     let mut truth: Vec<i64> = own.iter().map(|cycle| cycle.end - cycle.release).collect();
     truth.sort_unstable();

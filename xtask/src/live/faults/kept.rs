@@ -1,5 +1,5 @@
-//! Answers that are kept with all their events (`--keep`), and scored again as the code now
-//! explains them (`--again`): a change of the explanation is judged on the same spikes, without a
+//! Results that are kept with all their events (`--keep`), and scored again with the current
+//! explanation (`--again`): a change of the explanation is judged on the same spikes, without a
 //! boot.
 
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use crate::live::machine::Machine;
 use crate::live::tree::{self, Tree};
 use crate::tools::{Result, Tool, read, target, write};
 
-/// What a series sends beside the bundle.
+/// Texts of a series besides the bundle.
 const TEXTS: [&str; 4] = ["log", "stops", "stalls", "cycles"];
 
 fn place(machine: &Machine, trial: &Trial) -> Result<PathBuf> {
     target(&format!("lab/answers/{}/{}", machine.name, trial.name()))
 }
 
-/// Keeps what a reply has of it; a reply without a bundle is not kept.
+/// Keeps the parts of a reply; a reply without a bundle is not kept.
 pub fn store(machine: &Machine, trial: &Trial, reply: &Reply) -> Result<()> {
     if !reply.files.contains_key("bundle") {
         return Ok(());
@@ -36,7 +36,7 @@ pub fn store(machine: &Machine, trial: &Trial, reply: &Reply) -> Result<()> {
     Ok(())
 }
 
-/// Where the series is made from what was recorded, the run becomes what is said of that.
+/// Replaces the run of a series derived from a recording by the derived bundle's explanation.
 pub fn made_of(machine: &Machine, trial: &Trial, reply: &mut Reply) -> Result<()> {
     if trial.is_made() {
         reply.files.remove("run");
@@ -49,7 +49,7 @@ pub fn made_of(machine: &Machine, trial: &Trial, reply: &mut Reply) -> Result<()
     Ok(())
 }
 
-/// What is said of the bundle that is made of the recorded one.
+/// Explanation of the bundle that is derived from the recorded one.
 fn made(machine: &Machine, trial: &Trial, bundle: Tree, onbeat: &str) -> Result<Files> {
     let (bundle, stops) = trial.made(bundle)?;
     let place = scratch(machine)?;
@@ -73,7 +73,7 @@ fn scratch(machine: &Machine) -> Result<PathBuf> {
     target(&format!("lab/made/{}", machine.name))
 }
 
-/// The reply that was kept, with the run as it is explained now; none where nothing was kept.
+/// The kept reply, with the run as it is explained now; `None` if none was kept.
 pub fn again(machine: &Machine, trial: &Trial, onbeat: &str) -> Option<Result<Reply>> {
     let place = place(machine, trial).ok()?;
     place.join("bundle").is_dir().then(|| explained(machine, trial, &place, onbeat))

@@ -1,9 +1,9 @@
-//! A virtual CPU that was idle and woke late: made from what was recorded, because no emulator can
-//! be made to do it at will.
+//! A virtual CPU that was idle and woke late: derived from recordings, because no emulator can be
+//! made to do it at will.
 //!
-//! In each window the other CPU sleeps through the rest of a handler: its timer that was due first
-//! expires, and all that it did afterwards comes, right after the handler's end. Nothing else
-//! changes, so the handler still has its time.
+//! In each window the other CPU sleeps through the rest of a handler: its first due timer expires,
+//! and all of its later events follow, right after the handler's end. Nothing else changes, so the
+//! handler still has its time.
 
 use serde_json::Value;
 
@@ -13,9 +13,9 @@ use crate::tools::Result;
 /// The file of a bundle that holds the windows.
 pub const WINDOWS: &str = "events/spikes.jsonl";
 
-/// How late it must be to count: more than a host usually takes to run an idle virtual CPU.
+/// Minimum lateness that counts: longer than a host usually needs to run an idle virtual CPU.
 const LEAST: i64 = 9_000_000;
-/// After the handler's end it goes on.
+/// Delay after the handler's end.
 const AFTER: i64 = 60_000;
 
 /// The bundle in which the other CPU sleeps on during the handler's function.
@@ -30,7 +30,7 @@ pub fn bundle(mut bundle: Tree, function: &str) -> Result<Tree> {
     Ok(bundle)
 }
 
-/// The windows, and in how many of them the other CPU sleeps on.
+/// The windows, and the number of them in which the other CPU sleeps on.
 fn made(windows: &str, function: &str) -> Result<(String, usize)> {
     let (mut text, mut count) = (String::new(), 0);
     for line in windows.lines() {

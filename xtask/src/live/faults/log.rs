@@ -1,17 +1,17 @@
-//! What was injected, as the module and the program log it: a line of `key=value` per fault.
+//! Injected faults, as logged by the module and the program: a line of `key=value` per fault.
 
 use std::collections::BTreeMap;
 
 /// A fault of known kind, place, time and length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LogRecord {
-    /// Records of one injection share it.
+    /// Shared by the records of one injection.
     pub seq: u64,
     /// The request's word for it.
     pub fault: String,
     /// The kind of slice that it should appear as.
     pub kind: String,
-    /// Where.
+    /// CPU of the fault.
     pub cpu: u64,
     /// From when on, CLOCK_MONOTONIC in ns.
     pub start: i64,
@@ -20,13 +20,13 @@ pub struct LogRecord {
 }
 
 impl LogRecord {
-    /// How much of a time lies in it, in ns.
+    /// Part of a time span within it, in ns.
     pub fn overlap(&self, from: i64, to: i64) -> i64 {
         (self.end.min(to) - self.start.max(from)).max(0)
     }
 }
 
-/// A log that ends as it should: with the count of what found no place, which must be 0.
+/// Parses a log, which has to end with the number of records without room, which must be 0.
 pub fn parse(text: &str) -> Result<Vec<LogRecord>, String> {
     let (dropped, lines): (Vec<&str>, Vec<&str>) =
         text.lines().partition(|line| line.starts_with("dropped="));

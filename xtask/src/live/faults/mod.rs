@@ -1,9 +1,9 @@
 //! Ground truth for `onbeat hunt`: faults of known kind, place, time and length, and the score of
-//! what it says of them.
+//! its explanations.
 //!
 //! A module in the guest (`lab/onbeat_fault`) and a program (`lab/user_faults`) inject and log; the
-//! emulator is stopped from outside. These boots are their own: hunting switches tracepoints, which
-//! makes emulated machines panic now and then. What was over before such a panic counts, the rest
+//! emulator is stopped from outside. These boots are separate: hunting switches tracepoints, which
+//! occasionally makes emulated machines panic. Series completed before such a panic count, the rest
 //! is booted again, and the panics are counted.
 
 mod answer;
@@ -37,17 +37,16 @@ use crate::tally::{StepOutcome, Tally};
 use crate::tools;
 use trial::{Trial, trials};
 
-/// How often a machine is booted again after a panic of the emulator's kind.
+/// Limit of reboots of a machine after a panic of the emulator's kind.
 const PANICS: usize = 6;
 
 /// The emulated HPET is read under the emulator's own lock, with interrupts off in the guest:
-/// faults nobody injected. The time stamp counter is the host's, and steady, which the kernel is
-/// told because it cannot see it.
+/// faults that were not injected. The time stamp counter is the host's, and steady, which the
+/// kernel has to be given as a parameter because it cannot detect it.
 const TSC: &str = "quiet tsc=reliable clocksource=tsc";
 
-/// The emulated serial port, which the old kernels' results come over, interrupts more often than
-/// its threaded handler finds something to do: the kernel would take that for a fault and switch
-/// the interrupt off.
+/// The emulated serial port, which carries the old kernels' results, interrupts more often than its
+/// threaded handler has work: the kernel would consider that a fault and disable the interrupt.
 const TSC_SERIAL: &str = "quiet tsc=reliable clocksource=tsc noirqdebug";
 
 /// A device whose only purpose is to interrupt (`storm` of lab/onbeat_fault).
@@ -57,8 +56,8 @@ const EDU: &[&str] = &["-device", "edu"];
 /// More virtual CPUs than the host may have: at a real-time priority they could starve it.
 const FOUR_CPUS: &str = "4";
 
-/// A processor that shows no hypervisor: where a guest sees one, locks have no queues, and no event
-/// says who gives one free.
+/// A processor that shows no hypervisor: in a guest that sees one, locks have no queues, and no
+/// event names their owner.
 const QUEUED_LOCKS: &[&str] = &["-cpu", "max,-hypervisor"];
 
 /// The machines, the gate's first.
@@ -104,7 +103,7 @@ fn checks(trials: &[Trial]) -> Vec<Check> {
     trials.iter().map(check).collect()
 }
 
-/// What the image is made of beside the checks.
+/// Contents of the image besides the checks.
 struct Ingredients {
     base: Base,
     items: Vec<image::ImageFile>,
@@ -113,7 +112,7 @@ struct Ingredients {
 
 fn ingredients(machine: &Machine, trials: &[Trial], keep: bool) -> Result<Ingredients, Reason> {
     let base = super::base(machine)?;
-    // The own architecture must build; a foreign one needs a compiler that may not be had.
+    // The own architecture must build; a foreign one needs a compiler that may be unavailable.
     let own = machine.arch == std::env::consts::ARCH;
     let module =
         build::module(machine, &base.kernel).map_err(if own { Reason::Broken } else { Reason::Missing })?;
@@ -136,8 +135,8 @@ fn ingredients(machine: &Machine, trials: &[Trial], keep: bool) -> Result<Ingred
     Ok(Ingredients { base, items, keep })
 }
 
-/// A series that falls short is run once more in a fresh boot, and that counts: what holds does so
-/// on a calmer host, too, and what does not fails twice.
+/// A failed series is repeated once in a fresh boot, and that counts: a correct one succeeds on a
+/// calmer host, and a wrong one fails twice.
 fn one_machine(machine: &Machine, trials: Vec<Trial>, ingredients: &Ingredients, tally: &mut Tally) {
     let start = Instant::now();
     let mut told: BTreeMap<String, (String, StepOutcome)> = BTreeMap::new();
@@ -193,7 +192,7 @@ fn one_machine(machine: &Machine, trials: Vec<Trial>, ingredients: &Ingredients,
     outcomes.into_iter().for_each(|(name, outcome)| tally.note(name, outcome));
 }
 
-/// Scores what was kept, as it is explained now.
+/// Scores the kept results with the current explanation.
 fn again(machine: &Machine, trials: Vec<Trial>, onbeat: Option<&str>, tally: &mut Tally) {
     let built =
         || tools::Tool::new("cargo").args(["build", "--quiet"]).text().and_then(|_| tools::target("debug"));
@@ -222,10 +221,10 @@ fn again(machine: &Machine, trials: Vec<Trial>, onbeat: Option<&str>, tally: &mu
     }
 }
 
-/// Series of a boot: more of them may take longer than a boot may.
+/// Series per boot: more of them may exceed the time limit of a boot.
 const SERIES: usize = 20;
 
-/// Boots until every check has ended, or the machine stopped for a reason of its own.
+/// Boots until every check has ended, or the machine stopped for another reason.
 fn replies(machine: &Machine, trials: &[Trial], ingredients: &Ingredients) -> tools::Result<Replies> {
     let Ingredients { base, items, .. } = ingredients;
     let (mut done, mut panics) = (BTreeMap::new(), 0);
@@ -255,7 +254,7 @@ fn replies(machine: &Machine, trials: &[Trial], ingredients: &Ingredients) -> to
 /// Replies by check, panics of the emulator's kind, and the last words of the last boot.
 type Replies = (BTreeMap<String, Reply>, usize, String);
 
-/// The rows of the table and the outcomes, one of each per trial.
+/// Rows of the table and outcomes, one of each per trial.
 fn table_of(
     trials: &[Trial],
     replies: &BTreeMap<String, Reply>,

@@ -1,5 +1,5 @@
-//! Kinds of fault whose names need more than the context that ran: the function, the thread that
-//! asked for it, or words for the part that no event has.
+//! Kinds of fault whose names need more than the context that ran: the function, the requesting
+//! thread, or a text for the part without events.
 
 use super::table::{By, FAULT, Fault, NamePlace, ORIGIN, On, Origin};
 
@@ -31,7 +31,7 @@ pub const FAULTS: &[Fault] = &[
         on: On::New,
         ..NAMED
     },
-    // It mostly begins after the victim's timer, whose stack then has not got it.
+    // It mostly begins after the victim's timer, whose stack then lacks it.
     Fault {
         word: "rcu-callback",
         raised: "rcuc/1",
@@ -45,8 +45,8 @@ pub const FAULTS: &[Fault] = &[
         on: On::Rt,
         ..NAMED
     },
-    // The CPU that goes off line is the other one: all wait for what it does with all stopped, and
-    // a CPU that is off line records no events.
+    // The other CPU goes offline: all wait for its work with all CPUs stopped, and an offline CPU
+    // records no events.
     Fault {
         word: "cpu-offline",
         by: By::Module("us=20000 cpu=0 from=1 count=16 period_ms=300"),
@@ -58,7 +58,7 @@ pub const FAULTS: &[Fault] = &[
             said: &[
                 "CPU 1 went off line: takedown_cpu",
                 "is in no event",
-                // On 7.3 the thread that asks does it itself.
+                // On 7.3 the requesting thread does it itself.
                 "in the work item work_for_cpu_fn|asked for by fault_offliner",
             ],
             ..ORIGIN
@@ -101,7 +101,7 @@ pub const FAULTS: &[Fault] = &[
         }],
         ..NAMED
     },
-    // A fair thread runs with the priority of one that waits for a second mutex, which a third
+    // A fair thread runs with the priority of a thread that waits for a second mutex, which a third
     // thread holds.
     Fault {
         word: "chained",

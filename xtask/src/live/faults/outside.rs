@@ -1,17 +1,16 @@
-//! The stopped emulator: nothing in the guest's software is to blame for that time, and no name may
-//! be said of it.
+//! The stopped emulator: nothing in the guest's software is the cause of that time, so no name may
+//! be given for it.
 //!
-//! On an idle guest that holds for each stop. Among faults, a stop that falls into one is listed
-//! apart: that time is the fault's as well, and no event tells where the one ends and the other
-//! begins.
+//! On an idle guest that applies to each stop. Among faults, a stop within one is listed
+//! separately: that time is the fault's as well, and no event separates the two.
 
 use super::answer::{Answer, FoundSpike};
 use super::log::LogRecord;
 use super::own::{self, Whose};
 use super::score::Demand;
 
-/// How far the two clocks may be apart where the emulator was stopped: the look at the channel, and
-/// the line's way.
+/// Maximum difference of the two clocks at a stop of the emulator: the polling of the channel, and
+/// the transit of the line.
 pub const SLACK: i64 = 4_000_000;
 
 /// The kind of a stop's time.
@@ -22,7 +21,7 @@ fn is_outside(kind: &str) -> bool {
     [STOPPED, "unexplained"].contains(&kind)
 }
 
-/// What was said of the time in which nothing ran.
+/// Result for the time in which nothing ran.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outside {
     /// Stops of the emulator while the hunt measured.
@@ -35,19 +34,19 @@ pub struct Outside {
     pub spikes: usize,
     /// Spikes on no stop.
     pub strays: usize,
-    /// What was said of a stop's time; the first stretch of each spike.
+    /// Names given for a stop's time; the first one of each spike.
     pub blamed: Vec<String>,
-    /// Spikes on a stop that do not say why they are unexplained.
+    /// Spikes on a stop without a reason for being unexplained.
     pub mute: usize,
-    /// Culprits with a tenth of all latency or more, where nothing was injected.
+    /// Culprits with a tenth of all latency or more, without an injection.
     pub culprits: Vec<String>,
-    /// What is said to be onbeat's own path and cannot be.
+    /// Slices attributed to onbeat's own path that are too long for it.
     pub own: Vec<String>,
-    /// Spikes whose parts are not their whole.
+    /// Spikes whose parts do not add up.
     pub wrong_sums: usize,
 }
 
-/// Scores an answer against the log of stops and that of what was injected meanwhile.
+/// Scores a result against the logs of stops and of simultaneous injections.
 pub fn of(stops: &[LogRecord], injected: &[LogRecord], answer: &Answer, slack: i64) -> Outside {
     let measured = |record: &&LogRecord| record.start - slack > answer.t0;
     let within = |stop: &&LogRecord| {
@@ -91,8 +90,7 @@ pub fn of(stops: &[LogRecord], injected: &[LogRecord], answer: &Answer, slack: i
     score
 }
 
-/// What slices say of the time that certainly lies within a stop, where it is more than onbeat's
-/// own path can take.
+/// Name given for the time that is certainly within a stop, if it is longer than onbeat's own path.
 fn said_of(stop: &LogRecord, answer: &Answer, spike: &FoundSpike, slack: i64) -> Option<String> {
     let (from, to) = (stop.start + slack, stop.end - slack);
     let within = |start: i64, ns: i64| ((start + ns).min(to) - start.max(from)).max(0);
@@ -104,15 +102,14 @@ fn said_of(stop: &LogRecord, answer: &Answer, spike: &FoundSpike, slack: i64) ->
         .then(|| format!("{} has {most} ns of the stop at {}", slice.told(), stop.start))
 }
 
-/// Whether all but a tenth of a spike lies on stops: what else it is called has another tenth at
-/// least.
+/// True if all but a tenth of a spike is on stops: any other cause has another tenth at least.
 fn covers(stops: &[&LogRecord], spike: &FoundSpike) -> bool {
     let on: i64 = stops.iter().map(|stop| stop.overlap(spike.expected, spike.actual)).sum();
     (spike.latency - on) * 10 < spike.latency
 }
 
 impl Outside {
-    /// What falls short; `least` stops outside of injections must have been seen.
+    /// Failed requirements; `least` stops outside of injections must have been seen.
     pub fn verdict(&self, least: usize, demand: &Demand) -> Result<(), String> {
         let mut complaints = Vec::new();
         if (self.seen as f64) < least as f64 * demand.seen {
@@ -142,7 +139,7 @@ impl Outside {
         if complaints.is_empty() { Ok(()) } else { Err(complaints.join("; ")) }
     }
 
-    /// A line beside the table.
+    /// A line for the table.
     pub fn row(&self, word: &str, seed: u64) -> String {
         format!(
             "  {word:<17}{:>9}{:>6}{:>8}{:>8}   {} stops within a fault; {} spikes, {} blamed on something, {} do not say why, \
@@ -182,8 +179,8 @@ mod tests {
         FoundSlice { kind: kind.into(), start, ns, ..FoundSlice::default() }
     }
 
-    /// A stop of 50 ms each 300 ms; each CPU has a spike that begins 5 ms into it and outlasts it
-    /// by less than one.
+    /// A stop of 50 ms each 300 ms; each CPU has a spike that begins 5 ms into it and ends less
+    /// than one after it.
     fn answer() -> (Vec<LogRecord>, Answer) {
         let spike = |at: i64, cpu| {
             let expected = (1005 + at * 300) * MS;
@@ -204,7 +201,7 @@ mod tests {
         (stops, Answer { spikes, cost: MS / 5, ..Answer::default() })
     }
 
-    /// The time that a slice takes is no longer unexplained.
+    /// Explains a part of a spike by a slice.
     fn give(spike: &mut FoundSpike, slice: FoundSlice) {
         spike.unexplained -= slice.ns;
         spike.slices.insert(0, slice);
@@ -250,7 +247,7 @@ mod tests {
             of(&stops, &[], &answer, SLACK).verdict(60, &FULL)
         };
         assert!(named(10 * MS, 5 * MS).unwrap_err().contains("thread has 5000000 ns of the stop at"));
-        // As long as a turn of the own path, or where the clocks may be apart.
+        // As long as a turn of the own path, or within the clocks' difference.
         assert_eq!((named(10 * MS, MS / 5), named(43 * MS, 2 * MS)), (Ok(()), Ok(())));
         give(&mut answer.spikes[0], slice("return-to-user", expected + 38 * MS, 7 * MS));
         assert!(
@@ -280,7 +277,7 @@ mod tests {
         let beside = of(&stops, &[record("irqs-off", 970, 20)], &answer, SLACK);
         assert_eq!((beside.inside, beside.blamed.len()), (0, 2));
         assert!(beside.verdict(59, &FULL).unwrap_err().contains("2 of 120"));
-        // What a fault beside the stop took of the same spike is right.
+        // The part of a fault next to the stop in the same spike is right.
         let spike = &mut answer.spikes[2];
         (spike.actual, spike.latency) = (spike.actual + 25 * MS, spike.latency + 25 * MS);
         spike.unexplained += 25 * MS;

@@ -1,10 +1,10 @@
-//! onbeat's own path may not be a culprit: from its timer's interrupt to its clock read it takes
-//! what the run has measured, and whatever is longer is not its doing.
+//! onbeat's own path must not be a culprit: from its timer's interrupt to its clock read it takes
+//! the time measured by the run, and anything longer has another cause.
 
 use super::answer::{Answer, FoundSlice, FoundSpike};
 
-/// Times the measured cost that a stretch with onbeat's name may take: the cost is a median, and
-/// the emulator's spread is wide.
+/// Maximum length of a slice with onbeat's name, in multiples of the measured cost: the cost is a
+/// median, and the emulator's spread is wide.
 const NAMED: i64 = 6;
 
 /// The same of a stretch of the path without a name: it may have several events, and be slow before
@@ -14,10 +14,10 @@ const NAMELESS: i64 = 16;
 /// Parts of the path that bear no name.
 const PATH: [&str; 3] = ["timer-irq", "switch", "return-to-user"];
 
-/// Whose path it is.
+/// Owner of the path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Whose {
-    /// The thread that came late is onbeat's.
+    /// The victim is onbeat's thread.
     Onbeats,
     /// Another's threads are followed; onbeat only records.
     Others,
@@ -28,7 +28,7 @@ pub fn most(answer: &Answer) -> i64 {
     answer.cost.saturating_mul(NAMED)
 }
 
-/// What of a spike's slices is said to be onbeat's own path and is longer than that can be.
+/// Slices attributed to onbeat's own path that are too long for it.
 pub fn excess(answer: &Answer, spike: &FoundSpike, whose: Whose) -> Vec<String> {
     told(answer, spike, whose, |slice| PATH.contains(&slice.kind.as_str()) && slice.who[1].is_empty())
 }
@@ -49,7 +49,7 @@ fn told(
             let named = slice.pid != 0 && slice.pid == spike.victim;
             named && slice.ns > most(answer) || path(slice) && slice.ns > answer.cost.saturating_mul(NAMELESS)
         }
-        // It has no part in that path at all: however short, it was where it should not be.
+        // It is not part of that path at all: however short, it was in the wrong place.
         Whose::Others => slice.who[0] == "onbeat" || slice.who[0].starts_with("onbeat/"),
     };
     let told = |slice: &FoundSlice| format!("{} has {} ns at {}", slice.told(), slice.ns, slice.start);
@@ -87,8 +87,8 @@ mod tests {
             assert_eq!(of(kind, comm, pid, function, 2 * MS, Onbeats), 1, "{kind}");
             assert_eq!(of(kind, comm, pid, function, MS / 2, Onbeats), 0, "{kind}");
         }
-        // The thread that records is no part of the path: where it ran, that is so.
-        // An interrupt has several events.
+        // The recording thread is not part of the path, so its slices are legitimate. An interrupt
+        // has several events.
         assert_eq!(
             (of("timer-irq", "", 0, "", MS, Onbeats), of("thread", "onbeat/1", 50, "", MS, Onbeats)),
             (0, 1)

@@ -1,8 +1,8 @@
-//! The score of an explanation against the log of what was injected.
+//! The score of an explanation against the log of injections.
 //!
-//! A spike belongs to the injection that covers at least half of it. The emulator makes spikes of
-//! its own: those on no injection are counted and left out, and so are those that are mostly
-//! something else, and those during which the emulator waited for a CPU of its own machine.
+//! A spike belongs to the injection that covers at least half of it. The emulator causes other
+//! spikes: those on no injection are counted and not scored, as are those with mostly another
+//! cause, and those during which the emulator waited for a CPU of its host.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::own::{self, Whose};
 use super::stalls::spoil;
 use super::table::{Fault, NamePlace, Origin};
 
-/// What of a series was seen, and how well it was explained.
+/// Spikes of a series, and the quality of their explanations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Score {
     /// Injections while the hunt measured.
@@ -21,31 +21,31 @@ pub struct Score {
     pub seen: usize,
     /// Spikes that were scored.
     pub spikes: usize,
-    /// Spikes that are left out because the emulator itself waited for a CPU meanwhile.
+    /// Spikes that are not scored because the emulator itself waited for a CPU at that time.
     pub spoilt: usize,
-    /// Spikes on no injection, and on one that covers less than half of them.
+    /// Spikes on no injection, or on one that covers less than half of them.
     pub strays: usize,
-    /// Spikes whose class is right; of two causes both.
+    /// Spikes with the right class; for two causes, both.
     pub class: usize,
-    /// Spikes whose culprit is named; of two causes both.
+    /// Spikes whose culprit is named; for two causes, both.
     pub named: usize,
-    /// Mean distance between the time said and the time injected, as a share of the latency.
+    /// Mean difference between the explained time and the injected time, relative to the latency.
     pub share_error: f64,
-    /// Share of the injected time that nothing explains. What the emulator adds behind it nobody
-    /// knows the truth of.
+    /// Share of the injected time without an explanation. For additional time caused by the
+    /// emulator there is no ground truth.
     pub unexplained: f64,
-    /// How far the time that the culprit took is from what was injected within the windows, each
-    /// nanosecond once, as a share of that; none where no culprit's time is counted.
+    /// Difference between the culprit's time and the time injected within the windows, each
+    /// nanosecond once, relative to the latter; `None` if no culprit's time is counted.
     pub taken_error: Option<f64>,
-    /// Spikes whose parts are not their whole, strays included.
+    /// Spikes whose parts do not add up, strays included.
     pub wrong_sums: usize,
     /// Spikes of which events were lost.
     pub lost: usize,
-    /// What is said to be onbeat's own path and cannot be; all spikes count that are not spoilt.
+    /// Slices attributed to onbeat's own path that are too long for it, of all unspoilt spikes.
     pub own: Vec<String>,
 }
 
-/// Scores an answer for one kind of fault.
+/// Scores a result for one kind of fault.
 pub fn of(fault: &Fault, log: &[LogRecord], answer: &Answer, stalls: &[[i64; 3]]) -> Score {
     let log: Vec<&LogRecord> =
         log.iter().filter(|record| record.fault == fault.logged() && record.start >= answer.t0).collect();
@@ -59,7 +59,7 @@ pub fn of(fault: &Fault, log: &[LogRecord], answer: &Answer, stalls: &[[i64; 3]]
         ..Score::default()
     };
     let whose = if fault.follows() { Whose::Others } else { Whose::Onbeats };
-    // The thread that records was on the CPU of the one that is followed.
+    // The recording thread was on the CPU of the followed one.
     let beside = answer
         .housekeeping
         .iter()
@@ -70,7 +70,7 @@ pub fn of(fault: &Fault, log: &[LogRecord], answer: &Answer, stalls: &[[i64; 3]]
     for spike in &answer.spikes {
         let Some((seq, records)) = injection_of(spike, &injections) else {
             score.strays += 1;
-            // Where the emulator is slow, so is all that has no name; a name is wrong all the same.
+            // If the emulator is slow, so is all time without a name; a name is wrong all the same.
             if !spoil(stalls, spike.expected, spike.actual) {
                 score.own.extend(own::named(answer, spike, whose));
             }
@@ -99,7 +99,7 @@ pub fn of(fault: &Fault, log: &[LogRecord], answer: &Answer, stalls: &[[i64; 3]]
     score
 }
 
-/// Without anything to divide by there is no good score.
+/// A ratio to zero is never a good score.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 1.0 }
 }
@@ -118,7 +118,7 @@ fn covered<'a>(records: impl Iterator<Item = &'a LogRecord>, spike: &FoundSpike)
     here.map(|record| record.overlap(spike.expected, spike.actual)).sum()
 }
 
-/// How much of the injected time lies in slices of any kind.
+/// Injected time within slices of any kind.
 fn explained(records: &[&LogRecord], spike: &FoundSpike) -> i64 {
     let within = |slice: &FoundSlice| {
         let (from, to) = (slice.start.max(spike.expected), (slice.start + slice.ns).min(spike.actual));
@@ -139,7 +139,7 @@ fn class_is_right(parts: &[Origin], spike: &FoundSpike) -> bool {
     }
 }
 
-/// At least half of the time that is said to be of this kind must bear a right name.
+/// True if at least half of the time of this kind has a right name.
 fn is_named(part: &Origin, spike: &FoundSpike) -> bool {
     let of_kind = || spike.slices.iter().filter(|slice| part.kinds.contains(&slice.kind.as_str()));
     let named: i64 = of_kind().filter(|slice| is_right(part, slice)).map(|slice| slice.ns).sum();
@@ -157,7 +157,7 @@ fn is_right(part: &Origin, slice: &FoundSlice) -> bool {
     named && part.said.iter().all(has)
 }
 
-/// For how many spikes the list of culprits names all the causes.
+/// Number of spikes for which the list of culprits names all the causes.
 fn named_by_culprits(parts: &[Origin], culprits: &[FoundCulprit]) -> usize {
     let spikes_of = |part: &Origin| {
         let right = |culprit: &&FoundCulprit| {
@@ -170,7 +170,7 @@ fn named_by_culprits(parts: &[Origin], culprits: &[FoundCulprit]) -> usize {
     parts.iter().map(spikes_of).min().unwrap_or(0) as usize
 }
 
-/// How far the culprit's time is from the injections' within the union of all windows.
+/// Difference between the culprit's time and the injections' within the union of all windows.
 fn taken_error(parts: &[Origin], log: &[&LogRecord], answer: &Answer) -> Option<f64> {
     let [part] = parts else { return None };
     let right = |culprit: &&FoundCulprit| {
@@ -207,7 +207,7 @@ fn names(text: &str, wanted: &[&str]) -> bool {
         .any(|found| wanted.iter().any(|name| name.eq_ignore_ascii_case(found)))
 }
 
-/// How far the time of the part's kinds is from what was injected, as a share of the latency.
+/// Difference between the time of the part's kinds and the injected time, relative to the latency.
 fn share_error(part: &Origin, spike: &FoundSpike, records: &[&LogRecord]) -> f64 {
     let injected = covered(records.iter().copied().filter(|record| record.kind == part.logged), spike);
     let of_kind = spike.slices.iter().filter(|slice| part.kinds.contains(&slice.kind.as_str()));
@@ -215,18 +215,18 @@ fn share_error(part: &Origin, spike: &FoundSpike, records: &[&LogRecord]) -> f64
     ratio((said - injected).abs() as f64, spike.latency as f64)
 }
 
-/// What a series must reach.
+/// Requirements on a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Demand {
     /// Share of the injections that must be seen, of those a series must have.
     pub seen: f64,
-    /// Share of spikes whose class is right.
+    /// Share of spikes whose class must be right.
     pub class: f64,
-    /// Share of spikes whose culprit is named.
+    /// Share of spikes whose culprit must be named.
     pub named: f64,
     /// Most that shares of time may be off.
     pub off: f64,
-    /// Most that the time which a culprit took may be off, where that is asked for.
+    /// Maximum error of a culprit's time, if that is required.
     pub taken: f64,
     /// Most that may stay unexplained.
     pub unexplained: f64,
@@ -234,17 +234,16 @@ pub struct Demand {
     pub blamed: f64,
 }
 
-/// What is asked of the explanation (`cargo xtask live --all`).
+/// Requirements of `cargo xtask live --all`.
 pub const FULL: Demand =
     Demand { seen: 1.0, class: 0.95, named: 0.90, off: 0.10, taken: 0.05, unexplained: 0.05, blamed: 0.0 };
 
-/// What the gate asks: an explanation that is broken falls far below it, a machine with other work
-/// does not.
+/// Requirements of the gate: a broken explanation is far below them, a busy machine is not.
 pub const GATE: Demand =
     Demand { seen: 0.5, class: 0.75, named: 0.70, off: 0.25, taken: 0.25, unexplained: 0.20, blamed: 0.05 };
 
 impl Score {
-    /// What falls short, in one line; nothing where all is well.
+    /// Failed requirements, in one line; `Ok` if all are met.
     pub fn verdict(&self, fault: &Fault, demand: &Demand) -> Result<(), String> {
         let share = |n: usize| ratio(n as f64, self.spikes as f64);
         let mut complaints = Vec::new();
@@ -254,7 +253,7 @@ impl Score {
             }
         };
         let least = (fault.least as f64 * demand.seen) as usize;
-        // One that a stop of the emulator spoilt was seen too, and says nothing; half must.
+        // A spike that a stop of the emulator spoilt was seen, and proves nothing; half must.
         let seen = self.seen >= least.div_ceil(2) && self.seen + self.spoilt >= least;
         require(seen, format!("saw {} of {} injections, {} spoilt", self.seen, self.injected, self.spoilt));
         require(self.wrong_sums == 0, format!("{} spikes do not add up", self.wrong_sums));

@@ -15,7 +15,7 @@ const SLEPT: &str = "blocked";
 /// The least share of a stop's time that has its kind.
 const LEAST: f64 = 0.95;
 
-/// So many stops of a hundred are seen at least.
+/// Minimum number of stops of a hundred that are seen.
 const SEEN: usize = 80;
 
 /// The stops that were named in the cycles of a followed program.
@@ -27,8 +27,8 @@ pub struct ServoScore {
     spikes: usize,
     /// Spikes whose largest part is the program's own sleep.
     slept: Vec<String>,
-    /// The stops' time in spikes, each spike counted, by the kind that it has; `unexplained` among
-    /// them.
+    /// Time of stops within spikes, each spike counted, by the kind attributed to it; including
+    /// `unexplained`.
     by_kind: BTreeMap<String, i64>,
     wrong_sums: usize,
 }
@@ -49,7 +49,7 @@ pub fn script(count: usize, seed: u64) -> String {
 
 /// The score of an answer against the log of stops.
 pub fn of(stops: &[LogRecord], answer: &Answer) -> ServoScore {
-    // What certainly lies within a stop, wherever the clocks may be apart.
+    // Time that is certainly within a stop, for any difference of the clocks.
     let certain: Vec<(i64, i64)> = stops
         .iter()
         .map(|stop| (stop.start + SLACK, stop.end - SLACK))
@@ -116,7 +116,7 @@ impl ServoScore {
         if complaints.is_empty() { StepOutcome::Passed } else { StepOutcome::Failed(complaints.join("; ")) }
     }
 
-    /// A line beside the table.
+    /// A line for the table.
     pub fn row(&self, seed: u64) -> String {
         let seconds = |ns: i64| ns as f64 / 1e9;
         let kinds = self.by_kind.iter().map(|(kind, ns)| format!("{kind} {:.2} s", seconds(*ns)));

@@ -1,18 +1,18 @@
-//! When the emulator itself waited for a CPU of the machine it runs on: what the guest sees then
-//! nobody injected.
+//! Times in which the emulator itself waited for a CPU of its host: what the guest sees then was
+//! not injected.
 //!
 //! The kernel counts how long each thread was runnable and did not run
 //! (`/proc/PID/task/TID/schedstat`, second number; the third counts the turns). The guest writes
-//! `=== CLOCK NS` to its channel, several lines in a row: its CLOCK_MONOTONIC, to put both on one
-//! clock. The times at which it was stopped on purpose are told in the same way.
+//! `=== CLOCK NS` to its channel, several lines in a row: its CLOCK_MONOTONIC, to convert both to
+//! one clock. The times of deliberate stops are passed on in the same way.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Shorter waits between two looks are not kept.
+/// Minimum wait between two samples that is kept.
 const LEAST: u64 = 50_000;
 
-/// What every turn waits: the emulator's threads wake each other some thousand times a second.
+/// Usual wait of a turn: the emulator's threads wake each other some thousand times a second.
 const USUAL: u64 = 30_000;
 
 /// Waits of all of a process's threads.
@@ -20,24 +20,24 @@ pub struct Stalls {
     pid: u32,
     begin: Instant,
     last: u64,
-    /// Of each thread how long it has waited, and how often it has come to run.
+    /// Total wait of each thread, and its number of turns.
     seen: BTreeMap<String, (u64, u64)>,
-    /// From, to, and how long of it threads waited together; in ns since the beginning.
+    /// Begin, end, and time in which threads waited within them; in ns since the beginning.
     waits: Vec<[u64; 3]>,
     /// Since when, and until when, it was certainly stopped.
     stops: Vec<[u64; 2]>,
-    /// When lines with the guest's clock were seen.
+    /// Times at which lines with the guest's clock were seen.
     marks: Vec<u64>,
 }
 
-/// What lies behind a group of lines that tell the clock, on the guest's clock.
+/// Text after a group of lines with the clock, on the guest's clock.
 struct Told {
     stalls: String,
     stops: String,
 }
 
 impl Stalls {
-    /// Of a process that has just begun.
+    /// Stalls of a process that has just begun.
     pub fn of(pid: u32) -> Stalls {
         Stalls {
             pid,
@@ -50,7 +50,7 @@ impl Stalls {
         }
     }
 
-    /// Looks; `marks` is how many lines with the guest's clock there are by now.
+    /// Takes a sample; `marks` is the number of lines with the guest's clock by now.
     pub fn look(&mut self, marks: usize) {
         let now = self.begin.elapsed().as_nanos() as u64;
         let mut waited = 0;
@@ -79,8 +79,7 @@ impl Stalls {
         self.stops.push([ns(from), ns(to)]);
     }
 
-    /// What lies behind the line number `mark`, the last of `group` lines, up to the next such
-    /// line.
+    /// Text after the line number `mark`, the last of a group of such lines, up to the next one.
     fn told(&self, mark: usize, clocks: &[i64]) -> Told {
         // The quickest of the lines is nearest to the truth.
         let first = (mark + 1).saturating_sub(clocks.len());
@@ -102,8 +101,8 @@ impl Stalls {
         Told { stalls: stalls.collect(), stops: stops.chain(["dropped=0\n".to_string()]).collect() }
     }
 
-    /// The channel's text with the waits and the stops behind the lines that tell the clock, as the
-    /// files `stalls` and `stops` of the check.
+    /// The channel's text with the waits and the stops inserted after the lines with the clock, as
+    /// the files `stalls` and `stops` of the check.
     pub fn with(&self, text: &str) -> String {
         let mut whole = String::with_capacity(text.len());
         let (mut clocks, mut count): (Vec<i64>, usize) = (Vec::new(), 0);
@@ -127,12 +126,12 @@ impl Stalls {
     }
 }
 
-/// The guest's clock in a line that tells it.
+/// The guest's clock in such a line.
 pub fn clock(line: &str) -> Option<i64> {
     line.strip_prefix("=== CLOCK ")?.trim().parse().ok()
 }
 
-/// Waits as [`Stalls::with`] wrote them: from, to, and how long of it.
+/// Waits as written by [`Stalls::with`]: begin, end, and time waited.
 pub fn parse(text: &str) -> Vec<[i64; 3]> {
     let three = |line: &str| {
         let numbers: Vec<i64> =
@@ -142,9 +141,9 @@ pub fn parse(text: &str) -> Vec<[i64; 3]> {
     text.lines().filter_map(three).collect()
 }
 
-/// Whether threads of the emulator waited for more than a tenth of that time.
+/// True if threads of the emulator waited for more than a tenth of that time.
 pub fn spoil(stalls: &[[i64; 3]], from: i64, to: i64) -> bool {
-    /// How well the clocks agree.
+    /// Accuracy of the clocks.
     const SLACK: i64 = 2_000_000;
     let near = stalls.iter().filter(|stall| stall[1] > from - SLACK && stall[0] < to + SLACK);
     near.map(|stall| stall[2]).sum::<i64>() * 10 > to - from

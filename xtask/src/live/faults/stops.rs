@@ -1,8 +1,8 @@
-//! Stopping the whole emulator from outside, when the guest asks for it.
+//! Stops of the whole emulator from outside, on request of the guest.
 //!
-//! The guest writes `=== STOP COUNT LEAST_MS MOST_MS PAUSE_MS SEED` to its channel. Each stop takes
-//! between the least and the most, all orders of magnitude alike, after a pause of between half of
-//! what was asked and one and a half times it. The same seed gives the same lengths and pauses.
+//! The guest writes `=== STOP COUNT LEAST_MS MOST_MS PAUSE_MS SEED` to its channel. Each stop has a
+//! length between the least and the most, log-uniform, after a pause of between 0.5 and 1.5 times
+//! the requested one. The same seed gives the same lengths and pauses.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -14,10 +14,10 @@ use rustix::process::Signal;
 use super::stalls::{self, Stalls};
 use crate::tools::{Result, Running, Tool};
 
-/// How often the channel, and what the emulator waited for, is looked at.
+/// Interval of polling the channel and the emulator's waits.
 const POLL: Duration = Duration::from_millis(3);
 
-/// What the guest asked for.
+/// Request of the guest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wish {
     pub count: u64,
@@ -27,14 +27,14 @@ pub struct Wish {
     pub seed: u64,
 }
 
-/// A stop to come: the pause before it, and how long it takes.
+/// A future stop: the pause before it, and its length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Turn {
     pause: Duration,
     length: Duration,
 }
 
-/// Waits for the emulator's end; grants wishes meanwhile. What is noted of both is on the host's
+/// Waits for the emulator's end, and grants requests in that time. All records are on the host's
 /// clock.
 pub fn attend(mut emulator: Running, channel: &Path, limit: Duration, urgent: bool) -> (Result<()>, Stalls) {
     let start = Instant::now();
@@ -77,7 +77,7 @@ pub fn attend(mut emulator: Running, channel: &Path, limit: Duration, urgent: bo
     (ended, stalls)
 }
 
-/// What was noted is certainly within the stop: after one signal was sent and before the other is.
+/// Stops the emulator; the recorded time is between the two signals, so certainly within the stop.
 fn stop(emulator: &Running, length: Duration, stalls: &mut Stalls) -> Result<()> {
     emulator.signal(Signal::STOP)?;
     let from = Instant::now();
@@ -86,9 +86,9 @@ fn stop(emulator: &Running, length: Duration, stalls: &mut Stalls) -> Result<()>
     emulator.signal(Signal::CONT)
 }
 
-/// The emulator's own thread runs the guest's timers: behind the virtual CPUs it would be late with
-/// each, by what no guest can explain; and both go before whatever else the machine does meanwhile,
-/// nice values do not reach across groups. Without the right to do so they stay as they are.
+/// Raises the emulator's own thread, which runs the guest's timers: below the virtual CPUs it would
+/// be late with each, which no guest can explain; and both above all other work of the machine, as
+/// nice values do not reach across groups. Without the permission they stay unchanged.
 fn prefer(emulator: &Running) {
     let pid = emulator.pid().to_string();
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
@@ -97,8 +97,8 @@ fn prefer(emulator: &Running) {
     }
 }
 
-/// Gives a thread a real-time priority, or takes it back. We have one ourselves while we stop the
-/// emulator: a stop that ends late, or a clock that is looked at late, is no truth to score with.
+/// Gives a thread a real-time priority, or removes it. This process has one itself while it stops
+/// the emulator: a stop that ends late, or a clock that is read late, would spoil the score.
 fn rank(thread: impl ToString, priority: Option<&str>) {
     let thread = thread.to_string();
     let args = match priority {
@@ -108,7 +108,7 @@ fn rank(thread: impl ToString, priority: Option<&str>) {
     let _ = Tool::new("chrt").args(args).quiet().capture();
 }
 
-/// What of the channel has been read: only the growth is, because it may become large.
+/// Reader of the channel: reads only what was appended, because it may become large.
 #[derive(Default)]
 struct Reader {
     at: u64,
@@ -121,7 +121,7 @@ impl Reader {
     fn go_on(&mut self, channel: &Path) {
         let Ok(mut file) = File::open(channel) else { return };
         let mut grown = Vec::new();
-        // What cannot be read now is read at the next look.
+        // Unreadable data are read with the next sample.
         let read = file.seek(SeekFrom::Start(self.at)).and_then(|_| file.read_to_end(&mut grown));
         self.at += read.unwrap_or(0) as u64;
         self.rest.append(&mut grown);
@@ -133,7 +133,7 @@ impl Reader {
     }
 }
 
-/// Each line of the channel that asks for stops.
+/// Requests for stops, one per line of the channel.
 pub fn wishes(text: &str) -> Vec<Wish> {
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     whole.lines().filter_map(|line| wish(line.strip_prefix("=== STOP ")?)).collect()

@@ -1,4 +1,4 @@
-//! The kinds of fault: how each is asked for, and what a right explanation of it says.
+//! The kinds of fault: the request for each, and the properties of a right explanation.
 
 /// One cause within a fault.
 pub struct Origin {
@@ -6,30 +6,30 @@ pub struct Origin {
     pub logged: &'static str,
     /// The kinds of slice that are right for it.
     pub kinds: &'static [&'static str],
-    /// The names that are right: functions, threads, interrupts. Any of them will do.
+    /// The names that are right: functions, threads, interrupts. Any of them suffices.
     pub names: &'static [&'static str],
-    /// Where they must stand.
+    /// Required place of the name.
     pub place: NamePlace,
-    /// Texts that a slice must have beside its name, in its evidence or as another name; where
-    /// kernels differ, one of several between bars.
+    /// Further texts that a slice must contain, in its evidence or as another name; if kernels
+    /// differ, one of several between bars.
     pub said: &'static [&'static str],
 }
 
-/// Where a right name stands.
+/// Place of a right name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NamePlace {
     /// Function, thread or interrupt.
     Any,
-    /// The function: a thread's name alone does not say what it did.
+    /// The function: a thread's name alone does not identify the work.
     Function,
     /// As [`NamePlace::Any`], and no name at all is right, too: the events do not hold it.
     Nowhere,
 }
 
-/// What most have in common.
+/// Defaults.
 pub const ORIGIN: Origin = Origin { logged: "", kinds: &[], names: &[], place: NamePlace::Any, said: &[] };
 
-/// Who injects it.
+/// Injector of a fault.
 pub enum By {
     /// The module: the request without its count.
     Module(&'static str),
@@ -38,18 +38,18 @@ pub enum By {
     /// The module's kind of this word; then the other CPU is made to sleep through the rest of the
     /// handler, by its function.
     Late(&'static str, &'static str),
-    /// The program that the hunt starts: what keeps it.
+    /// The program that the hunt starts: its cause of delay.
     Followed(&'static str),
-    /// The module's kind of this word, beside the program that the hunt starts.
+    /// The module's kind of this word, during the program that the hunt starts.
     BesideFollowed(&'static str),
 }
 
-/// On which machines it makes sense.
+/// Machines to which a fault applies.
 #[derive(Clone, Copy, PartialEq)]
 pub enum On {
     /// Everywhere.
     All,
-    /// Where soft timers expire in a thread.
+    /// Kernels whose soft timers expire in a thread.
     Rt,
     /// A kernel that does not preempt its own code: no stock kernel from 7.0 on.
     Stock,
@@ -63,30 +63,30 @@ pub enum On {
 pub struct Fault {
     /// Its word in the log, and the name of the check.
     pub word: &'static str,
-    /// Who injects it.
+    /// Its injector.
     pub by: By,
-    /// What the hunt is given beside the CPU and the threshold.
+    /// Arguments of the hunt besides the CPU and the threshold.
     pub hunt: &'static str,
     /// A kernel thread of the victim's CPU that the guest raises above it.
     pub raised: &'static str,
-    /// What the hunt is started through.
+    /// Command through which the hunt is started.
     pub start: &'static str,
     /// Its causes.
     pub parts: &'static [Origin],
-    /// On which machines.
+    /// Machines to which it applies.
     pub on: On,
-    /// Whether the gate has it.
+    /// True if it is part of the gate.
     pub first: bool,
-    /// Whether the other architecture has it.
+    /// True if it is run on the other architecture.
     pub foreign: bool,
-    /// Whether the time that the culprit took must be what was injected: what is longer than the
-    /// period of its victim makes several wake-ups late, and counts once.
+    /// True if the culprit's time must be the injected time: a fault longer than the period of its
+    /// victim makes several wake-ups late, and counts once.
     pub counts_time: bool,
-    /// How many injections must have been seen as spikes.
+    /// Minimum number of injections seen as spikes.
     pub least: usize,
 }
 
-/// What most have in common.
+/// Defaults.
 pub const FAULT: Fault = Fault {
     word: "",
     by: By::Module("us=20000"),
@@ -101,9 +101,8 @@ pub const FAULT: Fault = Fault {
     least: 30,
 };
 
-/// A raw lock that another CPU holds is waited for with interrupts off, and a single waiter has no
-/// event of the wait. That the waiter's function keeps interrupts off is true and sends people to
-/// the wrong place.
+/// The wait for a raw lock that another CPU holds has interrupts off, and a single waiter has no
+/// event of the wait. That the waiter's function keeps interrupts off is true and misleading.
 const LOCK: Origin = Origin {
     logged: "lock-contention",
     kinds: &["lock-contention"],
@@ -112,7 +111,7 @@ const LOCK: Origin = Origin {
     ..ORIGIN
 };
 
-/// The same kind where locks have queues: from 7.3 on an event says who gives one free.
+/// The same kind on kernels whose locks have queues: from 7.3 on an event names the owner.
 pub const NAMED_LOCK: Fault =
     Fault { word: "lock", parts: &[Origin { place: NamePlace::Any, ..LOCK }], ..FAULT };
 
@@ -144,7 +143,7 @@ pub const FAULTS: &[Fault] = &[
         }],
         ..FAULT
     },
-    // At the switch the thread sleeps: what it ran in before is in the stack at the timer's expiry
+    // At the switch the thread sleeps: its previous function is in the stack at the timer's expiry
     // alone.
     Fault {
         word: "long-call",
@@ -169,15 +168,15 @@ pub const FAULTS: &[Fault] = &[
         }],
         ..FAULT
     },
-    // The timer's interrupt is the victim's own path; a function that somebody else's timer calls
-    // in it is not.
+    // The timer's interrupt is the victim's own path; a function that a foreign timer calls in it
+    // is not.
     Fault {
         word: "hrtimer",
         parts: &[Origin { logged: "timer-irq", kinds: &["irq"], names: &["fault_hrtimer"], ..ORIGIN }],
         first: false,
         ..FAULT
     },
-    // The other CPU, idle, is late with its timers meanwhile: that does not take away the handler's
+    // The other CPU, idle, is late with its timers at that time: that does not remove the handler's
     // name.
     Fault {
         word: "hrtimer-idle",
@@ -229,7 +228,7 @@ pub const FAULTS: &[Fault] = &[
             logged: "stop-machine",
             kinds: &["stop-machine"],
             names: &["fault_stop_machine", "multi_cpu_stop", "migration"],
-            // The thread that asked for it: the stopper itself is only its hand.
+            // The requesting thread: the stopper itself only executes the request.
             said: &["fault_stopper"],
             ..ORIGIN
         }],
@@ -308,8 +307,8 @@ pub const FAULTS: &[Fault] = &[
         first: false,
         ..FAULT
     },
-    // It is fair and runs with the priority of the one that waits for its mutex: not the fair
-    // server's doing.
+    // It is fair and runs with the priority of the waiter for its mutex: the fair server is not the
+    // cause.
     Fault {
         word: "inherited",
         by: By::Program("inherited 1 34"),
@@ -354,7 +353,7 @@ impl Fault {
         }
     }
 
-    /// Whether the hunt follows a thread of the program's instead of measuring itself.
+    /// True if the hunt follows a thread of the program instead of measuring itself.
     pub fn follows(&self) -> bool {
         self.hunt.contains("--victim") || matches!(self.by, By::Followed(_) | By::BesideFollowed(_))
     }

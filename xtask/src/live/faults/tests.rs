@@ -45,7 +45,7 @@ fn spike(start: i64, mut slices: Vec<FoundSlice>) -> FoundSpike {
     }
 }
 
-/// Forty faults, a second apart, and what is said of each.
+/// Forty faults, a second apart, and a spike for each.
 fn series(of: impl Fn(i64) -> FoundSpike) -> (Vec<LogRecord>, Answer) {
     let log = (0..40).map(|at| record("irqs-off", "irqs-off", at as u64, at * 1000, 20)).collect();
     let spikes = (0..40).map(|at| of(at * 1000)).collect();
@@ -172,7 +172,7 @@ fn only_what_was_injected_must_be_explained() {
         spike.classes.push("unexplained".into());
     };
     assert_eq!(with(40, longer), Ok(()));
-    // The same time said to lie within the fault.
+    // The same time attributed within the fault.
     let within = |spike: &mut FoundSpike| {
         longer(spike);
         spike.slices.iter_mut().for_each(|slice| slice.start += 15 * MS);
@@ -183,7 +183,7 @@ fn only_what_was_injected_must_be_explained() {
 #[test]
 fn one_nanosecond_too_many_in_one_spike_fails() {
     assert!(with(1, |spike| spike.unexplained += 1).unwrap_err().contains("1 spikes do not add up"));
-    // Also in one that lies on no injection.
+    // Also in one that is on no injection.
     let (log, mut answer) = series(right);
     answer.spikes.push(FoundSpike { latency: 1, ..spike(500, Vec::new()) });
     let score = super::of(fault("irqs-off"), &log, &answer, &[]);
@@ -217,7 +217,7 @@ fn spikes_that_were_not_reported_fail() {
     answer.spikes.truncate(29);
     let why = super::of(fault("irqs-off"), &log, &answer, &[]).verdict(fault("irqs-off"), &FULL).unwrap_err();
     assert_eq!(why, "saw 29 of 40 injections, 0 spoilt");
-    // One injection seen twice is one.
+    // One injection seen twice counts once.
     let (_, mut answer) = series(right);
     answer.spikes = vec![right(0); 40];
     assert_eq!(super::of(fault("irqs-off"), &log, &answer, &[]).seen, 1);
@@ -261,7 +261,7 @@ fn one_of_two_causes_is_not_enough() {
     assert!(score(vec![off(3 * MS), above(17 * MS)]).unwrap_err().contains("share of time"));
 }
 
-/// Forty spikes of a fault whose single cause is told as given, and the verdict.
+/// Forty spikes of a fault whose single cause has the given slice, and the verdict.
 fn single(word: &str, told: FoundSlice) -> Result<(), String> {
     let fault = fault(word);
     let logged = fault.parts[0].logged;
@@ -353,13 +353,13 @@ fn an_inherited_priority_is_said_and_is_not_the_fair_servers() {
 fn the_own_path_is_no_culprit() {
     let own = |spike: &mut FoundSpike| spike.slices[0].pid = spike.victim;
     assert!(with(1, own).unwrap_err().contains("1 times onbeat's own path: irqs-off"));
-    // Also in a spike on no injection, where the slow emulator's path without a name is left out.
+    // Also in a spike on no injection; an unnamed path of the slow emulator does not count there.
     let (log, mut answer) = series(right);
     answer.spikes.push(spike(500, vec![slice("timer-irq", MOST, "")]));
     assert!(super::of(fault("irqs-off"), &log, &answer, &[]).own.is_empty());
     own(answer.spikes.last_mut().unwrap());
     assert_eq!(super::of(fault("irqs-off"), &log, &answer, &[]).own.len(), 1);
-    // The emulator waited meanwhile.
+    // The emulator waited at that time.
     let (log, mut answer) = series(right);
     own(&mut answer.spikes[0]);
     let stall = [answer.spikes[0].expected, answer.spikes[0].actual, 10 * MS];

@@ -11,13 +11,13 @@ use crate::live::judge::{document, exit};
 use crate::tally::StepOutcome;
 use crate::tools::{Result, Tool, read};
 
-/// The trace's name in the bundle of the hunt beside it.
+/// Name of the trace in the bundle of the simultaneous hunt.
 pub const TRACE: &str = "trace.dat";
 
 /// Its explanation among a reply's files.
 pub const LABEL: &str = "traced";
 
-/// True for a fault that somebody else's program may record: the hunt starts none.
+/// True for a fault that a foreign program may record: the hunt starts none.
 pub fn can_record(fault: &Fault) -> bool {
     matches!(fault.by, By::Module(_) | By::Program(_))
 }
@@ -42,7 +42,7 @@ pub fn recorder() -> Result<Vec<ImageFile>> {
     Ok(files)
 }
 
-/// The kind and the name of a run's first culprit; none where it has no culprit.
+/// Kind and name of a run's first culprit; `None` without culprits.
 fn first_culprit(run: &Value) -> Option<(String, String)> {
     let first = run["culprits"].get(0)?;
     let text = |field: &str| first[field].as_str().unwrap_or_default().to_string();

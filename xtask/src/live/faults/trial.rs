@@ -1,4 +1,4 @@
-//! A series: what the guest does in it, and how its reply is judged.
+//! A series: the actions of the guest in it, and the judgement of its reply.
 
 use super::table::{By, FAULTS, Fault, NAMED_LOCK, On};
 use super::{FOUR_CPUS, QUEUED_LOCKS, answer, anywhere, followed, late, log, names, outside, score, servo};
@@ -17,21 +17,21 @@ pub enum Trial {
     Among(Stops, &'static score::Demand),
     /// Made of recorded windows: stops at any place of onbeat's own path.
     Anywhere(Stops, &'static score::Demand),
-    /// Beside a watch: faults of a kind, or stops of the emulator.
+    /// During a watch: faults of a kind, or stops of the emulator.
     Watched(&'static Fault),
     WatchedStops(Stops),
-    /// Beside a watch: a holder that the measuring thread cuts into pieces.
+    /// During a watch: a holder that the measuring thread cuts into pieces.
     WatchedPieces,
-    /// Recorded by trace-cmd beside the hunt.
+    /// Recorded by trace-cmd during the hunt.
     Traced(&'static Fault),
     /// Stops of the emulator while a periodic program is followed.
     Servo(Stops),
 }
 
-/// The kinds that a watch names by what it keeps.
+/// The kinds that a watch can name from its records.
 const WATCHED: [&str; 4] = ["irqs-off", "spin-irqsave", "preempt-off", "fifo"];
 
-/// How often the emulator is stopped, and what the lengths are drawn from.
+/// Number of stops of the emulator, and the seed of their lengths.
 #[derive(Clone, Copy)]
 pub struct Stops {
     count: usize,
@@ -98,7 +98,7 @@ impl Trial {
         }
     }
 
-    /// What the guest does.
+    /// Script of the guest.
     pub fn script(&self) -> String {
         match self {
             Trial::Fault(fault, _) => script(fault),
@@ -109,19 +109,19 @@ impl Trial {
             Trial::WatchedStops(stops) => watched::stops_script(stops.count, stops.seed),
             Trial::WatchedPieces => watched::pieces_script(),
             Trial::Servo(stops) => servo::script(stops.count, stops.seed),
-            // What they are made of: each stop is a wake-up with a silence to take out.
+            // Raw material: each stop is a wake-up with a silence to remove.
             Trial::Anywhere(Stops { seed, .. }, _) => {
                 format!("tree=1\n{}", stopped(&Stops { count: 40, seed: *seed }))
             }
         }
     }
 
-    /// Whether what is judged is made of what was recorded.
+    /// True if the judged data are derived from a recording.
     pub fn is_made(&self) -> bool {
         matches!(self, Trial::Fault(Fault { by: By::Late(..), .. }, _) | Trial::Anywhere(..))
     }
 
-    /// The flags of `explain` for the trace in the bundle that is judged beside the run.
+    /// Flags of `explain` for the trace in the bundle, which is judged as well as the run.
     pub fn trace_flags(&self) -> Option<[&str; 4]> {
         match self {
             Trial::Traced(fault) => Some(traced::flags(fault)),
@@ -129,7 +129,7 @@ impl Trial {
         }
     }
 
-    /// The bundle that is made of a recorded one, and the log of the stops that were put into it.
+    /// The bundle that is derived from a recorded one, and the log of the inserted stops.
     pub fn made(&self, bundle: Tree) -> Result<(Tree, Option<String>), String> {
         match self {
             Trial::Fault(Fault { by: By::Late(_, function), .. }, _) => {
@@ -152,7 +152,7 @@ impl Trial {
             Trial::Traced(fault) => return traced::judge(fault, reply),
             _ => {}
         }
-        // An interrupted run saves its results, and says so. One whose victim has ended is over.
+        // An interrupted run saves and reports its results. One whose victim has ended is over.
         let ends = match self {
             Trial::Fault(fault, _) => fault.follows(),
             _ => matches!(self, Trial::Servo(_)),
@@ -226,7 +226,7 @@ fn inject(word: &str, length: &str) -> String {
     format!("inject {word} cpu=1 from=0 count=40 period_ms=110 jitter_ms=61 {length}\n")
 }
 
-/// The victim of its own kind must be there before it is looked for.
+/// The victim of a followed kind must exist before the hunt looks for it.
 fn script(fault: &Fault) -> String {
     let (hunt, start) = (fault.hunt, fault.start);
     match fault.by {

@@ -1,17 +1,16 @@
-//! Kinds of fault that a followed thread waits through: for what a thread below it holds while
-//! another one runs, over chains of several, and for what is no such inversion.
+//! Kinds of fault that delay a followed thread by a wait: for a lock of a lower thread while
+//! another one runs, over chains of several, and for waits that are not such an inversion.
 
 use super::table::{By, FAULT, Fault, ORIGIN, Origin};
 
 /// With a deadline all that is late in a cycle is a spike, not late wake-ups and mutexes alone.
 const WAIT: Fault = Fault { hunt: "--victim inv_high --syscalls --deadline 10ms", first: false, ..FAULT };
 
-/// The thread in the middle runs while the one that holds the lock is runnable.
+/// The thread in the middle runs while the holder of the lock is runnable.
 const INVERSION: Origin =
     Origin { logged: "priority-inversion", kinds: &["priority-inversion"], names: &["inv_middle"], ..ORIGIN };
 
-/// The thread that is waited for has the priority of the one that waits, or is not kept from
-/// running.
+/// The holder has the priority of the waiter, or is not kept from running.
 const WOKEN: Origin =
     Origin { logged: "priority-inversion", kinds: &["blocked"], names: &["inv_low"], ..ORIGIN };
 

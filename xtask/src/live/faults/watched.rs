@@ -1,5 +1,5 @@
-//! What `onbeat watch` says of faults that were injected beside an application, and of stops of the
-//! whole machine: the interval's largest wake-up has the right culprit, or none.
+//! Results of `onbeat watch` for faults injected during an application, and for stops of the whole
+//! machine: the interval's largest wake-up has the right culprit, or none.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::live::frames::Reply;
 use crate::live::judge::{document, exit};
 use crate::tally::StepOutcome;
 
-/// Each takes 20 ms; other latencies of the emulator's are below this.
+/// Each takes 20 ms; other latencies of the emulator are below this.
 const LEAST_NS: i64 = 15_000_000;
 
 /// Faults, one an interval: naming the worst takes the emulator up to another second.
@@ -17,17 +17,17 @@ const FAULTS: usize = 30;
 /// Holders in pieces, five in an interval.
 const PIECES: usize = 150;
 
-/// So many of them are the largest of an interval at least.
+/// Minimum number of them that are the largest of an interval.
 const SEEN: usize = 20;
 
-/// Where the kernel does not preempt its own code, two stacks do not tell that from a section with
-/// preemption off: of this fault the rule for both may name the thread.
+/// On a kernel that does not preempt its own code, two stacks do not separate that from a section
+/// with preemption off: for this fault the rule for both may name the thread.
 const KEPT: (&str, &str, &str) = ("preempt-off", "kept-by-kernel-code", "fault_atomic");
 
 /// The measuring thread, which is the application of all series but that of pieces.
 const MEASURING: &str = "onbeat/1";
 
-/// The measuring thread is the application. `done` is what happens meanwhile.
+/// A script in which the measuring thread is the application, with `done` in the meantime.
 fn around(done: &str) -> String {
     format!(
         "start w onbeat watch -q --interval 1s -o rec\n\
@@ -60,7 +60,7 @@ pub fn stops_script(count: usize, seed: u64) -> String {
     around(&format!("clock\necho \"=== STOP {count} 20 60 500 {seed}\" >&3\nusleep {}\n", count * 560_000))
 }
 
-/// A thread that runs for 20 ms above one that wakes every 5 ms, and above both the measuring one:
+/// A thread that runs for 20 ms above one that wakes every 5 ms, with the measuring one above both:
 /// it takes the CPU every millisecond, so that the holder runs in pieces.
 pub fn pieces_script() -> String {
     around(&format!(
@@ -68,7 +68,7 @@ pub fn pieces_script() -> String {
     ))
 }
 
-/// The largest wake-ups of intervals, and how many of them have the right name, another, and none.
+/// Largest wake-ups of intervals: with the right name, with another, and number of those without.
 struct Told {
     right: usize,
     wrong: Vec<String>,
@@ -121,7 +121,7 @@ fn judge_named(word: &str, Told { right, wrong, none }: &Told) -> Result<(String
     Ok((row, fails.map_or(StepOutcome::Passed, StepOutcome::Failed)))
 }
 
-/// No stop has another name than its own, and nearly all have that.
+/// No stop may have another name than its own, and nearly all must have that.
 pub fn judge_stops(count: usize, reply: &Reply) -> Result<(String, StepOutcome), String> {
     let Told { right, wrong, none } = told(reply, MEASURING, "stops", &["stopped from outside"])?;
     let row = row("stops", right + wrong.len() + none, right, &wrong);

@@ -1,4 +1,4 @@
-//! A guest with systemd: Debian 12, unpacked once by debootstrap, which takes root.
+//! A guest with systemd: Debian 12, unpacked once by debootstrap, which needs root.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::tools::{Result, Tool, read, target, write};
 
 const SERVICE: &str = include_str!("../guest/lab.service");
 const START: &str = include_str!("../guest/systemd.sh");
-/// What a machine that runs for a minute has no use for.
+/// Folders that a machine that runs for a minute does not need.
 const LEFT_OUT: [&str; 6] =
     ["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "var/cache/apt", "var/lib/apt"];
 const LIMIT: Duration = Duration::from_secs(900);

@@ -1,5 +1,4 @@
-//! `onbeat.plan/1` and `onbeat.isolation/1` as the contract has them, read without onbeat's own
-//! code.
+//! `onbeat.plan/1` and `onbeat.isolation/1` by the contract, read without onbeat's own code.
 
 use std::collections::BTreeSet;
 
@@ -63,14 +62,14 @@ fn is_of(difference: &ChangedKey, change: &ListedChange) -> bool {
     key == change.path.trim_end_matches('/') || key == change.key || task()
 }
 
-/// No pattern of noise may hide what was written.
+/// Checks that no pattern of noise hides a written setting.
 pub fn none_is_noise(changes: &[ListedChange]) -> Result<(), String> {
     let noise = Noise::read();
     let hidden = changes.iter().find(|change| noise.pattern_of(&change.path).is_some());
     hidden.map_or(Ok(()), |change| Err(format!("{} is written and listed as noise", change.path)))
 }
 
-/// All changes are in one of these states.
+/// Checks that all changes are in one of these states.
 pub fn all_are(changes: &[ListedChange], states: &[&str], what: &str) -> Result<(), String> {
     require(!changes.is_empty(), || format!("{what}: no changes"))?;
     let other: Vec<String> = changes

@@ -1,5 +1,5 @@
-//! What the guests are made of: the programs of `lab/machine_state` and `examples/robot`, the
-//! modules of the disk and its file system, the helpers.
+//! Contents of the guests: the programs of `lab/machine_state` and `examples/robot`, the modules of
+//! the disk and its file system, the helpers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::tools::{Result, Tool, read, root, target, write};
 const HELPERS: &str = include_str!("../guest/tune-helpers.sh");
 const MAIN: &str = include_str!("../guest/tune.sh");
 const MODULES: [&str; 3] = ["nvme", "ext4", "e1000e"];
-/// The checksums of ext4, an algorithm that it asks for by name; newer kernels have them built in.
+/// Algorithm of ext4's checksums, which it requests by name; newer kernels have it built in.
 const CHECKSUMS: &str = "crc32c_generic";
 const DISK_BYTES: &str = "64M";
 
-/// What the images of a scene are made of.
+/// Contents of the images of a scene.
 pub struct Guest<'a> {
     base: &'a Base,
     items: Vec<ImageFile>,

@@ -1,10 +1,10 @@
-//! That what `tune` and `isolate` change is put back: on real kernels, judged by a witness of its
-//! own.
+//! Tests that changes of `tune` and `isolate` are reverted: on real kernels, judged by an
+//! independent witness.
 //!
-//! Each scene has its own boots, so that what one leaves behind is not another's; a scene's boots
-//! share a disk, on which the journal is kept. `lab/machine_state` prints everything that can be
-//! read of the machine's settings and threads; it is compared here, but for a short list of what
-//! changes by itself.
+//! Each scene has separate boots, so that the remains of one do not affect another; a scene's boots
+//! share a disk, on which the journal is kept. `lab/machine_state` prints all readable settings and
+//! threads of the machine; they are compared here, except for a short list of those that change by
+//! themselves.
 
 mod debian_guest;
 mod document;
@@ -105,7 +105,7 @@ fn one_scene(machine: &Machine, scene: &UndoScene, base: &super::Base) -> StepOu
     }
 }
 
-/// What each boot reported; one that stops before its end is an error, unless it was to.
+/// Report of each boot; one that stops before its end is an error, unless that was intended.
 fn replies(machine: &Machine, scene: &UndoScene, guest: &Guest) -> Result<Vec<Reply>> {
     guest::fresh_disk(machine)?;
     let mut replies = Vec::new();

@@ -1,4 +1,4 @@
-//! What changes by itself: patterns of keys, with reasons, in `lab/machine_state/noise.txt`.
+//! State that changes by itself: patterns of keys, with reasons, in `lab/machine_state/noise.txt`.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ impl Noise {
         found.map(|pattern| pattern.glob)
     }
 
-    /// What is no noise, and how often each pattern was needed.
+    /// Differences other than noise, and the number of uses of each pattern.
     pub fn without(&self, differences: Vec<ChangedKey>) -> (Vec<ChangedKey>, BTreeMap<&'static str, usize>) {
         let (mut left, mut used) = (Vec::new(), BTreeMap::new());
         for difference in differences {
@@ -84,7 +84,7 @@ mod tests {
         }
     }
 
-    /// What a rule reads is what it may ask to be written.
+    /// A rule may write what it reads.
     #[test]
     fn no_pattern_hides_what_is_written() {
         let noise = Noise::read();

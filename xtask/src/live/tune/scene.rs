@@ -1,4 +1,4 @@
-//! A scene: what the guest does in each of its boots, and a judge over what came back.
+//! A scene: a script of the guest for each of its boots, and a judge of the results.
 
 use std::collections::BTreeSet;
 
@@ -10,32 +10,32 @@ use crate::live::machine::Machine;
 use crate::live::qemu::CmdlineEdit;
 use crate::live::tree;
 
-/// What was measured, in lines; or what is wrong.
+/// Measurements, in lines; or the fault.
 pub type Measured = Result<Vec<String>, String>;
 
 /// The judge of a scene, over one reply per boot.
 pub type SceneJudge = fn(&[Reply], &Machine) -> Measured;
 
-/// One thing that must hold on a real kernel, in one or more boots.
+/// A requirement on a real kernel, in one or more boots.
 pub struct UndoScene {
     /// Also the name of the check.
     pub name: &'static str,
-    /// Whether it runs without `--all`.
+    /// True if it runs without `--all`.
     pub first: bool,
-    /// Whether systemd is the guest's first process.
+    /// True if systemd is the guest's first process.
     pub systemd: bool,
-    /// Whether the guest has the faults of lab/onbeat_fault and lab/user_faults.
+    /// True if the guest has the faults of lab/onbeat_fault and lab/user_faults.
     pub faults: bool,
-    /// Whether the guest has the programs of examples/robot.
+    /// True if the guest has the programs of examples/robot.
     pub robots: bool,
-    /// What the guest does, boot by boot; the disk stays.
+    /// Scripts of the guest, one per boot; the disk persists.
     pub boots: Vec<String>,
-    /// How a boot's command line differs from the machine's, from the replies of those before it.
+    /// Changes to a boot's command line, from the replies of earlier boots.
     pub words: fn(&[Reply]) -> CmdlineEdit,
-    /// What must have come back.
+    /// Judge of the results.
     pub judge: SceneJudge,
-    /// A place in the kernel that may warn, where what the scene is about is a defect of the kernel
-    /// itself; "" for none.
+    /// A place in the kernel that may warn, if the scene is about a defect of the kernel itself; ""
+    /// for none.
     pub may_warn: &'static str,
 }
 
@@ -56,13 +56,13 @@ impl UndoScene {
     }
 }
 
-/// So many lines of a kernel's warning are told.
+/// Number of lines of a kernel's warning that are printed.
 const WARNED_LINES: usize = 16;
 
-/// The last line of a script that takes the power away.
+/// Last line of a script that cuts the power.
 pub const POWER_LOSS: &str = "power_loss\n";
 
-/// Whether a script takes the power away, so that its end is not reported.
+/// True if a script cuts the power, so that its end is not reported.
 pub fn ends_by_itself(script: &str) -> bool {
     script.ends_with(POWER_LOSS)
 }
@@ -73,9 +73,9 @@ pub fn state(reply: &Reply, label: &str, machine: &Machine) -> Result<MachineSta
     MachineState::parse(&String::from_utf8_lossy(&bytes))
 }
 
-/// The interrupts that did not come while one of the undos of a boot went on.
+/// Interrupts that did not occur during one of the undos of a boot.
 ///
-/// What one of them left where it was is where the next finds it.
+/// An interrupt that one of them did not move is in the same place for the next.
 pub fn idle(reply: &Reply) -> Result<BTreeSet<String>, String> {
     let lists =
         reply.values.iter().filter(|(label, _)| label.ends_with(".idle") || label.starts_with("idle."));
@@ -84,8 +84,8 @@ pub fn idle(reply: &Reply) -> Result<BTreeSet<String>, String> {
     Ok(lists.into_iter().flat_map(|list| list.split_whitespace()).map(str::to_string).collect())
 }
 
-/// Fails where the kernel warned (WARN) while a script ran, with where and by whose doing; the
-/// warnings of the place that may are counted.
+/// Fails if the kernel warned (WARN) while a script ran, with the place and its cause; counts the
+/// warnings of the permitted place.
 pub fn warnings(replies: &[Reply], may_warn: &str) -> Result<usize, String> {
     let mut expected = 0;
     for (boot, reply) in replies.iter().enumerate() {
@@ -111,7 +111,7 @@ fn without_time(line: &str) -> &str {
     rest.map_or(line, |(_, text)| text).trim()
 }
 
-/// What differs and is no noise; and a line that says how much was compared.
+/// Differences other than noise; and a line with the number of compared keys.
 pub fn compared(
     before: &MachineState,
     after: &MachineState,
@@ -130,7 +130,7 @@ pub fn compared(
     (left, line)
 }
 
-/// What differs and is no noise, where the second state is of some files and the threads only.
+/// Differences other than noise, if the second state has some files and the threads only.
 pub fn compared_as(
     before: &MachineState,
     after: &MachineState,
@@ -140,7 +140,7 @@ pub fn compared_as(
     if whole { compared(before, after, idle) } else { compared(&before.of_the_keys_of(after), after, idle) }
 }
 
-/// An error that names what differs, unless nothing does.
+/// Fails with the differences, if any.
 pub fn none_left(left: &[ChangedKey], what: &str) -> Result<(), String> {
     if left.is_empty() {
         return Ok(());
@@ -167,7 +167,7 @@ mod tests {
         let told = warnings(&[quiet, loud], "").unwrap_err();
         let wanted = "WARNING: CPU: 2 PID: 7 at kernel/x.c:12 set+0x1/0x2; write+0x3/0x4";
         assert_eq!(told, format!("boot 2: the kernel warned: {wanted}"));
-        // Whose log was overwritten has warned all the same.
+        // An overwritten log has a warning as well.
         let mut cut = Reply::default();
         cut.files.insert("kernel.warnings".into(), Some(String::new()));
         assert!(warnings(&[cut], "kernel/x.c:12 set+").is_err());

@@ -1,4 +1,4 @@
-//! A machine's state as `lab/machine_state` prints it, and what differs between two of them.
+//! A machine's state as printed by `lab/machine_state`, and the differences between two of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ pub struct MachineState {
 /// ENOENT.
 const NO_ENTRY: &str = "!2";
 
-/// A key whose content differs; none where it was not there.
+/// A key whose contents differ; `None` if it was absent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangedKey {
     pub key: String,
@@ -20,7 +20,7 @@ pub struct ChangedKey {
 }
 
 impl MachineState {
-    /// Reads the lines; one that has no content is an error, because nothing may be overlooked.
+    /// Parses the lines; one without contents is an error, because nothing may be overlooked.
     pub fn parse(text: &str) -> Result<MachineState, String> {
         let entry = |line: &str| match line.split_once('\t') {
             Some((key, content)) => Ok((key.to_string(), content.to_string())),
@@ -29,24 +29,24 @@ impl MachineState {
         Ok(MachineState { entries: text.lines().map(entry).collect::<Result<_, String>>()? })
     }
 
-    /// What a key has; what was asked for by name and is not there is the same as not listed.
+    /// Contents of a key; a key that was requested and is absent equals one that is not listed.
     fn content(&self, key: &str) -> Option<&String> {
         self.entries.get(key).filter(|content| *content != NO_ENTRY)
     }
 
-    /// All threads, and of the files only those that were asked for in the other state.
+    /// All threads, and only the files that were requested in the other state.
     pub fn of_the_keys_of(&self, other: &MachineState) -> MachineState {
         let is_kept = |key: &str| key.starts_with("task:") || other.entries.contains_key(key);
         let entries = self.entries.iter().filter(|(key, _)| is_kept(key));
         MachineState { entries: entries.map(|(key, content)| (key.clone(), content.clone())).collect() }
     }
 
-    /// How much it holds.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// What a key says, without the mark of its kind.
+    /// Contents of a key, without the mark of their kind.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.entries.get(key)?.strip_prefix('=')
     }
@@ -60,17 +60,17 @@ impl MachineState {
         })
     }
 
-    /// What is said of a thread: `mask`, `kind`, `name`.
+    /// A property of a thread: `mask`, `kind`, `name`.
     pub fn of_task(&self, task: &str, what: &str) -> &str {
         self.text(&format!("task:{task}/{what}")).unwrap_or_default()
     }
 }
 
-/// What differs: of files everything, of threads those that are in both.
+/// Differences: of all files, and of the threads in both.
 ///
-/// `idle` are the interrupts that did not come while they were restored: where they go
-/// (`effective_affinity`, and the CPU of their thread) follows at the next. Where rescuers of
-/// workqueues may run is left out, too.
+/// `idle` are the interrupts that did not occur while they were restored: their targets
+/// (`effective_affinity`, and the CPU of their thread) follow at the next one. The CPUs of
+/// workqueue rescuers are ignored, too.
 pub fn differences(before: &MachineState, after: &MachineState, idle: &BTreeSet<String>) -> Vec<ChangedKey> {
     let keys: BTreeSet<&String> = before.entries.keys().chain(after.entries.keys()).collect();
     let differs = |key: &&String| before.content(key) != after.content(key);
@@ -89,7 +89,7 @@ pub fn differences(before: &MachineState, after: &MachineState, idle: &BTreeSet<
     keys.into_iter().filter(differs).filter(counts).map(difference).collect()
 }
 
-/// Whether the key is the CPUs of a rescuer: a worker that the kernel places anew whenever it helps
+/// True if the key is the CPUs of a rescuer: a worker that the kernel places anew whenever it helps
 /// (`rescuer_thread()` in kernel/workqueue.c), and whose CPUs no program may set.
 fn is_place_of_rescuer(task: &str, state: &MachineState) -> bool {
     let Some((thread, "mask" | "cpus")) = task.rsplit_once('/') else { return false };
@@ -98,14 +98,14 @@ fn is_place_of_rescuer(task: &str, state: &MachineState) -> bool {
     serves && state.of_task(thread, "kind") == "kernel pinned worker"
 }
 
-/// The interrupt whose thread this is, where the key is its CPUs.
+/// The interrupt that this thread serves, if the key is its CPUs.
 fn follows<'a>(task: &str, state: &'a MachineState) -> Option<&'a str> {
     let (thread, what) = task.rsplit_once('/')?;
     let name = matches!(what, "mask" | "cpus").then(|| state.of_task(thread, "name"))?;
     name.strip_prefix("irq/")?.split('-').next()
 }
 
-/// Names of kernel workers change with what they do.
+/// Names of kernel workers change with their work.
 fn is_in_both(task: &str, before: &MachineState, after: &MachineState) -> bool {
     let Some((thread, what)) = task.rsplit_once('/') else { return true };
     let there = |state: &MachineState| state.entries.contains_key(&format!("task:{thread}/name"));
@@ -118,7 +118,7 @@ fn interrupt_of(key: &str) -> Option<&str> {
 }
 
 impl ChangedKey {
-    /// One line for people, of a length that can be read.
+    /// A readable line of limited length.
     pub fn told(&self) -> String {
         let shown = |content: &Option<String>| match content {
             None => "nothing".to_string(),
@@ -203,7 +203,7 @@ pub mod tests {
         assert_eq!(keys(&one, &moved).len(), 2);
         assert!(with_idle(&one, &moved, &["24"]).is_empty());
         assert_eq!(with_idle(&one, &moved, &["25", "2"]).len(), 2);
-        // What is written is no matter of interrupts, and another's policy is not, either.
+        // A written setting does not depend on interrupts, nor does the policy of another one.
         let written = one.replace("smp_affinity\t=f", "smp_affinity\t=3");
         assert_eq!(with_idle(&one, &written, &["24"]), ["/proc/irq/24/smp_affinity"]);
     }

@@ -1,5 +1,5 @@
-//! What becomes of a machine that is cured of planted faults: what is kept, what is undone, what is
-//! said of both.
+//! Results of curing a machine with planted faults: the kept changes, the undone ones, and the
+//! report on both.
 
 use serde_json::Value;
 
@@ -16,9 +16,9 @@ pub fn scenes() -> Vec<UndoScene> {
         let act = format!("{CURED}\ncured 30ms {time} --segment 5s {more}");
         UndoScene { faults: true, ..UndoScene::new(name, &script(plant, &act), judge) }
     };
-    // What an emulator's own noise reaches.
+    // Latency that the emulator's own noise reaches.
     let clean = format!("{CURED}\ncured 4ms 5m --segment 2s --yes");
-    // As a new user does it: it is late, it is cured, what cured it is to last.
+    // The way of a new user: it is late, it is cured, the cure is to last.
     let first = format!(
         "{CURED}\nlasting=irq-affinity\nrun measured onbeat measure -a 2 -D 5s -b 30ms -q\n\
          cured 30ms 10m --segment 5s --yes"
@@ -30,7 +30,7 @@ pub fn scenes() -> Vec<UndoScene> {
         scene("cure-two", "plant_thread\nplant_storm", "20m", "--yes", two),
         scene("cure-doubling", "plant_doubling", "10m", "", doubling),
         scene("cure-incurable", "plant_incurable", "10m", "", incurable),
-        // Late cycles of a program count; its thread is one that sleeps until its next period.
+        // Late cycles of a program count; its thread sleeps until its next period.
         scene("cure-program", "plant_storm", "15m", "--yes -- onbeat measure -a 2 -i 10ms -D 5m -q", program),
         UndoScene::new("cure-clean", &clean, unharmed),
     ]
@@ -38,11 +38,11 @@ pub fn scenes() -> Vec<UndoScene> {
 
 const CURED: &str = include_str!("../../guest/cured.sh");
 
-/// The time that `cure-clean` has, and what the undoing and the answer may take besides, in ms.
+/// Time limit of `cure-clean`, and the additional time for the undo and the report, in ms.
 const TIME_OF_CLEAN: i64 = 300_000;
 const BESIDES: i64 = 30_000;
 
-/// Without a planted fault it ends in its time, whatever that comes to.
+/// Without a planted fault it ends in its time, with any result.
 fn unharmed(replies: &[Reply], machine: &Machine) -> Measured {
     let told = CureTold::of(&replies[0], machine)?;
     let took = replies[0].number("cure.ms")?;
@@ -99,17 +99,17 @@ struct StepTold {
     kept: bool,
 }
 
-/// What a cure said and did, where both agree.
+/// Report and effect of a cure, if both agree.
 struct CureTold {
     steps: Vec<StepTold>,
-    /// What remains, as JSON.
+    /// Remaining part, as JSON.
     remaining: String,
     code: i64,
     lines: Vec<String>,
 }
 
 impl CureTold {
-    /// The story, once the machine is what it says.
+    /// The story, after a check against the machine.
     fn of(reply: &Reply, machine: &Machine) -> Result<CureTold, String> {
         let story = document(reply, "story").map_err(|why| {
             let said = reply.file("cure.err").unwrap_or_default();
@@ -161,7 +161,7 @@ impl CureTold {
         self.lines.join("; ")
     }
 
-    /// The exit code says what the record does.
+    /// Checks the exit code against the record.
     fn check_end(&self, story: &Value) -> Result<(), String> {
         let is_held = story["ended"] == "held";
         let fits = match self.code {
@@ -174,7 +174,7 @@ impl CureTold {
         require(fits, || format!("ended with exit code {}: {}", self.code, self.said()))
     }
 
-    /// For people each step is told with what became of it.
+    /// Checks that the report has each step with its result.
     fn check_story(&self, reply: &Reply) -> Result<(), String> {
         let (markdown, page) = (reply.file("markdown")?, reply.file("page")?);
         for step in &self.steps {
@@ -189,7 +189,7 @@ impl CureTold {
         Ok(())
     }
 
-    /// Exactly these changes are kept, each known by how its name begins.
+    /// Checks that exactly these changes are kept, each by the beginning of its name.
     fn require_kept(&self, wanted: &[&str]) -> Result<(), String> {
         let kept: Vec<&str> =
             self.steps.iter().filter(|step| step.kept).map(|step| step.change.as_str()).collect();
@@ -205,7 +205,7 @@ impl CureTold {
     }
 }
 
-/// The machine differs by what `tune status` lists, and with that undone by nothing.
+/// Checks that the machine differs by the list of `tune status`, and after its undo not at all.
 fn changed_as_listed(reply: &Reply, machine: &Machine) -> Result<String, String> {
     exit(reply, "undo", 0)?;
     require(reply.value("left")?.trim().is_empty(), || "something of onbeat's is left running".to_string())?;
@@ -224,8 +224,8 @@ fn changed_as_listed(reply: &Reply, machine: &Machine) -> Result<String, String>
     Ok(format!("{line}; {} of {} changes that are listed", of_listed.len(), listed.len()))
 }
 
-/// Whether a change made it: a file next to the one that is written follows it, and so does the
-/// thread of an interrupt.
+/// True if a change caused it: a file next to the written one follows it, and so does the thread of
+/// an interrupt.
 fn is_listed(key: &ChangedKey, listed: &[ListedChange], after: &MachineState) -> bool {
     let folder =
         |path: &str| path.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| format!("{folder}/"));

@@ -1,5 +1,5 @@
-//! A cure that is killed at every point: what is not proven is undone without anybody's doing, what
-//! is kept stays in `tune status`, and what was measured counts.
+//! A cure that is killed at every point: unproven changes are undone automatically, kept ones stay
+//! in `tune status`, and the measurements count.
 
 use super::super::scene::{Measured, UndoScene};
 use crate::live::frames::Reply;
@@ -10,10 +10,10 @@ pub fn scenes() -> Vec<UndoScene> {
     vec![UndoScene::new("cure-killed", include_str!("../../guest/cure-killed.sh"), killed)]
 }
 
-/// Where it is killed, and whether a change may stay.
+/// Parts in which it is killed, and true if a change may stay.
 const PARTS: [(&str, bool); 3] = [("beginning", false), ("trying", false), ("keeping", true)];
 
-/// What undoes a killed command's changes has so long, in ms.
+/// Time limit for undoing a killed command's changes, in ms.
 const PATIENCE: i64 = 10_000;
 
 fn killed(replies: &[Reply], _: &Machine) -> Measured {
@@ -43,7 +43,7 @@ fn killed_while(reply: &Reply, part: &str, may_stay: bool, found: &str) -> Resul
         let kill = CureKill::parse(reply.value(&format!("{part}.{point}"))?)?;
         let undone = reply.value(&format!("{part}.{point}.undone"))?.trim();
         require(undone == found, || format!("killed at {}: {undone} after tune undo", kill.place))?;
-        // What one run creates another may find: one may end before its last points.
+        // One run may find what another created, and so end before its last points.
         if kill.code == 137 {
             kills += 1;
             stayed += usize::from(kill.value != found);
@@ -69,13 +69,13 @@ fn killed_while(reply: &Reply, part: &str, may_stay: bool, found: &str) -> Resul
     Ok(line)
 }
 
-/// What is left of a cure after a kill.
+/// State after a kill of a cure.
 struct CureKill<'a> {
     code: i64,
     /// Until nothing of onbeat's ran any more, in ms.
     over: i64,
     value: &'a str,
-    /// Changes that `tune status` lists, and those that the record calls kept.
+    /// Number of changes in `tune status`, and of those kept by the record.
     listed: i64,
     kept: i64,
     place: String,
@@ -98,7 +98,7 @@ impl CureKill<'_> {
         })
     }
 
-    /// What is in force is listed and in the record, or nothing is.
+    /// Fault of the state: a change in force must be listed and in the record, and no other.
     fn wrong(&self, found: &str, may_stay: bool) -> Option<String> {
         let stays = self.value != found;
         let fits = match stays {

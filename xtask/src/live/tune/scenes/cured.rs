@@ -1,4 +1,4 @@
-//! A machine that is cured of a planted fault, killed while a change is tried and gone on with.
+//! A machine that is cured of a planted fault, killed during the trial of a change, and continued.
 
 use super::super::scene::{Measured, UndoScene};
 use crate::live::frames::Reply;
@@ -9,7 +9,7 @@ pub fn scenes() -> Vec<UndoScene> {
     vec![UndoScene { faults: true, ..UndoScene::new("cure", include_str!("../../guest/cure.sh"), cured) }]
 }
 
-/// What undoes a killed command's changes has so long, in ms.
+/// Time limit for undoing a killed command's changes, in ms.
 const PATIENCE: i64 = 10_000;
 
 fn cured(replies: &[Reply], _: &Machine) -> Measured {

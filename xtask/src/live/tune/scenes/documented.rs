@@ -1,5 +1,5 @@
-//! The commands of the tutorial and the README that take root and a machine to try them on, typed
-//! in their order: each ends as a reader expects.
+//! The commands of the tutorial and the README that need root and a real machine, run in their
+//! order: each ends as a reader expects.
 
 use super::super::scene::{Measured, UndoScene};
 use crate::live::frames::Reply;
@@ -10,7 +10,7 @@ const TUTORIAL: &str = include_str!("../../../../../docs/tutorial.md");
 const README: &str = include_str!("../../../../../README.md");
 const TYPED: &str = include_str!("../../guest/documented.sh");
 
-/// What the README has commands of that set something.
+/// Beginnings of commands in the README that change settings.
 const SETTING: [&str; 2] = ["sudo onbeat tune ", "sudo onbeat isolate "];
 
 pub fn scenes() -> Vec<UndoScene> {
@@ -19,7 +19,7 @@ pub fn scenes() -> Vec<UndoScene> {
     vec![UndoScene { robots: true, ..UndoScene::new("documented", &script, judged) }]
 }
 
-/// All of them by label, as they are typed.
+/// All commands by label, as they are typed.
 fn documented() -> Vec<(String, String)> {
     let tutorial = in_blocks(TUTORIAL).into_iter().filter(|line| line.contains("sudo "));
     let readme =
@@ -57,7 +57,7 @@ fn judged(replies: &[Reply], _: &Machine) -> Measured {
         let out = reply.file(&format!("{label}.out")).unwrap_or_default();
         let answer = out.lines().find(|line| ["late ", "answer "].iter().any(|of| line.starts_with(of)));
         told.extend(answer.map(|answer| format!("{command}: {answer}")));
-        // What the tutorial says that a reader finds.
+        // Result that the tutorial promises.
         if command.ends_with("hunt --deadline 2ms -D 10s -- ./robot-careless") {
             let who = out.lines().find(|line| line.starts_with("who ")).unwrap_or_default();
             require(who.contains("logger"), || format!("{command} names {who:?} in the place of logger"))?;
@@ -75,7 +75,7 @@ mod tests {
         let all = documented();
         let of = |start: &str| all.iter().filter(|(label, _)| label.starts_with(start)).count();
         assert!(of("tutorial-") >= 4 && of("readme-") >= 6, "{all:?}");
-        // They stand between apostrophes in the script.
+        // They are enclosed in apostrophes in the script.
         assert!(all.iter().all(|(_, command)| !command.contains('\'')), "{all:?}");
         assert_eq!(indented("a\n    b c   # d\n    e\n"), ["b c", "e"]);
         assert_eq!(in_blocks("$ a\n```console\n$ b\nc\n```\n```text\n$ d\n```"), ["b"]);

@@ -9,7 +9,7 @@ use crate::live::judge::{document, exit, require};
 use crate::live::machine::Machine;
 use crate::live::qemu::CmdlineEdit;
 
-/// So many settings at least are not as exported before they are booted.
+/// Minimum number of settings that differ from the export before its boot.
 const IMPORTED: usize = 8;
 const FILES: [&str; 3] = ["exported.sysctl.d", "exported.tmpfiles.d", "exported.cmdline"];
 
@@ -25,7 +25,7 @@ pub fn scenes() -> Vec<UndoScene> {
     }]
 }
 
-/// What the next boot's command line gets, and what is taken off it.
+/// Words to add to and remove from the next boot's command line.
 fn words(before: &[Reply]) -> CmdlineEdit {
     let Some(Ok(text)) = before.last().map(|reply| reply.file("exported.cmdline")) else {
         return CmdlineEdit::default();
@@ -34,7 +34,7 @@ fn words(before: &[Reply]) -> CmdlineEdit {
     CmdlineEdit { added: marked("+ "), removed: marked("- ") }
 }
 
-/// The rules that a file names above its lines; several may share one.
+/// Rules that a file names above its lines; several may share one.
 fn rules_of(text: &str) -> impl Iterator<Item = &str> {
     let lines: Vec<&str> = text.lines().collect();
     let is_line = |line: &str| !line.is_empty() && !line.starts_with('#');
@@ -45,7 +45,7 @@ fn rules_of(text: &str) -> impl Iterator<Item = &str> {
     heads.flat_map(|head| head.split(", "))
 }
 
-/// The rules that the export's own page leaves out, even where they share a line with others.
+/// Rules that the export's own page omits, even if they share a line with others.
 fn left_out(readme: &str) -> BTreeSet<&str> {
     let listed = readme.split_once("\nNot in it:\n").map_or("", |(_, listed)| listed);
     listed.lines().filter_map(|line| line.strip_prefix("- ")?.split(": ").next()).collect()

@@ -1,4 +1,4 @@
-//! CPUs set apart and given back: who may still run there, what systemd does to it, and what comes.
+//! CPUs isolated and released: the remaining threads, the effect of systemd, and arrivals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,9 +12,9 @@ use crate::live::machine::Machine;
 
 /// CPUs 2 and 3.
 const APART: u64 = 0xc;
-/// So many interrupts may come to a task in ten seconds besides its CPU's own timer.
+/// Limit of interrupts of a task in ten seconds besides its CPU's own timer.
 const INTERRUPTS: u64 = 50;
-/// For so long it is watched.
+/// Length of the observation.
 const WINDOW_MS: i64 = 10_000;
 
 pub fn scenes() -> Vec<UndoScene> {
@@ -33,7 +33,7 @@ fn mask(text: &str) -> Result<u64, String> {
     u64::from_str_radix(&digits, 16).map_err(|_| format!("{text} is no mask"))
 }
 
-/// Threads that may run there although the kernel lets anybody move them.
+/// Checks threads that remain there although the kernel permits moving them.
 fn threads_there(state: &MachineState) -> Result<Vec<String>, String> {
     let mut there = Vec::new();
     for task in state.tasks() {
@@ -45,7 +45,7 @@ fn threads_there(state: &MachineState) -> Result<Vec<String>, String> {
     Ok(there)
 }
 
-/// Interrupts that may come there although the kernel lets anybody move them.
+/// Checks interrupts that remain there although the kernel permits moving them.
 fn interrupts_there(state: &MachineState, movable: &BTreeSet<&str>) -> Result<Vec<String>, String> {
     let mut there = Vec::new();
     for irq in movable {

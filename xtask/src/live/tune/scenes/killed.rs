@@ -5,10 +5,10 @@ use crate::live::frames::Reply;
 use crate::live::judge::require;
 use crate::live::machine::Machine;
 
-/// One boot does so much of the points: it must not take longer than the emulator is given.
+/// Number of boots that share the points: one must not exceed the emulator's time limit.
 const SHARES: usize = 8;
-/// Everything is looked at after every so many kills, the written settings and the threads after
-/// each.
+/// Number of kills after which everything is compared; the written settings and the threads are
+/// compared after each.
 const FULL: usize = 12;
 
 pub fn scenes() -> Vec<UndoScene> {

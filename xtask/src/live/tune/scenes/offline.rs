@@ -1,5 +1,5 @@
-//! A measured CPU that goes offline while a change is tried: it ends in one line with the code for
-//! what cannot be told, and nothing of it is left.
+//! A measured CPU that goes offline during the trial of a change: it ends in one line with the code
+//! for inconclusive results, and leaves nothing.
 
 use super::super::scene::{Measured, UndoScene};
 use crate::live::frames::Reply;
@@ -10,7 +10,7 @@ pub fn scenes() -> Vec<UndoScene> {
     vec![UndoScene::new("cpu-offline", include_str!("../../guest/offline.sh"), ended)]
 }
 
-/// What watches over a change has so long to end, in ms.
+/// Time limit for the guardian of a change to end, in ms.
 const PATIENCE: i64 = 10_000;
 
 fn ended(replies: &[Reply], _: &Machine) -> Measured {
@@ -23,7 +23,7 @@ fn ended(replies: &[Reply], _: &Machine) -> Measured {
     exit(reply, "resumed", 7)?;
     let record = document(reply, "record")?;
     let segments = record["segments"].as_array().ok_or("the record has no segments")?;
-    // It went in the first run with the change, or before that had begun.
+    // It went offline in the first run with the change, or before that had begun.
     let counts = segments.iter().any(|segment| segment["arm"] == "b" && segment["valid"] == true);
     require(!counts, || format!("a run with the CPU gone counts: {record}"))?;
     let story = document(reply, "story")?;
@@ -33,7 +33,7 @@ fn ended(replies: &[Reply], _: &Machine) -> Measured {
     Ok(lines)
 }
 
-/// One of the commands: what it said, and what it left.
+/// One of the commands: its output, and its remains.
 fn struck(reply: &Reply, way: &str, found: &str) -> Result<String, String> {
     let set = reply.value(&format!("{way}.set"))?.trim();
     require(set != found, || format!("{way}: no change was made before the CPU went"))?;

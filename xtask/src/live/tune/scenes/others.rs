@@ -1,4 +1,4 @@
-//! What others do meanwhile: a second apply, other values, a power failure, no confirmation.
+//! Simultaneous actions of others: a second apply, other values, a power failure, no confirmation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,7 +93,7 @@ fn rivals(replies: &[Reply], machine: &Machine) -> Measured {
     Ok(vec![line, format!("kept: {}", theirs.into_keys().collect::<Vec<_>>().join(" "))])
 }
 
-/// Whether a change of `apply` has no part in the journal.
+/// True if a change of `apply` is not in the journal.
 fn is_unwritten(change: &ListedChange) -> bool {
     matches!(change.why.as_str(), "it was so already" | "the thread has ended")
 }
@@ -108,7 +108,7 @@ fn rebooted(replies: &[Reply], machine: &Machine) -> Measured {
     let made = changes(first, "made")?;
     let void = changes(second, "status")?;
     all_are(&void, &["void"], "status after the reboot")?;
-    // What was so already, as masks of threads that the partition moved, was not written.
+    // Settings already in force, as masks of threads that the partition moved, are not written.
     let (unwritten, written): (Vec<_>, Vec<_>) = made.iter().partition(|change| is_unwritten(change));
     require(void.len() == written.len(), || {
         let (void, written, unwritten) = (void.len(), written.len(), unwritten.len());

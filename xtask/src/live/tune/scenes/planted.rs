@@ -1,5 +1,5 @@
-//! Faults that are planted for a change or a cure to be tried against: what a hunt names, and what
-//! an experiment says of a change.
+//! Planted faults for a trial of a change or a cure: the culprit named by a hunt, and the verdict
+//! of an experiment on a change.
 
 use super::super::scene::{Measured, UndoScene};
 use super::proofs::ProofTold;
@@ -21,14 +21,14 @@ chmod 755 /run/move
 ";
 
 pub fn scenes() -> Vec<UndoScene> {
-    // The hunt has a boot of its own: it switches tracepoints, which an emulated machine may not
+    // The hunt has a separate boot: it switches tracepoints, which an emulated machine may not
     // survive.
     let scene = |name, plant: &str, proofs: &[&str], judge| UndoScene {
         faults: true,
         boots: std::iter::once(&"hunted").chain(proofs).map(|act| script(plant, act)).collect(),
         ..UndoScene::new(name, "", judge)
     };
-    // Of two faults half stay, and of one that comes twice as often: that takes more of them to be
+    // Half of two faults remain, as of one that occurs twice as often: more of them have to be
     // seen.
     let irq = "proof irq --change irq-affinity=0-1";
     let moved = format!("{MOVES}proof moved --script /run/move");
@@ -54,7 +54,7 @@ pub fn script(plant: &str, act: &str) -> String {
     format!("{PLANTED}\n{plant}\n{act}\n")
 }
 
-/// A fault: the rule that knows it, and a word that what is told of it has to hold.
+/// A fault: the rule that identifies it, and a word that its report must contain.
 type Named = (&'static str, &'static str);
 
 const THREAD: Named = ("realtime-thread", "user_spin");

@@ -1,4 +1,4 @@
-//! A change that is proven against a planted fault, killed at any point and gone on with.
+//! A change that is proven against a planted fault, killed at any point and continued.
 
 use super::super::scene::{Measured, UndoScene};
 use crate::live::frames::Reply;
@@ -15,14 +15,14 @@ pub fn scenes() -> Vec<UndoScene> {
     ]
 }
 
-/// What makes the change and undoes it, each in a boot of its own.
+/// Ways to make and undo the change, each in a separate boot.
 const WAYS: [&str; 2] = ["knob", "script"];
 
 fn script(way: &str) -> String {
     format!("BY={way}\n{}", include_str!("../../guest/prove-killed.sh"))
 }
 
-/// What undoes a killed command's changes has so long, in ms.
+/// Time limit for undoing a killed command's changes, in ms.
 const PATIENCE: i64 = 10_000;
 
 fn proven(replies: &[Reply], _: &Machine) -> Measured {
@@ -33,7 +33,7 @@ fn proven(replies: &[Reply], _: &Machine) -> Measured {
     };
     exit(reply, "plan", 0)?;
     let (plan, found) = (reply.file("plan.out")?, reply.value("found")?.trim());
-    // Where its lines are broken depends on their lengths.
+    // Line breaks depend on the lengths of the words.
     let plan = plan.split_whitespace().collect::<Vec<_>>().join(" ");
     let change = format!("sysctl:vm.stat_interval: {found} -> 120");
     require(plan.contains(&change) && plan.contains("seed 11"), || {
@@ -71,7 +71,7 @@ fn proven(replies: &[Reply], _: &Machine) -> Measured {
     )])
 }
 
-/// What an experiment said.
+/// Result of an experiment.
 pub struct ProofTold {
     pub verdict: String,
     /// The numbers behind it.
@@ -102,14 +102,14 @@ impl ProofTold {
         Ok(ProofTold { verdict, line, stopped: text(&experiment["stopped"]), upper })
     }
 
-    /// Better, because the pairs decided, with an interval that says so.
+    /// Requires `better`, decided by the pairs, with an interval that agrees.
     pub fn require_better(&self) -> Result<(), String> {
         let holds = self.verdict == "better" && self.stopped == "e-value" && self.upper < 1.0;
         require(holds, || format!("not proven ({}): {}", self.stopped, self.line))
     }
 }
 
-/// What is left of an experiment after a kill.
+/// State after a kill of an experiment.
 struct KilledRun<'a> {
     code: i64,
     /// Until the value was back, and until nothing of onbeat's ran any more, in ms.
@@ -164,7 +164,7 @@ fn killed_by(way: &str, reply: &Reply) -> Result<String, String> {
         let mut reached = 0;
         for point in 1..=points {
             let run = KilledRun::parse(reply.value(&format!("{part}.{point}"))?)?;
-            // Which arm is first differs between pairs, and the first of all makes the journal: one
+            // The first arm differs between pairs, and the first of all creates the journal: one
             // may end before its last points.
             if run.code != 137 {
                 continue;
@@ -188,7 +188,7 @@ fn killed_by(way: &str, reply: &Reply) -> Result<String, String> {
     Ok(line)
 }
 
-/// In the end it is gone on with, and every run that was kept counts.
+/// Checks that it is continued in the end, and that every kept run counts.
 fn gone_on_with(reply: &Reply, found: &str) -> Result<(), String> {
     exit(reply, "last", 7)?;
     let last = document(reply, "last")?;

@@ -60,7 +60,7 @@ fn models(replies: &[Reply], _: &Machine) -> Measured {
     Ok(vec![format!("{valid} of {} phases valid; {offered} came back, also after kill -9", phases.len())])
 }
 
-/// The rows whose stops are judged; what each expects is in the document.
+/// The rows whose stops are judged; the expected values are in the document.
 const JUDGED: [&str; 3] = ["1", "2", "5"];
 
 /// Two ticks of Debian's kernels (CONFIG_HZ=250), in ns.
@@ -126,8 +126,8 @@ fn partition(replies: &[Reply], _: &Machine) -> Measured {
     let phases = suite["phases"].as_array().ok_or("the suite has no phases")?;
     let ids: Vec<&str> = phases.iter().filter_map(|phase| phase["id"].as_str()).collect();
     require(ids == ["outside", "inside"], || format!("the phases are {ids:?}"))?;
-    // A load may be too slow under the emulator to be judged: that is a hole with a reason. Where
-    // it was measured does not depend on that.
+    // A load may be too slow under the emulator to be judged: that is a gap with a reason. Where it
+    // was measured does not depend on that.
     let counted = |phase: &serde_json::Value| phase["samples"].as_u64().unwrap_or(0);
     for phase in phases {
         require(counted(phase) >= 3_000, || format!("{} has {} samples", phase["id"], counted(phase)))?;

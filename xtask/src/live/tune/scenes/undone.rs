@@ -1,4 +1,4 @@
-//! Applied and undone; and what must change nothing at all.
+//! Applied and undone; and commands that must change nothing at all.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::live::frames::Reply;
 use crate::live::judge::{documents, exit, require};
 use crate::live::machine::Machine;
 
-/// So many rules must have changed something.
+/// Minimum number of rules that must have changed something.
 const RULES: usize = 15;
 
 pub fn scenes() -> Vec<UndoScene> {
@@ -71,7 +71,7 @@ fn read_only(replies: &[Reply], machine: &Machine) -> Measured {
     let (before, after) = (state(reply, "before", machine)?, state(reply, "after", machine)?);
     let (left, line) = compared(&before, &after, &BTreeSet::new());
     none_left(&left, "after what only reads")?;
-    // The file says 1, and the timer of each CPU is armed.
+    // The file contains 1, and the timer of each CPU is armed.
     let wanted = format!("1.{}", reply.value("watchdog.cpus")?);
     let readers: Vec<_> =
         reply.values.iter().filter(|(label, _)| label.starts_with("watchdog.after.")).collect();

@@ -1,4 +1,4 @@
-//! `onbeat watch` as it is left alone on a machine: as a unit, and through what happens to one.
+//! `onbeat watch` unattended on a machine: as a unit, and through the events of one.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::live::frames::Reply;
 use crate::live::judge::{count, document, exit, require};
 use crate::live::machine::Machine;
 
-/// Memory of its own that a watch may have, in kB.
+/// Limit of a watch's private memory, in kB.
 const MEMORY_KB: u64 = 3 * 1024;
 /// The suspend, and latencies that would span it, are about as long.
 const SUSPENDED_NS: i64 = 2_000_000_000;
@@ -61,7 +61,7 @@ fn unit(replies: &[Reply], _: &Machine) -> Measured {
     )])
 }
 
-/// The unit's process comes back when it is killed, and what it made in tracefs goes with it.
+/// The unit's process is restarted after a kill, and its tracefs instance disappears with it.
 fn unit_by_ring(reply: &Reply) -> Result<String, String> {
     for label in ["ring.start", "ring.stop"] {
         exit(reply, label, 0)?;

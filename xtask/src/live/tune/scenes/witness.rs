@@ -1,4 +1,4 @@
-//! That the witness sees: nothing where nothing was changed, and every change made by hand.
+//! Tests of the witness: no difference without a change, and every change made by hand.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ fn witness(replies: &[Reply], machine: &Machine) -> Measured {
         })?;
     }
     lines.push(format!("by hand {}, seen {}", reply.file("by-hand")?.lines().count(), found.len()));
-    // Its list was put back, and not where it goes.
+    // Its list was restored, but not its effective target.
     let moved = BTreeSet::from([reply.value("moved")?.to_string()]);
     let (left, _) = compared(&second, &restored, &moved);
     none_left(&left, "put back by hand")?;
