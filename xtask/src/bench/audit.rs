@@ -1,5 +1,5 @@
-//! What `audit` and `tune plan` take: live, and on made trees of growing size, where a thread more
-//! must cost what the ones before did.
+//! Cost of `audit` and `tune plan`: live, and on synthetic trees of growing size, where a further
+//! thread must cost the same as the previous ones.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,8 +13,7 @@ const LARGE: (u32, u32, u32) = (256, 2_000, 5_000);
 const LIVE_SECONDS: f64 = 1.0;
 const LARGE_SECONDS: f64 = 3.0;
 const LARGE_KIB: u64 = 30_000_000 / 1024;
-/// The second half of a tree may cost so many times what the first did: linear, with room for
-/// noise.
+/// Limit of the second half of a tree's cost relative to the first: linear, with room for noise.
 const GROWTH: f64 = 1.5;
 const REPEATS: usize = 5;
 
@@ -67,7 +66,7 @@ pub fn measure(onbeat: &Path) -> Rows {
     Ok(rows)
 }
 
-/// The least of some runs, in seconds and KiB: by our own clock, for `time` tells hundredths.
+/// Minimum of some runs, in seconds and KiB: by our clock, as `time` prints hundredths.
 fn best(line: &[String]) -> Result<(f64, u64)> {
     let run = |_| {
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Block records of runs of days and months, drawn, for what reads them.
+//! Synthetic block records of runs of days and months, as input of benchmarks.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
@@ -19,8 +19,8 @@ const INTERVAL: Nanos = Nanos(1_000_000);
 /// CLOCK_MONOTONIC of the first block.
 const START: i64 = 655 * SECOND;
 
-/// Levels whose exceedances a block counts, as of a run of 1 ms: their number makes the line as
-/// long as it is.
+/// Levels whose exceedances a block counts, as in a run of 1 ms: their number gives a line its
+/// usual length.
 const LEVELS: [i64; 12] = [
     5_056,
     10_112,
@@ -36,7 +36,7 @@ const LEVELS: [i64; 12] = [
     100_663_296,
 ];
 
-/// Block records, where each hour of them begins, and the largest latency of each CPU in it.
+/// Block records, with the offset of each hour and the largest latency of each CPU in it.
 pub struct BlockRecords {
     path: PathBuf,
     cpus: u32,
@@ -56,7 +56,7 @@ pub fn enough_room(folder: &Path, needed: u64) -> Result<()> {
 }
 
 impl BlockRecords {
-    /// Makes the records of so many hours.
+    /// Writes the records of that many hours.
     pub fn write(path: &Path, cpus: u32, hours: i64) -> Result<BlockRecords> {
         println!("  making block records of {hours} h on {cpus} CPUs");
         let fault = |error: std::io::Error| format!("{}: {error}", path.display());
@@ -88,7 +88,7 @@ impl BlockRecords {
         self.largest.len() as i64
     }
 
-    /// A bundle of these hours, with records of its own or those of another.
+    /// Writes a bundle of these hours, with its own records or links to those of another.
     pub fn run(&self, folder: &Path, hours: Range<usize>, same: Option<&Path>) -> Result<()> {
         let fault = |error: std::io::Error| format!("{}: {error}", folder.display());
         std::fs::create_dir_all(folder).map_err(fault)?;
@@ -114,7 +114,7 @@ impl BlockRecords {
     }
 }
 
-/// A second of a CPU whose maxima are Gumbel's about 20 us.
+/// A second of a CPU with Gumbel-distributed maxima of about 20 us.
 fn block(cpu: Cpu, start: i64, rng: &mut Rng) -> Block {
     let max = (1e3 * (20.0 - 2.0 * rng.exponential().ln())).max(6_000.0);
     let mut top: Vec<i64> = (0..7).map(|_| (max * (0.5 + 0.4 * rng.uniform())) as i64).collect();
@@ -135,7 +135,7 @@ fn block(cpu: Cpu, start: i64, rng: &mut Rng) -> Block {
     }
 }
 
-/// A run that agrees with itself: its histogram has its largest latency, and the rest in one row.
+/// A consistent run: its histogram has its largest latency, and the rest in one row.
 fn run(id: &str, hours: &Range<usize>, largest: &[i64]) -> Run {
     let (from, seconds) = (START + hours.start as i64 * HOUR * SECOND, hours.len() as i64 * HOUR);
     let until = Some(Nanos(from + seconds * SECOND));

@@ -1,9 +1,9 @@
-//! How fast pages become events, beside `trace-cmd report` on the same pages, and that memory does
-//! not follow the length.
+//! Speed of decoding pages, compared with `trace-cmd report` on the same pages, and a check that
+//! memory does not grow with the length.
 //!
-//! The trace is made of recorded pages (`tests/pages`), one after another with their times moved
-//! on. trace-cmd prints what it reads; with a filter that nothing passes it only reads and judges.
-//! Both are asked for processor time.
+//! The trace consists of recorded pages (`tests/pages`), one after another with shifted times.
+//! trace-cmd prints what it reads; with a filter that passes nothing it only decodes and filters.
+//! The processor time of both is compared.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -21,15 +21,15 @@ use super::{Folder, Row, Rows, ratio};
 use crate::debian::{self, Need};
 use crate::tools::{Result, Tool, read, root, target};
 
-/// The recorded kernel; its pages are memory pages, which trace-cmd's old format wants.
+/// The recorded kernel; its pages are memory pages, which trace-cmd's old format requires.
 const KERNEL: &str = "tests/pages/debian-6.12-rt";
 /// Bytes of the long trace; the short one has a tenth.
 const LENGTH: u64 = 200 << 20;
 const LEAST: f64 = 5.0;
 const REPEATS: usize = 6;
-/// Of a quick run, whose trace has this part of the length.
+/// Repetitions of a quick run, and the divisor of its trace's length.
 const QUICK: (usize, u64) = (3, 5);
-/// Far more than trace-cmd takes for a gigabyte on a machine that does other work as well.
+/// Far more than trace-cmd needs for a gigabyte on a busy machine.
 const LIMIT: Duration = Duration::from_secs(1200);
 /// A filter that is false for every record.
 const NOTHING: &str = "sched_switch:prev_pid==-77";
@@ -37,7 +37,7 @@ const HEADER_EVENT: &str = "# compressed entry header\n\ttype_len    :    5 bits
     \tarray       :   32 bits\n\n\tpadding     : type == 29\n\ttime_extend : type == 30\n\
     \ttime_stamp : type == 31\n\tdata max type_len  == 28\n";
 
-/// What is known of the kernel.
+/// Headers and event formats of the kernel.
 struct Kernel {
     header: String,
     formats: String,
@@ -147,7 +147,7 @@ pub(super) fn run(line: &[String]) -> Result<(f64, u64)> {
     Ok(((user + system).max(0.01), peak as u64))
 }
 
-/// The other side of the measurement: decodes a file of pages, one at a time in memory.
+/// The program under measurement: decodes a file of pages, with one in memory at a time.
 pub fn decode_pages(path: &str) -> Result<()> {
     let decoder = Kernel::load()?.decoder()?;
     let mut page = vec![0; decoder.layout().page_size()];
@@ -166,14 +166,14 @@ pub fn decode_pages(path: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes the pages, and beside them a `.dat` for trace-cmd; tells how many events there are.
+/// Writes the pages, and next to them a `.dat` for trace-cmd; returns the number of events.
 fn make(path: &Path, length: u64) -> Result<u64> {
     let kernel = Kernel::load()?;
     let decoder = kernel.decoder()?;
     let recorded = read(&root().join(KERNEL).join("cpu0.raw"))?;
     let size = decoder.layout().page_size();
     let of = |page: &[u8]| decoder.page(Cpu(0), page, &mut |_| {});
-    // Whole pages only, without times of their own: those cannot be moved on.
+    // Whole pages only, without absolute time stamps, which cannot be shifted.
     let pages: Vec<&[u8]> = recorded
         .chunks_exact(size)
         .filter(|page| !of(&moved(page, 1 << 50)).cut && of(page).records > 20)
@@ -206,7 +206,7 @@ pub(super) fn moved(page: &[u8], by: u64) -> Vec<u8> {
     page
 }
 
-/// Everything of a trace.dat (version 6) before its one CPU's pages: trace-cmd.dat.v6(5).
+/// Part of a trace.dat (version 6) before its one CPU's pages: trace-cmd.dat.v6(5).
 fn head(kernel: &Kernel, page: usize, length: u64) -> Vec<u8> {
     let mut bytes = b"\x17\x08\x44tracing6\0\0\x08".to_vec();
     let small = |bytes: &mut Vec<u8>, n: usize| bytes.extend((n as u32).to_le_bytes());

@@ -1,7 +1,7 @@
-//! Loads whose onbeat ends in every way: what is left of it on the machine after two seconds.
+//! Loads whose onbeat ends in every way: leftovers on the machine after two seconds.
 //!
-//! What belongs to a run is known by a word in its environment, which every process that it starts
-//! inherits, whatever becomes of its command line.
+//! The processes of a run are identified by a word in their environment, which every process that
+//! it starts inherits, even if its command line changes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,7 @@ use crate::tools::{Result, target};
 const LOAD: &str = "full messaging:1 net:1 fork:1";
 const PROGRAM: &str = "cmd:sh -c 'sleep 1000 & wait'";
 
-/// How long what is left may take to go.
+/// Time for leftovers to disappear.
 const GRACE: Duration = Duration::from_secs(2);
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -31,8 +31,8 @@ struct Ending {
     what: &'static str,
     times: u32,
     end: fn(&LoadedRun, &mut Rng) -> Result<()>,
-    /// Whether nothing is left that could clear up: then the group stays until the next run, which
-    /// removes it, and in it what the program of the user's has started, for the kernel ends the
+    /// True if no process is left that could clean up: then the group stays until the next run,
+    /// which removes it, with the descendants of the user's program in it, for the kernel ends the
     /// program alone.
     group_stays: bool,
 }
@@ -76,7 +76,7 @@ pub fn measure(binary: &Path, quick: bool) -> Rows {
     Ok(rows)
 }
 
-/// Loads alone, and beside a measurement.
+/// Command lines of loads alone, and together with a measurement.
 fn lines(folder: &Path) -> [(&'static str, Vec<String>); 2] {
     let alone = ["load", "-q", "-D", "1000s"].iter().map(|word| (*word).to_string());
     let alone = alone.chain(LOAD.split(' ').map(str::to_string)).chain([PROGRAM.to_string()]);
@@ -89,7 +89,7 @@ fn lines(folder: &Path) -> [(&'static str, Vec<String>); 2] {
     ]
 }
 
-/// Starts it, ends it, and says what is left.
+/// Starts it, ends it, and returns the leftovers.
 fn one(ending: &Ending, binary: &Path, line: &[String], folder: &Path, rng: &mut Rng) -> Result<Vec<String>> {
     let _ = fs::remove_dir_all(folder);
     fs::create_dir_all(folder).map_err(|error| error.to_string())?;
@@ -113,7 +113,7 @@ fn one(ending: &Ending, binary: &Path, line: &[String], folder: &Path, rng: &mut
     ended.and(waited).map(|_| left)
 }
 
-/// A run, and the word by which its processes are known.
+/// A run, and the word that identifies its processes.
 struct LoadedRun {
     child: Child,
     mark: String,
@@ -143,7 +143,7 @@ impl LoadedRun {
     /// Waits until all of it works, and a little longer.
     fn settled(&self) -> Result<&LoadedRun> {
         let until = Instant::now() + PATIENCE;
-        // The program's own is the last that comes.
+        // The descendant of the user's program starts last.
         while !self.processes().iter().any(|pid| command_line(*pid).starts_with("sleep\0")) {
             if Instant::now() > until {
                 return Err("the loads did not begin".to_string());
@@ -177,7 +177,7 @@ impl LoadedRun {
         self.signal(Signal::KILL)
     }
 
-    /// What is left of it, in words.
+    /// Leftovers, in words.
     fn left(&self, group_stays: bool) -> Vec<String> {
         let process = |pid: &u32| format!("the process {pid}: {}", command_line(*pid).replace('\0', " "));
         let mut processes = self.processes();
@@ -201,14 +201,14 @@ impl LoadedRun {
         found
     }
 
-    /// The next run of a load removes what a killed one left.
+    /// Checks that the next run of a load removes the leftovers of a killed one.
     fn next_run(&self, binary: &Path) -> Result<()> {
         let line = ["load", "cpu:1", "-q", "-D", "100ms"];
         let ended = Command::new(binary).args(line).stdout(Stdio::null()).status();
         ended.map(drop).map_err(|error| error.to_string())
     }
 
-    /// What was left is not left by the bench.
+    /// Cleans up the leftovers after the benchmark.
     fn remove_all(&self) {
         self.processes().into_iter().for_each(|pid| drop(send(pid, Signal::KILL)));
         for group in self.groups() {

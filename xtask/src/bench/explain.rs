@@ -1,9 +1,9 @@
-//! `onbeat explain` beside `trace-cmd report` on one trace.dat: how many times as fast it is, and
-//! that its memory does not follow the length.
+//! `onbeat explain` compared with `trace-cmd report` on one trace.dat: the ratio of their speeds,
+//! and a check that its memory does not grow with the length.
 //!
 //! The trace is a recorded one (`tests/fixtures/foreign/traces`) whose pages are repeated with
-//! their times moved on; trace-cmd itself writes it without compression first. Both programs are
-//! asked for processor time.
+//! shifted times; trace-cmd itself writes it without compression first. The processor time of both
+//! is compared.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -21,7 +21,7 @@ const LENGTH: u64 = 1 << 30;
 const LEAST: f64 = 20.0;
 const MOST_KIB: u64 = 64 << 10;
 const REPEATS: usize = 6;
-/// Of a quick run, whose trace has this part of the length.
+/// Repetitions of a quick run, and the divisor of its trace's length.
 const QUICK: (usize, u64) = (3, 8);
 /// The words before the places of each CPU's pages: trace-cmd.dat.v6(5).
 const PLACES: &[u8] = b"flyrecord\0";

@@ -1,5 +1,5 @@
-//! The farm: its pages over a made-up year of a hundred boards, with its store's size, each page's
-//! time and its size on the wire; then a board that sends a month at once, and its program's size.
+//! The farm: its pages over a synthetic year of a hundred boards, with its store's size, and each
+//! page's time and transfer size; then a board that sends a month, and its program's size.
 
 use super::{Row, Rows};
 use crate::dist;

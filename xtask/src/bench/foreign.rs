@@ -1,5 +1,5 @@
-//! The recorder beside a program of others: one that takes some ten microseconds at each system
-//! call, as tools of tracing and security do. While it runs the kernel skips programs at events
+//! The recorder next to a foreign program: one that takes some ten microseconds at each system
+//! call, as tools of tracing and security do. While it runs, the kernel skips programs at events
 //! that are read by their formats, on that CPU.
 
 use host::bpf::{Attached, Link, Program};
@@ -15,10 +15,10 @@ use crate::tools::Result;
 const READS: usize = 1_000;
 /// Part of the sleeps that is recorded all the same, by types.
 const COVERED: f64 = 98.0;
-/// Part of the true loss by which the printed one may differ, by formats.
+/// Permitted relative error of the printed loss, by formats.
 const APART: f64 = 0.1;
 
-/// A program that runs while this is kept.
+/// A program that runs until it is dropped.
 struct ForeignProgram {
     _link: Link,
     _program: Program,
@@ -39,7 +39,7 @@ fn foreign_program() -> Result<ForeignProgram> {
     Ok(ForeignProgram { _link: link, _program: program })
 }
 
-/// Sleeps beside it, read in both ways.
+/// Sleeps next to it, with both ways of reading.
 pub fn measure(quick: bool) -> Rows {
     let cycles = if quick { 1_000 } else { 3_000 };
     let mut rows = Vec::new();
@@ -74,7 +74,7 @@ fn of_way(reading: Reading, name: &str, cycles: usize, own: &OwnLatencies) -> Ro
             Some(share >= COVERED),
         );
     }
-    // What the thread itself knows: it slept so often, and waited besides for begin and end.
+    // The thread's own counts: its sleeps, and a wait each for begin and end.
     let lost = cycles as f64 - covered.recorded.min(cycles as u64) as f64;
     let printed = voluntary.saturating_sub(covered.recorded) as f64;
     row(

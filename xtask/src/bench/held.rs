@@ -1,5 +1,5 @@
-//! A process stopped for 200 ms: what it missed is what it was held for, and what the machine took
-//! besides.
+//! A process stopped for 200 ms: its missed slots are those of the stop, and those taken by the
+//! machine.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ pub fn measure(onbeat: &Onbeat) -> Rows {
     Ok(rows)
 }
 
-/// Stops the program after a second, lets it go on, and says for how long and what it printed.
+/// Stops the program after a second and continues it; returns the length and the output.
 fn hold(line: &[String]) -> Result<(i64, String)> {
     let (running, log) = start(line)?;
     thread::sleep(Duration::from_millis(1200));
@@ -57,13 +57,13 @@ fn hold(line: &[String]) -> Result<(i64, String)> {
     Ok((held, String::from_utf8_lossy(&read(&log)?).into_owned()))
 }
 
-/// What was missed, and between which bounds it should be: the hold, two slots at its edges, and
-/// what the other wake-ups passed over (a wake-up L late passes over L / interval slots).
+/// Missed slots, and their bounds: the stop, two slots at its edges, and those skipped by the other
+/// wake-ups (a wake-up L late skips L / interval slots).
 fn accounted(cpu: &Value, held: i64) -> Result<(i64, i64, i64)> {
     let missed = judge::count(cpu, "missed")? as i64;
     let mut rows = judge::rows(cpu, "histogram")?;
     let longest = rows.last_mut().ok_or("the histogram is empty")?;
-    // The longest wake-up is the held one's; a longer stall elsewhere takes the measure away.
+    // The longest wake-up is that of the stop; a longer stall elsewhere spoils the measurement.
     if (longest.1 / INTERVAL - held).abs() > held / 4 {
         return Err(format!("the longest latency is {} ms for a hold of {held} ms", longest.1 / INTERVAL));
     }

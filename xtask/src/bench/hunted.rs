@@ -1,5 +1,5 @@
-//! What a hunt takes of memory and writes at its checkpoints while every wake-up is a spike and its
-//! own thread starves.
+//! Memory of a hunt and the size of its checkpoints while every wake-up is a spike and its
+//! housekeeping thread starves.
 
 use std::fs::metadata;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::tools::{Running, Tool, read, target};
 const PEAK_KIB: u64 = 64 << 10;
 const CHECKPOINT_BYTES: u64 = 1_000_000;
 
-/// Threads that want the housekeeping thread's CPU before it, as far as SCHED_OTHER goes.
+/// Threads that compete with the housekeeping thread for its CPU, as far as SCHED_OTHER allows.
 const HOGS: usize = 3;
 
 pub fn measure(onbeat: &Path, quick: bool) -> Rows {

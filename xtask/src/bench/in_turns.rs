@@ -1,5 +1,5 @@
-//! A command of this build and of one before, in turns: seconds, processor time, peak memory, and
-//! how many times faster it became.
+//! A command of this build and of an earlier one, alternating: seconds, processor time, peak
+//! memory, and the speed-up.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::program::tool;
 use super::{Row, Rows, ratio};
 use crate::tools::{Result, read, target};
 
-/// Exit codes of a command that came to its end: 3 and 7 are verdicts.
+/// Exit codes of a command that completed: 3 and 7 are verdicts.
 const ENDS: [i32; 3] = [0, 3, 7];
 
 /// The cost of a command.
@@ -19,10 +19,10 @@ pub struct CommandCost {
     pub peak_kib: u64,
 }
 
-/// One figure of a cost.
+/// One value of a cost.
 type Figure = fn(&CommandCost) -> f64;
 
-/// A command with what it may take.
+/// A command with its limits.
 pub struct CommandInTurns<'a> {
     pub what: String,
     pub onbeat: &'a Path,
@@ -35,7 +35,7 @@ pub struct CommandInTurns<'a> {
 }
 
 impl CommandInTurns<'_> {
-    /// Runs both after one run that warms the disk's cache, each as often.
+    /// Runs both equally often, after one run that warms the disk's cache.
     pub fn measure(&self) -> Rows {
         let run = |binary: &Path| {
             let mut line = vec![binary.display().to_string()];

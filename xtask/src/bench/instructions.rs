@@ -1,6 +1,5 @@
 //! User-space instructions per cycle: the slope of valgrind's count between two numbers of loops,
-//! which takes start and end out of it. The housekeeping that goes on beside is in it, for both
-//! tools.
+//! which excludes start and end. Concurrent housekeeping is included, for both tools.
 
 use std::time::Duration;
 
@@ -33,7 +32,7 @@ pub fn measure(onbeat: &Onbeat, quick: bool) -> Rows {
     }])
 }
 
-/// Instructions of a start: what every command takes before it does anything.
+/// Instructions of a start: the part common to all commands.
 pub fn of_start(onbeat: &Onbeat) -> Result<u64> {
     counted(&onbeat.version_line()).map(|(instructions, _)| instructions)
 }
@@ -48,8 +47,8 @@ fn slope(loops: [u32; 2], run: impl Fn(u32) -> Result<(u64, u64)>) -> Result<f64
     Ok((more - less) as f64 / (many - few) as f64)
 }
 
-/// Instructions in the measuring loops of a run of 2000 cycles, what they call included; by a build
-/// that has its symbols.
+/// Instructions in the measuring loops of a run of 2000 cycles, including callees; by a build that
+/// has its symbols.
 pub fn of_loop(onbeat: &Onbeat) -> Result<u64> {
     let line = onbeat.line("-i 1000 -l 2000")?;
     let output =
@@ -63,7 +62,7 @@ fn counted(line: &[String]) -> Result<(u64, String)> {
     Ok((count, output.stdout))
 }
 
-/// Runs to the end under one of valgrind's tools; without variables, which a start looks through.
+/// Runs to the end under a tool of valgrind; without environment variables, which a start scans.
 fn valgrind(tool_and_flags: &str, line: &[String]) -> Result<Output> {
     let mut counted: Vec<String> = format!("env -i PATH=/usr/bin:/bin valgrind --tool={tool_and_flags}")
         .split(' ')
@@ -78,7 +77,7 @@ fn valgrind(tool_and_flags: &str, line: &[String]) -> Result<Output> {
     Ok(output)
 }
 
-/// The count in `==7== Collected : 1234567`, unless it is none.
+/// The count in `==7== Collected : 1234567`, unless it is 0.
 fn collected_in(text: &str) -> Option<u64> {
     let count = text.lines().find_map(|line| line.split_once("Collected :"))?.1;
     count.trim().parse().ok().filter(|&count| count > 0)

@@ -1,5 +1,5 @@
-//! Loads beside the programs that the field loads with, on the same CPUs, in interleaved pairs:
-//! what each gets done in the same time.
+//! Loads compared with the usual load programs, on the same CPUs, in interleaved pairs: the work of
+//! each in the same time.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ const PAIRS: usize = 5;
 const SECONDS: u64 = 5;
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// One load beside its peer: both give a rate in the same unit.
+/// One load and its peer: both give a rate in the same unit.
 struct Comparison {
     what: &'static str,
     /// The least ratio of the medians.
@@ -32,7 +32,7 @@ struct Comparison {
     peer: fn() -> Result<f64>,
 }
 
-/// Both use as many processes as the machine has CPUs where they take a number.
+/// Both use as many processes as the machine has CPUs if the number is configurable.
 const COMPARISONS: [Comparison; 6] = [
     Comparison {
         what: "messaging, sockets, 128 B: messages/s",
@@ -111,7 +111,7 @@ fn row(comparison: &Comparison, binary: &Path, pairs: usize) -> Result<Row> {
 }
 
 /// The peer did nothing at all in some pair: stress(1) removes its file before it closes it, so
-/// that without a sync(2) nothing of it ever goes to the disk.
+/// that without a sync(2) nothing of it ever reaches the disk.
 fn without_ratio(comparison: &Comparison, measured: &[(f64, f64)]) -> Row {
     let least = measured.iter().map(|(ours, _)| *ours).fold(f64::INFINITY, f64::min);
     let most_of_peer = measured.iter().map(|(_, peer)| *peer).fold(0.0, f64::max);
@@ -147,7 +147,7 @@ fn text(line: &str) -> Result<String> {
     tool(&line).within(LIMIT).text()
 }
 
-/// Each of the 20 senders of a group sends so many messages to each of its 20 receivers.
+/// Each of the 20 senders of a group sends `LOOPS` messages to each of its 20 receivers.
 fn hackbench(through: &str) -> Result<f64> {
     const LOOPS: u32 = 1500;
     let said = text(&format!("hackbench {through} -g 4 -s 128 -l {LOOPS}"))?;
@@ -173,14 +173,14 @@ fn stressapptest() -> Result<f64> {
     Ok(rate.ok_or("stressapptest gave no rate")? / 2.0)
 }
 
-/// It writes where it is started, and one that is killed leaves its files there.
+/// It writes to its working directory, and leaves its files there if it is killed.
 fn stress(arguments: &str) -> Result<()> {
     let line = format!("stress -q {arguments} -t {SECONDS}");
     let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
     tool(&words).dir(&target("lab/bench")?).within(LIMIT).text().map(drop)
 }
 
-/// What went to the disks meanwhile, in MB/s: `pgpgout` of /proc/vmstat counts KiB.
+/// Rate of writes to the disks during a run, in MB/s: `pgpgout` of /proc/vmstat counts KiB.
 fn written(run: impl FnOnce() -> Result<()>) -> Result<f64> {
     let count = || -> Result<f64> {
         let text = std::fs::read_to_string("/proc/vmstat").map_err(|error| error.to_string())?;

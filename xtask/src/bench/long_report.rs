@@ -13,9 +13,9 @@ const QUICK_DAYS: i64 = 6;
 const REPEATS: usize = 6;
 const SECONDS: f64 = 6.0;
 const PEAK_KIB: u64 = 64 << 10;
-/// Twice what is written.
+/// Twice the size of the files.
 const NEEDED_BYTES: u64 = 4_500_000_000;
-/// Far more than any build takes, on a machine that does other work as well.
+/// Far more than any build needs, on a busy machine.
 const WITHIN: Duration = Duration::from_secs(600);
 
 pub fn measure(onbeat: &Path, before: Option<&Path>, quick: bool) -> Rows {

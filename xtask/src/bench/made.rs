@@ -1,12 +1,11 @@
-//! A tree that stands for a large machine: as many CPUs, interrupts and threads as one likes, for
-//! the audit to read.
+//! A synthetic tree of a large machine for audits, with any number of CPUs, interrupts and threads.
 
 use std::fs;
 use std::path::Path;
 
 use crate::tools::Result;
 
-/// Threads of the kernel for each CPU, and whether each stays on it: the names of a kernel with
+/// Kernel threads of each CPU, and true for those bound to it: the names of a kernel with
 /// nohz_full.
 const PER_CPU: [(&str, bool, u32); 6] = [
     ("cpuhp", true, 0),
@@ -20,11 +19,11 @@ const PER_CPU: [(&str, bool, u32); 6] = [
 /// Threads of each process.
 const THREADS: u32 = 4;
 
-/// Writes the tree below `dir`: what the readers of interrupts, threads and control groups ask for.
+/// Writes the tree below `dir`: the files of the readers of interrupts, threads and control groups.
 ///
-/// Half of the threads are the kernel's at most, [`PER_CPU`] of them per CPU; the others are
+/// At most half of the threads are the kernel's, [`PER_CPU`] of them per CPU; the others are
 /// processes of four, of which one in a hundred has a real-time thread. Half of the interrupts may
-/// come on any CPU, half are queues with a CPU of their own.
+/// be handled on any CPU, half are queues with one CPU each.
 pub fn write(dir: &Path, cpus: u32, irqs: u32, threads: u32) -> Result<()> {
     let tree = Tree { dir, all: if cpus > 1 { format!("0-{}", cpus - 1) } else { "0".to_owned() } };
     tree.machine(cpus)?;
@@ -160,7 +159,7 @@ mod tests {
     use facts::{groups, irqs, threads};
     use host::MachineFiles;
 
-    /// A directory that goes with the test.
+    /// A directory that is removed with the test.
     struct Folder(std::path::PathBuf);
 
     impl Drop for Folder {

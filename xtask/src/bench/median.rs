@@ -1,5 +1,5 @@
-//! What the tools find: the median latency of each, in interleaved pairs whose order alternates, so
-//! that a machine that drifts drifts for both.
+//! Results of the tools: the median latency of each, in interleaved pairs whose order alternates,
+//! so that a drift of the machine affects both.
 
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ pub fn measure(onbeat: &Onbeat, quick: bool) -> Rows {
     Ok(rows)
 }
 
-/// The histograms of both CPUs as one; a row counts as its upper edge, as onbeat's quantiles do.
+/// The histograms of both CPUs as one; a row counts as its upper edge, as in onbeat's quantiles.
 fn pooled(run: &Value) -> Result<Vec<(i64, u64)>> {
     let mut rows = Vec::new();
     for cpu in judge::cpus(run, &[0, 1])? {

@@ -1,6 +1,6 @@
-//! Peak memory: resident, as the kernel tells a parent when its child has ended, and of the whole
-//! control group that a program was started in, its children and what the kernel keeps for them
-//! included.
+//! Peak memory: resident, as the kernel reports it to a parent at the end of a child, and of the
+//! control group that a program was started in, including its children and the kernel's memory for
+//! them.
 
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::program::{Form, Onbeat, timed};
 use super::{Row, Rows};
 use crate::tools::{Result, read, write};
 
-/// Far more than any run takes.
+/// Far more than any run needs.
 const LIMIT: Duration = Duration::from_secs(60);
 
 const DEFAULT_KIB: u64 = 5 * 1024;
@@ -48,7 +48,7 @@ fn flags(seconds: u32) -> String {
 /// The most memory that a program took.
 struct Peak {
     resident_kib: u64,
-    /// None where no control group counts memory.
+    /// `None` if no control group counts memory.
     group_kib: Option<u64>,
 }
 
@@ -101,7 +101,7 @@ impl Drop for Group {
     }
 }
 
-/// Becomes this program, in the control group of this path.
+/// Replaces this process by a program, in the control group of this path.
 pub fn run_in_group(group: &str, line: &[String]) -> Result<()> {
     write(&PathBuf::from(group).join("cgroup.procs"), std::process::id().to_string())?;
     let (program, args) = line.split_first().ok_or("no program is named")?;

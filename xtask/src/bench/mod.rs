@@ -1,4 +1,4 @@
-//! onbeat beside cyclictest on this machine, in turns: what each costs, finds and loses. Then its
+//! onbeat and cyclictest on this machine, alternating: their costs, results and losses. Then its
 //! statistics and its audit.
 //!
 //! Numbers with their conditions, never part of the gate: a shared machine's timing proves nothing
@@ -58,11 +58,11 @@ const FARM: &str = "farm";
 const FARM_SENDER: &str = "farm sender";
 const WEIGHT: &str = "weight";
 
-/// Measurements with a peer beside them, in their order.
+/// Measurements with a peer, in their order.
 const WITH_PEERS: [&str; 8] =
     [WEIGHT, "own wake-ups", "memory", "instructions", "held process", "nothing lost", "median", PROBES];
 
-/// Measurements after those: they have no peer, and take only `time`.
+/// Measurements after those: they have no peer, and need only `time`.
 const ALONE: [&str; 12] =
     [STATISTICS, LONG_REPORT, AUDIT, DECODE, EXPLAIN, HUNT, LOADS, ENDINGS, WATCH, PAGE, FARM, FARM_SENDER];
 
@@ -96,21 +96,21 @@ pub struct Row {
     ours: String,
     peer: String,
     limit: String,
-    /// Whether the limit is kept; none where there is no limit.
+    /// True if the value is within the limit; `None` without a limit.
     holds: Option<bool>,
 }
 
-/// Takes away what was made, however it ends.
+/// Removes a temporary folder when it is dropped.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed lies in target/, where it does no harm.
+        // A file that cannot be removed stays in target/, where it does no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// The lines of one measurement, or why there are none.
+/// The lines of one measurement, or the reason for their absence.
 type Rows = Result<Vec<Row>>;
 
 /// Measures and prints the table.
@@ -127,8 +127,8 @@ pub fn run(options: &Args) -> Result<()> {
         true => debian::ensure(&NEEDS[2..])?,
         false => debian::ensure(&NEEDS)?,
     }
-    // Decoding is measured in a program of its own, the recorder in this one, weight of the static
-    // build.
+    // Decoding is measured in a separate program, the recorder in this one, the weight in the
+    // static build.
     let own_build = [&[DECODE][..], &[WATCH], &[WEIGHT]].contains(&&chosen[..]) || farm_alone;
     if !own_build && options.onbeat.is_none() {
         Tool::new("cargo")

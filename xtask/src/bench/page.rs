@@ -1,4 +1,4 @@
-//! What a hunt's page of a day takes in a browser: its size, the first paint, a click that opens a
+//! Cost of a hunt's page of a day in a browser: its size, the first paint, a click that opens a
 //! spike, a step of zoom; by the main thread's time in the browser's own trace.
 
 use std::collections::BTreeMap;
@@ -17,15 +17,15 @@ use crate::tools::{Result, Tool, read, root, target};
 const SPIKES: u64 = 2_000;
 const CPUS: u64 = 8;
 const HOURS: u64 = 24;
-/// Windows that a hunt keeps for what every CPU did.
+/// Number of windows that a hunt keeps with the events of every CPU.
 const WINDOWS: u64 = 200;
-/// Of each act so many are made, and their median counts.
+/// Repetitions of each action; their median counts.
 const ACTS: usize = 20;
 const SIZE_BYTES: f64 = 6e6;
 const PAINT_MS: f64 = 1_000.0;
 const CLICK_MS: f64 = 100.0;
 const ZOOM_MS: f64 = 16.0;
-/// The browser writes its trace after so many seconds, whatever the page does.
+/// Seconds until the browser writes its trace, regardless of the page.
 const TRACED_S: u64 = 40;
 const DRIVE: &str = include_str!("page.js");
 
@@ -122,9 +122,9 @@ fn blocks(file: &Path, start: i64) -> std::io::Result<()> {
     to.flush()
 }
 
-/// What the browser's main thread did on the page, times in us.
+/// Activity of the browser's main thread on the page, times in us.
 struct PageTrace {
-    /// When and for how long it worked.
+    /// Begin and length of its tasks.
     tasks: Vec<(f64, f64)>,
     /// The page's own marks, and the browser's: names and times.
     marks: BTreeMap<String, f64>,
@@ -142,7 +142,7 @@ fn traced(browser: &str, page: &Path, folder: &Path) -> Result<PageTrace> {
         "--trace-startup-format=json".to_owned(),
         format!("--trace-startup-file={}", file.display()),
         format!("--trace-startup-duration={TRACED_S}"),
-        // Without it a browser that shows no window draws one picture, at its end.
+        // Without it, a headless browser draws only one picture, at its end.
         "--remote-debugging-port=0".to_owned(),
         format!("file://{}", page.display()),
     ];

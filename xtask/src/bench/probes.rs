@@ -1,5 +1,5 @@
-//! The probes beside rt-tests' programs and two small ones in C, on the same CPU, in interleaved
-//! pairs.
+//! The probes compared with rt-tests' programs and two small ones in C, on the same CPU, in
+//! interleaved pairs.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,14 +19,14 @@ const CPU: &str = "1";
 const KINDS: [(&str, &str); 4] =
     [("futex", "ptsematest"), ("mqueue", "pmqtest"), ("semaphore", "svsematest"), ("signal", "sigwaittest")];
 
-/// A hog of this length is to be found, so often of so many times, to within a tenth, which is 2
-/// ms.
+/// Length of a hog to be found, and the number of times, with an error of at most a tenth, which is
+/// 2 ms.
 const HOG_MS: i64 = 20;
 const HOGS: usize = 20;
 const FOUND: usize = 18;
 const GAP_TOLERANCE_NS: i64 = 2_000_000;
 
-/// From how long on gaps are counted beside oslat, whose columns are microseconds.
+/// Minimum length of gaps compared with oslat, whose columns are microseconds.
 const GAP_US: u64 = 20;
 
 pub fn measure(binary: &Path, quick: bool) -> Rows {
@@ -74,7 +74,7 @@ fn row(what: String, (ours, peer): (f64, f64), limit: String, holds: Option<bool
     Row { what, ours: format!("{ours:.2}"), peer: format!("{peer:.2}"), limit, holds }
 }
 
-/// The medians of both over pairs whose order alternates.
+/// Medians of both over pairs whose order alternates.
 fn in_pairs(
     pairs: usize,
     mut ours: impl FnMut() -> Result<f64>,
@@ -90,7 +90,7 @@ fn in_pairs(
     of(|pair| pair.0).zip(of(|pair| pair.1)).ok_or_else(|| "no pair was measured".to_string())
 }
 
-/// What a probe of one CPU stored.
+/// Stored result of a probe of one CPU.
 fn probed(binary: &Path, flags: &str) -> Result<Value> {
     let folder = target("lab/bench")?.join("probe");
     if folder.exists() {
@@ -150,7 +150,7 @@ fn c_switch(program: &Path, seconds: u64) -> Result<f64> {
     mean.map(|ns| ns / 1e3).ok_or_else(|| format!("switch printed {text:?}"))
 }
 
-/// Time in gaps of 20 us and more, and how many, beside oslat: both spin under SCHED_OTHER.
+/// Time in gaps of 20 us and more, and their number, against oslat: both spin under SCHED_OTHER.
 fn gaps(binary: &Path, pairs: usize, seconds: u64) -> Rows {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
@@ -187,8 +187,8 @@ fn gaps(binary: &Path, pairs: usize, seconds: u64) -> Rows {
     Ok(rows.into())
 }
 
-/// `    031 (us):   12`: the time and the number of what is at least so long. The last column has
-/// what was longer still, which counts as that.
+/// Parses `    031 (us):   12` to the total time and number of gaps of at least that length. The
+/// last column contains all longer ones, which count with its length.
 fn oslat_gaps(output: &str) -> (f64, f64) {
     let column = |line: &str| {
         let (us, counts) = line.split_once("(us):")?;
@@ -199,7 +199,7 @@ fn oslat_gaps(output: &str) -> (f64, f64) {
     long.fold((0.0, 0.0), |(lost, n), (us, count)| (lost + (us * count) as f64, n + count as f64))
 }
 
-/// How many of the hog's times are among the gaps.
+/// Number of the hog's times that are among the gaps.
 fn hogs(binary: &Path) -> Result<usize> {
     let program = compiled("hog", include_str!("hog.c"))?;
     let line = [program.display().to_string(), CPU.into(), HOGS.to_string(), HOG_MS.to_string()];

@@ -1,4 +1,4 @@
-//! The two programs: how each is started, and how its answer is read.
+//! The two programs: their start, and the parsing of their results.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::live::judge;
 use crate::tools::{Result, Running, Tool, read, target};
 
-/// Far more than any run takes.
+/// Far more than any run needs.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Exit codes of a run that came to its end: 3 and 7 are the statistics' verdicts.
+/// Exit codes of a run that completed: 3 and 7 are the statistics' verdicts.
 const VERDICTS: [i32; 3] = [0, 3, 7];
 
 /// A build of onbeat, and the folder its runs go to.
@@ -47,7 +47,7 @@ impl Onbeat {
         read(&self.path).map(|bytes| bytes.len() as u64)
     }
 
-    /// What the last run stored; its sums hold.
+    /// Stored result of the last run, after a check of its sums.
     pub fn stored(&self) -> Result<Value> {
         let bytes = read(&self.folder.join("run.json"))?;
         let run = serde_json::from_slice(&bytes).map_err(|error| format!("run.json: {error}"))?;
@@ -65,9 +65,9 @@ impl Onbeat {
 /// The flags by which cyclictest has a thread on each CPU.
 #[derive(Clone, Copy)]
 pub enum Form {
-    /// The one that takes the least memory.
+    /// The variant with the least memory.
     Threads,
-    /// The one that people use; it locks whole stacks.
+    /// The usual variant; it locks whole stacks.
     Smp,
 }
 
@@ -80,7 +80,7 @@ impl Form {
         }
     }
 
-    /// Its flags for CPUs 0 and 1, where there are more.
+    /// Its flags for CPUs 0 and 1 on a machine with more.
     fn of_two(self) -> &'static str {
         let two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 2);
         if two { self.name() } else { "-m -t 2 -a 0-1" }
@@ -109,10 +109,10 @@ pub fn tool(line: &[String]) -> Tool {
     Tool::new(program).args(args).quiet()
 }
 
-/// Runs to the end, whatever verdict the exit code says: seconds, and peak resident memory in KiB.
+/// Runs to completion, with any verdict as exit code: seconds, and peak resident memory in KiB.
 ///
-/// Through `time`, which is small: a child's peak begins with the memory of the process it was
-/// forked from. `first` is a program that starts another one.
+/// It runs through `time`, which is small: a child's peak begins with the memory of the process it
+/// was forked from. `first` is a program that starts another one.
 pub fn timed(first: &[String], line: &[String], limit: Duration) -> Result<(f64, u64)> {
     let report = target("lab/bench")?.join("timed");
     let mut timed = first.to_vec();
@@ -130,7 +130,7 @@ pub fn timed(first: &[String], line: &[String], limit: Duration) -> Result<(f64,
     parsed.ok_or_else(|| format!("time reported {text:?}"))
 }
 
-/// Starts a program beside us; its output goes to a file.
+/// Starts a program in the background; its output goes to a file.
 pub fn start(line: &[String]) -> Result<(Running, PathBuf)> {
     let log = target("lab/bench")?.join("output");
     Ok((tool(line).start(Some(&log))?, log))
@@ -143,8 +143,8 @@ pub fn cycles_of(output: &str) -> Result<Vec<u64>> {
     if cycles.is_empty() { Err("cyclictest printed no count of cycles".to_string()) } else { Ok(cycles) }
 }
 
-/// A histogram as `(value, count)`, ascending, from the table that `cyclictest -h` prints; what lay
-/// beyond the table is at its end, with the largest value there is.
+/// A histogram as `(value, count)`, ascending, from the table that `cyclictest -h` prints; samples
+/// beyond the table are at its end, with the largest possible value.
 pub fn histogram_of(output: &str) -> Result<Vec<(i64, u64)>> {
     let mut rows = Vec::new();
     let mut beyond = 0;

@@ -6,7 +6,7 @@
 pub struct Ratio {
     /// The median of the pairs' ratios.
     pub median: f64,
-    /// The interval of at least 95 %; none with fewer than six pairs, which cannot carry one.
+    /// Interval of at least 95 %; `None` with fewer than six pairs, which do not suffice for one.
     pub interval: Option<(f64, f64)>,
 }
 
@@ -23,8 +23,8 @@ pub fn of_pairs(pairs: &[(f64, f64)]) -> Option<Ratio> {
     Some(Ratio { median, interval })
 }
 
-/// The largest rank r for which fewer than r of n fair coins fall heads with at most 2.5 %: the
-/// r-th smallest and r-th largest then hold the median between them with at least 95 %.
+/// The largest rank r for which fewer than r of n fair coins show heads with at most 2.5 %: the
+/// r-th smallest and r-th largest then enclose the median with at least 95 %.
 fn rank(n: usize) -> Option<usize> {
     let (mut below, mut term, mut rank) = (0.0, 0.5f64.powi(i32::try_from(n).ok()?), 0);
     for k in 0..n {

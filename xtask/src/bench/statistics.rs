@@ -1,8 +1,8 @@
-//! What `bounds` and `compare` take for runs of a day and more: seconds, and peak memory.
+//! Cost of `bounds` and `compare` for runs of a day and more: seconds, and peak memory.
 //!
-//! One file of 48 h on 8 CPUs is made; shorter runs are its beginnings. The forty runs of a
+//! One file of 48 h on 8 CPUs is written; shorter runs are its beginnings. The forty runs of a
 //! comparison share four files of block records by hard links: 1 GB on the disk and in its cache,
-//! where forty such runs are 10 GB.
+//! where forty such runs take 10 GB.
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,10 +22,10 @@ const DAY_KIB: u64 = 100_000_000 / 1024;
 const COMPARE_SECONDS: f64 = 4.0;
 const COMPARE_KIB: u64 = 64 << 10;
 const COMPARE_REPEATS: usize = 6;
-/// A further hour may cost so many times what an hour costs in a shorter run: linear, with room for
+/// Limit of the cost of a further hour relative to an hour of a shorter run: linear, with room for
 /// noise.
 const GROWTH: f64 = 1.5;
-/// Twice what is written.
+/// Twice the size of the files.
 const NEEDED_BYTES: u64 = 4_000_000_000;
 
 pub fn measure(onbeat: &Path, before: Option<&Path>, quick: bool) -> Rows {
@@ -64,7 +64,7 @@ pub fn measure(onbeat: &Path, before: Option<&Path>, quick: bool) -> Rows {
     Ok(rows)
 }
 
-/// What the last doubling costs an hour, over what an hour costs before it: 1 where time is linear.
+/// Cost of an hour in the last doubling, relative to one before it: 1 if time is linear.
 fn growth(taken: &[(f64, f64)]) -> Option<Row> {
     let per_hour = |from: (f64, f64), to: (f64, f64)| (to.1 - from.1) / (to.0 - from.0);
     let [first, .., half, whole] = *taken else { return None };
@@ -73,8 +73,8 @@ fn growth(taken: &[(f64, f64)]) -> Option<Row> {
     Some(row(what, format!("{growth:.2} of one before"), Some(GROWTH), growth))
 }
 
-/// Two sides of twenty runs of a day, whose four files of block records are windows of 24 h, 8 h
-/// apart.
+/// Compares two sides of twenty runs of a day, whose four files of block records are windows of 24
+/// h, 8 h apart.
 fn compared(onbeat: &Path, before: Option<&Path>, folder: &Path, records: &BlockRecords) -> Rows {
     let mut args = vec!["compare".to_string(), "-q".to_string()];
     for n in 0..40usize {
@@ -109,7 +109,7 @@ fn row(what: String, ours: String, limit: Option<f64>, value: f64) -> Row {
     }
 }
 
-/// Seconds of each repeat, after one that warms the disk's cache, and the largest peak.
+/// Seconds of each repetition, after one that warms the disk's cache, and the largest peak.
 fn repeated(onbeat: &Path, args: &[String], limit: u64) -> Result<(Vec<f64>, u64)> {
     let mut line = vec![onbeat.display().to_string()];
     line.extend_from_slice(args);

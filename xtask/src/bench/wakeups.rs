@@ -11,7 +11,7 @@ use crate::tools::Result;
 
 const LIMIT_PER_S: f64 = 4.0;
 
-/// What a load beside the measurement may add.
+/// Additional wake-ups permitted for a load during the measurement.
 const ADDED_PER_S: f64 = 2.0;
 
 pub fn measure(onbeat: &Onbeat, quick: bool) -> Rows {
@@ -20,7 +20,7 @@ pub fn measure(onbeat: &Onbeat, quick: bool) -> Rows {
     let all: fn(&MeasuredThread) -> u64 = |thread| thread.switches;
     let ours = rate(&onbeat.line(&plain)?, seconds, all)?;
     let peer = rate(&cyclictest_line(&plain), seconds, all)?;
-    // A load takes the CPU from whatever runs there: only what slept has woken up.
+    // A load takes the CPU from the current thread: only threads that slept have woken up.
     let woken: fn(&MeasuredThread) -> u64 = |thread| thread.voluntary;
     let alone = rate(&onbeat.line(&plain)?, seconds, woken)?;
     let loads = "--load full,messaging:1,net:1 --load-cpus 0-1";
@@ -43,8 +43,8 @@ pub fn measure(onbeat: &Onbeat, quick: bool) -> Rows {
     ])
 }
 
-/// Starts the program, lets it settle, and counts for some seconds: of its own threads, and of the
-/// process that would clear up after it.
+/// Starts the program, lets it settle, and counts for some seconds: for its threads, and for the
+/// process that would clean up after it.
 fn rate(line: &[String], seconds: u64, count: fn(&MeasuredThread) -> u64) -> Result<f64> {
     let (running, _) = start(line)?;
     thread::sleep(Duration::from_secs(2));
@@ -68,7 +68,7 @@ fn rate(line: &[String], seconds: u64, count: fn(&MeasuredThread) -> u64) -> Res
     Ok(grown as f64 / elapsed.as_secs_f64())
 }
 
-/// The processes that clear up when this one has ended.
+/// The processes that clean up after this one.
 fn keepers(pid: u32) -> Vec<u32> {
     let own = format!("--keep\0{pid}/");
     let keeps = |pid: &u32| {
@@ -81,7 +81,7 @@ fn keepers(pid: u32) -> Vec<u32> {
 
 /// One thread of a program.
 pub struct MeasuredThread {
-    /// Whether it measures: it runs under a real-time policy.
+    /// True if it measures: it has a real-time policy.
     pub measuring: bool,
     /// Context switches, voluntary and not.
     pub switches: u64,

@@ -1,5 +1,5 @@
-//! The recorder of `onbeat watch` beside a thread that knows its own latency, beside cyclictest,
-//! and what it costs: blocks with and without it in turns.
+//! The recorder of `onbeat watch` compared with a thread that measures its latency, and with
+//! cyclictest, and its cost: blocks with and without it, alternating.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -21,8 +21,8 @@ use crate::tools::{Result, Tool};
 
 const STEP: i64 = 1_000_000;
 pub(super) const WAYS: [(Reading, &str); 2] = [(Reading::Types, "by types"), (Reading::Format, "by formats")];
-/// Reading, with S or without, name; and the most that recording a wake-up may cost, in ns: of a
-/// real-time thread, of another. Of S and of the ring it is said.
+/// Reading, with S or without, name; and the limits in ns for recording a wake-up of a real-time
+/// thread and of another. The costs of S and of the ring are only printed.
 type Costed = (Reading, bool, &'static str, Option<[i64; 2]>);
 const COSTS: [Costed; 4] = [
     (Reading::Types, false, "by types", Some([500, 200])),
@@ -66,15 +66,15 @@ fn quantile(sorted: &[i64], per_thousand: usize) -> i64 {
         .unwrap_or(0)
 }
 
-/// A thread that knew its own latencies, and what was recorded of it.
+/// A thread that measured its latencies, and their recording.
 pub(super) struct OwnLatencies {
-    /// Of each wake-up: its own, and T + W; 0 where there was none.
+    /// For each wake-up its latency, and T + W; 0 if there was none.
     pub seen: Vec<(i64, i64)>,
     pub drained: DrainedEpoch,
     pub tid: u32,
 }
 
-/// Has a thread sleep so often beside a recorder.
+/// Runs a thread that sleeps that many times with a recorder.
 pub(super) fn own_latencies(reading: Reading, cycles: usize) -> Result<OwnLatencies> {
     let mut recorder = armed(reading, false)?;
     let (told, tells) = channel();
@@ -220,7 +220,7 @@ fn beside_cyclictest(seconds: u64) -> Rows {
     Ok(rows)
 }
 
-/// One hand-over there and back is two wake-ups; ns of one.
+/// Time of one wake-up in ns; a round trip of the hand-over is two.
 fn hand_over(policy: Policy, count: i64) -> Result<i64> {
     let pair = || UnixStream::pair().map_err(|error| error.to_string());
     let ((mut a, mut b), _) = (pair()?, ());

@@ -1,5 +1,5 @@
-//! Weight of the static binary: bytes, instructions, resident memory. No other program's load
-//! changes these, so each has a limit in the gate, 5 % above what was reached.
+//! Weight of the static binary: bytes, instructions, resident memory. The load of the machine does
+//! not affect these, so each has a limit in the gate, 5 % above the measured value.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ pub fn measure(fixed: &Path) -> Rows {
     ])
 }
 
-/// An error that names what has become heavier than its limit.
+/// Fails with the names of values above their limits.
 pub fn check() -> Result<()> {
     let rows = measure(&dist::kept(std::env::consts::ARCH)?)?;
     for row in &rows {

@@ -1,5 +1,5 @@
-//! A fleet that is looked at every day: how often a change of rate is reported that is none, and
-//! how often a doubling is found within a week.
+//! A fleet that is checked every day: the rate of false reports of changes, and of doublings found
+//! within a week.
 
 use stats::pair::adjusted_p::benjamini_hochberg;
 use stats::pair::conditional_binomial::Exposure;
@@ -12,16 +12,16 @@ use super::{Experiment, Length};
 
 const NAME: &str = "farm-changes";
 const YEAR: usize = 365;
-/// Days before the year, so that what is usual is known when it begins.
+/// Days before the year, so that the usual rate is known when it begins.
 const BEFORE: usize = 210;
 /// Days that a page looks back.
 const SHOWN: usize = 90;
-/// Of the reports that a page shows, at most so many are false.
+/// Limit of the share of false reports on a page.
 const FALSE_SHARE: f64 = 0.05;
 /// Events a day, and variance over mean, of boards without a change.
 const FLEET: [(f64, f64); 8] =
     [(10.0, 1.0), (10.0, 1.2), (10.0, 1.3), (15.0, 1.2), (10.0, 2.0), (20.0, 1.5), (40.0, 2.0), (40.0, 3.0)];
-/// A doubling must be found in 95 of 100 cases where this varies; what is rarer or varies more
+/// A doubling must be found in 95 of 100 cases if the flag is set; rarer or more variable events
 /// cannot show it within a week (`stats::time::onset::smallest_factor`).
 const PLANTED: [(f64, f64, bool); 6] = [
     (10.0, 1.0, true),

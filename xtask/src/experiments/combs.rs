@@ -1,5 +1,5 @@
 //! Lists of block maxima with a mechanism of a known period, some of whose teeth are missing or
-//! late: which period is named.
+//! late: rate at which the right period is named.
 
 use model::units::Nanos;
 use stats::bounds::BoundsInput;
@@ -11,7 +11,7 @@ use stats::series::{BLOCK, Series};
 use super::line::ResultLine;
 use super::{Experiment, Length};
 
-/// A list: Gumbel maxima about 20 us, and a comb in s above them.
+/// A list: Gumbel maxima of about 20 us, and a comb with its period in s above them.
 #[derive(Clone, Copy)]
 struct Recipe {
     blocks: usize,
@@ -19,14 +19,13 @@ struct Recipe {
     jitter: f64,
     /// The share of its teeth that come.
     kept: f64,
-    /// How far above the noise a tooth is in us: at least so far, and so much further on average.
+    /// Height of a tooth above the noise in us: the minimum, and the mean of the rest.
     above: (f64, f64),
 }
 
 const HOUR: Recipe = Recipe { blocks: 3_600, period: 20.3, jitter: 0.5, kept: 0.45, above: (30.0, 2.0) };
 
-/// What is tried, with the least share of runs in which the period has to be named, alone or with
-/// others.
+/// Recipes, with the minimum share of runs in which the period is named, alone or with others.
 const COMBS: &[(Recipe, f64)] = &[
     (Recipe { kept: 0.3, ..HOUR }, 0.8),
     (HOUR, 0.95),
@@ -79,7 +78,7 @@ impl Recipe {
         us
     }
 
-    /// A hundredth of the period, or what its error allows, up to a twenty-fifth.
+    /// True within a hundredth of the period, or within its error, up to a twenty-fifth.
     fn is(&self, other: f64, error: f64) -> bool {
         (other - self.period).abs() <= (4.0 * error).clamp(0.01 * self.period, 0.04 * self.period)
     }
@@ -90,8 +89,8 @@ fn periods(us: &[f64]) -> Vec<Period> {
     structure(&BoundsInput::of(&Series::of_list(&list, BLOCK, Nanos(1)))).periods
 }
 
-/// How often another period is claimed as the one, and how often the right one is among what is
-/// named.
+/// Rates at which a wrong period is claimed as the only one, and at which the right one is among
+/// those named.
 fn named(recipe: Recipe, least: f64, length: Length) -> Vec<ResultLine> {
     let reps = length.of(400, 20);
     let mut rng = Rng::new(SEED);
@@ -124,7 +123,7 @@ fn named(recipe: Recipe, least: f64, length: Length) -> Vec<ResultLine> {
     ]
 }
 
-/// How often a period is claimed where there is none.
+/// Rate at which a period is claimed without one.
 fn none(what: &str, spoil: fn(&mut [f64], &mut Rng), length: Length) -> Vec<ResultLine> {
     let reps = length.of(1_000, 60);
     let mut rng = Rng::new(SEED);

@@ -1,5 +1,5 @@
-//! Comparisons: how often equal configurations are called different, by the tests and by the whole
-//! of `compare`.
+//! Comparisons: rate at which equal configurations are called different, by the tests and by the
+//! whole of `compare`.
 
 use model::histogram::Bucket;
 use model::units::Nanos;
@@ -14,7 +14,7 @@ use super::line::ResultLine;
 use super::pairs::{self as pair, Frozen, Null, RatePairs};
 use super::{Experiment, Length};
 
-/// All of them, the longest first.
+/// All experiments, the longest first.
 pub fn all() -> Vec<Experiment> {
     let mut all: Vec<Experiment> = Vec::new();
     for metric in [Metric::Rate, Metric::Quantile(0.99)] {
@@ -33,7 +33,7 @@ pub fn all() -> Vec<Experiment> {
     all
 }
 
-/// Eight runs, or pairs, of ten minutes of one configuration, each with a shift of its own, through
+/// Eight runs, or pairs, of ten minutes of one configuration, each with a separate shift, through
 /// `compare`.
 fn whole(design: Design, tau: f64, metric: Metric, length: Length) -> Vec<ResultLine> {
     let reps = length.of(200, 40);
@@ -56,7 +56,7 @@ fn whole(design: Design, tau: f64, metric: Metric, length: Length) -> Vec<Result
 }
 
 /// Six nights of histograms against six, of one configuration: the rate differs from run to run,
-/// and late wake-ups come in bursts; then of one whose rate is three times as high.
+/// and late wake-ups occur in bursts; then of one whose rate is three times as high.
 fn nights(length: Length) -> Vec<ResultLine> {
     let reps = length.of(4_000, 400);
     let mut rng = Rng::new(SEED);

@@ -1,5 +1,5 @@
-//! Experiments of `cure`: how often it keeps something where nothing helps, and how often it cures
-//! what can be cured, through the whole of the deciding.
+//! Experiments of `cure`: the rate at which it keeps a change without effect, and at which it cures
+//! a curable machine, through the whole decision.
 
 use experiment::cure::fixture::{DrawnFault, DrawnMachine, drawn_plan};
 use experiment::fixture::DrawnExperiment;
@@ -30,7 +30,7 @@ fn incurable(unrest: DrawnExperiment) -> DrawnMachine {
     DrawnMachine { faults: vec![first, second], unrest }
 }
 
-/// 2 of 200 is what the design allows.
+/// The design allows 2 of 200.
 fn keeps(name: &str, unrest: DrawnExperiment, length: Length) -> ResultLine {
     let reps = length.of(2_000, 200);
     let mut rng = Rng::new(SEED);

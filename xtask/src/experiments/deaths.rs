@@ -1,7 +1,7 @@
-//! Random deaths of `onbeat hunt -- PROGRAM`: it or the program is killed at a drawn time, and the
-//! next hunt has to find and remove what was left; what was checkpointed stays.
+//! Random deaths of `onbeat hunt -- PROGRAM`: it or the program is killed at a random time, and the
+//! next hunt has to find and remove the leftovers; checkpointed data stay.
 //!
-//! Nothing here is a statistic: it takes root, a C compiler and hours, and is run by its name.
+//! This is not a statistic: it needs root, a C compiler and hours, and is run by its name.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,13 +23,13 @@ use crate::tools::{Result, Tool, root, target};
 const DEATHS: u32 = 500;
 const FEW: u32 = 12;
 
-/// A death comes up to so late, in milliseconds: while events are armed, while the program starts,
-/// in its cycles; of every eighth beyond the first checkpoint, which comes after ten seconds.
+/// Latest time of a death, in milliseconds: while events are armed, while the program starts, in
+/// its cycles; for every eighth beyond the first checkpoint, which is after ten seconds.
 const EARLY: u64 = 3_000;
 const LATE: u64 = 14_000;
 const LATE_EACH: u32 = 8;
 
-/// So long a hunt may take to end after its program has been killed.
+/// Time limit for a hunt to end after its program has been killed.
 const ENDS: Duration = Duration::from_secs(60);
 
 /// Of the wake-ups that were counted up to a checkpoint, this part at least is in its cycles: the
@@ -61,7 +61,7 @@ fn lines(length: Length) -> Vec<ResultLine> {
     ]
 }
 
-/// What came of the deaths.
+/// Results of the deaths.
 #[derive(Default)]
 struct Found {
     fine: u32,
@@ -107,12 +107,12 @@ fn deaths(times: u32) -> Result<Found> {
     Ok(found)
 }
 
-/// The debug build: what is tried is how it dies, not how fast it is.
+/// The debug build: its death is tested, not its speed.
 fn build() -> Result<PathBuf> {
     crate::built::program("onbeat")
 }
 
-/// A hunt that is killed, or whose program is, and the one after it.
+/// A hunt that is killed, or whose program is, and the next one.
 fn one(stage: &Stage, death: u32, after: Duration, of_onbeat: bool, found: &mut Found) -> Result<()> {
     let bundle = stage.folder.join(format!("run-{death}"));
     let _ = fs::remove_dir_all(&bundle);
@@ -136,7 +136,7 @@ fn one(stage: &Stage, death: u32, after: Duration, of_onbeat: bool, found: &mut 
         true => kill_onbeat(&mut hunt, found),
         false => kill_program(&mut hunt, &programs, found),
     };
-    // Orphans go on as others would; here nobody needs them.
+    // Orphaned programs would continue; here they are killed.
     programs.iter().for_each(|&program| kill(program));
     ended?;
     found.left += u32::from(has_instance(pid));
@@ -164,7 +164,7 @@ fn kill_onbeat(hunt: &mut Child, found: &mut Found) -> Result<()> {
     Ok(())
 }
 
-/// The hunt ends by itself, with what it saw.
+/// Kills the program, and waits for the hunt to end with its results.
 fn kill_program(hunt: &mut Child, programs: &BTreeSet<u32>, found: &mut Found) -> Result<()> {
     found.of_program += 1;
     let began = Instant::now();
@@ -205,8 +205,8 @@ fn has_instance(pid: u32) -> bool {
         .is_ok_and(|tracing| tracing.others().instances.iter().any(|name| name.starts_with(&prefix)))
 }
 
-/// Whether the bundle, where there is one by then, is read by those who read bundles, and has the
-/// cycles of its last checkpoint.
+/// Checks that the bundle, if it exists by then, is readable by the commands for bundles, and has
+/// the cycles of its last checkpoint.
 fn kept(stage: &Stage, bundle: &Path, found: &mut Found) -> Result<()> {
     let path = bundle.join("run.json");
     let Ok(text) = fs::read_to_string(&path) else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! Runs that are not steady: how often `bounds` extrapolates one all the same, or takes its count
-//! for a claim.
+//! Runs that are not steady: the rate at which `bounds` extrapolates them nevertheless, or takes
+//! their count for a claim.
 //!
 //! Drifts, steps, combs and bursts of three to six scales of the law, in steps of 1 us. The limit
 //! is above all maxima and the horizon a quarter of the run: were the blocks alike, counting would
@@ -17,21 +17,21 @@ use super::{Experiment, Length};
 const SIGMA: f64 = 2.0;
 const SIZES: [f64; 4] = [3.0, 4.0, 5.0, 6.0];
 
-/// What is done to the blocks, by so many sigma.
+/// Disturbance of the blocks, in units of sigma.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     /// Growing over this last part of the run.
     Drift(f64),
     /// From this part of the run on.
     Step(f64),
-    /// Once in so many blocks, from a random phase on.
+    /// Once in that many blocks, with a random phase.
     Comb(f64),
-    /// For so many blocks, anywhere, so often.
+    /// That many blocks in a row, at a random place, that number of times.
     Burst(usize, u32),
 }
 
-/// Name, what is done, with which shape of the law, and the documented rates of extrapolations at
-/// 600 and 3,600 blocks: the largest of the four sizes.
+/// Name, disturbance, shape of the law, and the documented rates of extrapolations at 600 and 3,600
+/// blocks: the largest of the four sizes.
 type Row = (&'static str, Kind, f64, [f64; 2]);
 
 const ROWS: [Row; 14] = [
@@ -51,7 +51,7 @@ const ROWS: [Row; 14] = [
     ("comb of 20.3 s", Kind::Comb(20.3), 0.0, [0.025, 0.0]),
 ];
 
-/// All of them, the longest first.
+/// All experiments, the longest first.
 pub fn all() -> Vec<Experiment> {
     let mut all: Vec<Experiment> = Vec::new();
     for (at, n) in [(1, 3600), (0, 600)] {
@@ -93,7 +93,7 @@ impl Kind {
     }
 }
 
-/// Whether maxima in us are extrapolated, and whether a claim on their count is supported.
+/// Two flags for maxima in us: they are extrapolated, and a claim on their count is supported.
 fn wrong(maxima: &[f64]) -> (bool, bool) {
     let list: Vec<Option<Nanos>> = maxima.iter().map(|us| Some(Nanos(us.floor() as i64 * 1000))).collect();
     let series = Series::of_list(&list, BLOCK, Nanos::MICRO);

@@ -1,7 +1,7 @@
 //! A farm's server, its database and its boards under SIGKILL while boards send, over both engines:
 //! `crates/farm/tests/it/exactly_once.rs` and `killed_boards`, a thousand times each.
 //!
-//! Nothing here is a statistic: it takes minutes and a C compiler, and is run by its name.
+//! This is not a statistic: it needs minutes and a C compiler, and is run by its name.
 
 use super::line::ResultLine;
 use super::{Experiment, Length};
@@ -11,7 +11,7 @@ use crate::tools::{Tool, root};
 const KILLS: u32 = 500;
 const FEW: u32 = 50;
 const ENGINES: [&str; 2] = ["SQLite", "PostgreSQL"];
-/// What is killed, as the tests tell it, and what may not come of it.
+/// Targets of the kills, as printed by the tests, and the guarantees.
 const KILLED: [(&str, &str); 2] =
     [("kills", "no row lost, none doubled"), ("kills of boards", "nothing lost, nothing doubled")];
 

@@ -1,7 +1,7 @@
-//! A farm whose PostgreSQL is away for an hour while boards send with their own `onbeat-push`
+//! A farm without its PostgreSQL for an hour while boards send with their own `onbeat-push`
 //! (`crates/farm/examples/farm_outage.rs`).
 //!
-//! Nothing here is a statistic: it takes the hour, and is run by its name.
+//! This is not a statistic: it takes an hour, and is run by its name.
 
 use super::line::ResultLine;
 use super::{Experiment, Length};

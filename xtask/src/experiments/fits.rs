@@ -1,4 +1,4 @@
-//! How often the bounds of a fitted tail hold and its gates are wrong, on drawn data.
+//! Coverage of the bounds of a fitted tail and false alarms of its gates, on drawn data.
 //!
 //! Coles (2001), section 2.6.6, has the theory that the coverage is checked against. Every
 //! experiment is a function of its seed and number of repetitions; the tests are short forms,
@@ -11,12 +11,12 @@ use stats::tail::gev::{self, Gev, Shape};
 use stats::tail::grouped_sample::GroupedSample;
 use stats::tail::profile::{self, Level, ONE_SIDED_95, TWO_SIDED_95};
 
-/// How often bounds of a level held.
+/// Coverage of the bounds of a level.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Coverage {
     /// Part of repetitions in which the two-sided 95 % interval held the level.
     pub two_sided: f64,
-    /// In which the one-sided 95 % upper bound was not below it.
+    /// Rate at which the one-sided 95 % upper bound was not below it.
     pub upper: f64,
     /// In which the upper bound of shapes from zero on was not below it.
     pub guarded: f64,
@@ -61,7 +61,7 @@ fn part(count: u32, reps: u32) -> f64 {
     f64::from(count) / f64::from(reps.max(1))
 }
 
-/// How often the maximum of the next m blocks stays below a bound for probability 0.95 from n:
+/// Rate at which the maximum of the next m blocks stays below a bound for probability 0.95 from n:
 /// (estimate, upper bound).
 pub fn prediction(n: usize, m: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64) {
     let law = Gev { mu: 10.0, sigma: 1.0, xi };
@@ -79,9 +79,8 @@ pub fn prediction(n: usize, m: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64)
     (part(held[0], reps), part(held[1], reps))
 }
 
-/// Two-sided coverage of the 1-in-6000 level from 600 maxima recorded in steps of 1, where the law
-/// has this sigma and xi 0.05: (by the likelihood of the steps, by that of densities at their
-/// middles).
+/// Two-sided coverage of the 1-in-6000 level from 600 maxima recorded in steps of 1, for a law with
+/// this sigma and xi 0.05: (by the likelihood of the steps, by that of densities at their middles).
 pub fn rounded_coverage(sigma: f64, reps: u32, seed: u64) -> (f64, f64) {
     let law = Gev { mu: 6.3, sigma, xi: 0.05 };
     let level = Level { blocks: 1.0, probability: 1.0 - 1.0 / 6000.0 };
@@ -125,20 +124,20 @@ pub fn fit_statistics(n: usize, xi: f64, reps: u32, seed: u64) -> [(f64, f64); 2
     [0.95, 0.99].map(|q| (point(&a2, q), point(&au2, q)))
 }
 
-/// Which blocks carry a second mechanism.
+/// Blocks that carry a second mechanism.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Contamination {
     /// None does.
     Clean,
-    /// Every so many blocks one.
+    /// One of that many blocks.
     Every(usize),
     /// Each with this probability.
     Share(f64),
 }
 
-/// How often gates stop 600 Gumbel maxima (sigma 2, steps of 1, or law of shape xi) with a second
-/// mechanism `shift` higher: (gap at 0.01, A^2 or AU^2 beyond their approximate 99 % points 0.80
-/// and 0.46).
+/// Rate at which gates stop 600 Gumbel maxima (sigma 2, steps of 1, or law of shape xi) with a
+/// second mechanism `shift` higher: (gap at 0.01, A^2 or AU^2 beyond their approximate 99 % points
+/// 0.80 and 0.46).
 pub fn gates(mode: Contamination, shift: f64, xi: f64, reps: u32, seed: u64) -> (f64, f64) {
     let law = Gev { mu: 20.0, sigma: 2.0, xi };
     let mut rng = Rng::new(seed);
@@ -170,7 +169,7 @@ mod tests {
     use super::*;
     use stats::rng::SEED;
 
-    /// Three standard deviations of a rate around the published one.
+    /// Asserts a rate within three standard deviations of the published one.
     fn near(rate: f64, published: f64, reps: u32) {
         let tolerance = 3.0 * (published * (1.0 - published) / f64::from(reps)).sqrt();
         assert!((rate - published).abs() <= tolerance + 1e-9, "{rate} of {reps} is not {published}");

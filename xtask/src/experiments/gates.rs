@@ -1,5 +1,5 @@
-//! All gates together, through the whole of `bounds`: how often a clean run is refused, and whether
-//! each disturbance is.
+//! All gates together, through the whole of `bounds`: the rate at which a clean run is refused, and
+//! at which each disturbance is.
 //!
 //! Ten minutes of one-second maxima, recorded in steps of 1 us. The published rates are those of
 //! single tests.
@@ -15,7 +15,7 @@ use stats::tail::gev::Gev;
 use super::line::ResultLine;
 use super::{Experiment, Length};
 
-/// What the blocks are.
+/// Kind of the blocks.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     /// Independent, of a law with this shape.
@@ -24,7 +24,7 @@ enum Kind {
     Shift(f64),
     /// This much later at the end, growing from the start, us.
     Drift(f64),
-    /// Each block remembers this part of the one before.
+    /// Each block correlates with the previous one by this factor.
     Memory(f64),
     /// Thirty seconds this much later, us.
     Burst(f64),
@@ -34,7 +34,7 @@ enum Kind {
     Mode(f64, f64),
 }
 
-/// Name, number of blocks, what they are, what was published of single tests.
+/// Name, number of blocks, their kind, the published rate of single tests.
 type Row = (&'static str, usize, Kind, &'static str);
 
 const ROWS: [Row; 14] = [
@@ -54,7 +54,7 @@ const ROWS: [Row; 14] = [
     ("5 % at +15 us", 600, Kind::Mode(0.05, 15.0), "gap 0.36, AU2 1.00"),
 ];
 
-/// All of them, the longest first.
+/// All experiments.
 pub fn all() -> Vec<Experiment> {
     let experiment = |row: Row| -> Experiment { ("gates", Box::new(move |length| battery(row, length))) };
     ROWS.into_iter().map(experiment).collect()
@@ -83,7 +83,7 @@ impl Kind {
     }
 }
 
-/// What `bounds` says of maxima in us that are recorded in steps of 1 us.
+/// Result of `bounds` for maxima in us that are recorded in steps of 1 us.
 pub fn answer(maxima: &[f64], horizon: Nanos) -> Bounds {
     let list: Vec<Option<Nanos>> = maxima.iter().map(|us| Some(Nanos(us.floor() as i64 * 1000))).collect();
     let series = Series::of_list(&list, BLOCK, Nanos::MICRO);
@@ -138,8 +138,8 @@ fn battery((name, n, kind, published): Row, length: Length) -> Vec<ResultLine> {
         Kind::Mode(part, _) if part < 0.01 => line("refused", refused).at_least(0.88),
         _ => line("refused", refused).at_least(0.97),
     };
-    // A heavy tail is not determined ten times as far ahead as was measured: to say so is no false
-    // alarm.
+    // A heavy tail is not determined ten times as far ahead as was measured: to say so is not a
+    // false alarm.
     let width = clean.then(|| ResultLine::rate(format!("{name}: refused by width alone"), rate(wide), reps));
     [Some(judged.note(note)), width].into_iter().flatten().collect()
 }

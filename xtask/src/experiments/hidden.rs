@@ -1,4 +1,4 @@
-//! What no statistic removes: a mechanism that did not occur during the test. Half an hour is
+//! The limit of statistics: a mechanism that did not occur during the test. Half an hour is
 //! measured, a day follows.
 
 use model::units::Nanos;
@@ -14,7 +14,7 @@ use super::{Experiment, Length};
 
 const TRAINED: usize = 1800;
 const DAY: f64 = 86_400.0;
-/// How much later the mechanism makes a block, us.
+/// Increase of a block by the mechanism, us.
 const HEIGHT: f64 = 50.0;
 
 /// All of them.
@@ -26,7 +26,7 @@ pub fn all() -> Vec<Experiment> {
     ]
 }
 
-/// In how many repetitions what was.
+/// Numbers of repetitions by outcome.
 #[derive(Default)]
 struct Counts {
     holds: u32,
@@ -35,7 +35,7 @@ struct Counts {
     named: u32,
 }
 
-/// The mechanism comes with this probability in each second.
+/// The mechanism occurs with this probability in each second.
 fn mode(per_second: f64, length: Length) -> Vec<ResultLine> {
     let reps = length.of(300, 40);
     let mut rng = Rng::new(SEED);
@@ -97,7 +97,7 @@ fn once(per_second: f64, rng: &mut Rng, counts: &mut Counts) {
         u32::from(answer.counting.hidden_rate_per_hour.is_some_and(|rate| rate >= per_second * 3600.0));
 }
 
-/// The bound for a day, whatever the gates say.
+/// The bound for a day, regardless of the gates.
 fn fitted_bound(maxima: &[f64]) -> Option<f64> {
     let steps = GroupedSample::new(maxima, 0.0)?;
     let fit = gev::fit(&steps, Shape::USUAL)?;

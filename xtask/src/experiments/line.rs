@@ -1,4 +1,4 @@
-//! A line of the table: what came out, what was published, and between which bounds it is right.
+//! A line of the table: the result, the published value, and the permitted bounds.
 
 /// Above the table.
 pub fn head() -> String {
@@ -12,11 +12,10 @@ pub fn head() -> String {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResultLine {
     what: String,
-    /// What came out: a rate, or a mean.
+    /// The result: a rate, or a mean.
     pub result: f64,
     reps: u32,
-    /// A rate and of how many repetitions it is; none where nothing was published, or something
-    /// else.
+    /// Published rate and its number of repetitions; `None` if there is none, or another quantity.
     published: Option<(f64, u32)>,
     least: Option<f64>,
     most: Option<f64>,
@@ -24,7 +23,7 @@ pub struct ResultLine {
 }
 
 impl ResultLine {
-    /// A rate of so many repetitions.
+    /// A rate of that many repetitions.
     pub fn rate(what: impl Into<String>, result: f64, reps: u32) -> ResultLine {
         ResultLine {
             what: what.into(),
@@ -61,11 +60,11 @@ impl ResultLine {
         self
     }
 
-    /// Whether it is within its bounds. Few repetitions scatter: a quick run allows a bound two
-    /// standard deviations.
+    /// True if it is within its bounds. Few repetitions scatter: a quick run permits two standard
+    /// deviations beyond.
     pub fn holds(&self, quick: bool) -> bool {
         let near = self.published.is_none_or(|(rate, of)| {
-            // One more of each kind: a published 0 or 1 is no certainty.
+            // One more of each kind: a published 0 or 1 is not a certainty.
             let n = f64::from(of);
             let p = (rate * n + 1.0) / (n + 2.0);
             let error = (p * (1.0 - p) * (1.0 / n + 1.0 / f64::from(self.reps.max(1)))).sqrt();

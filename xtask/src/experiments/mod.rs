@@ -1,9 +1,9 @@
-//! The long synthetic experiments by which the statistics are accepted: how often they are wrong,
-//! on drawn data; and records of years.
+//! The long synthetic experiments by which the statistics are accepted: their error rates on drawn
+//! data; and records of years.
 //!
-//! Seeds are fixed: a number changes only with the code that makes it. Each line stands between the
-//! bounds that the design set for it; a published rate is a simulation too, so that the errors of
-//! both count.
+//! Seeds are fixed: a number changes only with the code that makes it. Each line has the bounds
+//! that the design set for it; a published rate is a simulation too, so that the errors of both
+//! count.
 
 mod changes;
 mod combs;
@@ -43,7 +43,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// All of them, with few repetitions.
+    /// All experiments, with few repetitions.
     pub const QUICK: Args = Args { only: None, quick: true };
 
     fn line(&self) -> Vec<&str> {
@@ -52,25 +52,25 @@ impl Args {
     }
 }
 
-/// How many repetitions an experiment has.
+/// Number of repetitions of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Length {
     quick: bool,
 }
 
 impl Length {
-    /// So many, or in a quick run so many.
+    /// The number for a long or a quick run.
     pub fn of(self, long: u32, quick: u32) -> u32 {
         if self.quick { quick } else { long }
     }
 }
 
-/// An experiment: its name, and what makes its lines.
+/// An experiment: its name, and the function that makes its lines.
 type Experiment = (&'static str, Box<dyn Fn(Length) -> Vec<ResultLine> + Send + Sync>);
 
 /// Runs the experiments in a fast build.
 pub fn run(options: &Args) -> Result<()> {
-    // Debug builds take several times as long: the same command again, from a build of its own.
+    // Debug builds take several times as long: run the command again, from a release build.
     let by_itself = [deaths::NAME, farm_kills::NAME, farm_outage::NAME];
     let slow =
         cfg!(debug_assertions) && !options.only.as_deref().is_some_and(|only| by_itself.contains(&only));
@@ -98,8 +98,8 @@ pub fn run_here(options: &Args) -> Result<()> {
     .into_iter()
     .flatten()
     .collect();
-    // Ten years take hours, as do five hundred deaths of what runs here; a thousand of a server and
-    // its hour without a database take a build of the farm: only by name.
+    // Ten years take hours, as do five hundred deaths of the program; a thousand of a server and
+    // its hour without a database need a build of the farm: only by name.
     if options.only.is_some() {
         chosen.extend(records::all());
         chosen.extend(deaths::all());

@@ -1,10 +1,8 @@
-//! How often the comparison is wrong, and how often it finds what is there: simulations from a
-//! seed.
+//! Error rate and power of the comparison: simulations from a seed.
 //!
-//! Block maxima are Gumbel with standard deviation 2.565 us, one per second; a run adds its own
-//! shift (boot to boot), and spikes far above come as a Poisson process. Assumes what it simulates:
-//! the sizes found here hold for such data. Times are microseconds here, as the published sizes
-//! are.
+//! Block maxima are Gumbel with standard deviation 2.565 us, one per second; each run has a
+//! separate shift (boot to boot), and spikes far above form a Poisson process. The results hold for
+//! data like the simulated ones. Times are microseconds here, as in the published sizes.
 
 use stats::law;
 use stats::pair::conditional_binomial::{Exposure, p_two_sided};
@@ -16,12 +14,12 @@ use stats::rng::Rng;
 /// Gumbel scale in us, for a standard deviation of 2.565 us.
 const SCALE: f64 = 2.0;
 
-/// Two runs, or one pair, of the same configuration are compared over and over.
+/// Repeated comparisons of two runs, or one pair, of the same configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Null {
     /// Pairs, or runs of each side.
     pub units: usize,
-    /// How they belong together.
+    /// Relation of the runs.
     pub design: Design,
     /// Standard deviation of a run's own shift, us.
     pub tau: f64,
@@ -45,8 +43,8 @@ impl Null {
         (0..self.blocks).map(|_| shift + gumbel(rng)).collect()
     }
 
-    /// The fraction of comparisons of a quantile that declare a difference where there is none; no
-    /// margin is granted.
+    /// Fraction of comparisons of a quantile that declare a difference without one; no margin is
+    /// granted.
     pub fn quantile_alarms(&self, q: f64, reps: usize, seed: u64) -> f64 {
         let mut rng = Rng::new(seed);
         let weights = Weights::new(self.blocks, q);
@@ -85,7 +83,7 @@ impl Null {
     }
 }
 
-/// From which runs the limit is taken whose exceedances are compared.
+/// Runs from which the limit for exceedances is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frozen {
     /// From as many other runs of A.
@@ -120,18 +118,18 @@ fn poisson(rng: &mut Rng, mean: f64) -> u64 {
     events
 }
 
-/// How often each way of comparing finds a spike rate that was halved, from one segment of each.
+/// Rate at which each method of comparison finds a halved spike rate, from one segment of each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HalvedRateFound {
     /// The conditional binomial test of the exceedances at 5 %.
     pub conditional: f64,
     /// Mann and Whitney's test of the block maxima at 5 %.
     pub mann_whitney: f64,
-    /// "A had the larger maximum", which is no test.
+    /// "A had the larger maximum", which is not a test.
     pub larger_maximum: f64,
 }
 
-/// One segment of A with one spike per minute, one of B with half of that, each this long.
+/// One segment of A with one spike per minute, one of B with half of that, each of this length.
 pub fn halved_rate(minutes: usize, reps: usize, seed: u64) -> HalvedRateFound {
     let mut rng = Rng::new(seed);
     let mut found = [0usize; 3];
@@ -159,8 +157,7 @@ pub fn halved_rate(minutes: usize, reps: usize, seed: u64) -> HalvedRateFound {
     HalvedRateFound { conditional, mann_whitney, larger_maximum }
 }
 
-/// Mann and Whitney's p by the normal law, for values without ties: what the comparison does not
-/// use.
+/// Mann and Whitney's p by the normal law, for values without ties: not used by the comparison.
 fn rank_p(a: &[f64], b: &[f64]) -> f64 {
     let mut pooled: Vec<(f64, bool)> = a.iter().map(|&value| (value, true)).collect();
     pooled.extend(b.iter().map(|&value| (value, false)));
@@ -192,7 +189,7 @@ impl RatePairs {
         RatePairs { pairs: 8, minutes: 30.0, rate: 1.0, factor: 0.5, spread: 0.0 }
     }
 
-    /// The fraction of comparisons that say "better"; the margin is granted only to equal rates.
+    /// Fraction of comparisons that say "better"; the margin is granted only to equal rates.
     pub fn found_better(&self, reps: usize, seed: u64) -> f64 {
         let mut rng = Rng::new(seed);
         fraction(reps, || {

@@ -1,11 +1,10 @@
-//! The sentence that an extrapolation prints, where it is printed: "with 95 % confidence there is
-//! at most a 5 % chance of exceeding U". Runs of known laws go through the whole of `bounds`; of
+//! The sentence that an extrapolation prints, if it is printed: "with 95 % confidence there is at
+//! most a 5 % chance of exceeding U". Runs of known laws pass through the whole of `bounds`; of
 //! those that print, U is to be at least the exact 95 % quantile of the largest of the blocks ahead
-//! in 95 %, in each cell by itself.
+//! in 95 %, in each cell separately.
 //!
 //! Values are recorded as the lower edge of their step. The quantile is that of the latency itself,
-//! not of what would be recorded of it: the stricter reading, as no recorded value is above its
-//! latency.
+//! not of its record: the stricter reading, as no recorded value is above its latency.
 
 use model::units::Nanos;
 use stats::bounds::{Bounds, BoundsInput, DEFAULT_REACH, Question, bounds};
@@ -17,9 +16,9 @@ use stats::tail::profile::Level;
 use super::line::ResultLine;
 use super::{Experiment, Length};
 
-/// So many printed sentences decide about a cell.
+/// Number of printed sentences that decide about a cell.
 const PRINTED: u32 = 1000;
-/// Where most runs are refused, no more runs than this.
+/// Limit of the runs of a cell in which most are refused.
 const MOST_RUNS: u32 = 8000;
 
 /// Runs of one kind.
@@ -31,7 +30,7 @@ struct Cell {
     law: Gev,
     /// In which latencies are recorded.
     step: Nanos,
-    /// How many times the run's length the horizon is.
+    /// Horizon, as a multiple of the run's length.
     reach: f64,
 }
 
@@ -74,7 +73,7 @@ const OTHERS: [(usize, Gev, Nanos, f64); 12] = [
     (300, Gev { mu: 20.0, sigma: 2.0, xi: -0.4 }, NS, 10.0),
 ];
 
-/// All of them, the longest first.
+/// All experiments, the longest first.
 pub fn all() -> Vec<Experiment> {
     let mut all: Vec<Experiment> = Vec::new();
     for (n, step, printed, held) in ROWS {
@@ -90,7 +89,7 @@ pub fn all() -> Vec<Experiment> {
     all
 }
 
-/// What came of the runs of a cell.
+/// Results of a cell's runs.
 #[derive(Default)]
 struct Tally {
     runs: u32,
@@ -104,7 +103,7 @@ impl Tally {
     fn of(cell: &Cell, printed: u32, most: u32) -> Tally {
         let ahead = Level { blocks: cell.reach * cell.n as f64, probability: 0.95 };
         let truth = 1e3 * ahead.of(&cell.law);
-        // Of its own: cells that share their draws would be wrong together.
+        // A separate seed: cells that share their draws would be wrong together.
         let (n, xi) = (cell.n as u64, (1e3 * cell.law.xi) as i64 as u64);
         let mut rng =
             Rng::new(SEED.wrapping_add(n << 32).wrapping_add(xi << 16).wrapping_add(cell.step.0 as u64));
@@ -142,8 +141,7 @@ impl Cell {
 }
 
 fn lines(cell: Cell, documented: Option<[f64; 2]>, length: Length) -> Vec<ResultLine> {
-    // A quick run takes the shortest of the rows, heavy tails among them: what fails there fails
-    // first.
+    // A quick run uses the shortest of the rows, heavy tails among them: these fail first.
     let quick = cell.n <= 120 && cell.step == NS && cell.law.xi > 0.15;
     let few = if quick { 30 } else { 0 };
     let tally = Tally::of(&cell, length.of(PRINTED, few), length.of(MOST_RUNS, 2 * few));
@@ -163,7 +161,7 @@ fn lines(cell: Cell, documented: Option<[f64; 2]>, length: Length) -> Vec<Result
     let printed = rate("printed", tally.printed, tally.runs);
     let held = rate("upper holds", tally.upper, tally.printed).at_least(least);
     let (printed, held) = match documented {
-        // Few repetitions of a rate near 1 scatter to one side: they are not held against the
+        // Few repetitions of a rate near 1 scatter to one side: they are not compared with the
         // documented one.
         Some([print, hold]) if length.of(1, 0) == 1 => {
             (printed.near(print, PRINTED), held.near(hold, PRINTED))

@@ -1,5 +1,5 @@
-//! Experiments of `prove`: how often a change that does nothing is called something, and how soon
-//! one that helps is found, through the whole of the deciding.
+//! Experiments of `prove`: the rate of verdicts for a change without effect, and the time until one
+//! that helps is found, through the whole decision.
 
 use experiment::design::usual;
 use experiment::fixture::DrawnExperiment;
@@ -29,8 +29,8 @@ fn declares(proof: &Proof) -> bool {
     matches!(proof.verdict, Verdict::Better | Verdict::Worse)
 }
 
-/// 130 of 2,000 is what the design allows; where no pair is tied or dropped, a fair coin is known
-/// to do it less often.
+/// The design allows 130 of 2,000; if no pair is tied or dropped, a fair coin is known to do it
+/// less often.
 fn called_something(name: &str, machine: DrawnExperiment, length: Length) -> ResultLine {
     let reps = length.of(2_000, 400);
     let mut rng = Rng::new(SEED);

@@ -8,7 +8,7 @@ use stats::time::fixture::{self as time, Recipe};
 use super::line::ResultLine;
 use super::{Experiment, Length, combs};
 
-/// All of them.
+/// All experiments.
 pub fn all() -> Vec<Experiment> {
     let mut all: Vec<Experiment> = Vec::new();
     for (theta, intervals, k_gaps) in [(0.25, 0.253, 0.251), (0.5, 0.511, 0.498), (1.0, 0.981, 0.982)] {
@@ -65,7 +65,7 @@ fn comb(length: Length) -> Vec<ResultLine> {
     ]
 }
 
-/// How often a process that is just as bad as the target passes while it is watched.
+/// Rate at which a process exactly as bad as the target passes the sequential test.
 fn watched(length: Length) -> Vec<ResultLine> {
     let reps = length.of(40_000, 4000);
     let mut rng = Rng::new(SEED);
@@ -92,9 +92,9 @@ fn passes(rng: &mut Rng) -> bool {
     }
 }
 
-/// The mean estimates of the extremal index, by intervals and by K-gaps with K = 1, of series of
-/// length `n` with a known one: `X_i = max((1 - theta) X_(i-1), theta Z_i)`, Z unit Frechet, above
-/// its 98 % quantile.
+/// Mean estimates of the extremal index, by intervals and by K-gaps with K = 1, of series of length
+/// `n` with a known one: `X_i = max((1 - theta) X_(i-1), theta Z_i)`, Z unit Frechet, above its 98
+/// % quantile.
 fn max_ar(theta: f64, n: usize, reps: usize, seed: u64) -> (f64, f64) {
     let mut rng = Rng::new(seed);
     let mut sums = (0.0, 0.0);

@@ -1,4 +1,4 @@
-//! Records of years, and what their lines take: on a disk in memory, interval by interval.
+//! Records of years, and the size of their lines: on a disk in memory, interval by interval.
 
 use bundle::record::fake::MemoryDisk;
 use bundle::record::made::MadeRecord;
@@ -11,7 +11,7 @@ use super::line::ResultLine;
 use super::{Experiment, Length};
 
 const YEAR: u64 = 365 * 288;
-/// Intervals that are made up, and come again and again: making one takes longer than writing it.
+/// Number of synthetic intervals, which are reused: making one takes longer than writing it.
 const DRAWN: u64 = 288;
 const MIB: f64 = 1_048_576.0;
 

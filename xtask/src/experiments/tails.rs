@@ -1,5 +1,5 @@
-//! Fitted tails: how often bounds hold, what recording in steps does, how often the gates of the
-//! fit are wrong.
+//! Fitted tails: coverage of bounds, the effect of recording in steps, and false alarms of the
+//! gates of the fit.
 
 use stats::rng::SEED;
 
@@ -7,7 +7,7 @@ use super::fits::{self as tail, Contamination};
 use super::line::ResultLine;
 use super::{Experiment, Length};
 
-/// All of them, the longest first.
+/// All experiments, the longest first.
 pub fn all() -> Vec<Experiment> {
     let mut all: Vec<Experiment> = Vec::new();
     for (n, m, xi, published) in PREDICTIONS {
@@ -48,7 +48,7 @@ fn coverage(n: usize, xi: f64, [two_sided, upper, guarded]: [f64; 3], length: Le
     ]
 }
 
-/// Published rates of the estimate and of the bound, and of how many repetitions they are.
+/// Published rates of the estimate and of the bound, and their number of repetitions.
 type Published = (f64, f64, u32);
 
 /// Blocks, blocks ahead, shape, and the published rates.
@@ -87,8 +87,8 @@ fn rounded(sigma: f64, grouped: f64, middles: f64, length: Length) -> Vec<Result
     ]
 }
 
-/// A second mechanism's blocks, its height, the shape, and the published rates of G5 and, where
-/// there is one, of G4.
+/// Blocks of a second mechanism, its height, the shape, and the published rates of G5 and, if any,
+/// of G4.
 type ModeRow = (&'static str, Contamination, f64, f64, f64, Option<f64>);
 
 const MODES: [ModeRow; 6] = [

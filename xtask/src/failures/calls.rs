@@ -8,7 +8,7 @@ use std::fmt;
 pub struct FailingCall {
     /// The system call.
     pub call: String,
-    /// Which of a thread's calls of that name; 0 is all of them, on a kernel that lacks it.
+    /// Index among a thread's calls of that name; 0 means all, as on a kernel without the call.
     pub nth: u64,
     /// The error's name.
     pub errno: &'static str,
@@ -23,7 +23,7 @@ impl fmt::Display for FailingCall {
     }
 }
 
-/// How often each call was made, and how often of that before `main`.
+/// Number of calls by name, in total and before `main`.
 #[derive(Default)]
 pub struct Calls {
     /// By name: before `main`, and by whichever thread made most.
@@ -34,9 +34,9 @@ pub struct Calls {
 impl Calls {
     /// From the log of `strace -f`: a line per call, with the thread's id first.
     ///
-    /// strace counts the calls of each thread by itself, so the n-th is that of every thread which
-    /// makes so many. What comes before `main` is the loader's and the runtime's: the first
-    /// alternative signal stack ends it.
+    /// strace counts the calls of each thread separately, so the n-th is that of every thread that
+    /// makes that many. The calls before `main` are the loader's and the runtime's: the first
+    /// alternative signal stack ends them.
     pub fn parse(log: &str) -> Calls {
         let mut by_thread: BTreeMap<(&str, &str), u64> = BTreeMap::new();
         let mut calls = Calls::default();
@@ -60,7 +60,7 @@ impl Calls {
         calls
     }
 
-    /// Whether the program's start was in it.
+    /// True if it contains the program's start.
     pub fn is_whole(&self) -> bool {
         self.whole
     }

@@ -1,18 +1,18 @@
-//! Whether a command that met a failing call ended as it should.
+//! Verdict on the end of a command with a failing call.
 
 use model::error::meaning_of;
 
 use super::calls::FailingCall;
 use super::scene::{Ending, FailureCase};
 
-/// What of a failing call is seen afterwards without being a fault of the program, with the reason.
+/// Visible effects of failing calls that are not faults of the program, with the reason.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("unlink", "what cannot be removed stays"),
     ("unlinkat", "what cannot be removed stays"),
-    // Where the directory cannot even be opened again, nothing in it can be removed.
+    // A directory that cannot even be reopened keeps its contents.
 ];
 
-/// What is wrong with that ending; none if it is as it should be.
+/// Fault of that ending; `None` if it is correct.
 pub fn judge(case: &FailureCase, fault: &FailingCall, ending: &Ending, usual: &Ending) -> Option<String> {
     if ending.timed_out {
         return Some("it hangs".into());
@@ -24,7 +24,7 @@ pub fn judge(case: &FailureCase, fault: &FailingCall, ending: &Ending, usual: &E
         return Some(format!("exit code {}: {}", ending.code, ending.stderr.trim()));
     }
     if ending.injected.is_empty() {
-        // Runs differ: this one did not get so far.
+        // Runs differ: this one ended before the call.
         return None;
     }
     if fault.nth == 0 {
@@ -44,13 +44,13 @@ pub fn judge(case: &FailureCase, fault: &FailingCall, ending: &Ending, usual: &E
             .then(|| format!("exit code {} without a result: {}", ending.code, ending.lacking.join(" ")));
     }
     if fault.call.starts_with("sched_") && fault.call.ends_with("attr") {
-        // A policy that was not asked for is done without (the contract).
+        // A policy that was not requested is optional (the contract).
         return Some(format!("exit code {} instead of the fallback: {}", ending.code, ending.stderr.trim()));
     }
     let expected =
         number_of(fault.errno).and_then(|errno| meaning_of(&std::io::Error::from_raw_os_error(errno)));
-    // What was measured and cannot be kept is trouble, whatever the reason: the bundle could be
-    // made.
+    // A result that was measured and cannot be stored is an internal error, whatever the reason:
+    // the bundle could be created.
     let begun = ["cannot write a checkpoint to", "cannot write block records to"];
     let expected = expected.filter(|_| !begun.iter().any(|what| ending.stderr.contains(what)));
     let expected = expected.map_or(1, |(exit, _)| exit as i32);

@@ -1,10 +1,10 @@
-//! `cargo xtask failures`: every system call of short runs made to fail, one at a time, and the end
-//! judged.
+//! `cargo xtask failures`: every system call of short runs is made to fail, one at a time, and the
+//! end is judged.
 //!
-//! A first traced run tells which calls a command makes and how often; then the n-th call of each
-//! fails with an error that the kernel could give (strace's `inject`), and the command must end
-//! with a code of the contract and a line that says why, or complete. It must not panic, hang, die
-//! of a signal, leave temporary files, or write an empty result.
+//! A first traced run records a command's calls and their numbers; then the n-th call of each fails
+//! with an error that the kernel could return (strace's `inject`), and the command must end with a
+//! code of the contract and a line with the reason, or complete. It must not panic, hang, die of a
+//! signal, leave temporary files, or write an empty result.
 
 mod calls;
 mod judge;
@@ -22,13 +22,13 @@ use crate::tools::{Result, target};
 use calls::{Calls, FailingCall};
 use scene::{Ending, FailureCase, Scene};
 
-/// No command here takes longer, under a tracer and on a busy machine.
+/// No command here takes longer, even traced on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Tries of a command unless all are asked for.
+/// Number of failures per command unless all are requested.
 const USUAL: usize = 300;
 
-/// What the sample is drawn with unless another seed is named.
+/// Default seed of the sample.
 const SEED: u64 = 11;
 
 /// Short runs in which one system call fails, each call of a command in turn, judged by how they
@@ -56,7 +56,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// What the gate has time for, with the program that its tests were run on.
+    /// Selection for the gate, with the program that its tests were run on.
     pub fn of_gate() -> Result<Args> {
         let program = Some(target("debug")?.join("onbeat"));
         Ok(Args { quick: true, all: false, only: None, program, seed: SEED, tries: USUAL })
@@ -131,7 +131,7 @@ fn one(scene: &Scene, case: &FailureCase, options: &Args, begun: Instant) -> Res
     }
 }
 
-/// The calls that a command makes, and how it ends when none fails.
+/// The calls that a command makes, and its end if none fails.
 fn trace(scene: &Scene, case: &FailureCase) -> Result<(Calls, Ending)> {
     let log = scene.path("trace");
     let ending = scene.traced(case, &["-o", &log.display().to_string()])?;
@@ -152,10 +152,10 @@ fn remove(path: &Path) {
     let _ = std::fs::remove_file(path);
 }
 
-/// Leaves one of every kind first, then whichever the seed draws.
+/// Keeps one of every kind first, then those that the seed draws.
 fn thin_out(faults: &mut Vec<FailingCall>, tries: usize, seed: u64) {
     let mut rng = Rng::new(seed);
-    // A shuffle, and then the first of each call and error goes to the front.
+    // A shuffle, after which the first of each call and error moves to the front.
     for at in (1..faults.len()).rev() {
         faults.swap(at, rng.below(at + 1));
     }

@@ -1,4 +1,4 @@
-//! The commands that are tried, what they read, and what they may leave behind.
+//! The commands under test, their input, and their permitted remains.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use super::LIMIT;
 use super::calls::FailingCall;
 use crate::tools::{Result, Tool, target};
 
-/// How a command ended.
+/// End of a command.
 #[derive(Clone, Debug, Default)]
 pub struct Ending {
     /// The exit code, 128 and more for signals.
@@ -15,27 +15,27 @@ pub struct Ending {
     pub stderr: String,
     /// The tracer's line of the call that failed; empty if none did.
     pub injected: String,
-    /// Whether it had to be ended.
+    /// True if it exceeded the time limit.
     pub timed_out: bool,
     /// Files that are there afterwards and should not be, or are empty and should not be.
     pub litter: Vec<String>,
-    /// Results that were asked for and are missing, empty or damaged.
+    /// Requested results that are missing, empty or damaged.
     pub lacking: Vec<String>,
-    /// The document, where the same inputs give the same one.
+    /// The document, if the same input gives the same one.
     pub document: Vec<u8>,
 }
 
-/// A command and what it is asked to write.
+/// A command with its output files.
 #[derive(Clone)]
 pub struct FailureCase {
-    /// The name it goes by.
+    /// Name of the case.
     pub name: &'static str,
     args: Vec<&'static str>,
-    /// Files that it is asked for; a name without an ending is a bundle.
+    /// Requested files; a name without an extension is a bundle.
     outputs: Vec<&'static str>,
-    /// Whether its exit code is a verdict, which may change with what could be read.
+    /// True if its exit code is a verdict, which may depend on the readable files.
     pub judges: bool,
-    /// Whether it writes the same document each time.
+    /// True if it writes the same document each time.
     steady: bool,
 }
 
@@ -61,7 +61,7 @@ impl FailureCase {
 pub struct Scene {
     dir: PathBuf,
     program: PathBuf,
-    /// Why there is no hunt, if there is none.
+    /// Reason for the absence of a hunt, if there is none.
     no_hunt: Option<String>,
 }
 
@@ -139,7 +139,7 @@ impl Scene {
         ]
     }
 
-    /// Why a command cannot be tried on this machine.
+    /// Reason for which a command cannot be run on this machine.
     pub fn unable(&self, case: &FailureCase) -> Option<String> {
         self.no_hunt.clone().filter(|_| ["hunt", "explain"].contains(&case.name))
     }
@@ -160,7 +160,7 @@ impl Scene {
         self.traced(case, &["-e", &trace, "-e", &inject])
     }
 
-    /// Runs it under strace and looks at what it leaves; then all of that is removed.
+    /// Runs it under strace, checks its remains, and removes them.
     pub fn traced(&self, case: &FailureCase, flags: &[&str]) -> Result<Ending> {
         let log = self.path("injected");
         let logged =
@@ -191,7 +191,7 @@ impl Scene {
         Ok(ending)
     }
 
-    /// What is there and should not be, what should be and is not.
+    /// Finds files that should not exist, and missing ones.
     fn look(&self, case: &FailureCase, ending: &mut Ending) -> Result<()> {
         for output in &case.outputs {
             let path = self.path(output);
@@ -214,7 +214,7 @@ impl Scene {
         for name in names_below(&self.dir) {
             let last = name.rsplit('/').next().unwrap_or_default();
             let left = last.starts_with(".onbeat.") || last == ".spare" || last == ".run.json.next";
-            // What a run needs while it is on is gone when it has ended well.
+            // Files of a running run are removed at a regular end.
             if left || (last == "tail" && ending.code == 0) {
                 ending.litter.push(name);
             }

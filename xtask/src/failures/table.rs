@@ -1,4 +1,4 @@
-//! Which error each system call is given, and which calls are not tried, each with its reason.
+//! Errors for each system call, and the calls that are not tested, each with its reason.
 
 use super::calls::{Calls, FailingCall};
 
@@ -31,9 +31,9 @@ const NOT_TRIED: &[(&str, &str)] = &[
     ("rt_sigprocmask", "does not fail for signals that exist; the C library's threads rely on that"),
 ];
 
-/// Calls that older kernels lack, with the version that brought them: without any of them every
-/// command does the same. Not fsopen (5.2): where tracefs is not mounted, a hunt needs it, and says
-/// how to mount.
+/// Calls that older kernels lack, with the version that introduced them: without any of them every
+/// command behaves the same. Except fsopen (5.2): if tracefs is not mounted, a hunt needs it, and
+/// explains the mount.
 const NEWER: &[(&str, &str)] = &[
     ("getrandom", "3.17"),
     ("execveat", "3.19"),
@@ -47,8 +47,8 @@ const NEWER: &[(&str, &str)] = &[
     ("close_range", "5.9"),
 ];
 
-/// What the kernel can answer instead of doing it: of its resources, of its permissions, of not
-/// knowing the call.
+/// Errors that the kernel can return for a call: for lack of resources, of permissions, or of the
+/// call.
 fn errors_of(call: &str) -> &'static [&'static str] {
     match call {
         "open" | "openat" | "openat2" => &["EMFILE", "EACCES", "EIO", "ENOSYS"],
@@ -73,7 +73,7 @@ fn errors_of(call: &str) -> &'static [&'static str] {
 pub fn missing(calls: &Calls) -> Vec<FailingCall> {
     let made = calls.each().filter_map(|(call, ..)| NEWER.iter().find(|(name, _)| *name == call));
     let fault = |call: &str, errno| FailingCall { call: call.to_owned(), nth: 0, errno };
-    // Filters answer EPERM too, but the C library goes on without only for ENOSYS.
+    // Filters return EPERM too, but the C library continues only after ENOSYS.
     let own = |call: &str| ["openat2", "open_tree"].contains(&call);
     let errors =
         |call: &'static str| [Some("ENOSYS"), own(call).then_some("EPERM")].map(|errno| (call, errno));
