@@ -1,7 +1,7 @@
-//! A run on a board of 32 bits, by QEMU's user emulation: instructions and the sizes of the
-//! kernel's structures are the board's, and this machine's kernel does the rest, real-time
-//! policies, timers, affinity and locked memory included. Restartable sequences are not emulated
-//! (rseq(2) gives ENOSYS), so that `getcpu` stands in for them.
+//! A run on a 32-bit board, by QEMU's user emulation: instructions and the sizes of the kernel's
+//! structures are the board's; this machine's kernel does the rest, including real-time policies,
+//! timers, affinity and locked memory. Restartable sequences are not emulated (rseq(2) gives
+//! ENOSYS), so that `getcpu` replaces them.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The workspace as the tests build it. Another selection of packages would have other features of
-//! what they share, and build most of it again.
+//! The workspace as built by the tests. A different selection of packages would change the features
+//! of shared dependencies, and rebuild most of it.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;

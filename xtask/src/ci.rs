@@ -1,7 +1,7 @@
-//! The gate: what a landing needs, and with `--night` what takes longer.
+//! The gate: the checks of a landing, and with `--night` the longer ones.
 //!
-//! A step that fails does not hide the next one's answer, except that nothing is run that does not
-//! build. No step has a limit on measured time: the benchmark is a command of its own.
+//! A failed step does not hide the result of the next one, except that nothing is run after a
+//! failed build. No step has a limit on measured time: the benchmark is a separate command.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -15,13 +15,13 @@ use crate::{armv7, bench, browser, dist, docs, experiments, failures, live};
 /// The test target of packages that starts their programs.
 const PROGRAMS: &str = "it";
 
-/// Cargo's variable for what it keeps to build less the next time ("Environment Variables").
+/// Cargo's variable for incremental builds ("Environment Variables").
 const INCREMENTAL: &str = "CARGO_INCREMENTAL";
 
-/// Tests that take packages of hundreds of megabytes, which only the night installs.
+/// Tests that need packages of hundreds of megabytes, which only the night installs.
 const OF_NIGHT: &[&str] = &["spark_reads_what_is_exported"];
 
-/// Tests that are left out for the running kernel, which no package changes.
+/// Tests that are skipped because of the running kernel, which no package changes.
 const OF_KERNEL: &[&str] = &["switches of this kernel", "threads that are followed"];
 
 /// Run the gate; the last line counts what passed, failed and was left out.
@@ -36,8 +36,8 @@ pub struct Args {
     night: bool,
 }
 
-/// In an empty clone there is nothing to go on from, and most likely no next time: keeping it would
-/// take longer and fill the disk.
+/// True in an empty clone: there is no earlier build to reuse, and most likely no later one, for
+/// which incremental data would take time and fill the disk.
 fn builds_once() -> Result<bool> {
     Ok(std::env::var_os(INCREMENTAL).is_none() && !target("debug")?.join("onbeat-farm").exists())
 }
@@ -97,8 +97,8 @@ pub fn run(args: &Args) -> Result<()> {
     tally.close()
 }
 
-/// The tests of whole programs wait more than they compute, and the others compute more than they
-/// wait: they run beside each other. What each of them leaves out is taken from what it says.
+/// Runs the tests of whole programs, which mostly wait, in parallel with the others, which mostly
+/// compute. Collects the tests that each of them skips from the output.
 fn tests(args: &Args, left_out: &mut BTreeSet<(String, String)>) -> Result<()> {
     workspace("test", &["--no-run", "--quiet"])?;
     let skipped = if args.night { &[][..] } else { OF_NIGHT };
@@ -123,7 +123,7 @@ fn tests(args: &Args, left_out: &mut BTreeSet<(String, String)>) -> Result<()> {
     if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) }
 }
 
-/// These test targets; tests that pass show what they said, too.
+/// Runs these test targets; passing tests print their output, too.
 fn tested(targets: &[&str], skipped: &[&str]) -> Result<Output> {
     let mut args =
         [&["test"], &WORKSPACE[..], &["--no-fail-fast"], targets, &["--", "--show-output"]].concat();
@@ -131,8 +131,8 @@ fn tested(targets: &[&str], skipped: &[&str]) -> Result<Output> {
     Tool::new("cargo").args(args).envs(needs::python()?).dir(&root()).capture()
 }
 
-/// The results of each test program, and what its failed tests printed. A log that is cut in its
-/// middle then still shows them.
+/// Result lines of each test program, and the output of its failed tests. They remain visible in a
+/// log that is truncated in the middle.
 fn summary(stdout: &str) -> String {
     let mut of_failures = false;
     let lines = stdout.lines().filter(|line| {
@@ -148,7 +148,7 @@ fn failed(stdout: &str) -> Vec<&str> {
     names.collect()
 }
 
-/// What a test left out and why, by its line `left out: NAME (WHY)`.
+/// Name of a skipped test and the reason, from its line `left out: NAME (WHY)`.
 fn left_out_by(line: &str) -> Option<(String, String)> {
     let (name, why) = line.trim().strip_prefix("left out: ")?.split_once(" (")?;
     Some((name.to_owned(), why.strip_suffix(')')?.to_owned()))

@@ -1,9 +1,9 @@
 //! Debian's packages: installing the tools a command needs, and fetching packages without
 //! installing.
 //!
-//! Fetching goes through apt with state, cache, architecture and, for a release that is not the
-//! machine's own, sources below `target/lab/apt`: it needs no root, and neither a foreign
-//! architecture nor another release is ever added to the machine.
+//! Fetching uses apt with state, cache, architecture and, for a release other than the machine's,
+//! sources below `target/lab/apt`: it needs no root, and never adds a foreign architecture or
+//! another release to the machine.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -19,7 +19,7 @@ pub struct Need {
     pub package: &'static str,
 }
 
-/// Makes sure the programs are there: installs their packages as root, else says what is missing.
+/// Ensures that programs exist: installs their packages as root, otherwise names the missing ones.
 pub fn ensure(needs: &[Need]) -> Result<()> {
     if missing(needs).is_empty() {
         return Ok(());
@@ -39,7 +39,7 @@ pub fn ensure(needs: &[Need]) -> Result<()> {
     }
 }
 
-/// Those that are missing, one by one.
+/// Packages of the missing programs, one by one.
 fn packages(needs: &[Need]) -> Vec<&'static str> {
     missing(needs).into_iter().flat_map(str::split_whitespace).collect()
 }
@@ -48,10 +48,10 @@ fn missing(needs: &[Need]) -> Vec<&'static str> {
     needs.iter().filter(|need| !on_path(need.program)).map(|need| need.package).collect()
 }
 
-/// Debian's keys, those of its next releases among them (package `debian-archive-keyring`).
+/// Debian's keys, including those of its next releases (package `debian-archive-keyring`).
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// An apt of our own for one architecture and one release.
+/// A private apt for one architecture and one release.
 pub struct Archive {
     config: String,
     cache: PathBuf,
@@ -84,7 +84,7 @@ impl Archive {
         Ok(archive)
     }
 
-    /// The package that a metapackage stands for.
+    /// The package that a metapackage depends on.
     pub fn resolve(&self, metapackage: &str) -> Result<String> {
         let depends = self.apt("apt-cache").args(["depends", metapackage]).quiet().text()?;
         resolve_in(&depends).ok_or_else(|| format!("{metapackage} names no kernel package"))
@@ -104,7 +104,7 @@ impl Archive {
         Ok(installed.filter_map(|line| line.split_whitespace().next()).map(str::to_string).collect())
     }
 
-    /// Unpacks a kernel: from 7.x on its files lie in packages of the same release beside it.
+    /// Unpacks a kernel: from 7.x on, some files are in separate packages of the same release.
     pub fn unpack_kernel(&self, metapackage: &str, into: &Path) -> Result<()> {
         let package = self.resolve(metapackage)?;
         let release = package.trim_start_matches("linux-image-");
@@ -142,7 +142,7 @@ impl Archive {
     }
 }
 
-/// A name below `target/lab` for what is of a release: that of the machine's own is the bare name.
+/// Name below `target/lab` for files of a release: the bare name for the machine's own.
 pub fn keyed(name: &str, suite: &str) -> String {
     if suite.is_empty() { name.to_string() } else { format!("{name}-{suite}") }
 }
@@ -155,7 +155,7 @@ fn config_of(dir: &Path, arch: &str, suite: &str) -> String {
          Acquire::Languages \"none\";\n"
     );
     if !suite.is_empty() {
-        // Backports are not taken unless they are asked for.
+        // Backports are used only on request.
         config += &format!(
             "Dir::Etc::sourcelist \"{dir}/sources.list\";\nDir::Etc::sourceparts \"-\";\n\
              APT::Default-Release \"{suite}\";\n"
@@ -164,14 +164,14 @@ fn config_of(dir: &Path, arch: &str, suite: &str) -> String {
     config
 }
 
-/// The release, and for backports what they are made for, too.
+/// Sources of the release, and for backports also of its base.
 fn sources_of(mirror: &str, suite: &str) -> String {
     let base = suite.strip_suffix("-backports").filter(|base| !base.is_empty());
     let line = |suite: &str| format!("deb [signed-by={KEYRING}] {mirror} {suite} main\n");
     base.into_iter().chain([suite]).map(line).collect()
 }
 
-/// The mirror of Debian that the machine itself takes packages from.
+/// The Debian mirror of the machine.
 fn mirror() -> Result<String> {
     let sources = ["indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"];
     let listed = Tool::new("apt-get").args(sources).quiet().text()?;

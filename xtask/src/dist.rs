@@ -1,9 +1,9 @@
 //! Static binaries, `target/dist/onbeat-ARCH`, and `onbeat-push-ARCH` of this machine's
 //! architecture. Their symbols are in a file of the same name with `.debug` at its end.
 //!
-//! musl needs no C compiler for `onbeat`: the target brings its start files and rustc its own
-//! linker, so a foreign architecture needs no cross toolchain. Where Rust has no musl for it, glibc
-//! is linked by Debian's cross compiler.
+//! musl needs no C compiler for `onbeat`: the target has its start files and rustc its own linker,
+//! so a foreign architecture needs no cross toolchain. For an architecture without musl in Rust,
+//! Debian's cross compiler links glibc.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::tools::{Result, Tool, read, root, target};
 
 const ARCHES: [&str; 3] = ["x86_64", "aarch64", "riscv64"];
 
-/// Builds what can be built; an error if the machine's own architecture cannot.
+/// Builds all possible architectures; fails if the machine's own is not.
 pub fn run() -> Result<()> {
     for arch in ARCHES {
         match build(arch) {
@@ -34,7 +34,7 @@ pub fn run() -> Result<()> {
 struct StaticProgram {
     name: &'static str,
     profile: &'static str,
-    /// Whether a part of it is in C.
+    /// True if a part of it is in C.
     has_c: bool,
     /// Flags of the compiler.
     compiled: &'static str,
@@ -45,10 +45,10 @@ struct StaticProgram {
     linked: &'static str,
 }
 
-/// Its addresses are fixed, so that tables of texts need no relocation: a start wrote to most of
-/// their pages. They keep the kernel from mapping a large page of the page cache as one: 2 MiB for
-/// what takes 0.5. A panic ends it, so tables for unwinding need no index and are cut off.
-/// Names of functions say which crate has asked for each copy of a generic one (`sizes`).
+/// Its addresses are fixed, so that tables of texts need no relocation, which would write to most
+/// of their pages at a start. They prevent the kernel from mapping a large page of the page cache
+/// as one: 2 MiB instead of 0.5. A panic ends it, so tables for unwinding need no index and are
+/// removed. Function names show which crate instantiated each generic one (`sizes`).
 const ONBEAT: StaticProgram = StaticProgram {
     name: "onbeat",
     profile: "dist",
@@ -57,9 +57,9 @@ const ONBEAT: StaticProgram = StaticProgram {
     together: "opt-level=3",
     linked: "-C link-arg=--icf=all -C link-arg=--no-eh-frame-hdr -C link-arg=--image-base=0x210000",
 };
-/// Functions of the same code are there once, and the index by which a panic would be unwound,
-/// which ends the program here, is not: 55 kB of 2.5 MB. What is to be moved to where the program
-/// lies is named by bits (musl 1.2.4 reads these): 80 kB.
+/// Identical functions are merged, and the index for unwinding, unused because a panic ends the
+/// program, is omitted: 55 kB of 2.5 MB. Relative relocations are packed as bits (musl 1.2.4 reads
+/// these): 80 kB.
 const PUSH: StaticProgram = StaticProgram {
     name: "onbeat-push",
     profile: "push",
@@ -74,12 +74,12 @@ pub fn build(arch: &str) -> Result<PathBuf> {
     ONBEAT.build(arch)
 }
 
-/// What sends to a farm, for this machine's architecture; it takes a C compiler.
+/// The sender for a farm, for this machine's architecture; needs a C compiler.
 pub fn build_push() -> Result<PathBuf> {
     PUSH.build(std::env::consts::ARCH)
 }
 
-/// Where the binary lies once it is built.
+/// Path of the binary after its build.
 pub fn kept(arch: &str) -> Result<PathBuf> {
     ONBEAT.kept(arch)
 }
@@ -113,14 +113,14 @@ impl StaticProgram {
     fn build_musl(&self, triple: &str) -> Result<PathBuf> {
         let of_target = format!("CARGO_TARGET_{}", variable_of(triple));
         let (mut build, mut flags) = (self.cargo(triple), self.compiled.to_string());
-        // A distribution's rustc may come without it; then the machine's own linker serves its own
+        // A distribution's rustc may lack it; then the machine's linker handles its own
         // architecture.
         if has_own_linker()? {
             build = build.env(&format!("{of_target}_LINKER"), "rust-lld");
             flags = format!("{flags} {}", self.linked);
         }
         build = build.env(&format!("{of_target}_RUSTFLAGS"), flags);
-        // What is in C needs no C library: the machine's own compiler serves musl too.
+        // Its C code needs no C library, so the machine's compiler works for musl too.
         if self.has_c {
             build = build.env(&format!("CC_{}", triple.replace('-', "_")), "cc");
         }
@@ -154,7 +154,7 @@ impl StaticProgram {
     }
 }
 
-/// What links a static glibc program of a foreign architecture.
+/// Linker of static glibc programs of a foreign architecture.
 struct CrossCompiler {
     program: &'static str,
     /// Debian's packages of it and of its C library.
@@ -162,7 +162,7 @@ struct CrossCompiler {
 }
 
 impl CrossCompiler {
-    /// None for the machine's own architecture, and for those that have no need of one.
+    /// `None` for the machine's own architecture, and for those without need of one.
     fn of(arch: &str) -> Option<CrossCompiler> {
         (arch == "riscv64" && arch != std::env::consts::ARCH).then_some(CrossCompiler {
             program: "riscv64-linux-gnu-gcc",
@@ -177,7 +177,7 @@ fn rust_target(arch: &str, library: &str) -> String {
     format!("{arch}-unknown-linux-{library}")
 }
 
-/// Writes beside and renames, so that a running binary can be replaced.
+/// Writes a new file and renames it, so that a running binary can be replaced.
 fn replace(program: &Path, bytes: &[u8]) -> Result<()> {
     let fresh = program.with_extension("new");
     let written = std::fs::write(&fresh, bytes)

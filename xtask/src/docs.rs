@@ -1,4 +1,4 @@
-//! The generated pages, kept fresh by the gate: the command line's, the formats', the kernels', the
+//! The generated pages, checked by the gate: the command line's, the formats', the kernels', the
 //! loads', the suites', and one for each rule.
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::tools::{Result, root, write};
 
-/// The folder whose every page is generated.
+/// Folder that contains generated pages only.
 const RULES: &str = "docs/rules";
 
 /// Every generated page by its path below the workspace's folder.
@@ -46,8 +46,7 @@ fn make() -> Result<()> {
     pages.into_iter().try_for_each(|(path, text)| write(&root().join(path), text))
 }
 
-/// An error that names the pages whose text is not what their function writes, and those of rules
-/// that are gone.
+/// Fails with the names of outdated pages, and of those of removed rules.
 pub fn check() -> Result<()> {
     let pages = pages();
     let fresh =
@@ -57,7 +56,7 @@ pub fn check() -> Result<()> {
     if stale.is_empty() { Ok(()) } else { Err(format!("run `cargo xtask docs`; stale: {}", stale.join(" "))) }
 }
 
-/// Pages of rules that are no more.
+/// Pages of removed rules.
 fn left_over(pages: &BTreeMap<PathBuf, String>) -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join(RULES)).into_iter().flatten().flatten();
     let paths = entries.map(|entry| PathBuf::from(RULES).join(entry.file_name()));

@@ -1,4 +1,4 @@
-//! Just enough of ELF to tell a static binary, to strip it, and to list its functions.
+//! Minimal ELF support: to verify static binaries, to strip them, and to list their functions.
 
 use crate::tools::Result;
 
@@ -10,14 +10,14 @@ const DT_NEEDED: u64 = 1;
 const SHT_SYMTAB: u64 = 2;
 const STT_FUNC: u64 = 2;
 
-/// Places in the header: of the sections' offset, and of their count and the one that names them.
+/// Offsets in the header: of the sections' offset, and of their count and the index of their names.
 const SECTIONS: u64 = 40;
 const SECTION_COUNT: u64 = 60;
 
-/// Why a file is not a static 64-bit little-endian executable, if it is not one.
+/// Fails unless a file is a static 64-bit little-endian executable.
 ///
-/// A static position-independent binary has a dynamic section too, for its own relocations; what it
-/// must not have is an interpreter, or a library that the loader would have to find.
+/// A static position-independent binary has a dynamic section too, for its own relocations; it must
+/// not have an interpreter, or a library for the loader to find.
 pub fn check_static(bytes: &[u8]) -> Result<()> {
     if bytes.get(..6) != Some(b"\x7fELF\x02\x01") {
         return Err("not a 64-bit little-endian ELF file".to_string());
@@ -44,9 +44,9 @@ fn check_dynamic(bytes: &[u8], offset: u64, size: u64) -> Result<()> {
     Ok(())
 }
 
-/// The file as far as the program needs it. What only tools read is cut off: symbols, debug
-/// information and the table of sections; and the tables for unwinding, where they are the last of
-/// their segment and nothing finds them (no PT_GNU_EH_FRAME).
+/// The part of the file that the program needs. Parts for tools only are removed: symbols, debug
+/// information and the table of sections; and the tables for unwinding, if they are the last of
+/// their segment and nothing refers to them (no PT_GNU_EH_FRAME).
 pub fn stripped(bytes: &[u8]) -> Result<Vec<u8>> {
     check_static(bytes)?;
     let segments = segments(bytes)?;
@@ -62,9 +62,9 @@ pub fn stripped(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(stripped)
 }
 
-/// Cuts out what is the end of a segment; the segments behind it are moved by whole pages, so that
-/// each is mapped where it was. The first one stays as long as it is, so that no hole is between
-/// them: what it has there now nothing reads.
+/// Cuts out the end of a segment; later segments are moved by whole pages, so that each is mapped
+/// at its address. The first one keeps its length, so that there is no hole between them: its new
+/// contents there are never read.
 fn cut_out(bytes: &mut Vec<u8>, from: u64, length: u64) -> Result<()> {
     let segments = segments(bytes)?;
     let all = segments.all(bytes)?;

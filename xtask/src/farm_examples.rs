@@ -1,16 +1,16 @@
-//! The farm's own measurements, `crates/farm/examples`: programs of their own, because this one
-//! shall not take SQLite. Each prints lines of what, value and limit with tabs between them.
+//! The farm's measurements, `crates/farm/examples`: separate programs, because this one must not
+//! depend on SQLite. Each prints lines of description, value and limit, separated by tabs.
 
 use std::path::{Path, PathBuf};
 
 use crate::tools::{Result, Tool, root, target};
 
-/// A number, and what it may be at most.
+/// A measured value with its limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FarmLine {
     pub what: String,
     pub value: String,
-    /// Empty where there is none.
+    /// Empty for none.
     pub limit: String,
 }
 
@@ -25,14 +25,14 @@ impl FarmLine {
         Ok(FarmLine { what, value, limit })
     }
 
-    /// Whether the limit is kept; none where there is no limit. What is no number keeps none.
+    /// True if the value is within the limit, and a number; `None` without a limit.
     pub fn holds(&self) -> Option<bool> {
         let number = |text: &str| text.parse::<f64>().ok();
         number(&self.limit).map(|limit| number(&self.value).is_some_and(|value| value <= limit))
     }
 }
 
-/// The programs of farm and board, and an example, as they are shipped.
+/// The programs of farm and board, and an example, in their release builds.
 pub struct FarmPrograms {
     pub farm: PathBuf,
     pub push: PathBuf,
@@ -53,7 +53,7 @@ impl FarmPrograms {
         })
     }
 
-    /// What the example says, with a folder below `target/` of its own that goes with it.
+    /// Output of the example, with a temporary folder below `target/`.
     pub fn measure(&self, folder: &str, line: impl FnOnce(&Path) -> Vec<String>) -> Result<Vec<FarmLine>> {
         let folder = target(folder)?;
         // An old store has other boards, or another schema.

@@ -1,5 +1,5 @@
-//! A farm's server under the load of many boards (`crates/farm/examples/farm_load.rs`): how long
-//! acknowledgements take, what memory it takes, and that all is there, once.
+//! A farm's server under the load of many boards (`crates/farm/examples/farm_load.rs`): latency of
+//! acknowledgements, memory, and a check that every row is stored once.
 
 use crate::farm_examples::{FarmLine, FarmPrograms, word};
 use crate::tools::Result;
@@ -21,7 +21,7 @@ pub struct Args {
     gate: bool,
 }
 
-/// Builds server and load, and prints what was measured.
+/// Builds server and load, and prints the measurements.
 pub fn run(options: &Args) -> Result<()> {
     let programs = FarmPrograms::build("farm_load")?;
     let lines = programs.measure("lab/farm-load", |folder| {

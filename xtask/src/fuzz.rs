@@ -1,5 +1,5 @@
-//! The fuzz targets, each for some time, from seeds that the tests' recordings give: what was
-//! tried, and what was found.
+//! The fuzz targets, each for some time, with seeds from the tests' recordings: executions,
+//! coverage and findings.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use trace::window::Window;
 
 use crate::tools::{Result, Tool, read, root, write};
 
-/// Windows that are cut out of the pages of one machine.
+/// Windows cut out of the pages of one machine.
 const WINDOWS: usize = 12;
 
 /// Functions that judgements look for, for addresses without a list.
@@ -40,7 +40,7 @@ pub struct Args {
     only: Option<String>,
 }
 
-/// Builds the targets, gives them seeds, runs one after the other.
+/// Builds the targets, adds seeds, and runs one after the other.
 pub fn run(options: &Args) -> Result<()> {
     let fuzz = root().join("fuzz");
     let wanted = |name: &String| options.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
@@ -68,7 +68,7 @@ pub fn run(options: &Args) -> Result<()> {
     }
 }
 
-/// What libFuzzer says last: how many executions, how much code was reached, or what broke.
+/// Last output of libFuzzer: executions, coverage, or the failure.
 fn told(stderr: &str) -> String {
     let found = |words: &str| stderr.lines().rev().find(|line| line.contains(words)).unwrap_or_default();
     let reached = found(" cov: ");
@@ -88,8 +88,8 @@ fn folder(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Seeds that need no recording of their own: results of other tools, what boards send to a farm,
-/// pages as the kernel wrote them, windows cut out of those.
+/// Writes seeds from existing files: results of other tools, uploads of boards to a farm, pages as
+/// the kernel wrote them, windows cut out of those.
 fn seeds(corpus: &Path) -> Result<()> {
     let tests = root().join("tests");
     for fixture in folder(&tests.join("fixtures/cyclictest"))? {
@@ -135,7 +135,7 @@ fn put(corpus: &Path, target: &str, name: &str, bytes: &[u8]) -> Result<()> {
     write(&dir.join(format!("seed-{name}")), bytes)
 }
 
-/// From each waking to the switch to that thread, with what happened up to a millisecond before.
+/// Windows from each waking to the switch to that thread, including a millisecond before.
 fn windows(events: &[Named]) -> Vec<Window> {
     let one = |(at, waking): (usize, &Named)| {
         let What::Waking { task, target } = &waking.what else { return None };

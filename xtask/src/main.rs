@@ -1,6 +1,6 @@
 //! The project's own commands: the gate, the static binaries, the virtual machines, the benchmark.
 //!
-//! Nothing here changes a setting of the machine it runs on. What it fetches and makes goes to
+//! Nothing here changes a setting of the machine it runs on. Downloads and results are below
 //! `target/`; only Debian packages that a command needs are installed, and only as root.
 
 mod armv7;

@@ -1,5 +1,5 @@
-//! The programs that the gate uses beside Rust: Debian's packages by name, and Python's in a folder
-//! of their own. As root on Debian all of it is installed, so that nothing need be left out.
+//! The programs that the gate uses besides Rust: Debian's packages by name, and Python's in a
+//! separate folder. As root on Debian all of it is installed, so that nothing is skipped.
 
 use std::time::Duration;
 
@@ -32,16 +32,16 @@ const NIGHT: &[Need] = &[
     need("strace", "strace"),
 ];
 
-/// Python's modules, and what pip knows them by.
+/// Python's modules, and their names for pip.
 const MODULES: &[(&str, &str)] = &[("duckdb", "duckdb")];
 const NIGHT_MODULES: &[(&str, &str)] = &[("pyspark", "pyspark")];
 
-/// True if everything can be installed, so that whatever is left out is a failure.
+/// True if everything can be installed, so that a skipped test is a failure.
 pub fn can_install() -> bool {
     rustix::process::getuid().is_root() && on_path("apt-get")
 }
 
-/// Installs what is missing, where that may be done.
+/// Installs missing ones, if that is permitted.
 pub fn install(night: bool) -> Result<()> {
     if !can_install() {
         return Ok(());

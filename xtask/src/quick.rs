@@ -1,4 +1,4 @@
-//! The tests of what changed, for the minutes between two edits; the gate remains `cargo xtask ci`.
+//! The tests of changed code, for use between two edits; the gate remains `cargo xtask ci`.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,18 @@ use crate::tools::{Result, Tool, root};
 /// Cases of a property test here; the gate runs all of them.
 const CASES: &str = "16";
 
-/// What is tested, from the difference.
+/// Selection of tests, from the diff.
 #[derive(Debug, Default, PartialEq)]
 struct Touched {
     crates: BTreeSet<String>,
-    /// Crates of which a line with `pub` changed: those that depend on them are tested, too.
+    /// Crates with a changed line that contains `pub`: their dependents are tested, too.
     interfaces: BTreeSet<String>,
     /// Modules of the integration tests, `answers`.
     modules: BTreeSet<String>,
 }
 
-/// Checks that everything builds, and runs the tests of what is not committed, or else of the last
-/// commit.
+/// Checks that everything builds, and runs the tests of uncommitted changes, or otherwise of the
+/// last commit.
 pub fn run() -> Result<()> {
     let git = |args: &[&str]| Tool::new("git").args(args).dir(&root()).quiet().text();
     let mut changes = git(&["diff", "--unified=0", "--no-renames", "HEAD"])?;
@@ -60,7 +60,7 @@ impl Touched {
         touched
     }
 
-    /// Adds what tests a file, and names the crate it is a source of.
+    /// Adds the tests of a file, and returns the crate that it is a source of.
     fn add(&mut self, path: &str) -> Option<String> {
         let parts: Vec<&str> = path.split('/').collect();
         let owner = match parts.as_slice() {

@@ -20,7 +20,7 @@ pub fn run() -> Result<()> {
 fn page(binary: &Path) -> Result<String> {
     let (whole, symbols) = (read(binary)?.len() as u64, read(&dist::symbols_of(binary))?);
     let mut of_crates: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    // Functions of the same code are one, with several names.
+    // Identical functions are merged, with several names.
     let mut seen = BTreeSet::new();
     for (name, at, bytes) in elf::functions(&symbols)? {
         if seen.insert(at) {
@@ -54,7 +54,7 @@ fn row(name: &str, bytes: u64, functions: Option<u64>) -> String {
 ///
 /// Source: the Rust reference of version 0, "Symbol grammar": `_R`, a path with its crate's root
 /// (`C`, `s` and a number to base 62, `_`, length, name), and at the end, for a copy of a generic
-/// function, the root of the crate that has asked for it, or `B`, where that was, and `_`.
+/// function, the root of the instantiating crate, or `B`, its position, and `_`.
 fn crate_of(name: &str) -> &str {
     let symbol = name.split('.').next().unwrap_or_default();
     let Some(path) = symbol.strip_prefix("_R") else { return "C and assembler" };
@@ -65,7 +65,7 @@ fn crate_of(name: &str) -> &str {
     asked_for.or_else(earlier).or_else(own).unwrap_or("unknown")
 }
 
-/// The name of the crate whose root is there; where `last`, only if nothing comes after it.
+/// Name of the crate whose root is there; with `last`, only at the end of the path.
 fn root_at(path: &str, at: usize, last: bool) -> Option<&str> {
     let rest = path.get(at..)?.strip_prefix('C')?;
     let rest =
@@ -78,7 +78,7 @@ fn root_at(path: &str, at: usize, last: bool) -> Option<&str> {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_').then_some(name)
 }
 
-/// A number to base 62 as in `B2_`: none at all is 0, and each other one is one more.
+/// A number to base 62 as in `B2_`: an empty one is 0, and any other is one more.
 fn number_62(digits: &str) -> Option<usize> {
     const DIGITS: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     let number = digits

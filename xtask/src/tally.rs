@@ -1,6 +1,6 @@
-//! What passed, what failed, what was left out and why: printed as it happens, counted at the end.
+//! Passed, failed and skipped steps with reasons: printed at once, counted at the end.
 
-/// How one step or check ended.
+/// Outcome of one step or check.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepOutcome {
     /// As it should be.
@@ -34,7 +34,7 @@ impl Tally {
         self.entries.push((name, outcome));
     }
 
-    /// Takes over another command's outcomes, which are printed already.
+    /// Adds another command's outcomes, which are printed already.
     pub fn take(&mut self, other: Tally) {
         self.entries.extend(other.entries);
     }
@@ -44,18 +44,18 @@ impl Tally {
         &self.entries
     }
 
-    /// The names of what was not tried.
+    /// Names of the skipped ones.
     pub fn left_out(&self) -> impl Iterator<Item = &str> {
         let left_out = self.entries.iter().filter(|(_, outcome)| matches!(outcome, StepOutcome::LeftOut(_)));
         left_out.map(|(name, _)| name.as_str())
     }
 
-    /// Whether anything failed.
+    /// True if anything failed.
     pub fn failed(&self) -> bool {
         self.entries.iter().any(|(_, outcome)| matches!(outcome, StepOutcome::Failed(_)))
     }
 
-    /// Names what did not pass; the last line has the numbers.
+    /// Names of all that did not pass; the last line has the numbers.
     pub fn summary(&self) -> String {
         let (mut passed, mut failed, mut skipped) = (0, 0, 0);
         let mut lines = String::new();

@@ -1,4 +1,4 @@
-//! Running other programs: announced in one line, limited in time, never through a shell.
+//! Execution of other programs: announced in one line, limited in time, never through a shell.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-/// Errors here are for people who read a log.
+/// Errors here are for readers of a log.
 pub type Result<T> = std::result::Result<T, String>;
 
 /// A program about to run.
@@ -21,7 +21,7 @@ pub struct Tool {
     quiet: bool,
 }
 
-/// What a captured program left behind.
+/// Results of a captured program.
 pub struct Output {
     /// Exit code, or 128 + the signal that ended it.
     pub code: i32,
@@ -29,11 +29,11 @@ pub struct Output {
     pub stdout: String,
     /// Standard error, likewise.
     pub stderr: String,
-    /// Whether the time limit ended it.
+    /// True if the time limit ended it.
     pub timed_out: bool,
 }
 
-/// A program running beside us, killed when dropped so that no error path leaves it behind.
+/// A background program, killed when dropped so that no error path leaves it running.
 pub struct Running {
     child: Child,
     line: String,
@@ -103,8 +103,8 @@ impl Tool {
     /// Runs and keeps the output; only a program that cannot start is an error.
     pub fn capture(mut self) -> Result<Output> {
         self.announce();
-        // A group of its own, so that the limit reaches what the program started. Without a limit
-        // it stays in ours, where the terminal's interrupt reaches it.
+        // A separate group, so that the limit reaches the program's children. Without a limit it
+        // stays in ours, which the terminal's interrupt reaches.
         if self.limit.is_some() {
             self.command.process_group(0);
         }
@@ -131,7 +131,7 @@ impl Tool {
         Ok(output.stdout)
     }
 
-    /// Starts it beside us; both outputs go to `log`, or nowhere.
+    /// Starts it in the background; both outputs are written to `log`, or nowhere.
     pub fn start(mut self, log: Option<&Path>) -> Result<Running> {
         self.announce();
         let (out, err) = match log {
@@ -221,7 +221,7 @@ fn drain(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec<u8>
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // A broken pipe ends the output; what came before it counts.
+            // A broken pipe ends the output; the bytes before it count.
             let _ = pipe.read_to_end(&mut bytes);
         }
         bytes
@@ -233,7 +233,7 @@ fn joined(reader: thread::JoinHandle<Vec<u8>>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Whether a program is on the PATH.
+/// True if a program is on the PATH.
 pub fn on_path(program: &str) -> bool {
     let Some(path) = std::env::var_os("PATH") else { return false };
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())

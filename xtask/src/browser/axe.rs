@@ -1,6 +1,6 @@
-//! The rules of axe-core, which looks at a page as those do who read it with their ears or with
-//! keys alone. It is fetched by npm, in the version and with the digest of the lock file, and stays
-//! out of the repository and of every page: its licence is the MPL 2.0. Without npm it is left out.
+//! The rules of axe-core, which checks a page for users of screen readers and keyboards. It is
+//! fetched by npm, in the version and with the digest of the lock file, and stays out of the
+//! repository and of every page: its licence is the MPL 2.0. Without npm it is skipped.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const MANIFEST: &str = include_str!("axe/package.json");
 const LOCK: &str = include_str!("axe/package-lock.json");
 /// Below the folder that npm fills.
 const SCRIPT: &str = "node_modules/axe-core/axe.min.js";
-/// Folded parts are looked at, too; what it finds comes as one line per rule.
+/// Script that opens folded parts, runs the check, and prints its findings as one line per rule.
 const ASK: &str = "setTimeout(()=>{\
     document.querySelectorAll('details').forEach((one)=>{one.open=true});\
     const told=(lines)=>{const pre=document.createElement('pre');pre.id='browser-check'+window.name;\
@@ -21,7 +21,7 @@ const ASK: &str = "setTimeout(()=>{\
     `${impact} ${id} at ${nodes.slice(0,3).map((node)=>node.target).join(', ')}`):\
     ['ok: no finding']),(why)=>told([String(why)]))},500)";
 
-/// The script; why not, where it cannot be had.
+/// The script, or the reason for its absence.
 pub fn script() -> Result<String> {
     let place = folder()?.join("axe");
     let script = place.join(SCRIPT);
@@ -30,7 +30,7 @@ pub fn script() -> Result<String> {
         if !tools::on_path("npm") {
             return Err("there is no npm".to_owned());
         }
-        // What an older lock file brought must not pass for this one's.
+        // Files of an older lock file must not be used for this one.
         if place.is_dir() {
             std::fs::remove_dir_all(&place).map_err(|error| super::fault(&place, &error))?;
         }

@@ -1,5 +1,5 @@
-//! The farm's pages over a made-up fleet, as files: the farm is a program of its own, because this
-//! one shall not take SQLite.
+//! The farm's pages over a synthetic fleet, as files: the farm is a separate program, because this
+//! one must not depend on SQLite.
 
 use super::folder;
 use crate::built::program;
@@ -12,7 +12,7 @@ const FLEET: [&str; 2] = ["14", "70"];
 pub fn pages() -> Result<Vec<(String, String)>> {
     let store = folder()?.join("farm.db");
     let made = folder()?.join("farm");
-    // Those of an older schema, and pages that are no more.
+    // Files of an older schema, and obsolete pages.
     for old in [store.clone(), store.with_extension("db-wal"), store.with_extension("db-shm")] {
         if old.is_file() {
             std::fs::remove_file(&old).map_err(|error| super::fault(&old, &error))?;

@@ -1,9 +1,9 @@
-//! Pages in a browser. Of every page: the answer on the first screen, nothing wider than the
-//! window, no request, no finding of axe-core where npm brings it. A hunt's is driven as a reader
-//! would: click, keys, address, filter, zoom, CPUs, print. Without a browser it is left out.
+//! Pages in a browser. For every page: the main result on the first screen, nothing wider than the
+//! window, no request, no finding of axe-core if npm provides it. A hunt's page is operated as by a
+//! reader: click, keys, address, filter, zoom, CPUs, print. Without a browser it is skipped.
 //!
-//! The page lets no script run but its own, so what is driven is a copy without that policy; that
-//! the policy lets its own script run is seen on the page as it is.
+//! The page's policy permits only its own script, so a copy without that policy is tested; the
+//! policy itself is tested on the unmodified page.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,14 +23,14 @@ const CHECK: &str = include_str!("check.js");
 const EVERY_PAGE: &str = include_str!("every_page.js");
 /// A window that is not shown draws no frames to wait for.
 const FRAMES: &str = "<script>requestAnimationFrame=(act)=>setTimeout(act,0)</script>";
-/// What is there on paper and what is not.
+/// Elements that are visible and hidden on paper.
 const PRINT: &str = "const seen=(words)=>getComputedStyle(document.querySelector(words)).display!=='none';\
     const pre=document.createElement('pre');pre.id='browser-check';\
     pre.textContent=[['#ask',false],['.still',true],['.still svg',true],['#ask-list table',true]]\
     .map(([words,there])=>(seen(words)===there?'ok: ':'not as on paper: ')+words).join('\\n');\
     document.body.append(pre);";
 
-/// The checks as a command of their own.
+/// The checks as a separate command.
 pub fn run() -> Result<()> {
     let mut tally = Tally::default();
     all(&mut tally);
@@ -66,7 +66,7 @@ pub fn all(tally: &mut Tally) {
     tally.note("browser, policy", StepOutcome::from(own));
 }
 
-/// What holds for each page, on a computer and on a telephone.
+/// Checks for each page, on a computer and on a telephone.
 fn every_page(browser: &str, hunt: &str, tally: &mut Tally) {
     let axe = axe::script();
     let mut pages: Vec<(String, Result<String>)> =
@@ -93,8 +93,8 @@ fn none_looked() -> (String, StepOutcome) {
     ("pages".to_owned(), StepOutcome::Failed("the check itself failed".to_owned()))
 }
 
-/// What is seen of a page in both widths, and what axe-core says of it, by day on a computer and by
-/// night on a telephone. One start of the browser shows all four, each in a frame of its own.
+/// Checks of a page in both widths, and of axe-core, by day on a computer and by night on a
+/// telephone. One start of the browser shows all four, each in a separate frame.
 fn looks_at(
     browser: &str,
     name: &str,
@@ -135,11 +135,11 @@ fn framed(pages: &[(&str, u32, String)]) -> String {
         )
     };
     let frames: String = pages.iter().map(frame).collect();
-    // Where a file does not say its encoding, the browser guesses it from what it read first.
+    // Without an encoding in the file, the browser guesses it from the first bytes.
     format!("<!DOCTYPE html><html><head><meta charset=\"utf-8\"></head><body>{frames}</body></html>")
 }
 
-/// The same where no window is shown.
+/// The same for a headless browser.
 fn driven(page: &str, script: &str) -> String {
     driven_by(page, script).replacen("<style>", &format!("{FRAMES}<style>"), 1)
 }
@@ -156,7 +156,7 @@ fn judge(browser: &str, name: &str, page: &str, size: &str) -> StepOutcome {
     StepOutcome::from(dump(browser, name, page, size).and_then(|text| judged(&text, "")))
 }
 
-/// The answer of one frame: a line per check.
+/// Parses the result of one frame: a line per check.
 fn judged(text: &str, frame: &str) -> Result<()> {
     let start = text.rfind(&format!("<pre id=\"browser-check{frame}\">")).ok_or("the page left no answer")?;
     let answer = text[start..].split(['>', '<']).nth(2).unwrap_or_default();
@@ -164,7 +164,7 @@ fn judged(text: &str, frame: &str) -> Result<()> {
     if wrong.is_empty() && !answer.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
 }
 
-/// The page's elements as they are after a while.
+/// The page's elements after a while.
 fn dump(browser: &str, name: &str, page: &str, size: &str) -> Result<String> {
     let folder = folder()?;
     let file = folder.join(format!("{name}.html"));
@@ -183,7 +183,7 @@ fn dump(browser: &str, name: &str, page: &str, size: &str) -> Result<String> {
     Tool::new(browser).args(flags).within(Duration::from_secs(300)).text()
 }
 
-/// A profile is of one browser at a time.
+/// Name of a profile, which belongs to one browser at a time.
 fn profile() -> String {
     format!("profile-{:?}", std::thread::current().id()).replace(['(', ')'], "-")
 }

@@ -1,5 +1,5 @@
-//! A page of every command that writes one: by the command where the repository holds what it
-//! reads, else from a made-up record.
+//! A page of every command that writes one: by the command if the repository has its input,
+//! otherwise from a synthetic record.
 
 use report::curing::fixture::{cured, untouched};
 use report::curing::page::CureStory;
@@ -15,9 +15,9 @@ use model::cure::CureRun;
 use model::suite::{SuiteLeftOut, SuitePhase, SuiteRun};
 use model::units::Nanos;
 
-/// Stands for the file that a command writes.
+/// Placeholder for the output file of a command.
 const FILE: &str = "FILE.html";
-/// Made from what the repository holds: a page's name, and the command that writes it.
+/// Pages made from files of the repository: name, and the command that writes it.
 const PAGES: [(&str, &[&str]); 5] = [
     ("measure", &["report", "tests/fixtures/runs/measured", "-o", FILE]),
     ("bounds", &["report", "tests/fixtures/runs/measured", "--limit", "100us", "-o", FILE]),
@@ -88,7 +88,7 @@ fn cure(record: &CureRun) -> Result<String> {
     Ok(report::curing::page::html(&story, &json))
 }
 
-/// Three models under three loads, one of which did not load.
+/// Three models under three loads, one of which failed to load.
 fn suite() -> Result<String> {
     let phases = ["none", "voluntary", "full"].into_iter().flat_map(|model| {
         ["no-stress", "cpu", "hdd"].into_iter().enumerate().map(move |(at, load)| {
@@ -126,12 +126,12 @@ fn suite() -> Result<String> {
     Ok(report::suite::page::html(&story, &json))
 }
 
-/// What a command writes.
+/// Output of a command.
 fn written(name: &str, line: &[&str]) -> Result<String> {
     let file = folder()?.join(format!("{name}.made.html"));
     let to = file.display().to_string();
     let line = line.iter().map(|word| if *word == FILE { to.as_str() } else { *word });
-    // A comparison without a verdict, or an audit that fails, ends with a code of its own.
+    // A comparison without a verdict, or a failed audit, has a non-zero exit code.
     Tool::new(program("onbeat")?).args(line).dir(&root()).quiet().capture()?;
     Ok(String::from_utf8_lossy(&tools::read(&file)?).into_owned())
 }

@@ -1,21 +1,21 @@
-//! The captured machines: data only. A new one is a record here and, if it is set up, a script
-//! beside it.
+//! The captured machines: data only. A new one is a record here and, with a setup, a script next to
+//! it.
 
 use crate::live::machine::{ARM, Machine, NEW, NEW_RT, OLD, OLD_RT, RISCV, RT, X86};
 
 /// A machine whose capture is kept.
 pub struct Captured {
-    /// What is booted.
+    /// Machine to boot.
     pub machine: Machine,
-    /// What it is, in a sentence.
+    /// Description, in a sentence.
     pub is: &'static str,
-    /// Why it is kept, in a sentence.
+    /// Reason for keeping it, in a sentence.
     pub why: &'static str,
-    /// Kernel modules to load; what they depend on is found.
+    /// Kernel modules to load; their dependencies are found.
     pub modules: &'static [&'static str],
     /// Run in the guest before the capture; a failing command ends it.
     pub setup: &'static str,
-    /// Files of the guest and what they must hold when it is captured: that the setup took.
+    /// Files of the guest and their expected contents at the capture, which prove the setup.
     pub expects: &'static [(&'static str, &'static str)],
 }
 
@@ -195,8 +195,7 @@ pub const CORPUS: &[Captured] = &[
             (ISOLATED, "2-3"),
             ("/sys/class/nvme/nvme0/state", "live"),
             ("/sys/block/nvme0n1/mq/1/cpu_list", "1"),
-            // Block work is kept off isolated CPUs since 6.11; the queue and its interrupt are
-            // there.
+            // Block work is kept off isolated CPUs since 6.11; the queue and its interrupt exist.
             ("/sys/block/nvme0n1/mq/3/cpu_list", ""),
             ("/sys/class/net/eth0/queues/rx-3/rps_cpus", "0"),
         ],
@@ -204,7 +203,7 @@ pub const CORPUS: &[Captured] = &[
     Captured {
         machine: Machine {
             name: "debian-6.12-rt-debug",
-            // It patches its own text all the time, which emulation on several threads gets wrong.
+            // It patches its own text constantly, which multi-threaded emulation gets wrong.
             accel: "tcg,thread=single",
             words: "loglevel=8 ignore_loglevel ftrace=function slub_debug=FZPU kmemleak=on page_poison=1 \
                     schedstats=enable printk.devkmsg=on initcall_debug",

@@ -1,7 +1,7 @@
 //! The corpus of captured machines in `tests/corpus/`: each is booted, set up and captured again.
 //!
-//! A capture is only kept if the kernel says that the setup took: a machine that is not what its
-//! record says would be judged for years.
+//! A capture is kept only if the kernel confirms the setup: a machine that contradicts its record
+//! would be audited for years.
 
 mod machines;
 
@@ -121,7 +121,7 @@ fn items_of(captured: &Captured, modules: Vec<modules::Module>) -> Vec<ImageFile
     items
 }
 
-/// Whether the setup ran to its end, and the kernel says what the record says.
+/// Checks that the setup completed, and that the kernel matches the record.
 fn as_expected(captured: &Captured, reply: &Reply) -> Result<()> {
     for label in ["modules.err", "setup.err"] {
         let said = reply.file(label)?;
@@ -156,7 +156,7 @@ fn place(captured: &Captured) -> Result<PathBuf> {
     Ok(root().join("tests/corpus").join(captured.machine.name))
 }
 
-/// Replaces the capture and its description; what else lies beside them stays.
+/// Replaces the capture and its description; other files next to them stay.
 fn keep(tree: &Tree, readme: &str, dir: &Path) -> Result<()> {
     let fault = |error: std::io::Error| format!("{}: {error}", dir.display());
     std::fs::create_dir_all(dir).map_err(fault)?;

@@ -1,8 +1,7 @@
 //! The recorded pages in `tests/pages/`: each machine is booted, recorded in a busy second, and its
 //! pages brought back.
 //!
-//! The kernel renders the same buffer as text before it is read, which is what the decoder is
-//! compared with.
+//! The kernel renders the same buffer as text before it is read; the decoder is compared with that.
 
 use std::path::PathBuf;
 
