@@ -127,7 +127,7 @@ fn rows_without_any_clock_are_told_and_give_way_to_one_that_is_known_later() {
     });
 }
 
-/// Whatever the clocks do, rows are stored once, in order, and add up.
+/// With any settings of the clocks, rows are stored once, in order, and add up.
 #[test]
 fn clocks_that_are_set_suspends_and_cuts_lose_and_double_nothing_and_keep_the_order() {
     on_each_engine(async |store| {
