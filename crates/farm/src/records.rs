@@ -358,7 +358,7 @@ pub struct KernelRecord {
     pub worst_board: String,
     /// The latest runs, for a comparison.
     pub latest: Vec<String>,
-    /// and the plan of each, with the number of its CPUs.
+    /// Plan of each, with the number of its CPUs.
     pub latest_plans: Vec<String>,
     /// For recorders: their days, and the one with the largest latency and its plan, in seconds
     /// since 1970.

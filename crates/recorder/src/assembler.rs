@@ -52,7 +52,7 @@ const JUMP_32: u8 = 0x06;
 const MOV_32: u8 = 0xbc;
 /// In the class's bits: the second operand is a register.
 const BY_REGISTER: u8 = 0x08;
-/// Source field of a wide load that refers to a map (`BPF_PSEUDO_MAP_FD`).
+/// Source field of a wide load: a map (`BPF_PSEUDO_MAP_FD`), or a value within a map.
 const MAP: u8 = 1;
 const MAP_VALUE: u8 = 2;
 

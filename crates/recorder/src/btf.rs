@@ -1,8 +1,8 @@
 //! The kernel's description of its types: offsets of structure members, and the arguments that a
 //! tracepoint passes to programs.
 //!
-//! There is no index: about a dozen look-ups are made, once each, by scanning the bytes. Arbitrary
-//! bytes are safe. Source: Documentation/bpf/btf.rst, include/uapi/linux/btf.h.
+//! Nothing is indexed: about a dozen look-ups are made, once each, by scanning the bytes. Any bytes
+//! are safe. Source: Documentation/bpf/btf.rst, include/uapi/linux/btf.h.
 
 const MAGIC: u16 = 0xeb9f;
 /// The largest kernels, with debugging options, have some 15 MB.

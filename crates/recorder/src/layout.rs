@@ -1,7 +1,7 @@
 //! Layout of the maps that the programs share with this process.
 //!
-//! Kernel memory is bounded: 1.8 MiB of slots, 174 kB per CPU, 26 kB per chosen thread; where S is
-//! recorded, 34 kB more per CPU and 17 kB per chosen thread.
+//! Kernel memory is bounded: 1.8 MiB of slots, 174 kB per CPU, 26 kB per chosen thread; with S, 34
+//! kB more per CPU and 17 kB per chosen thread.
 
 /// Number of slots, one per recorded thread; the index is the thread id modulo this number.
 pub const SLOTS: usize = 1 << 14;

@@ -95,7 +95,7 @@ struct RateSides<'a> {
     since: &'a [Exposure],
     /// First second of the first day since the change.
     from: i64,
-    /// and of the day on which it changed again, if it did.
+    /// First second of the day on which it changed again, if it did.
     until: Option<i64>,
 }
 

@@ -312,7 +312,7 @@ mod tests {
         let begun = &HEADER.as_bytes()[..20];
         assert_eq!((read(&of(), begun).unwrap().len(), cut_off(begun)), (0, 20));
         assert_eq!((cut_off(text.as_bytes()), cut_off(text.trim_end().as_bytes()), cut_off(b"")), (0, 0, 0));
-        // One before others is damaged.
+        // A line that is cut off before others is damaged.
         let torn = [begun, b"\n", line(1, 0, &[(200, 3)]).as_bytes()].concat();
         assert_eq!(read(&of(), &torn).unwrap_err().line, 1);
     }

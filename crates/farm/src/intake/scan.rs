@@ -48,7 +48,7 @@ pub struct RecordOutcome {
     pub place: String,
     /// Number of new rows.
     pub stored: u64,
-    /// and those that were there.
+    /// Number of rows that were stored before.
     pub had: u64,
     /// Reasons for which rows were left out.
     pub left_out: Vec<String>,

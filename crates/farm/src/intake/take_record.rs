@@ -28,7 +28,7 @@ pub struct TakenRecord {
     environments: BTreeSet<String>,
     /// Number of new rows.
     pub stored: u64,
-    /// and those that the store had.
+    /// Number of rows that were stored before.
     pub had: u64,
     /// Number of rows that were refused, and the reason for the first of them.
     pub left_out: u64,

@@ -21,7 +21,7 @@ pub struct ChangesView<'a> {
     pub all: &'a [FarmChange],
     /// Number of the requested boards.
     pub boards: usize,
-    /// and their series and environments.
+    /// Series and environments of these boards.
     pub scope: ChangesScope,
     /// The requested board; `""` for all.
     pub board: &'a str,

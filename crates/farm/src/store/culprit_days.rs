@@ -18,7 +18,7 @@ const OF_CULPRIT: &str = "from culprit_day d join board b on b.id = d.board_id \
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct CulpritDaysFrom {
-    /// Days before this time, in seconds since 1970;
+    /// Days before this time, in seconds since 1970.
     pub before: i64,
     /// Only later keys of that day, if a board is given.
     pub before_board: String,

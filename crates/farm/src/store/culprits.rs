@@ -27,7 +27,7 @@ type CulpritPlace<'a> = (i64, i64, i64, &'a str);
 struct AddedCulprit<'a> {
     /// Name in its five minutes.
     name: String,
-    /// and the plans of those that do.
+    /// Plans of the rows that name it.
     plans: BTreeSet<&'a str>,
     /// The five minutes; a recorder may have several lines in each.
     slots: BTreeSet<i64>,

@@ -259,7 +259,7 @@ impl PlacedRow<'_> {
         self.row.mono_ns.0.saturating_add(self.offset)
     }
 
-    /// and in seconds.
+    /// Begin of the row, in seconds since 1970.
     fn t(&self) -> i64 {
         self.at_ns().div_euclid(Nanos::SECOND.0)
     }

@@ -28,7 +28,7 @@ pub fn flags(fault: &Fault) -> [&str; 4] {
     ["--over", "10ms", "--victim", victim.split_whitespace().next().unwrap_or_default()]
 }
 
-/// trace-cmd, its libraries, and the loader that starts it, which alone need be executable.
+/// Files of trace-cmd, its libraries, and the loader, the only one that need be executable.
 pub fn recorder() -> Result<Vec<ImageFile>> {
     debian::ensure(&[Need { program: "trace-cmd", package: "trace-cmd" }])?;
     let program = Tool::new("which").args(["trace-cmd"]).quiet().text()?;
