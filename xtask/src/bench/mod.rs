@@ -100,7 +100,7 @@ pub struct Row {
     holds: Option<bool>,
 }
 
-/// Removes a temporary folder when it is dropped.
+/// A temporary folder, removed when it is dropped.
 struct Folder(PathBuf);
 
 impl Drop for Folder {

@@ -24,7 +24,7 @@ enum Kind {
     Shift(f64),
     /// This much later at the end, growing from the start, us.
     Drift(f64),
-    /// Each block correlates with the previous one by this factor.
+    /// First-order autoregression with this coefficient.
     Memory(f64),
     /// Thirty seconds this much later, us.
     Burst(f64),

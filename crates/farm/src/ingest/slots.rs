@@ -20,7 +20,7 @@ const SECOND: i64 = Nanos::SECOND.0;
 
 /// Slots being made.
 pub struct SlotFold<'a> {
-    /// Has the edges of the run's five minutes; `None` if the run has no rows of them.
+    /// Source of the edges of the run's five minutes; `None` if the run has no rows of them.
     rows: Option<&'a RunRows>,
     /// Offset from CLOCK_MONOTONIC to UTC; `None` if the run lacks it.
     offset: Option<i64>,

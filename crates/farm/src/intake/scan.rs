@@ -54,7 +54,7 @@ pub struct RecordOutcome {
     pub left_out: Vec<String>,
 }
 
-/// Receives the progress of a scan.
+/// Receiver of a scan's progress.
 pub trait ScanProgress: Sync {
     /// That many runs and records were found.
     fn found(&self, number: u64);

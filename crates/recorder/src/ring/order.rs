@@ -49,7 +49,7 @@ struct Queue {
     empty: bool,
 }
 
-/// Merges the queues by time; holds at most a page of each CPU.
+/// Merge of the queues by time; holds at most a page of each CPU.
 pub struct TimeOrder {
     queues: Vec<Queue>,
     until: Nanos,

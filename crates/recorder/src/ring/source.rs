@@ -37,7 +37,7 @@ pub struct RingSource {
     page: Box<[u8]>,
     decoder: Decoder,
     instance: Instance,
-    /// Unmounts with the instance whatever was mounted for it.
+    /// Mounts made for the instance, unmounted with it.
     _tracing: Tracing,
     pub buffer_kib: u64,
     /// True if the kernel has an event for suspends.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::units::{Cpu, Nanos};
 use trace::event::{Event, Raw, What};
 
-/// Adds events that a trace lacks, and removes those that mislead without their other end.
+/// Filter that adds missing events, and removes those that mislead without their other end.
 pub struct WholeEvents {
     /// Names of the events in the trace, without their systems; `None` before they are known.
     events: Option<BTreeSet<String>>,

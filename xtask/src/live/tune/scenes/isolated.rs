@@ -33,7 +33,7 @@ fn mask(text: &str) -> Result<u64, String> {
     u64::from_str_radix(&digits, 16).map_err(|_| format!("{text} is no mask"))
 }
 
-/// Checks threads that remain there although the kernel permits moving them.
+/// Threads that remain there although the kernel permits moving them.
 fn threads_there(state: &MachineState) -> Result<Vec<String>, String> {
     let mut there = Vec::new();
     for task in state.tasks() {
@@ -45,7 +45,7 @@ fn threads_there(state: &MachineState) -> Result<Vec<String>, String> {
     Ok(there)
 }
 
-/// Checks interrupts that remain there although the kernel permits moving them.
+/// Interrupts that remain there although the kernel permits moving them.
 fn interrupts_there(state: &MachineState, movable: &BTreeSet<&str>) -> Result<Vec<String>, String> {
     let mut there = Vec::new();
     for irq in movable {
