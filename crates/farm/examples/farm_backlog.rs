@@ -1,9 +1,9 @@
-//! A board that was away for so many days sends what it recorded: how long that takes from its
-//! `onbeat-push` to the last acknowledgement, over HTTP and with each commit on the disk, and what
-//! memory the sender takes. Lines of what, value and limit with tabs between them; `cargo xtask
+//! A board that was offline for a number of days sends its record: the time from the start of its
+//! `onbeat-push` to the last acknowledgement, over HTTP and with each commit on the disk, and the
+//! memory of the sender. Lines of description, value and limit, separated by tabs; `cargo xtask
 //! bench --only farm` runs it.
 
-// Takes the place of `main.rs`: it knows the process.
+// In place of `main.rs`: it accesses the process.
 #![allow(clippy::disallowed_methods)]
 
 #[path = "shared/board.rs"]
@@ -43,7 +43,7 @@ fn main() -> Outcome<()> {
     let mut sender = board.send(push, "--once")?;
     let mut memory = 0.0f64;
     let ended = loop {
-        // Of one that has ended there is no memory any more.
+        // After its end there is no memory to read.
         memory = memory.max(peak_mib(sender.child.id()).unwrap_or(0.0));
         if let Some(ended) = sender.child.try_wait()? {
             break ended;

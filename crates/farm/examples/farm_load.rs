@@ -1,11 +1,11 @@
-//! Many boards that send to a server of their own: how long acknowledgements take from when they
-//! were planned, what memory the server takes, whether all of it is there, once. Lines of what,
-//! value and limit with tabs between them; `cargo xtask farm-load` runs it.
+//! Many boards that send to a separate server: latency of acknowledgements from the planned time
+//! on, memory of the server, and a check that every row is stored once. Lines of description, value
+//! and limit, separated by tabs; `cargo xtask farm-load` runs it.
 //!
-//! Open loop: a request goes out at its time however late the answers are. Each board has a token
-//! and a connection of its own, and each has its hour and day in the store already.
+//! Open loop: a request is sent at its time even if responses are late. Each board has a separate
+//! token and connection, and its hour and day exist in the store already.
 
-// Takes the place of `main.rs`: it knows the process.
+// In place of `main.rs`: it accesses the process.
 #![allow(clippy::disallowed_methods)]
 
 #[path = "shared/server.rs"]
@@ -37,9 +37,9 @@ const CPUS: u32 = 4;
 const EVERY_S: u64 = 300;
 /// Contents that differ by chance alone.
 const VARIANTS: usize = 64;
-/// Boards that are made in one commit.
+/// Number of boards inserted in one commit.
 const TOGETHER: usize = 4_096;
-/// An answer that takes longer is none.
+/// Time limit of a response.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn main() -> Outcome<()> {
@@ -49,7 +49,7 @@ fn main() -> Outcome<()> {
     };
     let (boards, seconds): (u64, u64) = (boards.parse()?, seconds.parse()?);
     let folder = Path::new(folder);
-    // What its database runs in ends with it.
+    // The cluster of its database ends with it.
     let cluster = if store == "postgres" { Some(MadeCluster::start(true)?) } else { None };
     let file = folder.join("load.db");
     let url = match (store.as_str(), &cluster) {
@@ -96,7 +96,7 @@ fn main() -> Outcome<()> {
     })
 }
 
-/// What is sent.
+/// Data to send.
 struct Load {
     boards: u64,
     seconds: u64,
@@ -145,13 +145,13 @@ impl Load {
         self.boards * self.seconds / EVERY_S
     }
 
-    /// The board, its row and what is sent by a request.
+    /// Board, row and contents of a request.
     fn request(&self, at: u64) -> (u64, u64, &(Vec<u8>, u64)) {
         let (board, seq) = (at % self.boards, at / self.boards);
         (board, seq, &self.contents[seq as usize][at as usize % VARIANTS])
     }
 
-    /// What has to be there in the end.
+    /// Expected totals at the end.
     fn totals(&self, before: &StoreTotals) -> StoreTotals {
         let requests = self.requests() as i64;
         let sent: i64 = (0..self.requests()).map(|at| self.request(at).2.1 as i64).sum();
@@ -223,7 +223,7 @@ fn content(seq: u64, cpus: &[CpuRows]) -> Outcome<(Vec<u8>, u64)> {
     Ok((packed.finish()?, samples))
 }
 
-/// By its clock the first row is of the moment at which it comes: its hour and day are there.
+/// By its clock the first row is of the time of its arrival: its hour and day exist.
 fn head(board: u64, seq: u64, length: usize, now_s: i64) -> String {
     let mono = EVERY_S as i64 * Nanos::SECOND.0;
     let wall = now_s * Nanos::SECOND.0;
@@ -290,7 +290,7 @@ async fn pages(address: String, boards: u64, seconds: u64, sent: Arc<Answers>) {
     }
 }
 
-/// Sends a request over a connection of its own; the status of its answer.
+/// Sends a request over a new connection; returns the status of the response.
 async fn exchanged(address: &str, message: &[u8]) -> std::io::Result<u16> {
     let stream = TcpStream::connect(address).await?;
     let mut left = message;
@@ -307,7 +307,7 @@ async fn exchanged(address: &str, message: &[u8]) -> std::io::Result<u16> {
         stream.readable().await?;
         match stream.try_read(&mut part) {
             Ok(0) => break,
-            // The head is what counts.
+            // Only the head matters.
             Ok(n) if answer.len() < 64 => answer.extend_from_slice(&part[..n]),
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}

@@ -1,9 +1,9 @@
-//! A farm whose PostgreSQL is away for so many seconds: boards send meanwhile and after it with
-//! their own `onbeat-push`, pages are asked for. What is answered, how often boards try, how long
-//! they take to catch up, and whether all of it is there, once. Lines of what, value and limit with
-//! tabs between them; `cargo xtask experiments --only farm-outage` runs it.
+//! A farm without its PostgreSQL for a number of seconds: boards send during the outage and after
+//! it with their own `onbeat-push`, and pages are requested. Measures the responses, the boards'
+//! attempts, the time to catch up, and checks that every row is stored once. Lines of description,
+//! value and limit, separated by tabs; `cargo xtask experiments --only farm-outage` runs it.
 
-// Takes the place of `main.rs`: it knows the process.
+// In place of `main.rs`: it accesses the process.
 #![allow(clippy::disallowed_methods)]
 
 #[path = "shared/board.rs"]
@@ -24,14 +24,14 @@ use farm::store::{FarmStore, StoreTotals};
 use server::{Outcome, RunningServer};
 
 const CPUS: u32 = 4;
-/// What a board has recorded before it sends for the first time: a day.
+/// Intervals recorded by a board before it first sends: a day.
 const FIRST: u64 = 288;
-/// While the database is away each board records an interval this often, and pages are asked for.
+/// Interval in which each board records, and pages are requested, during the outage.
 const PACE: Duration = Duration::from_secs(5);
-/// What a board waits at most, twice, and a minute between two rounds.
+/// Twice the longest wait of a board, and a minute between two rounds.
 const PATIENCE: Duration = Duration::from_secs(1_260);
 const PAGES: [&str; 5] = ["/", "/b/board-0", "/runs", "/v1/boards", "/metrics"];
-/// What a page says while the database is away.
+/// Text of a page during the outage.
 const AWAY: &str = "see whether its database runs";
 
 fn main() -> Outcome<()> {
@@ -53,7 +53,7 @@ fn main() -> Outcome<()> {
     for (at, code) in codes.iter().enumerate() {
         all.push(OutageBoard::new(folder, push, at, code, &server.address)?);
     }
-    // Half of them send before it, the others begin while the database is away.
+    // Half of them send before the outage, the others begin during it.
     let (early, late) = all.split_at_mut(boards / 2);
     for one in &mut *early {
         one.begin(push)?;
@@ -112,8 +112,8 @@ fn wait_at_most(seconds: u64) -> u64 {
     (2 * seconds).clamp(60, 600)
 }
 
-/// Tries of a board in so long a time, twice what is expected: the first waits double, half of each
-/// is waited on average.
+/// Limit of a board's attempts in that time, twice the expected number: the first waits double, and
+/// on average half of each is waited.
 fn tries_at_most(seconds: u64) -> u64 {
     2 * (u64::from(seconds.ilog2()) + 2 + seconds / 300)
 }
@@ -122,7 +122,7 @@ fn most(of: &[usize]) -> usize {
     of.iter().copied().max().unwrap_or_default()
 }
 
-/// What all boards have recorded.
+/// Totals recorded by all boards.
 fn recorded(of: &[OutageBoard]) -> Outcome<StoreTotals> {
     let mut sum = (0, 0);
     for one in of {
@@ -132,7 +132,7 @@ fn recorded(of: &[OutageBoard]) -> Outcome<StoreTotals> {
     Ok(StoreTotals { rows: (sum.0, sum.0), samples: vec![sum.1] })
 }
 
-/// How long it takes until something is so.
+/// Time until a value is reached.
 fn reached<T: PartialEq + std::fmt::Debug>(
     wanted: T,
     patience: Duration,
@@ -151,7 +151,7 @@ fn reached<T: PartialEq + std::fmt::Debug>(
     }
 }
 
-/// A board, what counts its requests, and its sender once it runs.
+/// A board, the counter of its requests, and its sender while it runs.
 struct OutageBoard {
     board: MadeBoard,
     way: CountedWay,
@@ -184,7 +184,7 @@ impl OutageBoard {
     }
 }
 
-/// Between a board and the farm: notes when the board asks for something.
+/// Proxy between a board and the farm: records the times of the board's requests.
 struct CountedWay {
     address: String,
     asked: Arc<Mutex<Vec<Instant>>>,
@@ -226,7 +226,7 @@ fn passed_on(mut board: TcpStream, farm: &str, noted: &Mutex<Vec<Instant>>) -> s
         if read == 0 {
             return server.shutdown(std::net::Shutdown::Both);
         }
-        // A head is written by itself; what is packed does not begin like one.
+        // A head is written separately; compressed data do not begin like one.
         if ["PUT /", "GET /", "POST /"].iter().any(|head| part[..read].starts_with(head.as_bytes())) {
             noted.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
         }
@@ -234,7 +234,7 @@ fn passed_on(mut board: TcpStream, farm: &str, noted: &Mutex<Vec<Instant>>) -> s
     }
 }
 
-/// Pages that were asked for while the database was away.
+/// Pages requested during the outage.
 #[derive(Default)]
 struct AskedPages {
     asked: u32,

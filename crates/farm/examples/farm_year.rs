@@ -1,9 +1,9 @@
-//! Makes a fleet up (`farm::fixture`), and says how large its store is and how long each page
-//! takes: lines of what, value and limit with tabs between them. `cargo xtask bench --only farm`
-//! runs it. With `fill` it only fills the store, to be looked at with `onbeat-farm serve`; with
-//! `pages FOLDER` it writes each page there as a file of its own, for `cargo xtask browser`.
+//! Fills a store with a synthetic fleet (`farm::fixture`), and prints its size and the time of each
+//! page: lines of description, value and limit, separated by tabs. `cargo xtask bench --only farm`
+//! runs it. With `fill` it only fills the store, for use with `onbeat-farm serve`; with `pages
+//! FOLDER` it writes each page there as a file, for `cargo xtask browser`.
 
-// Takes the place of `main.rs`: it knows the process.
+// In place of `main.rs`: it accesses the process.
 #![allow(clippy::disallowed_methods)]
 
 use std::path::{Path, PathBuf};
@@ -28,9 +28,9 @@ use tower::ServiceExt;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// Of so many answers the median counts.
+/// Number of responses whose median counts.
 const TIMES: usize = 20;
-/// The first second of 2026-11-23: made-up boards live up to here.
+/// The first second of 2026-11-23: the end of the synthetic boards' data.
 const END: i64 = 1_795_392_000;
 
 fn main() -> Outcome<()> {
@@ -57,14 +57,14 @@ fn main() -> Outcome<()> {
     runtime.block_on(all(Path::new(store), &fleet, &wanted))
 }
 
-/// A farm, and the session of somebody who may see all of it.
+/// A farm, and the session of an administrator.
 struct Asked {
     app: Arc<App>,
     cookie: String,
 }
 
 impl Asked {
-    /// Where one logs in is looked at by who did not.
+    /// Builds a request; the login page is requested without a session.
     fn request(&self, address: &str) -> Outcome<Request<Body>> {
         let request = Request::get(address).header(header::HOST, "localhost");
         let known = if address.starts_with("/login?") { "" } else { &self.cookie };
@@ -72,7 +72,7 @@ impl Asked {
     }
 }
 
-/// Somebody of each role, what they say of boards, and the cookie of the one who may do most.
+/// Adds a user of each role, and properties of boards; returns the administrator's cookie.
 async fn people(store: &FarmStore) -> Outcome<String> {
     for role in Role::ALL {
         let digest = digest_password("made up, and nobody's", &[7; 16], PasswordCost::Least);
@@ -103,7 +103,7 @@ async fn people(store: &FarmStore) -> Outcome<String> {
     Ok("onbeat=made up".to_owned())
 }
 
-/// What is done with the store.
+/// Action on the store.
 enum Wanted {
     Store,
     Times,
@@ -128,7 +128,7 @@ async fn all(file: &Path, fleet: &MadeFleet, wanted: &Wanted) -> Outcome<()> {
     }
     let cookie = people(&store).await?;
     let app = Asked { app, cookie };
-    // What a server that is up has done already.
+    // A running server has done this already.
     app.app.changes.all(&store, &store.boards().await?).await.map_err(|refusal| refusal.detail)?;
     for address in addresses(&store).await? {
         match wanted {
@@ -175,7 +175,7 @@ async fn sizes(file: &Path, store: &FarmStore, fleet: &MadeFleet) -> Outcome<()>
     Ok(())
 }
 
-/// Every page, of a board that has most and of the one that has least.
+/// Every page, of the board with the most data and of the one with the least.
 async fn addresses(store: &FarmStore) -> Outcome<Vec<String>> {
     let mut all: Vec<String> = [
         "/changes",
@@ -202,7 +202,7 @@ async fn addresses(store: &FarmStore) -> Outcome<Vec<String>> {
         all.extend(runs.iter().take(1).map(|run| format!("/runs/{}", run.id)));
         let hunts = runs.iter().filter(|run| run.command == "hunt");
         all.extend(hunts.take(1).map(|run| format!("/runs/{}/spike/1", run.id)));
-        // Those of one command are of one bundle here, which is not compared with itself.
+        // Runs of one command are of one bundle here, which is not compared with itself.
         let last = |command: &str| runs.iter().find(|run| run.command == command);
         if let (Some(a), Some(b)) = (last("measure"), last("hunt")) {
             all.push(format!("/compare?a={}&b={}", a.id, b.id));

@@ -1,4 +1,4 @@
-//! A made-up board: a record of `onbeat watch`, and its sender, which is a program of its own.
+//! A synthetic board: a record of `onbeat watch`, and its sender, which is a separate program.
 
 use std::fs::{File, create_dir_all};
 use std::path::PathBuf;
@@ -13,12 +13,12 @@ use model::watch::WatchSeries;
 
 use crate::server::Outcome;
 
-/// What a record may take; none of these is merged for want of room.
+/// Size limit of a record; large enough that nothing is merged.
 const SIZE: u64 = 1 << 30;
-/// Of each five minutes one row a series.
+/// Series with one row each for every five minutes.
 const SERIES: [WatchSeries; 3] = [WatchSeries::Timer, WatchSeries::Wakeup, WatchSeries::TimerWakeup];
 
-/// A board's folder, and its record that goes on.
+/// A board's folder, and its growing record.
 pub struct MadeBoard {
     folder: PathBuf,
     made: MadeRecord,
@@ -37,7 +37,7 @@ impl MadeBoard {
         Ok(MadeBoard { folder, made, writer, next: 0 })
     }
 
-    /// Records so many intervals of five minutes more.
+    /// Records that many further intervals of five minutes.
     pub fn record(&mut self, intervals: u64) -> Outcome<()> {
         for n in self.next..self.next + intervals {
             self.writer.append(&self.made.run(n), &self.made.interval(n))?;
@@ -46,7 +46,7 @@ impl MadeBoard {
         Ok(())
     }
 
-    /// How many rows and samples its record has.
+    /// Number of rows and samples in its record.
     pub fn recorded(&self) -> Outcome<(i64, i64)> {
         let (mut rows, mut samples) = (0, 0);
         let mut reader = RecordReader::open_folder(&self.folder.join("watch")).map_err(|why| why.message)?;
@@ -59,7 +59,7 @@ impl MadeBoard {
         Ok((rows, samples))
     }
 
-    /// Makes it known to a farm.
+    /// Enrols it with a farm.
     pub fn enrol(&self, program: &str, url: &str, code: &str, name: &str) -> Outcome<()> {
         let enrolled = Command::new(program)
             .args(["enrol", url, code, "--name", name, "--state"])
@@ -71,7 +71,7 @@ impl MadeBoard {
         }
     }
 
-    /// Starts its sender, which says what it does in a file.
+    /// Starts its sender, with its output in a file.
     pub fn send(&self, program: &str, how: &str) -> Outcome<Sender> {
         let said = self.folder.join("said.txt");
         let child = Command::new(program)
@@ -95,7 +95,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// The lines that it said.
+    /// Output of the sender.
     pub fn said(&self) -> Outcome<String> {
         Ok(std::fs::read_to_string(&self.said)?)
     }
@@ -115,7 +115,7 @@ pub fn codes(program: &str, store: &str, count: usize) -> Outcome<Vec<String>> {
     Ok(String::from_utf8(printed.stdout)?.lines().map(str::to_owned).collect())
 }
 
-/// Whether a store is as it was written.
+/// True if a store passes its check.
 pub fn is_sound(program: &str, store: &str) -> Outcome<bool> {
     let looked = Command::new(program).args(["check", "--store", store]).output()?;
     Ok(looked.status.success())

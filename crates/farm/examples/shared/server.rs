@@ -1,10 +1,10 @@
-//! A server that is a program of its own, and what is asked of it.
+//! A server in a separate process, and requests to it.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// What a measurement ends with.
+/// Result of a measurement.
 pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// The server; it ends with this.
@@ -14,7 +14,7 @@ pub struct RunningServer {
 }
 
 impl RunningServer {
-    /// On a port of its own.
+    /// Starts a server on a free port.
     pub fn start(program: &str, store: &str, objects: &Path) -> Outcome<RunningServer> {
         let mut child = Command::new(program)
             .args(["serve", "--listen", "127.0.0.1:0", "--store", store, "--objects"])

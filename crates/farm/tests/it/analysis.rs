@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::server::farm;
 
-/// What each program is asked: sums by board, year and month, which only the folders' names say.
+/// Query for each program: sums by board, year and month, which only the folders' names contain.
 const QUERY: &str = "select board, year, month, count(*), sum(n), max(max_ns), cast(min(t) as varchar(30)), \
                      cast(max(max_at) as varchar(30)) from slots group by board, year, month order by board";
 
@@ -25,7 +25,7 @@ spark = spark.getOrCreate()
 spark.read.parquet(sys.argv[1]).createOrReplaceTempView('slots')
 for row in spark.sql(sys.argv[2]).collect(): print(*row, sep='|')";
 
-/// Whether this machine has what a reader takes; else why not.
+/// Checks that this machine has the requirements of a reader; the error is the missing one.
 fn has(module: &str, program: &str) -> Result<(), String> {
     let works = |command: &mut Command| command.output().is_ok_and(|done| done.status.success());
     if !works(Command::new("python3").args(["-c", &format!("import {module}")])) {
@@ -37,7 +37,7 @@ fn has(module: &str, program: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A store with two boards, and the folder of what was exported of it.
+/// A store with two boards, and the folder of its export.
 fn exported(folder: &Path) -> (String, String) {
     let at = |name: &str| folder.join(name).display().to_string();
     let store = format!("sqlite:{}", at("farm.db"));
@@ -53,7 +53,7 @@ fn exported(folder: &Path) -> (String, String) {
     (store, at("maxima"))
 }
 
-/// A board's cells as the query has them, from the rows of the export as CSV.
+/// Cells of a board in the query's result, from the rows of the export as CSV.
 fn wanted(csv: &str, board: &str) -> [String; 6] {
     let rows: Vec<Vec<&str>> =
         csv.lines().filter(|line| line.starts_with(board)).map(|line| line.split(',').collect()).collect();

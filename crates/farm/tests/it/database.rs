@@ -37,7 +37,7 @@ fn without_its_database_a_farm_says_so_and_comes_back_by_itself() {
         ask(&server.address, "PUT", &path, &token, "", row(seq)).unwrap()
     };
     assert_eq!(put(0).0, 201);
-    // Nobody else serves it, wherever its bundles are.
+    // No other server may serve it, wherever its bundles are.
     let elsewhere = folder.path().join("elsewhere").display().to_string();
     let (code, _, said) = told(&["serve", "--store", &store, "--objects", &elsewhere]);
     assert!(code == 4 && said.contains("server already"), "{said}");

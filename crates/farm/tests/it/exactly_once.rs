@@ -1,5 +1,5 @@
-//! A model of what boards made against what the farm has, while its server and its database are
-//! killed again and again: no row is lost and none is counted twice.
+//! A model of the boards' data against the farm's, while its server and its database are killed
+//! repeatedly: no row is lost and none is counted twice.
 //!
 //! `ONBEAT_FARM_KILLS=1000` makes it longer; `cargo xtask experiments --only farm-kills` does so.
 
@@ -29,21 +29,21 @@ fn rows_for(kills: u64) -> u64 {
     FIRST + kills * EACH
 }
 
-/// What the boards believe that the time is, in seconds since 1970: nothing, 1970, 2038, the truth.
+/// Wall clocks of the boards, in seconds since 1970: unset, 1970, 2038, right.
 const CLOCKS: [Option<i64>; 4] = [None, Some(0), Some(2_150_000_000), Some(1_750_000_000)];
 /// The board that sends a run over and over.
 const RUNNER: &str = "runner";
 
-/// What all boards know of the outside.
+/// State shared by all boards.
 struct Outside {
     rows: u64,
-    /// Of these, so many were made.
+    /// Number of those made.
     made: AtomicU64,
     /// Requests that stored something new.
     stored: AtomicU64,
     address: Mutex<String>,
     over: AtomicBool,
-    /// Answers that came and were forgotten, as by a board that is killed between answer and note.
+    /// Responses received and forgotten, as by a board that is killed before it records them.
     forgotten: AtomicU64,
     /// Requests without an answer.
     unanswered: AtomicU64,
@@ -57,7 +57,7 @@ impl Outside {
             self.unanswered.fetch_add(1, Ordering::Relaxed);
             thread::sleep(Duration::from_millis(5));
         }
-        // So often is too often, or the store is taken: later.
+        // Too many requests, or the store is busy: later.
         answer.filter(|answer| ![429, 503].contains(&answer.0))
     }
 }
@@ -77,8 +77,8 @@ fn line(board: usize, seq: u64) -> String {
         + "\n"
 }
 
-/// Sends its rows in cuts, forgets some answers and now and then all of them, and goes on until all
-/// are acknowledged and the kills are over.
+/// Sends its rows in parts, forgets some responses and occasionally all of them, and continues
+/// until all are acknowledged and the kills are over.
 fn board(at: usize, token: &str, outside: &Outside) {
     let mut draw = SplitMix64::new(at as u64);
     let rows = outside.rows;
@@ -97,7 +97,7 @@ fn board(at: usize, token: &str, outside: &Outside) {
         if ended && open.is_none() {
             return;
         }
-        // What is open, or something that was sent already.
+        // An open part, or one that was sent already.
         let from =
             open.filter(|_| ended || below(&mut draw, 3) > 0).unwrap_or_else(|| below(&mut draw, made));
         let to = (from + 1 + below(&mut draw, 12)).min(made);
@@ -120,7 +120,7 @@ fn board(at: usize, token: &str, outside: &Outside) {
     }
 }
 
-/// A run's files and how its manifest says it.
+/// A run's files and its manifest.
 fn run() -> (String, Vec<Vec<u8>>, Vec<u8>) {
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
     let names = ["run.json", "blocks.jsonl"];
@@ -139,7 +139,7 @@ fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Sends a run, each step as often as it takes, until the kills are over and it was acknowledged.
+/// Sends a run, repeating each step, until the kills are over and it was acknowledged.
 fn runner(token: &str, outside: &Outside) {
     let (id, files, manifest) = run();
     let path = format!("/v1/runs/{id}");
@@ -178,7 +178,7 @@ fn check(address: &str, at: usize, rows: u64, began: i64) {
     assert_eq!((slots.len() as u64, total(&slots)), (rows, wanted), "board {at}");
     for tier in ["5m", "1h", "1d"] {
         let path = format!("/v1/boards/board-{at}/histograms?tier={tier}");
-        // No more than so many are given at once.
+        // One response is limited to that many.
         let first = slots[0]["t"].as_i64().unwrap() - 86_400;
         let spans = (0..rows as i64 / 288 + 3).map(|day| first + day * 86_400);
         let parts =
@@ -235,7 +235,7 @@ fn killed(mut scene: Scene, few: u64) {
     for _ in 0..kills {
         let before = outside.stored.load(Ordering::Relaxed);
         outside.made.fetch_add(EACH, Ordering::Relaxed);
-        // It has come back, and stores: however long that takes.
+        // It has restarted, and stores rows, however long that takes.
         let goes_on = || !boards.iter().any(|board| board.is_finished());
         while outside.stored.load(Ordering::Relaxed) == before && goes_on() {
             thread::sleep(Duration::from_millis(1));

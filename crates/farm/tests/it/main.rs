@@ -1,4 +1,4 @@
-//! The built server asked as boards and people would, killed, copied and damaged.
+//! The built server under requests of boards and users, kills, copies and damage.
 
 #![allow(clippy::disallowed_methods)] // Processes, files and sockets are what is tested here.
 #![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.

@@ -1,4 +1,4 @@
-//! Who may log in, from the command line to the server that asks.
+//! User accounts, from the command line to the login at the server.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -6,11 +6,11 @@ use std::process::Stdio;
 
 use super::server::{Server, farm};
 
-/// A command that is given a text: its exit code, what it prints and what it says.
+/// A command with input: its exit code, its output and its messages.
 pub fn given(arguments: &[&str], text: &str) -> (i32, String, String) {
     let mut child =
         farm(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // Who refuses at once does not read it.
+    // A command that refuses at once does not read it.
     let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
     let output = child.wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -37,7 +37,7 @@ fn who_is_added_logs_in_and_who_is_removed_does_not() {
         |words: &[&str], text: &str| given(&[&["person"], words, &["--store", &store]].concat(), text);
     let server = Server::start(&store);
     let front = |cookie: &str| answer(&server.address, &format!("GET / HTTP/1.1\r\nCookie: {cookie}"), "");
-    // On this machine all read until there is somebody.
+    // On this machine everything is readable until a user exists.
     assert!(front("").starts_with("HTTP/1.1 200"));
     let (code, printed, said) = person(&["add", "ann", "--role", "admin"], "correct horse battery\n");
     assert_eq!((code, printed.as_str()), (0, ""), "{said}");
@@ -69,7 +69,7 @@ fn who_is_added_logs_in_and_who_is_removed_does_not() {
     let entered = enter("bob", password.trim());
     assert!(entered.starts_with("HTTP/1.1 303"), "{entered}");
     let cookie = entered.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
-    // Without TLS a browser would not take one that is for TLS alone.
+    // Without TLS a browser would reject a cookie that is for TLS alone.
     assert!(cookie.starts_with("onbeat=") && !cookie.contains("Secure"), "{cookie}");
     let cookie = cookie.split(';').next().unwrap();
     assert!(front(cookie).starts_with("HTTP/1.1 200"));

@@ -1,4 +1,4 @@
-//! A board's program against a server, over a socket: what the board has is what the farm shows.
+//! A board's program against a server, over a socket: the farm shows the board's data.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,7 +15,7 @@ use push::cli::{PushEnvironment, run};
 const MADE: MadeRecord =
     MadeRecord { cpus: 2, span: Nanos(300 * Nanos::SECOND.0), reboot: 25, wakeups: 300_000 };
 
-/// `ONBEAT_FARM_BACKLOG=8640` sends a month of five minutes, and says how long it took.
+/// `ONBEAT_FARM_BACKLOG=8640` sends a month of five minutes, and prints the time.
 fn intervals() -> u64 {
     std::env::var("ONBEAT_FARM_BACKLOG").ok().and_then(|n| n.parse().ok()).unwrap_or(60)
 }
@@ -26,7 +26,7 @@ fn push(home: &Path, arguments: &[&str]) -> u8 {
     run(words, &environment)
 }
 
-/// A board with a run, a phase of a suite and a record; where its state is.
+/// A board with a run, a phase of a suite and a record; returns the path of its state.
 fn made_board(home: &Path) -> PathBuf {
     let state = home.join(".local/state/onbeat");
     let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
@@ -104,15 +104,15 @@ fn what_a_board_has_is_what_the_farm_shows() {
         assert!(words.ends_with(&format!("; 1 record: 0 rows stored, {had} there already\n")), "{words}");
         assert_eq!(imported.status.code(), Some(0));
         assert_eq!(get("/v1/boards/press-3")["series"], board["series"]);
-        // The second time it has forgotten what was acknowledged.
+        // The second time it has lost the acknowledgements.
         let _ = fs::remove_file(state.join("push/sent.json"));
     }
     revoked_and_enrolled_again(&home, &store, &url);
     removed_and_not_sent_again(&home, &store, &document);
 }
 
-/// The board notices that the farm lacks a run, sends it again, is refused and leaves it out, until
-/// it may come again.
+/// The board notices that the farm lacks a run, sends it again, is refused and skips it, until it
+/// may return.
 fn removed_and_not_sent_again(home: &Path, store: &str, document: &Path) {
     let file = fs::read_to_string(home.join(".local/state/onbeat/runs/measured/run.json")).unwrap();
     let run: serde_json::Value = serde_json::from_str(&file).unwrap();
@@ -133,7 +133,7 @@ fn removed_and_not_sent_again(home: &Path, store: &str, document: &Path) {
     let allow = super::server::farm(&["forget", "--allow", id, "--store", store]).output().unwrap();
     let said = String::from_utf8(allow.stderr).unwrap();
     assert!(allow.status.success() && said.contains("within a day"), "{said}");
-    // A day later the board asks, and sends it.
+    // A day later the board asks again, and sends it.
     let sent = home.join(".local/state/onbeat/push/sent.json");
     let mut noted: serde_json::Value = serde_json::from_slice(&fs::read(&sent).unwrap()).unwrap();
     assert_eq!(noted["removed"].as_object().unwrap().len(), 1, "{noted}");
@@ -152,7 +152,7 @@ fn revoked_and_enrolled_again(home: &Path, store: &str, url: &str) {
     let revoked = super::server::farm(&["enrol", "--revoke", "press-3", "--store", store]).status().unwrap();
     assert!(revoked.success());
     assert_eq!(push(home, &["--once", "--when", "always"]), 4);
-    // Its name is its own with a code that was made for it.
+    // A code made for its name gives it that name.
     let made = || super::server::farm(&["enrol", "--name", "press-3", "--store", store]).output().unwrap();
     let code = String::from_utf8(made().stdout).unwrap();
     assert_eq!(push(home, &["enrol", url, code.trim(), "--name", "press-3"]), 0);

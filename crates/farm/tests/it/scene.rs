@@ -8,7 +8,7 @@ use model::rng::SplitMix64;
 use super::cluster::MadeCluster;
 use super::server::Server;
 
-/// Kills: those that the environment asks for, or a few.
+/// Number of kills: from the environment, or a few.
 pub fn kills_wanted(few: u64) -> u64 {
     std::env::var("ONBEAT_FARM_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(few)
 }
@@ -36,7 +36,7 @@ impl Scene {
         Scene { store, objects: at("objects"), cluster, server: None, _folder: folder }
     }
 
-    /// A server, in place of the one before; its address.
+    /// Starts a server, replacing the previous one; returns its address.
     pub fn start(&mut self) -> String {
         self.server = None;
         let server = Server::with(&self.store, &["--objects", &self.objects]);
@@ -45,8 +45,8 @@ impl Scene {
         address
     }
 
-    /// Ends the server with SIGKILL, or its database with SIGKILL or at once, or both; where the
-    /// server is then, if that is elsewhere.
+    /// Ends the server with SIGKILL, or its database with SIGKILL or an immediate shutdown, or
+    /// both; returns the server's address if that changed.
     pub fn kill(&mut self, draw: &mut SplitMix64) -> Option<String> {
         let of_database = self.cluster.as_ref().filter(|_| below(draw, 2) == 0);
         if let Some(cluster) = of_database {
@@ -60,7 +60,7 @@ impl Scene {
         Some(self.start())
     }
 
-    /// As it is told.
+    /// Displayed name.
     pub fn name(&self) -> &'static str {
         if self.cluster.is_some() { "PostgreSQL" } else { "SQLite" }
     }

@@ -1,4 +1,4 @@
-//! A server of its own, which can be killed, and what is asked of it.
+//! A server that can be killed, and requests to it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ pub fn codes(store: &str, count: usize) -> Vec<String> {
     lines.lines().map(str::to_owned).collect()
 }
 
-/// A server on a port of its own; it ends with this.
+/// A server on a free port; it ends on drop.
 pub struct Server {
     child: Child,
     pub address: String,
@@ -36,7 +36,7 @@ impl Server {
         Server::at("127.0.0.1:0", store, more)
     }
 
-    /// On an address that is told.
+    /// Starts a server on a given address.
     pub fn at(address: &str, store: &str, more: &[&str]) -> Server {
         let mut child = farm(&["serve", "--store", store, "--listen", address])
             .args(more)
@@ -48,7 +48,7 @@ impl Server {
         said.read_line(&mut line).unwrap();
         let address = line.split("//").nth(1).unwrap_or_else(|| panic!("{line}"));
         let address = address.trim_end_matches(['/', '\n']).to_owned();
-        // What it says later must not fill the pipe.
+        // Later output must not fill the pipe.
         thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
         Server { child, address }
     }
@@ -72,7 +72,7 @@ impl Drop for Server {
     }
 }
 
-/// A request, and its answer where there is a whole one; `more` are lines of its head.
+/// Sends a request; returns its response if that is complete; `more` are lines of its head.
 pub fn ask(
     address: &str,
     method: &str,
@@ -85,7 +85,7 @@ pub fn ask(
     Some((status, serde_json::from_slice(&answer).ok()?))
 }
 
-/// The same, and what came as it is.
+/// The same, with the raw body.
 pub fn ask_bytes(
     address: &str,
     method: &str,
@@ -113,7 +113,7 @@ pub fn ask_bytes(
     Some((status, if in_chunks { joined_chunks(&body)? } else { body }))
 }
 
-/// What came in chunks (RFC 9112, section 7.1); none where the last is missing.
+/// Joins chunks (RFC 9112, section 7.1); `None` if the last is missing.
 fn joined_chunks(mut rest: &[u8]) -> Option<Vec<u8>> {
     let mut all = Vec::new();
     loop {

@@ -1,5 +1,5 @@
-//! The commands of `docs/farm-setup.md`, in their order, but for those that change the machine.
-//! Those of onbeat that take root there have the folders of the test, and need none here.
+//! The commands of `docs/farm-setup.md`, in their order, except for those that change the machine.
+//! onbeat's commands that need root there use the folders of the test, and need none here.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,7 +12,7 @@ use push::cli::{PushEnvironment, run};
 use super::server::Server;
 
 const PAGE: &str = include_str!("../../../../docs/farm-setup.md");
-/// What changes the machine, or takes minutes.
+/// Beginnings of commands that change the machine, or take minutes.
 const LEFT_OUT: [&str; 2] = ["sudo ", "cargo "];
 
 fn commands() -> Vec<&'static str> {
@@ -29,7 +29,7 @@ fn served() -> Vec<&'static str> {
     line.unwrap().split(' ').collect()
 }
 
-/// The commands of its other units, by their beginnings, each as a shell takes it.
+/// The commands of its other units, by their beginnings, each in shell syntax.
 fn in_units(begin: &str) -> Vec<String> {
     let lines = PAGE.lines().filter(|line| !line.contains("onbeat-farm serve "));
     lines.filter_map(|line| line.strip_prefix(begin)).map(|line| line.replace("%%", "%")).collect()
@@ -55,7 +55,7 @@ fn every_command_of_the_page_does_what_it_says() {
     let folder = tempfile::tempdir().unwrap();
     let (place, home) = (folder.path().join("work"), folder.path().join("board"));
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
-    // The second is one that rsync has fetched.
+    // The second is one fetched by rsync.
     let document = fs::read_to_string(fixture.join("run.json")).unwrap();
     let id = serde_json::from_str::<serde_json::Value>(&document).unwrap()["id"].to_string();
     for (runs, id_there) in
@@ -152,7 +152,7 @@ fn the_timers_of_the_page_back_up_keep_the_last_fourteen_and_prune() {
         fs::create_dir_all(day.join("farm.db.bundles")).unwrap();
         fs::write(day.join("farm.db"), "a store").unwrap();
     }
-    // What failed counts for none.
+    // A failed backup does not count.
     fs::create_dir_all(backups.join(".2020-01-17.onbeat.part")).unwrap();
     for (day, made) in [("2020-01-17", "farm.db"), ("2020-01-18", "other")] {
         fs::create_dir(backups.join(day)).unwrap();
@@ -208,7 +208,7 @@ fn the_way_back_of_the_page_leaves_nothing_of_the_store_that_was_there() {
     let (copy, backup) = (state.join("farm.db"), place.join("backups/monday/farm.db"));
     assert!(fs::read(&copy).unwrap() == fs::read(backup).unwrap());
     assert_eq!(fs::metadata(copy).unwrap().permissions().mode() & 0o777, 0o600);
-    // The look at the backup may have left an empty one beside it.
+    // The check of the backup may have left an empty one next to it.
     let log = |folder: &Path| fs::read(folder.join("farm.db-wal")).unwrap_or_default();
     assert!(log(&state).is_empty() && !log(&state.join("before")).is_empty());
     let later = "farm.db.bundles/later";

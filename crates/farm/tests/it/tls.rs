@@ -1,4 +1,4 @@
-//! The server's own TLS: boards over it, a certificate that is renewed, what does not fit.
+//! The server's own TLS: boards that use it, a renewed certificate, mismatches.
 
 use std::ffi::OsString;
 use std::fs;
@@ -34,7 +34,7 @@ fn made() -> Made {
     Made { authority, cert: cert.pem(), key: key.serialize_pem() }
 }
 
-/// What a board that trusts an authority gets; none where it does not trust the server.
+/// Response to a board that trusts an authority; `None` if it does not trust the server.
 fn get(address: &str, authority: &str, path: &str) -> Option<(u16, String)> {
     let only_tls = |answer: &ureq::http::HeaderMap| answer.contains_key("strict-transport-security");
     let roots = RootCerts::new_with_certs(&[Certificate::from_pem(authority.as_bytes()).unwrap()]);
@@ -44,7 +44,7 @@ fn get(address: &str, authority: &str, path: &str) -> Option<(u16, String)> {
         .tls_config(TlsConfig::builder().root_certs(roots).build());
     let agent = Agent::new_with_config(config.build());
     let asked = || agent.get(format!("https{}{address}{path}", "://"));
-    // On another port than the usual one other servers of the name may do without TLS.
+    // On a port other than the default, other servers of that name may work without TLS.
     assert!(!only_tls(asked().call().ok()?.headers()));
     let mut answer = asked().header("host", "localhost").call().ok()?;
     assert!(only_tls(answer.headers()));
@@ -85,14 +85,14 @@ fn a_board_sends_over_tls_and_the_certificate_is_renewed_meanwhile() {
     assert!(status == 200 && board.contains("\"runs\":[{"), "{board}");
     assert!(get(&address, &second.authority, "/").is_none());
 
-    // Who forgets the s is told so.
+    // A request without TLS gets an explanation.
     let mut plain = TcpStream::connect(&address).unwrap();
     plain.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut said = String::new();
     let _ = plain.read_to_string(&mut said);
     assert!(said.starts_with("HTTP/1.1 400") && said.contains("write https"), "{said}");
 
-    // A key without its certificate leaves what was there.
+    // A key without its certificate changes nothing.
     let ask_to_read = || {
         let kill = Command::new("kill").args(["-HUP", &server.pid().to_string()]).status().unwrap();
         assert!(kill.success());
@@ -107,7 +107,7 @@ fn a_board_sends_over_tls_and_the_certificate_is_renewed_meanwhile() {
     assert!(get(&address, &first.authority, "/healthz").is_none());
 }
 
-/// Waits for what is certain to come.
+/// Waits for a certain event.
 fn until(mut is_so: impl FnMut() -> bool) {
     while !is_so() {
         std::thread::sleep(Duration::from_millis(20));

@@ -1,4 +1,4 @@
-//! What keeps a farm for years: looked at, copied, thinned out, handed out.
+//! Maintenance of a farm for years: check, backup, retention, export.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -30,7 +30,7 @@ fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
     assert!(said.contains("2 runs looked at, 0 faults"), "{said}");
     assert!(said.contains("not looked at: ") && !said.contains("--objects"), "{said}");
 
-    // A copy is a store by itself, and says where its own bundles are.
+    // A copy is an independent store, and refers to its own bundles.
     let server = Server::start(&store);
     let (code, _, said) = told(&["backup", &at("copy"), "--store", &store]);
     assert_eq!(code, 0, "{said}");
@@ -38,7 +38,7 @@ fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
     let copy = format!("sqlite:{}", at("copy/farm.db"));
     let (code, out, _) = told(&["serve", "--store", &store, "--listen", "127.0.0.1:0"]);
     assert_eq!((code, out.as_str()), (4, ""), "two servers of one store");
-    // What boards sent for no run stays while a server may be about to use it.
+    // Data sent for no run stay while a server may be about to use them.
     fs::create_dir_all(folder.path().join("farm.db.bundles/x+0/host")).unwrap();
     fs::create_dir_all(folder.path().join("farm.db.bundles/.pieces/a")).unwrap();
     let (code, _, said) = told(&["prune", "--store", &store]);
@@ -77,7 +77,7 @@ fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
     assert_eq!(told(&["export", "--board", "none", "--store", &store]).0, 2);
     assert_eq!(told(&["export", "--histograms", "2d", "--store", &store]).0, 2);
 
-    // The original goes, and the copy is whole.
+    // The original is removed, and the copy is complete.
     fs::remove_dir_all(folder.path().join("farm.db.bundles")).unwrap();
     let (code, out, said) = told(&["check", "--store", &store]);
     assert!(code == 3 && out.lines().count() == 2, "{out}");
@@ -136,7 +136,7 @@ fn a_signal_ends_a_command_that_waits_with_six_and_it_says_so() {
     for signal in ["-INT", "-TERM"] {
         let file = folder.path().join(format!("farm{signal}.db"));
         let store = format!("sqlite:{}", file.display());
-        // No password comes.
+        // No password is given.
         let mut child = farm(&["person", "add", "ann", "--store", &store]);
         let mut child = child.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let input = child.stdin.take();
@@ -186,7 +186,7 @@ fn a_backup_is_a_store_by_itself_wherever_it_lies() {
     files.sort();
     assert_eq!(files, ["farm.db", "farm.db.bundles"], "what else belongs to it may be left behind");
 
-    // Without its bundles it takes no other store's, neither to show nor to thin them out.
+    // Without its bundles it uses no other store's, neither to show nor to thin them.
     fs::create_dir(at("bare")).unwrap();
     fs::copy(at("one/farm.db"), at("bare/farm.db")).unwrap();
     let bare = store("bare/farm.db");
@@ -213,7 +213,7 @@ fn a_backup_is_a_store_by_itself_wherever_it_lies() {
     }
 }
 
-/// That nobody else may look into a folder, nor read what is below it.
+/// Asserts that no other user may access a folder or read its contents.
 fn assert_private(folder: &Path) {
     let mode = fs::metadata(folder).unwrap().permissions().mode();
     assert_eq!(mode & 0o077, 0, "{}", folder.display());
@@ -314,7 +314,7 @@ fn old_runs_are_thinned_out_but_for_those_that_are_pinned() {
     let (code, out, _) = told(&["prune", "--dry-run", "--store", &store]);
     assert_eq!((code, out.as_str()), (0, ""), "they came today");
     names.iter().for_each(|name| set_age(&bundles.join(name).join("run.json"), 400));
-    // They count from when they began, where that is later.
+    // Their age counts from their begin, if that is later.
     let all = ["--blocks", "0", "--windows", "0", "--store", &store];
     let (code, out, said) = told(&[&["prune", "--dry-run"], &all[..]].concat());
     assert_eq!((code, out.lines().count()), (0, 2), "{out}{said}");
@@ -326,7 +326,7 @@ fn old_runs_are_thinned_out_but_for_those_that_are_pinned() {
     assert_eq!(told(&["pin", hunt, "--note", "baseline", "--store", &store]).0, 0);
     let (code, out, _) = told(&["pin", "--store", &store]);
     assert!(code == 0 && out.starts_with(&format!("{hunt}\ta\t")) && out.ends_with("baseline\n"), "{out}");
-    // What is not old is not held back by its pin.
+    // A bundle that is not old does not count as pinned.
     let (code, _, said) =
         told(&["prune", "--dry-run", "--blocks", "9000d", "--windows", "9000d", "--store", &store]);
     assert!(code == 0 && said.contains("0 old runs stay whole because they are pinned"), "{said}");
@@ -338,7 +338,7 @@ fn old_runs_are_thinned_out_but_for_those_that_are_pinned() {
     assert_eq!(told(&["pin", "--remove", hunt, "--store", &store]).0, 0);
     assert_eq!(told(&["pin", "--remove", hunt, "--store", &store]).0, 2);
     assert_eq!(told(&[&["prune"], &all[..]].concat()).0, 0);
-    // Of the first that shows a culprit, and the worst of its week, what was traced stays.
+    // The first run with a culprit, and the worst of its week, keep their traces.
     assert!(!has(hunt) && bundles.join(hunt).join("events/spikes.jsonl").exists());
 }
 
@@ -382,7 +382,7 @@ fn a_run_is_removed_with_all_of_it_and_comes_again_only_where_it_may() {
     assert_eq!(told(&["forget", "--allow", hunt, "--store", &store]).0, 0);
     assert_eq!(told(&["forget", "--store", &store]).1, "");
     assert_eq!((import().0, bundles.join(hunt).exists()), (0, true));
-    // With --allow it comes again at once.
+    // With --allow it returns at once.
     assert_eq!(told(&["forget", "--allow", hunt, "--store", &store]).0, 0);
     assert_eq!((bundles.join(hunt).exists(), import().0, bundles.join(hunt).exists()), (false, 0, true));
     let (code, out, said) = told(&["check", "--store", &store]);
@@ -451,7 +451,7 @@ fn each_command_with_a_result_writes_it_as_a_document() {
     assert_eq!(asked(0, &["budget", "200us", "--tag", "arm"])["tags"][0]["budget_ns"], 200_000);
     assert_eq!(asked(0, &["budget"])["schema"], "onbeat.farm-budgets/1");
     assert_eq!(length(&asked(0, &["person", "list"])["people"]), 0);
-    // The lock of the folder lies beside them.
+    // The lock of the folder is next to them.
     let mut kept = fs::read_dir(at("farm.db.bundles")).unwrap().map(|one| one.unwrap());
     let run = kept.find(|one| one.path().join("run.json").exists()).unwrap().file_name();
     let pinned = asked(0, &["pin", run.to_str().unwrap(), "--note", "a baseline"]);

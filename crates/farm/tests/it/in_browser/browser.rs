@@ -1,5 +1,4 @@
-//! A browser that is driven through WebDriver as a reader drives it, and what it has to complain
-//! of.
+//! A browser, operated through WebDriver as by a reader, and its complaints.
 
 use std::time::Duration;
 
@@ -15,12 +14,12 @@ use url::{ParseError, Url};
 
 use super::driver::Driver;
 
-/// What did not come until then does not come: a loaded machine is not blamed.
+/// Time limit for an event: long enough for a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks whether it came.
+/// Interval of polling.
 const BETWEEN: Duration = Duration::from_millis(15);
 
-/// What a reader has set in the browser.
+/// The reader's settings of the browser.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReaderSettings {
     pub dark: bool,
@@ -57,7 +56,7 @@ pub struct Browser {
 impl Browser {
     /// On the server at an address.
     pub async fn open(driver: Driver, farm: &str, set: ReaderSettings) -> Browser {
-        // The sandbox takes a user who is not root, or none of a container's restrictions.
+        // The sandbox needs a user other than root, or a container without restrictions.
         let mut arguments = vec!["--headless=new", "--no-sandbox", "--hide-scrollbars"];
         arguments.push("--window-size=1280,900");
         if set.dark {
@@ -89,7 +88,7 @@ impl Browser {
         address.as_str().trim_start_matches(&self.base).to_owned()
     }
 
-    /// The element, as soon as there is one.
+    /// The element, once it exists.
     pub async fn find(&self, words: &str) -> Element {
         let wait = self.client.wait().at_most(PATIENCE).every(BETWEEN);
         match wait.for_element(locator(words)).await {
@@ -98,22 +97,22 @@ impl Browser {
         }
     }
 
-    /// The text of an element as it is seen.
+    /// Visible text of an element.
     pub async fn text(&self, words: &str) -> String {
         self.find(words).await.text().await.unwrap()
     }
 
-    /// What stands in a field.
+    /// Value of a field.
     pub async fn value(&self, words: &str) -> String {
         self.find(words).await.prop("value").await.unwrap().unwrap_or_default()
     }
 
-    /// How many elements there are now.
+    /// Number of elements now.
     pub async fn count(&self, words: &str) -> usize {
         self.client.find_all(locator(words)).await.unwrap().len()
     }
 
-    /// What a script returns that is run on the page; it has `given` as its arguments.
+    /// Result of a script that is run on the page with `given` as its arguments.
     pub async fn told<T: DeserializeOwned>(&self, script: &str, given: Vec<Value>) -> T {
         let answer = self.client.execute(script, given).await.unwrap();
         serde_json::from_value(answer).unwrap()
@@ -129,7 +128,7 @@ impl Browser {
         tokio::time::timeout(PATIENCE, come).await.unwrap_or_else(|_| panic!("never so: {script}"));
     }
 
-    /// Writes into a field, in the place of what it has.
+    /// Replaces the value of a field.
     pub async fn fill(&self, words: &str, text: &str) {
         let field = self.find(words).await;
         field.clear().await.unwrap();
@@ -143,22 +142,22 @@ impl Browser {
         self.find(words).await.select_by_value(value).await.unwrap();
     }
 
-    /// Clicks on what stays on the page.
+    /// Clicks on an element that does not leave the page.
     pub async fn click(&self, words: &str) {
         self.find(words).await.click().await.unwrap();
     }
 
-    /// Clicks on what leads to another page, and waits for that.
+    /// Clicks on an element that leads to another page, and waits for that.
     pub async fn press(&self, words: &str) {
         self.and_wait(async { self.click(words).await }).await;
     }
 
-    /// Goes a page back.
+    /// Goes back by a page.
     pub async fn back(&self) {
         self.and_wait(async { self.client.back().await.unwrap() }).await;
     }
 
-    /// Does what leads to another page, and waits until that is there as a whole.
+    /// Performs an action that leads to another page, and waits until that is complete.
     pub async fn and_wait(&self, act: impl Future<Output = ()>) {
         let before = self.begun().await;
         act.await;
@@ -175,14 +174,14 @@ impl Browser {
         assert!(gone.is_ok(), "no other page came after {}", self.here().await);
     }
 
-    /// When the page was asked for, as soon as it is there: of each page another time.
+    /// Time of the request for the page, once it is complete: unique to each page.
     async fn begun(&self) -> Option<f64> {
         const BEGUN: &str = "return document.readyState === 'complete' ? performance.timeOrigin : null";
-        // While one page takes the place of another there is none to be asked.
+        // While one page replaces another, scripts cannot run.
         self.client.execute(BEGUN, Vec::new()).await.ok()?.as_f64()
     }
 
-    /// Presses a key where the focus is.
+    /// Presses a key at the focus.
     pub async fn key(&self, key: impl Into<char>) {
         let value = key.into();
         let keys = KeyActions::new("keys".to_owned());
@@ -201,21 +200,21 @@ impl Browser {
         all.as_array().cloned().unwrap_or_default()
     }
 
-    /// What the browser found wrong since it was asked last: answers that refuse, what the policy
-    /// forbade, errors of scripts.
+    /// Problems that the browser found since the last call: refused requests, violations of the
+    /// policy, errors of scripts.
     pub async fn complaints(&self) -> Vec<String> {
         let all = self.log("browser").await;
         all.iter().map(|entry| entry["message"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// Takes the one complaint that what was done leads to: an answer with this status.
+    /// Consumes the one complaint caused by an action: a response with this status.
     pub async fn was_refused(&self, status: &str) {
         let complaints = self.complaints().await;
         let told = format!("responded with a status of {status} ");
         assert!(complaints.len() == 1 && complaints[0].contains(&told), "{status}: {complaints:?}");
     }
 
-    /// The addresses that were asked for since this was asked last.
+    /// Addresses requested since the last call.
     async fn requests(&self) -> Vec<String> {
         let sent = |entry: &Value| {
             let event: Value = serde_json::from_str(entry["message"].as_str()?).ok()?;
@@ -226,7 +225,7 @@ impl Browser {
         self.log("performance").await.iter().filter_map(sent).collect()
     }
 
-    /// Ends it. Over all that was done the browser found nothing wrong, and asked the farm alone.
+    /// Closes it. The browser must have found no problem, and requested nothing outside the farm.
     pub async fn close(self) {
         assert_eq!(self.complaints().await, Vec::<String>::new());
         let requests = self.requests().await;

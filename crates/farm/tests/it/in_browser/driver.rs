@@ -13,14 +13,14 @@ const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 /// chromedriver, and the browser that it starts; they end with this.
 pub struct Driver {
     child: Child,
-    /// Where it listens.
+    /// Address on which it listens.
     pub address: String,
     /// Removed after the browser was ended.
     _profiles: TempDir,
 }
 
 impl Driver {
-    /// None where there is none, which is said.
+    /// Starts a driver; `None`, with a message, if it is not installed.
     pub fn start() -> Option<Driver> {
         let profiles = tempfile::tempdir().unwrap();
         let runs = |name: &str| Command::new(name).arg("--version").output().is_ok();
@@ -33,7 +33,7 @@ impl Driver {
         None
     }
 
-    /// With a folder for what the browser writes.
+    /// Starts it with a folder for the browser's files.
     fn with(profiles: TempDir) -> Driver {
         let child = Command::new("chromedriver")
             .arg("--port=0")
@@ -53,7 +53,7 @@ impl Driver {
                 driver.address = format!("http://127.0.0.1:{}/", port.trim_end_matches(['.', '\n']));
             }
         }
-        // What it says later must not fill the pipe.
+        // Later output must not fill the pipe.
         thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
         driver
     }

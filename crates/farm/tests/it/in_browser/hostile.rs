@@ -1,5 +1,5 @@
-//! Names that come from boards and people and are markup, or steer a terminal: whatever the farm
-//! takes of them is text on its pages.
+//! Names from boards and users that are markup, or control a terminal: whatever the farm accepts of
+//! them is text on its pages.
 
 use std::fs;
 
@@ -11,8 +11,8 @@ use super::links::on_each_kind;
 use super::made_store::{MadeStore, runs};
 use crate::server::{ask, codes};
 
-/// Of the recorded hunt: who took the time, its function, the kernel, the machine; and what is put
-/// there, as it stands in JSON.
+/// Names in the recorded hunt: culprit, its function, the kernel, the machine; and their
+/// replacements, as JSON.
 const RECORDED: [(&str, &str); 4] = [
     ("fault_hogger", r"<img src=x onerror=alert(1)>\u202e\u0007"),
     ("fault_hog_function", r#"\"><iframe src=//evil.test>"#),
@@ -21,17 +21,17 @@ const RECORDED: [(&str, &str); 4] = [
 ];
 /// A label of it.
 const LABELLED: &str = r#""labels":{"build":"<b onclick=alert(4)>1</b>"},"started":"#;
-/// What recorders and boards call things.
+/// Names given by recorders and boards.
 const CULPRIT: &str = "<img src=x onerror=alert(5)>\u{202e}";
 const BOARD: &str = "<em onclick=alert(6)>\u{202e}b";
 /// Those that a run is imported of, and that enrols and sends nothing.
 const IMPORTED: &str = "<u>hostile</u>\u{202e}";
 const SILENT: &str = "<marquee>";
-/// What people write.
+/// Names given by users.
 const NAME: &str = "<script>alert(7)</script>";
 const NOTE: &str = "</p><base href=//evil.test><p style=\"all:unset\">";
 
-/// Takes in a run of which all names are hostile, of a board whose name is.
+/// Imports a run with hostile names only, of a board with a hostile name.
 pub fn import(store: &MadeStore) {
     let (from, to) = (runs().join("hunt"), store.at("hostile"));
     fs::create_dir_all(to.join("events")).unwrap();
@@ -91,8 +91,8 @@ pub async fn write(browser: &Browser) {
     browser.press("section.finding form button").await;
 }
 
-/// Elements and attributes that no page of the farm has, scripts but those that it names by their
-/// digest, and characters that turn the direction of a text or steer a terminal.
+/// Elements and attributes that no page of the farm has, scripts other than those named by their
+/// digest, and characters that reverse the direction of a text or control a terminal.
 const MORE_THAN_TEXT: &str = r"
     const named = 'img, iframe, object, embed, marquee, u, em, s, b, base, [onclick], [onload], [onerror], ' +
         'p[style], main h1 ~ h1, head script, main script[src]';
@@ -101,10 +101,10 @@ const MORE_THAN_TEXT: &str = r"
     const turns = /[\u0000-\u0008\u001b\u202a-\u202e\u2066-\u2069]/.exec(document.documentElement.innerHTML);
     return [...found, ...scripts.map((one) => one.outerHTML), ...(turns ? ['turns at ' + turns.index] : [])]";
 
-/// On no kind of a page it is more than text. What a page would run by itself, as an alert, would
-/// make the next command fail, and the browser complain of what the policy kept back.
+/// Checks that it is only text on every kind of page. A script run by a page, such as an alert,
+/// would make the next command fail, and the browser complain of violations of the policy.
 pub async fn nothing_of_it_is_more_than_text(browser: &Browser) {
-    // A board that sent nothing has links of its own, and so have changes that are acknowledged.
+    // A board without data has different links, and so have acknowledged changes.
     let [silent, board, imported] = [SILENT, BOARD, IMPORTED].map(|name| format!("/b/{}", board_key(name)));
     let day = format!("{silent}?span=day");
     let some = [day.as_str(), &board, "/changes?only=all"];

@@ -1,5 +1,5 @@
-//! Without a mouse: each link, button and field comes by Tab in the order of the page and is seen
-//! to have the focus, Enter leads on. And a picture that both zoom and move.
+//! Keyboard access: Tab reaches each link, button and field in the order of the page, with visible
+//! focus, and Enter follows it. And a picture that both can zoom and move.
 
 use fantoccini::actions::{InputSource, MOUSE_BUTTON_LEFT, MouseActions, PointerAction};
 use fantoccini::key::Key;
@@ -7,31 +7,31 @@ use fantoccini::key::Key;
 use super::browser::Browser;
 use super::made_store::HUNT;
 
-/// Keeps the stops of a page, and says how many there are.
+/// Stores the stops of a page, and returns their number.
 const STOPS: &str = "
     window.stops = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, ' +
         'summary, textarea, [tabindex=\"0\"]')].filter((one) => one.checkVisibility());
     return stops.length";
-/// Which of them has the focus, whether that is seen, and what it is. A date marks its parts.
+/// Index of the focused stop, its visibility, and its markup. A date marks its parts.
 const FOCUS: &str = "
     const one = document.activeElement;
     const { outlineStyle, outlineWidth } = getComputedStyle(one);
     const seen = one.type === 'date' || outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2;
     return [stops.indexOf(one), seen, one.outerHTML.slice(0, 80)]";
 
-/// On pages with each kind of what can be reached.
+/// Checks pages with each kind of focusable element.
 pub async fn the_whole_of_a_page_is_reached_by_tab(browser: &Browser) {
     let run = format!("/runs/{HUNT}");
     for page in ["/", "/b/kiln-9?span=all", "/changes", "/compare", run.as_str()] {
         browser.go(page).await;
-        // The script of a hunt's page adds what is asked.
+        // The script of a hunt's page adds a form.
         browser
             .until("return !document.querySelector('#ask') || !!document.querySelector('#ask-heading')")
             .await;
         let stops: usize = browser.told(STOPS, Vec::new()).await;
         assert!(stops > 10, "{page}: {stops}");
         let mut reached = 0;
-        // A date has several stops of its own.
+        // A date has several stops.
         for _ in 0..2 * stops + 9 {
             browser.key(Key::Tab).await;
             let (at, is_seen, what): (i64, bool, String) = browser.told(FOCUS, Vec::new()).await;
@@ -59,7 +59,7 @@ async fn tab_to(browser: &Browser, words: &str) {
     panic!("{words} is not reached on {}", browser.here().await);
 }
 
-/// Enter follows a link, sends a form, opens what is folded.
+/// Enter follows a link, submits a form, opens a folded part.
 pub async fn enter_leads_on(browser: &Browser) {
     browser.go("/").await;
     tab_to(browser, "input[name=q]").await;
@@ -76,7 +76,7 @@ pub async fn enter_leads_on(browser: &Browser) {
     browser.until("return document.activeElement.parentElement.open").await;
 }
 
-/// The stretch of time in the address; nothing where the whole is shown.
+/// Time span in the address; empty if the whole is shown.
 async fn stretch(browser: &Browser) -> String {
     let here = browser.here().await;
     here.split_once("time=").map(|(_, time)| time.to_owned()).unwrap_or_default()

@@ -1,12 +1,12 @@
-//! Goes along the links of pages, to each kind of a page once.
+//! Follows the links of pages, to each kind of page once.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use super::browser::Browser;
 
-/// Words of an address after which a name stands.
+/// Parts of an address that are followed by a name.
 const BEFORE_NAMES: [&str; 4] = ["b", "boards", "culprits", "runs"];
-/// Parts of a question that make another page, not the same one of something else.
+/// Parts of a query that select a different page, rather than the same one of another item.
 const CHOICES: [&str; 3] = ["only", "span", "worst"];
 /// Links within the farm, without the places on their pages.
 const LINKS: &str = "return [...document.querySelectorAll('a[href^=\"/\"]')].map((one) =>
@@ -30,8 +30,8 @@ fn kind(address: &str) -> String {
     format!("{}?{}", parts.join("/"), asked.into_iter().collect::<Vec<_>>().join("&"))
 }
 
-/// Looks at some pages, then at one of each other kind that links lead to from the first page on;
-/// how many there are. Data and archives are no pages.
+/// Visits some pages, then one of each other kind that is linked from the first page on; returns
+/// their number. Data and archives are not pages.
 pub async fn on_each_kind(browser: &Browser, some: &[&str], look: impl AsyncFn(&str)) -> usize {
     let mut waiting: VecDeque<String> = some.iter().chain(&["/"]).map(|page| (*page).to_owned()).collect();
     let mut seen = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! A store with what a farm has after a while: a made-up fleet, recorded runs, people.
+//! A store like that of an older farm: a synthetic fleet, recorded runs, users.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub const PASSWORD: &str = "correct horse battery";
 pub const HUNT: &str = "20261122T053833-1dab78ed";
 pub const HUNTED: &str = "kiln-9";
 
-/// A store in a folder of its own.
+/// A store in a temporary folder.
 pub struct MadeStore {
     folder: TempDir,
     pub url: String,
@@ -46,7 +46,7 @@ impl MadeStore {
         self.folder.path().join(name)
     }
 
-    /// With boards of a made-up fleet, those that press tagged, and the recorded runs of a board.
+    /// With boards of a synthetic fleet, tags on the presses, and the recorded runs of a board.
     pub async fn with_fleet(boards: usize, days: i64, fine_days: i64) -> MadeStore {
         let made = MadeStore::new();
         let (measured, hunt) = (recorded("measured"), recorded("hunt"));
@@ -64,7 +64,7 @@ impl MadeStore {
         made
     }
 
-    /// Takes runs in from a folder.
+    /// Imports runs from a folder.
     pub fn import(&self, board: &str, runs: &Path) {
         let words = ["import", "--board", board, "--store", &self.url];
         let imported = server::farm(&words).arg(runs).output().unwrap();
@@ -81,7 +81,7 @@ fn recorded(name: &str) -> BundleRecord {
     read(&FoundBundle { place: runs().join(name), board: Some("made up".to_owned()) }).unwrap().0
 }
 
-/// Logs in, in the place of the one who is.
+/// Logs in, replacing the current session.
 pub async fn log_in(browser: &Browser, name: &str, password: &str) {
     browser.go("/login").await;
     if browser.count("form[action='/logout']").await > 0 {

@@ -1,5 +1,5 @@
-//! The farm's pages in headless Chromium, driven through WebDriver as readers and those who look
-//! after boards do it. Over all of it the browser finds nothing wrong and asks no other address.
+//! The farm's pages in headless Chromium, operated through WebDriver as by readers and
+//! administrators. In all tests the browser finds no problem and requests no other address.
 
 mod browser;
 mod driver;

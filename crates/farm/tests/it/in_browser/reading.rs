@@ -1,4 +1,4 @@
-//! Looking for a board, following a number to what it stands on, comparing.
+//! Finding a board, following a number to its evidence, comparing.
 
 use super::browser::Browser;
 use super::made_store::{HUNT, HUNTED};
@@ -14,7 +14,7 @@ async fn boards(browser: &Browser) -> Vec<String> {
     browser.told(NAMES, Vec::new()).await
 }
 
-/// What is asked of the list of boards is its address: a step back shows what was there before.
+/// The filter of the list of boards is in its address: a step back shows the previous one.
 pub async fn the_list_of_boards_is_filtered_by_its_address(browser: &Browser) {
     browser.go("/").await;
     assert_eq!(boards(browser).await.len(), 6);
@@ -88,7 +88,7 @@ pub async fn a_number_leads_to_its_run_and_the_command_that_repeats_it(browser: 
 }
 
 /// From the pictures of a board, by their tables, to its worst five minutes and its worst day; from
-/// who took the time to a run that shows it.
+/// the culprit to a run that shows it.
 pub async fn a_board_leads_to_its_worst_and_who_did_it(browser: &Browser) {
     browser.go("/b/kiln-9?span=all").await;
     let seen = pictures(browser).await;
@@ -134,7 +134,7 @@ pub async fn days_are_compared(browser: &Browser) {
     assert!(browser.here().await.starts_with("/b/plc-001/at/"));
 }
 
-/// Runs are compared by their ids; what is none is said, and stays in the form. Kernels lead there.
+/// Runs are compared by id; an invalid id is reported and stays in the form. Kernels link there.
 pub async fn runs_are_compared(browser: &Browser) {
     let compare = "//form[.//textarea]//button";
     browser.go("/compare").await;

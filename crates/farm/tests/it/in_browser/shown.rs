@@ -1,4 +1,4 @@
-//! How pages look: in the dark, on a telephone, without scripts; and whether one sample is seen.
+//! Appearance of pages: in the dark, on a telephone, without scripts; and visibility of one sample.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,11 +7,11 @@ use serde_json::json;
 use super::browser::Browser;
 use super::links::on_each_kind;
 
-/// Where the dot of the largest latency is in the window.
+/// Position of the dot of the largest latency in the window.
 const HIGHEST_DOT: &str = include_str!("highest_dot.js");
-/// How far a point of a picture stands out.
+/// Contrast of a point of a picture.
 const CONTRAST: &str = include_str!("contrast.js");
-/// What a graphic needs to be seen (WCAG 2, 1.4.11).
+/// Minimum contrast of a graphic (WCAG 2, 1.4.11).
 const LEAST: f64 = 3.0;
 
 /// The only late wake-up of a year is seen on the heat map, in a wide window and on a telephone.
@@ -30,7 +30,7 @@ pub async fn one_sample_of_a_year_stands_out(browser: &Browser) {
     }
 }
 
-/// What is seen of a page: whether it is dark, the words of its answer, how wide it is.
+/// Visible properties of a page: dark or not, the text of its lead, its width.
 const SEEN: &str = "
     const lead = [...document.querySelectorAll('.lead')].find((one) => one.checkVisibility());
     const dark = matchMedia('(prefers-color-scheme: dark) and (scripting: none)').matches;
@@ -45,7 +45,7 @@ const RICH: [&str; 5] = [
     "/compare?a_board=press-001&b_board=plc-001",
 ];
 
-/// Each kind of a page has its answer, and is no wider than the window of a telephone.
+/// Each kind of page has a lead, and is no wider than the window of a telephone.
 pub async fn every_kind_of_page_fits_and_answers(browser: &Browser) {
     browser.resize(360, 800).await;
     let kinds = on_each_kind(browser, &RICH, async |page: &str| {

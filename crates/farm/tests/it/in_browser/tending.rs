@@ -1,5 +1,5 @@
-//! Logging in and out, setting what holds for boards and people, acknowledging changes; and what a
-//! server that is killed meanwhile leaves.
+//! Logging in and out, setting properties of boards and users, acknowledging changes; and the state
+//! after a kill of the server.
 
 use serde_json::json;
 
@@ -7,13 +7,13 @@ use super::browser::Browser;
 use super::made_store::{HUNT, HUNTED, PASSWORD, log_in};
 use crate::server::{Server, ask};
 
-/// Forms that change something, but for the one that logs out.
+/// Forms that change something, except for the logout.
 const CHANGING: &str = "form[method=post]:not([action='/logout'])";
 /// Changes that are to be looked at.
 const OPEN: &str = "section.finding.high";
 
-/// Without a login there is the way to one and nothing else; it leads back, and with its end all is
-/// gone.
+/// Without a login only the link to it is shown; it leads back to the page, and the logout hides
+/// everything again.
 pub async fn a_login_leads_back_and_ends(browser: &Browser) {
     let wanted = format!("/b/{HUNTED}?span=all");
     browser.go(&wanted).await;
@@ -46,7 +46,7 @@ pub async fn a_login_leads_back_and_ends(browser: &Browser) {
     assert_eq!(browser.text("h1").await, "Log in");
 }
 
-/// What is set on the administration's pages holds, and is seen on the others.
+/// Settings on the administration's pages take effect, and are shown on the others.
 pub async fn what_an_admin_sets_is_seen(browser: &Browser, server: &str) {
     log_in(browser, "ann", PASSWORD).await;
     a_code_lets_one_board_in(browser, server).await;
@@ -97,7 +97,7 @@ async fn budgets_states_and_tags_are_seen(browser: &Browser) {
     assert_eq!(browser.here().await, "/?q=lab%3Deast");
     let row = browser.text("tbody").await;
     assert!(browser.count("tbody tr").await == 1 && row.contains("in maintenance"), "{row}");
-    // For the scenes behind this one it is a board as others are.
+    // For the later scenes it is an ordinary board.
     browser.go("/admin/boards/kiln-9").await;
     browser.choose("select[name=state]", "active").await;
     browser.fill("input[name=budget]", "").await;
@@ -125,7 +125,7 @@ async fn a_new_person_has_what_the_role_gives(browser: &Browser) {
     }
 }
 
-/// A change that is acknowledged is no longer among those to look at, until it is taken up again.
+/// An acknowledged change is no longer open, until it is reopened.
 pub async fn a_change_is_acknowledged(browser: &Browser) {
     log_in(browser, "ann", PASSWORD).await;
     browser.go("/changes").await;
@@ -175,7 +175,7 @@ pub async fn who_has_a_smaller_role_is_offered_less(browser: &Browser) {
     browser.was_refused("403").await;
 }
 
-/// A login outlives the server, and a form that was open meanwhile is taken.
+/// A session survives the server, and so does a form that was open during the restart.
 pub async fn a_killed_server_goes_on_where_it_was(browser: &Browser, store: &str, server: &mut Server) {
     log_in(browser, "ann", PASSWORD).await;
     browser.go("/admin/boards/press-001").await;

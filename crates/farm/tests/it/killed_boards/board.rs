@@ -1,4 +1,4 @@
-//! A board whose own program is killed, and what it made.
+//! A board whose own program is killed, and the data that it made.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -35,7 +35,7 @@ const ROUNDS: usize = 20;
 /// nanoseconds.
 pub type MadeRows = BTreeMap<i64, (u64, i64)>;
 
-/// A board, its program, and what the farm is to have of it.
+/// A board, its program, and the expected data on the farm.
 pub struct KilledBoard {
     pub name: String,
     pub wire: Wire,
@@ -47,10 +47,10 @@ pub struct KilledBoard {
     writer: RecordWriter<RecordFolder>,
     recorded: u64,
     program: Option<Child>,
-    /// What had passed, and which file the notes were, when the program was started.
+    /// Number of parts passed, and version of the notes, at the start of the program.
     parts: u64,
     noted: Option<(u64, u64)>,
-    /// Notes as the test damaged them.
+    /// Notes as damaged by the test.
     damaged: Option<Vec<u8>>,
 }
 
@@ -98,7 +98,7 @@ impl KilledBoard {
         self.state("push/sent.json")
     }
 
-    /// Adds five minutes to the record, and to what the farm is to have.
+    /// Adds five minutes to the record, and to the expected data.
     pub fn record(&mut self) {
         let interval = self.made.interval(self.recorded);
         let t = interval.wall_ns.0 / SECOND;
@@ -118,7 +118,7 @@ impl KilledBoard {
         self.runs.push(run);
     }
 
-    /// Makes something new: rows, now and then a run, and more of the one that is on.
+    /// Makes new data: rows, occasionally a run, and more of the active one.
     pub fn grow(&mut self, draw: &mut SplitMix64) {
         (0..=below(draw, 3)).for_each(|_| self.record());
         if below(draw, 8) == 0 {
@@ -132,7 +132,7 @@ impl KilledBoard {
         }
     }
 
-    /// Starts its program, unless that runs; whether it did not.
+    /// Starts its program; returns false if that runs already.
     pub fn start(&mut self) -> bool {
         if self.program.is_some() {
             return false;
@@ -169,8 +169,8 @@ impl KilledBoard {
         }
     }
 
-    /// Ends its program with SIGKILL, and looks at what that left; whether a request was open, and
-    /// whether something had been noted.
+    /// Ends its program with SIGKILL, and checks the remains; returns true for an open request, and
+    /// for changed notes.
     pub fn kill(&mut self) -> (bool, bool) {
         let is_open = self.wire.passed().is_open;
         let has_noted = host::file_version(&self.notes()) != self.noted;
@@ -201,8 +201,8 @@ impl KilledBoard {
         names.filter(|name| name.to_string_lossy().starts_with('.')).collect()
     }
 
-    /// Takes the notes away, cuts them off, or leaves half of them in a file of their own, as a
-    /// kill in the middle of writing does; mostly none of this.
+    /// Removes the notes, truncates them, or leaves half of them in a separate file, as a kill in
+    /// the middle of a write does; mostly none of this.
     pub fn damage(&mut self, draw: &mut SplitMix64) {
         let Ok(notes) = fs::read(self.notes()) else { return };
         match below(draw, 12) {
@@ -220,8 +220,8 @@ impl KilledBoard {
         }
     }
 
-    /// Ends what is on, and sends until a round finds nothing. Nothing was refused or lost, and
-    /// nothing stays behind in the state folder.
+    /// Ends the active run, and sends until a round finds nothing. Nothing was refused or lost, and
+    /// nothing remains in the state folder.
     pub fn send_rest(&mut self) {
         while let Some(run) = self.runs.iter_mut().find(|run| run.is_on()) {
             run.grow();

@@ -1,4 +1,4 @@
-//! What the farm has of a board against what the board made.
+//! A board's data on the farm against those that the board made.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -40,7 +40,7 @@ fn asked(series: &str, plan: &str) -> String {
     format!("series={}&plan={plan}", series.replace('+', "%2B"))
 }
 
-/// Of each answer when it began, its samples and the longest of them.
+/// Begin of each response's row, with its samples and the longest of them.
 fn peaks(found: &[Value]) -> Vec<(i64, (u64, i64))> {
     let peak = |row: &Value| {
         let (n, longest) = (row["n"].as_u64().unwrap(), row["max_ns"].as_i64().unwrap());
@@ -56,7 +56,7 @@ fn check_rows(address: &str, board: &KilledBoard, series: &str, rows: &MadeRows)
     assert_eq!(peaks(slots.as_array().unwrap()), made, "{series} of {name}");
     let days: BTreeSet<i64> = rows.keys().map(|t| t - t.rem_euclid(DAY)).collect();
     for (tier, span) in TIERS {
-        // No more than so many are given at once.
+        // One response is limited to that many.
         let of_day = |day: &i64| {
             let path =
                 format!("/v1/boards/{name}/histograms?tier={tier}&{asked}&from={day}&to={}", day + DAY);
@@ -114,7 +114,7 @@ fn check_runs(address: &str, board: &KilledBoard, shown: &Value, of_runs: &[(&st
     assert_eq!(all("slots?", None), wanted, "maxima of the runs of {name}");
 }
 
-/// What the store hands out adds up to what all boards made, and finds no fault in itself.
+/// Checks that the store's export adds up to the data of all boards, and that it passes its check.
 pub fn check_store(store: &str, boards: &[KilledBoard]) {
     let looked = farm(&["check", "--store", store]).output().unwrap();
     assert!(looked.status.success(), "{}", String::from_utf8_lossy(&looked.stdout));

@@ -1,5 +1,5 @@
-//! The boards' own program under SIGKILL at drawn points, against a server that is killed, too:
-//! what the boards made is on the farm, each row and run once.
+//! The boards' own program under SIGKILL at random points, against a server that is killed, too:
+//! all data of the boards are on the farm, each row and run once.
 //!
 //! Its numbers of kills are those of `exactly_once.rs`.
 
@@ -24,7 +24,7 @@ use board::KilledBoard;
 
 const BOARDS: usize = 4;
 const SEED: u64 = 20;
-/// With each so many kills the server or its database is killed, too.
+/// One of that many kills also hits the server or its database.
 const OF_SERVER: u64 = 9;
 /// Names the board's home to the test that is its program.
 const HOME: &str = "ONBEAT_TEST_BOARD";
@@ -35,7 +35,7 @@ const PROGRAM: &str = "killed_boards::sends_until_it_is_killed";
 #[ignore = "the board's program in the tests below"]
 fn sends_until_it_is_killed() {
     let Some(home) = std::env::var_os(HOME) else { return };
-    // It goes with who started it.
+    // It ends with its parent.
     thread::spawn(|| {
         let _ = std::io::stdin().read(&mut [0]);
         exit(1);
@@ -45,7 +45,7 @@ fn sends_until_it_is_killed() {
     exit(i32::from(run(words, &environment)))
 }
 
-/// What the kills met.
+/// States met by the kills.
 #[derive(Default)]
 struct KillsMet {
     /// The program with a request under way, and with something noted since it was started.
@@ -68,7 +68,7 @@ fn killed(mut scene: Scene, few: u64) {
         let board = &mut boards[below(&mut draw, BOARDS as u64) as usize];
         board.grow(&mut draw);
         let has_begun = board.start();
-        // More comes while it sends.
+        // More data are made while it sends.
         board.grow(&mut draw);
         if has_begun {
             board.wait(&mut draw);
@@ -83,7 +83,7 @@ fn killed(mut scene: Scene, few: u64) {
         met.open += u64::from(is_open);
         met.noted += u64::from(has_noted);
         board.damage(&mut draw);
-        // It goes on beside the next one that is killed.
+        // It continues during the next kill of another one.
         if below(&mut draw, 3) == 0 {
             board.start();
         }

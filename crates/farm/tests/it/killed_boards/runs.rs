@@ -1,15 +1,15 @@
-//! Runs that appear on a board as onbeat writes them: whole, or growing from one state to the next.
+//! Runs that appear on a board as onbeat writes them: complete, or growing between states.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// Seconds of the runs in the fixtures, and those that one which is on grows by.
+/// Seconds of the runs in the fixtures, and the growth of an active one in seconds.
 const SECONDS: usize = 9;
 const STEP: usize = 3;
 
-/// A run, which has so many seconds by now.
+/// A run, with its current number of seconds.
 pub struct LaidRun {
     pub id: String,
     pub place: PathBuf,
@@ -36,7 +36,7 @@ impl LaidRun {
         self.seconds < SECONDS
     }
 
-    /// Goes on for some seconds.
+    /// Adds some seconds.
     pub fn grow(&mut self) {
         self.seconds += STEP;
         self.write();
@@ -56,7 +56,7 @@ impl LaidRun {
         all.into_iter().filter(|file| self.place.join(file).exists()).collect()
     }
 
-    /// The document last, and in one step.
+    /// Writes its files, the document last, and atomically.
     fn write(&self) {
         let from =
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(self.fixture);
@@ -76,7 +76,7 @@ impl LaidRun {
         fs::rename(self.place.join(".next"), self.place.join("run.json")).unwrap();
     }
 
-    /// Has a document say what its first seconds say.
+    /// Reduces a document to its first seconds.
     fn cut(&self, run: &mut Value, blocks: &[&str]) {
         run["id"] = self.id.as_str().into();
         if !self.is_on() {

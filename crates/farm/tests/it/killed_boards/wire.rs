@@ -1,5 +1,5 @@
-//! The way of a board to the server, on which it is seen what passes: kills come at each point of a
-//! request, and the server may be elsewhere after it was started again.
+//! A proxy between a board and the server that observes the traffic: kills are made at each point
+//! of a request, and the server may have another address after a restart.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -7,17 +7,17 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// How long a program may take until it does something.
+/// Time limit for a program to act.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// Where nothing passes for so long, all was sent, or there is no server.
+/// Idle time after which everything was sent, or there is no server.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// What has passed.
+/// Traffic so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Passed {
     /// Parts of requests and of answers.
     pub parts: u64,
-    /// Answers that say that something new was stored.
+    /// Responses that report new data as stored.
     pub stored: u64,
     /// Of a request something passed, and nothing of its answer.
     pub is_open: bool,
@@ -36,7 +36,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// The way to the server whose address is the one in `server` whenever the board connects.
+    /// A proxy to the server whose address is in `server` at each connection of the board.
     pub fn to(server: &Arc<Mutex<String>>) -> Wire {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -45,7 +45,7 @@ impl Wire {
         thread::spawn(move || {
             while let Ok((board, _)) = listener.accept() {
                 let now = server.lock().unwrap().clone();
-                // Where it is away, the board finds its connection closed.
+                // Without a server, the board finds its connection closed.
                 if let Ok(server) = TcpStream::connect(now) {
                     join(&board, &server, &passing);
                 }
@@ -58,14 +58,14 @@ impl Wire {
         *self.passing.passed.lock().unwrap()
     }
 
-    /// A new program is at the board's end: what the one before asked for is over.
+    /// Begins with a new program at the board's end: the previous one's request is over.
     pub fn begin(&self) -> Passed {
         let mut passed = self.passing.passed.lock().unwrap();
         passed.is_open = false;
         *passed
     }
 
-    /// Waits until so many parts more than `from` have passed, or nothing passes any more.
+    /// Waits until `more` parts beyond `from` have passed, or the traffic stops.
     pub fn wait(&self, from: u64, more: u64) {
         let mut passed = self.passing.passed.lock().unwrap();
         while passed.parts < from + more {
@@ -108,7 +108,7 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, is_request: bool, passing: &P
             break;
         }
     }
-    // The end of one is the end of both.
+    // The end of one direction ends both.
     let _ = from.shutdown(Shutdown::Both);
     let _ = to.shutdown(Shutdown::Both);
 }
