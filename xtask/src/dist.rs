@@ -191,7 +191,7 @@ pub fn symbols_of(binary: &Path) -> PathBuf {
     binary.with_extension("debug")
 }
 
-/// Has the standard library of a target there.
+/// Ensures that the standard library of a target is installed.
 pub fn add_target(triple: &str) -> Result<()> {
     let libdir = Tool::new("rustc")
         .args(["--print", "target-libdir", "--target", triple])

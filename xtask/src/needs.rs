@@ -10,7 +10,7 @@ const fn need(program: &'static str, package: &'static str) -> Need {
     Need { program, package }
 }
 
-/// For each run of the gate. QEMU is installed by the machine that boots it (`live`).
+/// Needs of each run of the gate. QEMU is installed by the machine that boots it (`live`).
 const EACH: &[Need] = &[
     need("cc", "gcc"),
     need("chromedriver", "chromium-driver"),
@@ -24,7 +24,7 @@ const EACH: &[Need] = &[
     need("valgrind", "valgrind"),
 ];
 
-/// For a run of all of it.
+/// Needs of a run with `--night`.
 const NIGHT: &[Need] = &[
     need("arm-linux-gnueabihf-gcc", "gcc-arm-linux-gnueabihf libc6-dev-armhf-cross"),
     need("java", "default-jre-headless"),

@@ -45,7 +45,7 @@ pub fn run() -> Result<()> {
 }
 
 impl Touched {
-    /// From the lines of a difference as git prints it.
+    /// Parses the lines of a diff as printed by git.
     fn by(changes: &str) -> Touched {
         let mut touched = Touched::default();
         let mut current = None;

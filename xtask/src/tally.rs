@@ -3,11 +3,11 @@
 /// Outcome of one step or check.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepOutcome {
-    /// As it should be.
+    /// As expected.
     Passed,
-    /// Not as it should be, in words.
+    /// Not as expected, with the fault in words.
     Failed(String),
-    /// Not tried, with the reason.
+    /// Not run, with the reason.
     LeftOut(String),
 }
 

@@ -117,7 +117,7 @@ impl Tool {
         Ok(Output { code: code_of(status), stdout, stderr, timed_out })
     }
 
-    /// As `capture`, and anything but exit 0 is an error that quotes the end of standard error.
+    /// Like `capture`, but an exit code other than 0 is an error with the end of standard error.
     pub fn text(self) -> Result<String> {
         let line = self.line.clone();
         let output = self.capture()?;

@@ -21,7 +21,7 @@ use server::{Outcome, RunningServer, peak_mib};
 const CPUS: u32 = 4;
 /// Rows of a series in a day.
 const A_DAY: u64 = 288;
-/// Between two looks at the sender's memory.
+/// Interval of reading the sender's memory.
 const LOOK: Duration = Duration::from_millis(10);
 
 fn main() -> Outcome<()> {

@@ -140,7 +140,7 @@ impl Load {
         Ok(())
     }
 
-    /// Each board once in five minutes.
+    /// Number of requests: one of each board in five minutes.
     fn requests(&self) -> u64 {
         self.boards * self.seconds / EVERY_S
     }
@@ -237,7 +237,7 @@ fn head(board: u64, seq: u64, length: usize, now_s: i64) -> String {
 
 #[derive(Default)]
 struct Answers {
-    /// In microseconds, from the planned send.
+    /// Latencies in microseconds, from the planned time of sending.
     latencies: Mutex<Vec<u64>>,
     again: AtomicU64,
     slowest_page: AtomicU64,

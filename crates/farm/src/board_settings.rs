@@ -16,9 +16,9 @@ pub enum BoardState {
     Maintenance,
     /// Changes of the board are of no interest.
     Muted,
-    /// It will not come back.
+    /// Out of service for good.
     Retired,
-    /// It is active, with other hardware than before.
+    /// Active, with other hardware than before.
     Replaced,
     /// The store has none of these: damage, or a later version. Its changes are reported. It is
     /// not chosen.
@@ -26,7 +26,7 @@ pub enum BoardState {
 }
 
 impl BoardState {
-    /// Those that can be chosen.
+    /// States that can be chosen.
     pub const ALL: [BoardState; 5] = [
         BoardState::Active,
         BoardState::Maintenance,
@@ -51,7 +51,7 @@ impl BoardState {
         BoardState::ALL.into_iter().find(|state| state.word() == word)
     }
 
-    /// For people.
+    /// Displayed words.
     pub fn words(self) -> &'static str {
         match self {
             BoardState::Maintenance => "in maintenance",
@@ -71,7 +71,7 @@ impl BoardState {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BoardSettings {
     pub state: BoardState,
-    /// Since when, in seconds since 1970.
+    /// Time of the last change of state, in seconds since 1970.
     pub state_since: i64,
     pub tags: Vec<String>,
     /// Location, from its tag `lab=NAME`.
@@ -140,10 +140,10 @@ impl FarmBudgets {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BudgetsDocument {
     pub schema: &'static str,
-    /// That of all boards.
+    /// Budget of all boards.
     pub fleet_ns: Option<Nanos>,
     pub tags: Vec<TagBudget>,
-    /// Of boards that have their own.
+    /// Boards that have their own.
     pub boards: Vec<BoardBudget>,
 }
 
@@ -162,7 +162,7 @@ pub struct BoardBudget {
 }
 
 impl BudgetsDocument {
-    /// Those of the fleet and of tags, and boards with their own.
+    /// Collects the budgets of the fleet and of tags, and of boards with their own.
     pub fn of(budgets: FarmBudgets, own: impl Iterator<Item = (String, Nanos)>) -> BudgetsDocument {
         let tags = budgets.tags.into_iter().map(|(tag, budget_ns)| TagBudget { tag, budget_ns });
         BudgetsDocument {

@@ -28,7 +28,7 @@ impl Role {
         }
     }
 
-    /// By its word.
+    /// Parses the word of a role.
     pub fn of_word(word: &str) -> Option<Role> {
         Role::ALL.into_iter().find(|role| role.word() == word)
     }
@@ -39,7 +39,7 @@ impl Role {
 pub struct FarmPerson {
     pub name: String,
     pub role: Role,
-    /// In seconds since 1970.
+    /// Time of creation, in seconds since 1970.
     pub created: i64,
 }
 

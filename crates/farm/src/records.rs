@@ -122,8 +122,7 @@ pub struct FarmBoard {
     pub max_ns: Option<Nanos>,
     /// Its daily maxima of these days.
     pub days: Vec<DayMaximum>,
-    /// Those of these days, by their first seconds, that have samples of runs alone that do not
-    /// count.
+    /// First seconds of those of these days that have samples of invalid runs alone.
     #[serde(skip)]
     pub uncounted: Vec<i64>,
     /// Frequency of its data within a year; empty if each of its last 30 days has samples.
@@ -194,7 +193,7 @@ pub struct SlotPeak {
     pub n: u64,
     pub missed: u64,
     pub max_ns: Option<Nanos>,
-    /// In ns since 1970.
+    /// Time of the largest latency, in ns since 1970.
     pub max_at: Option<i64>,
 }
 
@@ -219,7 +218,7 @@ impl Tier {
         }
     }
 
-    /// Its name in addresses.
+    /// Parses the name in addresses.
     pub fn of_name(name: &str) -> Option<Tier> {
         Tier::ALL.into_iter().zip(["5m", "1h", "1d"]).find(|(_, known)| *known == name).map(|(tier, _)| tier)
     }

@@ -7,7 +7,7 @@ use crate::wall_clock::DAY;
 pub struct SentGap {
     /// The first second of the day that ended it.
     pub ended: i64,
-    /// In seconds, from the first of the day before it.
+    /// Length in seconds, from the first of the day before it.
     pub length: i64,
 }
 

@@ -50,7 +50,7 @@ const EXIT: u8 = 0x95;
 const JUMP: u8 = 0x05;
 const JUMP_32: u8 = 0x06;
 const MOV_32: u8 = 0xbc;
-/// In the class's bits: the second operand is a register.
+/// Flag in the class's bits: the second operand is a register.
 const BY_REGISTER: u8 = 0x08;
 /// Source field of a wide load: a map (`BPF_PSEUDO_MAP_FD`), or a value within a map.
 const MAP: u8 = 1;
@@ -96,7 +96,7 @@ impl Assembler {
         self.push(0x07 | BY_REGISTER | operation as u8, to, from, 0, 0);
     }
 
-    /// With a number, which is sign-extended.
+    /// Operation with a number, which is sign-extended.
     pub fn alu_imm(&mut self, operation: Alu, to: Reg, number: i32) {
         self.push(0x07 | operation as u8, to, R0, 0, number);
     }

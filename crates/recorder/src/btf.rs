@@ -11,7 +11,7 @@ const SIZE_LIMIT: usize = 64 << 20;
 const DEPTH_LIMIT: usize = 8;
 
 pub(crate) const INT: u32 = 1;
-/// Of an integer's encoding: it is `bool`.
+/// Flag in an integer's encoding: it is `bool`.
 const TRUTH: u32 = 4;
 pub(crate) const PTR: u32 = 2;
 const ARRAY: u32 = 3;

@@ -34,7 +34,7 @@ pub struct EventField {
     pub width: Width,
 }
 
-/// By the `format` files.
+/// Fields by the `format` files.
 #[derive(Clone, Debug)]
 pub struct ByFormat {
     pub ids: [u32; 4],
@@ -57,12 +57,12 @@ pub struct ByFormat {
     pub suspend: Option<u32>,
 }
 
-/// By the kernel's types.
+/// Fields by the kernel's types.
 #[derive(Clone, Debug)]
 pub struct ByTypes {
     pub ids: [u32; 4],
     pub suspend: Option<u32>,
-    /// Of `struct task_struct`.
+    /// Offsets in `struct task_struct`.
     pub tid: i16,
     pub process: i16,
     pub prio: i16,

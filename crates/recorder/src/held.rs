@@ -18,7 +18,7 @@ pub(crate) struct Held {
     pub records: ArrayMap,
     pub threads: ArrayMap,
     pub config: MapView,
-    /// Of S: per CPU, and per chosen thread.
+    /// Maps of S: per CPU, and per chosen thread.
     pub switched: Option<[ArrayMap; 2]>,
     pub numbers: Maps,
     /// Kernel memory of all.

@@ -74,7 +74,7 @@ pub mod cpu {
     /// The record that it was counted in, and the epoch.
     pub const SWITCHED_RECORD: i16 = 116;
     pub const SWITCHED_EPOCH: i16 = 120;
-    /// From when on S counts: the programs' own work at the switch is before it.
+    /// Time from which S counts: the programs' own work at the switch is before it.
     pub const SWITCHED_FROM: i16 = 192;
     /// Number of the last piece, and the pieces.
     pub const PIECE: i16 = 200;
@@ -200,9 +200,9 @@ pub mod maximum {
     /// Part of W in which the previous thread had the CPU, plus 1; 0 if that was not seen or the
     /// thread is not real-time.
     pub const HELD: i16 = 136;
-    /// Without its stacks.
+    /// Size without its stacks.
     pub const SHORT: usize = 144;
-    /// In the timer's interrupt; at the switch; of the victim when it sleeps again.
+    /// Stacks: in the timer's interrupt; at the switch; of the victim when it sleeps again.
     pub const EXPIRY: i16 = SHORT as i16;
     pub const STACK_ROOM: usize = 192;
     pub const SWITCH: i16 = EXPIRY + STACK_ROOM as i16;

@@ -94,7 +94,7 @@ fn ask(fields: &EventFields, maps: &Maps, cpu: u32, expiries: [Nanos; 4]) -> Res
     Ok(())
 }
 
-/// Has a timer of each kind set, with these expiries.
+/// Sets a timer of each kind, with these expiries.
 pub fn ask_for(expiries: [Nanos; 4]) {
     // A timer that cannot be set is not learned, and reported as unknown.
     clock::nanosleep_until(expiries[0]);

@@ -25,11 +25,11 @@ pub enum Reading {
     /// programs.
     #[default]
     Best,
-    /// By the kernel's types.
+    /// Programs by the kernel's types.
     Types,
-    /// By the events' formats.
+    /// Programs by the events' formats.
     Format,
-    /// Not by programs: the events go through a ring to this process.
+    /// No programs: the events go through a ring to this process.
     Ring,
 }
 
@@ -58,7 +58,7 @@ impl EventFields {
 #[derive(Clone, Debug)]
 pub struct Options {
     pub reading: Reading,
-    /// All real-time threads, now and later; else those that [`KernelRecorder::choose`] names.
+    /// Record all real-time threads, now and later; else those named by [`KernelRecorder::choose`].
     pub all: bool,
     /// Number of threads that may have separate histograms, at most [`THREADS_LIMIT`].
     pub chosen_limit: usize,
@@ -100,7 +100,7 @@ pub struct KernelRecorder {
 /// Properties of the recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// In which way; never `Best`, once it is armed.
+    /// Source of the events; never `Best`, once it is armed.
     pub reading: Reading,
     /// Reason for which a better way was not available, if one was wanted.
     pub why_not_better: Option<String>,

@@ -24,7 +24,7 @@ pub struct WorstFound {
     /// Stack in the timer's interrupt; empty without T, and if an earlier T of the interval was
     /// larger on that CPU.
     pub expiry: Vec<u64>,
-    /// At the switch: that of the previous thread.
+    /// Stack of the previous thread at the switch.
     pub switch: Vec<u64>,
     /// Stack of the victim when it slept again; empty if it did not before the interval ended.
     pub sleeps: Vec<u64>,
@@ -56,12 +56,12 @@ pub(crate) struct RowOwner {
 }
 
 impl RowOwner {
-    /// All of a chosen thread.
+    /// Owner of all rows of a chosen thread.
     pub fn of_thread(chosen: &ChosenThread) -> RowOwner {
         RowOwner { cpu: None, holder: None, victims: chosen.victims, thread: Some(chosen.task.clone()) }
     }
 
-    /// On a CPU, by the number of the holder and that of the victims.
+    /// Owner of rows on a CPU, by the number of the holder and that of the victims.
     pub fn of_cpu(cpu: Cpu, holder: usize, victims: usize) -> RowOwner {
         RowOwner { cpu: Some(cpu), holder: Some(HOLDERS[holder]), victims: VICTIMS[victims], thread: None }
     }
@@ -102,7 +102,7 @@ pub(crate) struct Class {
 }
 
 impl Class {
-    /// All of a chosen thread.
+    /// Class of all wake-ups of a chosen thread.
     pub fn of_thread(chosen: &ChosenThread, entry: usize) -> Class {
         Class { owner: RowOwner::of_thread(chosen), entry }
     }

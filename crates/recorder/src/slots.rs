@@ -24,7 +24,7 @@ pub(crate) struct KnownThread {
 }
 
 impl KnownThread {
-    /// From the kernel's counts; a thread asleep has counted a sleep that is not over.
+    /// State from the kernel's counts; a thread asleep has counted a sleep that is not over.
     pub fn of(facts: &ThreadFacts, asleep: bool, recorded: u32) -> KnownThread {
         let slept = facts.voluntary.map(|voluntary| voluntary.saturating_sub(asleep.into()));
         KnownThread { start: facts.start, slept, recorded }
@@ -68,7 +68,7 @@ pub struct Slots {
     /// True if `/proc` has the same numbers as the kernel.
     numbered: bool,
     known: BTreeMap<u32, KnownThread>,
-    /// By the number of their histograms.
+    /// Chosen threads by the number of their histograms.
     pub chosen: Vec<Option<ChosenThread>>,
 }
 

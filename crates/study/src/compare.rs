@@ -18,9 +18,9 @@ use crate::measurement::Measurement;
 /// Way in which runs are paired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
-    /// By the question's design.
+    /// As in the question's design.
     Given,
-    /// By their times: runs of A and B that alternate are pairs.
+    /// Pairs by time: runs of A and B that alternate.
     ByTime,
 }
 
@@ -233,7 +233,7 @@ fn across(run: &model::run::Run) -> bool {
 
 /// The reason for which a run supports no verdict, and what to do.
 struct Flaw {
-    /// Of this run, in words.
+    /// Flaw of this run, in words.
     remark: String,
     reason: &'static str,
     remedy: &'static str,
@@ -255,7 +255,7 @@ fn flaws(measurement: &Measurement) -> Vec<Flaw> {
     invalid.into_iter().chain(lost).collect()
 }
 
-/// That seconds are not compared, with the runs that have none.
+/// Remark that seconds are not compared, with the runs that have none.
 fn without_blocks(all: &[&Measurement]) -> Option<String> {
     let bare = |measurement: &&&Measurement| measurement.series.blocks.is_empty();
     let titles: Vec<&str> = all.iter().filter(bare).map(|one| one.title.as_str()).collect();
@@ -267,7 +267,7 @@ fn without_blocks(all: &[&Measurement]) -> Option<String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remarks {
     All,
-    /// Without those on reading the inputs, which have been shown.
+    /// All except those on reading the inputs, which have been shown.
     WithoutReading,
 }
 

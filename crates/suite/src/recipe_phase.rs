@@ -49,7 +49,7 @@ pub enum PhaseMeasure {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoadOn {
-    /// Those that are measured: all.
+    /// The measured CPUs: all.
     #[default]
     Same,
     /// The lower half, and the upper half is measured.

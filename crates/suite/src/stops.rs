@@ -38,7 +38,7 @@ fn of_cpu(cpu: &CpuRun, gaps: &[SpinGap], length: Nanos, period: Nanos) -> Optio
 /// No run has more periods than this: ten seconds of ten milliseconds.
 const MOST: usize = 1_000;
 
-/// Of an even number the mean of the two in the middle.
+/// Median; of an even number the mean of the two in the middle.
 fn median(sorted: &[Nanos]) -> Nanos {
     let middle = sorted.len() / 2;
     match (sorted.get(middle), sorted.len() % 2) {

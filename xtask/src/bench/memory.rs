@@ -14,7 +14,7 @@ use crate::tools::{Result, read, write};
 const LIMIT: Duration = Duration::from_secs(60);
 
 const DEFAULT_KIB: u64 = 5 * 1024;
-/// Of the static build.
+/// Limit of the static build.
 pub const RESIDENT_KIB: u64 = 2380;
 
 pub fn measure(default: &Onbeat, fixed: &Onbeat, quick: bool) -> Rows {

@@ -116,7 +116,7 @@ fn switch_mean(binary: &Path, seconds: u64) -> Result<f64> {
     Ok(number(&probed(binary, &format!("switch -p 80 -D {seconds}"))?, "/cpus/0/mean_ns")? / 1e3)
 }
 
-/// By its path: svsematest makes a key of it.
+/// Runs the program by its path: svsematest makes a key of it.
 fn rt_tests_mean(program: &str, seconds: u64) -> Result<f64> {
     let line = format!("/usr/bin/{program} -q -p 80 -a {CPU} -t 1 -d 0 -i 1000 -D {seconds}");
     let line: Vec<String> = line.split(' ').map(str::to_string).collect();

@@ -52,7 +52,7 @@ pub(super) fn row(what: String, ours: String, peer: &str, limit: String, holds: 
     Row { what, ours, peer: peer.to_string(), limit, holds }
 }
 
-/// On the last CPU, with a policy.
+/// Moves this thread to the last CPU, with a policy.
 fn settle(policy: Policy) -> Result<()> {
     let last = rt::affinity().map_err(|error| error.to_string())?.iter().last().unwrap_or(Cpu(0));
     rt::pin(&CpuSet::from_iter([last])).map_err(|error| error.to_string())?;

@@ -32,8 +32,8 @@ const LATE_EACH: u32 = 8;
 /// Time limit for a hunt to end after its program has been killed.
 const ENDS: Duration = Duration::from_secs(60);
 
-/// Of the wake-ups that were counted up to a checkpoint, this part at least is in its cycles: the
-/// first releases of a thread, and those with lost events, are in none.
+/// Minimum share of the wake-ups counted up to a checkpoint that are in its cycles: the first
+/// releases of a thread, and those with lost events, are in none.
 const KEPT: f64 = 0.5;
 
 pub const NAME: &str = "followed-deaths";

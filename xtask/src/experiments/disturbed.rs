@@ -22,7 +22,7 @@ const SIZES: [f64; 4] = [3.0, 4.0, 5.0, 6.0];
 enum Kind {
     /// Growing over this last part of the run.
     Drift(f64),
-    /// From this part of the run on.
+    /// Step from this part of the run on.
     Step(f64),
     /// Once in that many blocks, with a random phase.
     Comb(f64),

@@ -18,7 +18,7 @@ pub struct Coverage {
     pub two_sided: f64,
     /// Rate at which the one-sided 95 % upper bound was not below it.
     pub upper: f64,
-    /// In which the upper bound of shapes from zero on was not below it.
+    /// Rate at which the upper bound of shapes from zero on was not below it.
     pub guarded: f64,
 }
 
@@ -131,7 +131,7 @@ pub enum Contamination {
     Clean,
     /// One of that many blocks.
     Every(usize),
-    /// Each with this probability.
+    /// Each block with this probability.
     Share(f64),
 }
 

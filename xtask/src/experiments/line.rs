@@ -36,19 +36,19 @@ impl ResultLine {
         }
     }
 
-    /// It is to be this published rate, up to three standard deviations of chance.
+    /// Requires this published rate, up to three standard deviations of chance.
     pub fn near(mut self, rate: f64, reps: u32) -> ResultLine {
         self.published = Some((rate, reps));
         self
     }
 
-    /// It is to be this or more.
+    /// Requires this or more.
     pub fn at_least(mut self, least: f64) -> ResultLine {
         self.least = Some(least);
         self
     }
 
-    /// It is to be this or less.
+    /// Requires this or less.
     pub fn at_most(mut self, most: f64) -> ResultLine {
         self.most = Some(most);
         self

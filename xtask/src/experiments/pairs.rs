@@ -86,11 +86,11 @@ impl Null {
 /// Runs from which the limit for exceedances is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frozen {
-    /// From as many other runs of A.
+    /// As many other runs of A.
     Pilot,
-    /// From the compared runs of A and B together.
+    /// The compared runs of A and B together.
     Both,
-    /// From the compared runs of A alone.
+    /// The compared runs of A alone.
     #[cfg(test)]
     Compared,
 }

@@ -26,9 +26,9 @@ const MOST_RUNS: u32 = 8000;
 struct Cell {
     /// Blocks.
     n: usize,
-    /// In us.
+    /// Law of the latencies, in us.
     law: Gev,
-    /// In which latencies are recorded.
+    /// Step in which latencies are recorded.
     step: Nanos,
     /// Horizon, as a multiple of the run's length.
     reach: f64,

@@ -23,16 +23,16 @@ impl fmt::Display for FailingCall {
     }
 }
 
-/// Number of calls by name, in total and before `main`.
+/// Number of calls by name, and of those before `main`.
 #[derive(Default)]
 pub struct Calls {
-    /// By name: before `main`, and by whichever thread made most.
+    /// Counts by name: before `main`, and of the thread with the most.
     counts: BTreeMap<String, (u64, u64)>,
     whole: bool,
 }
 
 impl Calls {
-    /// From the log of `strace -f`: a line per call, with the thread's id first.
+    /// Parses the log of `strace -f`: a line per call, with the thread's id first.
     ///
     /// strace counts the calls of each thread separately, so the n-th is that of every thread that
     /// makes that many. The calls before `main` are the loader's and the runtime's: the first

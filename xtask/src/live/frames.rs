@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// The whole report of one boot.
 #[derive(Debug, Default, PartialEq)]
 pub struct Report {
-    /// By check.
+    /// Replies by check.
     pub replies: BTreeMap<String, Reply>,
 }
 

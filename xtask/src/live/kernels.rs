@@ -18,7 +18,7 @@ const HEADING: &str = "machine\tkernel\tpassed\tfailed\tleft out\n";
 /// Results of a machine's checks. Names are without the machine's.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct MachineResults {
-    /// As `uname -r` has it.
+    /// Release by `uname -r`.
     release: String,
     passed: usize,
     failed: Vec<String>,

@@ -39,7 +39,7 @@ pub struct EnvironmentStep<'a> {
 /// A series of a board in the days around another environment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeriesAround {
-    /// As sentences name it.
+    /// Name in sentences.
     pub name: String,
     /// The first second of each five minutes and their largest latency, oldest first.
     pub maxima: Vec<(i64, Nanos)>,

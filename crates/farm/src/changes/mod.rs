@@ -79,7 +79,7 @@ impl ChangeKind {
         )
     }
 
-    /// In a word or two.
+    /// Name in a word or two.
     pub fn words(self) -> &'static str {
         match self {
             ChangeKind::MoreOften => "late more often",
@@ -152,7 +152,7 @@ impl EnvironmentSince {
 pub struct Acknowledgement {
     pub who: String,
     pub note: String,
-    /// In seconds since 1970.
+    /// Time of the acknowledgement, in seconds since 1970.
     pub at: i64,
 }
 
@@ -167,9 +167,9 @@ impl FarmChange {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct JudgedSeries {
     pub judged: usize,
-    /// Those with too few days, or too few wake-ups.
+    /// Number with too few days, or too few wake-ups.
     pub too_few: usize,
-    /// Those of boards that have more than are looked at.
+    /// Number beyond the limit of a board.
     pub left_out: usize,
 }
 
@@ -186,7 +186,7 @@ impl JudgedSeries {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct JudgedEnvironments {
     pub looked_at: usize,
-    /// Those of boards that have more than are looked at.
+    /// Number beyond the limit of a board.
     pub left_out: usize,
 }
 

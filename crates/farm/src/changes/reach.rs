@@ -50,7 +50,7 @@ pub fn rate_reach(of: &RateHistory) -> RateReach {
 }
 
 impl RateReach {
-    /// In a sentence.
+    /// Sentence for a page.
     pub fn says(&self) -> String {
         if self.days < LEAST + RECENT {
             let since = if self.changed { " since it changed" } else { "" };

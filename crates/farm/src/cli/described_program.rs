@@ -23,7 +23,7 @@ impl DescribedProgram {
         }
     }
 
-    /// Its arguments; those of the farm are given.
+    /// Arguments of the program; those of the farm are given.
     pub fn command(self, farm: Command) -> Command {
         match self {
             DescribedProgram::Farm => farm,

@@ -10,7 +10,7 @@ use tokio::sync::oneshot::{self, error::RecvError};
 
 /// Time for a cancelled command to remove its partial results.
 const GRACE: Duration = Duration::from_secs(2);
-/// As the main thread usually has.
+/// Stack size, as usual for the main thread.
 const STACK: usize = 8 << 20;
 
 /// Both signals that ask a program to end.

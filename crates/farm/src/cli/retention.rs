@@ -210,7 +210,7 @@ impl<'a> StayingWindows<'a> {
     }
 }
 
-/// Of each board and week, from Monday on in UTC, the run with spikes that had the largest latency.
+/// For each board and week, from Monday in UTC, the run with spikes with the largest latency.
 fn worst_of_weeks(bundles: &[KeptBundle]) -> BTreeSet<&str> {
     let mut worst: BTreeMap<(i64, i64), &KeptBundle> = BTreeMap::new();
     for bundle in bundles.iter().filter(|bundle| bundle.spikes > 0) {

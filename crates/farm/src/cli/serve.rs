@@ -22,7 +22,7 @@ use crate::web::{
     PublicReading, ServerCertificate, TlsListener, answer_requests, keep_changes, keep_telling, router,
 };
 
-/// Between two looks at the bucket.
+/// Interval between two checks of the bucket.
 const EVERY: Duration = Duration::from_secs(30);
 
 /// Show runs and boards in a browser

@@ -90,7 +90,7 @@ impl StorePlace {
         }
     }
 
-    /// With the bundles in a folder that is named.
+    /// Uses a given folder for the bundles.
     pub fn with_bundles(mut self, folder: Option<&Path>) -> StorePlace {
         if let Some(folder) = folder {
             (self.bundles, self.is_named) = (led_to(folder.to_owned()), true);
@@ -213,7 +213,7 @@ impl StorePlace {
     }
 }
 
-/// That nothing else serves a store, or sweeps its folder of bundles.
+/// Locks that exclude other servers of a store, and sweeps of its folder of bundles.
 pub struct ServerLocks {
     /// `None` for a database, which has its own (`ServerTurn`).
     _store: Option<FolderLock>,

@@ -11,7 +11,7 @@ use crate::intake::{Keeping, ScanOptions, ScanOutcome, SeenRuns, scan};
 use crate::store::FarmStore;
 use crate::web::App;
 
-/// Between two looks.
+/// Interval between two scans.
 const EVERY: Duration = Duration::from_secs(30);
 
 /// Shows the folders of a server. A farm without a store shows what exists: it starts over if

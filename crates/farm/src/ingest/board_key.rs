@@ -63,7 +63,7 @@ fn board_name(named: &str) -> String {
     }
 }
 
-/// As much of a plain key as leaves room for a digest.
+/// Beginning of a plain key that leaves room for a digest.
 fn beginning(plain: &str) -> &str {
     // It is ASCII.
     trimmed(&plain[..plain.len().min(LONGEST - DIGITS - 1)])

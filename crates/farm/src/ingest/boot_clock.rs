@@ -18,8 +18,8 @@ const ON_THE_WAY: i64 = 300_000_000_000;
 /// their own clocks.
 const MOST_POINTS: usize = 64;
 
-/// By which clock a boot was heard of: the board's, which was right; that of the farm, because the
-/// board's was wrong; that of a row, because the boot was over.
+/// Clock that placed a boot: the board's, if it was right; the farm's, if the board's was wrong;
+/// that of a row, if the boot was over.
 const BOARD: &str = "board";
 const RECEIPT: &str = "receipt";
 const ROW: &str = "row";
@@ -34,7 +34,7 @@ pub struct RowClock {
 /// Information in a request on the boot of its rows, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeardBoot {
-    /// It is on.
+    /// The boot is on.
     Now {
         /// CLOCK_MONOTONIC.
         mono: i64,
@@ -45,7 +45,7 @@ pub enum HeardBoot {
         /// Total time in suspend, up to now.
         asleep: i64,
     },
-    /// It was over at this time.
+    /// The boot was over at this time.
     Over { before: i64 },
 }
 

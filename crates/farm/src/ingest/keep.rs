@@ -20,7 +20,7 @@ use crate::records::BundleRecord;
 
 /// Interval between two attempts to lock the folder of bundles.
 const LOOK: Duration = Duration::from_millis(20);
-/// For a command: in ten minutes the largest bundle is copied.
+/// Time limit of a command for the lock: in ten minutes the largest bundle is copied.
 pub const PATIENCE: Nanos = Nanos(600 * Nanos::SECOND.0);
 
 /// Beginning of the message of [`keep`] for a copy that could not be written.

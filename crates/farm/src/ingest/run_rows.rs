@@ -23,7 +23,7 @@ const ENTRY_BYTES: usize = 64;
 pub struct RunRows {
     /// Begin of the first line, CLOCK_MONOTONIC.
     edge: Option<Nanos>,
-    /// By their number from the first edge on.
+    /// Sums by the number of the five minutes from the first edge on.
     sums: BTreeMap<i64, BTreeMap<Cpu, RowCounts>>,
     bytes: usize,
     /// True if they exceed the memory limit, and are incomplete.

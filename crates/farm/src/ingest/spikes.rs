@@ -31,7 +31,7 @@ pub struct FarmSpike {
     pub victim: String,
 }
 
-/// Those of the bundle in a folder, of seconds since 1970, the latest first, without their series.
+/// Spikes of the bundle in a folder within seconds since 1970, latest first, without their series.
 pub fn spikes_within(folder: &Path, within: Range<i64>) -> Result<Vec<FarmSpike>> {
     Ok(of_run(&study::page::spiked_run(folder)?, within))
 }

@@ -22,13 +22,13 @@ const MOST_OBJECTS: usize = 100_000;
 pub enum BucketFault {
     /// The bucket does not answer: to be tried again.
     Unreachable(String),
-    /// It refuses the keys.
+    /// The bucket refuses the keys.
     Refused(String),
     /// The bucket does not exist.
     NoBucket(String),
     /// The contents belong to another store.
     OtherStore(String),
-    /// It does not have the bundle, or a part of it.
+    /// The bundle, or a part of it, is missing.
     Missing(String),
     /// Its bytes differ from its manifest.
     Damaged(String),
@@ -73,7 +73,7 @@ impl From<BucketFault> for Failure {
 /// An object as the bucket lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedObject {
-    /// Its name within its bundle.
+    /// Name within its bundle.
     pub name: String,
     pub bytes: u64,
     /// Time when it was put, in seconds since 1970.
@@ -106,7 +106,7 @@ impl ObjectBucket {
         }
     }
 
-    /// As `--objects` names it.
+    /// Name in the syntax of `--objects`.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -38,7 +38,7 @@ pub struct BundleCache {
     most: u64,
     state: Mutex<CacheState>,
     fetches: Semaphore,
-    /// Since the server started.
+    /// Number of fetched bundles since the server started.
     pub fetched: AtomicU64,
     pub fetched_bytes: AtomicU64,
     pub evicted: AtomicU64,

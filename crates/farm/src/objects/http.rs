@@ -17,7 +17,7 @@ const BODY_LIMIT: usize = 16 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit without a byte, and before the first of a response: users wait for the page.
 const SILENCE: Duration = Duration::from_secs(15);
-/// For a piece on a slow line.
+/// Time limit for a piece on a slow line.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Makes clients for the library.

@@ -5,9 +5,9 @@ use axum::body::Bytes;
 
 use super::bucket::{BucketFault, ObjectBucket};
 
-/// Its name: no bundle has it, because those are folders.
+/// Name of the object; no bundle has it, because bundles are folders.
 pub(super) const OWNER: &str = "onbeat-farm-store";
-/// It contains one number.
+/// Size limit of the object, which contains one number.
 const MOST_BYTES: u64 = 64;
 
 impl ObjectBucket {

@@ -27,9 +27,9 @@ use crate::store::FarmStore;
 /// Way in which a request fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlannedFault {
-    /// It is not done.
+    /// The request takes no effect.
     Lost,
-    /// It is done, and the answer is lost.
+    /// The request takes effect, and the response is lost.
     AnswerLost,
     /// Neither it nor any later one takes effect: the bucket is gone, or this program was killed.
     Gone,

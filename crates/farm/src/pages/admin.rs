@@ -31,7 +31,7 @@ pub struct AdminView<'a> {
     pub names: &'a BoardNames,
     /// Fault of the bucket of bundles.
     pub bucket_trouble: Option<&'a str>,
-    /// In seconds since 1970; `None` without a certificate.
+    /// End of the certificate, in seconds since 1970; `None` without one.
     pub certificate_ends: Option<i64>,
     /// Folders that hold no run which can be read.
     pub folders_refused: usize,

@@ -15,7 +15,7 @@ use crate::store::BoardBytes;
 pub struct BoardSettingsView<'a> {
     pub board: &'a FarmBoard,
     pub is_admin: bool,
-    /// Its tokens that are good.
+    /// Number of its valid tokens.
     pub tokens: u64,
     pub refusals: &'a [BoardRefusal],
     /// Number of its five-minute rows, and of missing ones between them.

@@ -35,7 +35,7 @@ pub struct ChangesView<'a> {
 /// Selection of changes to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChangesShown {
-    /// Those that are not acknowledged.
+    /// Changes that are not acknowledged.
     #[default]
     Open,
     Acknowledged,
@@ -49,7 +49,7 @@ impl ChangesShown {
         (ChangesShown::All, "all", "all"),
     ];
 
-    /// By its word in an address.
+    /// Parses the word in an address.
     pub fn of_word(word: &str) -> Option<ChangesShown> {
         ChangesShown::ALL.into_iter().find(|known| known.1 == word).map(|known| known.0)
     }

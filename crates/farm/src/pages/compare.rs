@@ -61,7 +61,7 @@ impl ComparisonChoices {
     /// Limit of the choices of each kind; others are typed in full.
     pub const OFFERED: usize = 300;
 
-    /// Of the names of boards, and of machines with their kernels.
+    /// Builds the choices from the names of boards, and of machines with their kernels.
     pub fn of(boards: Vec<String>, names: impl IntoIterator<Item = (String, String)>) -> ComparisonChoices {
         let (machines, kernels): (Vec<String>, Vec<String>) = names.into_iter().unzip();
         let each = |mut all: Vec<String>| {

@@ -29,7 +29,7 @@ impl BoardOrder {
         (BoardOrder::Last, "last", "last seen"),
     ];
 
-    /// By its word in an address.
+    /// Parses the word in an address.
     pub fn of_word(word: &str) -> Option<BoardOrder> {
         BoardOrder::ALL.into_iter().find(|known| known.1 == word).map(|known| known.0)
     }
@@ -56,7 +56,7 @@ pub struct RefusedBundle {
     pub reason: String,
 }
 
-/// Such folders.
+/// Refused folders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefusedFolders {
     /// The first of them.
@@ -87,7 +87,7 @@ pub struct Fleet<'a> {
     pub runs: u64,
     pub order: BoardOrder,
     pub filter: &'a str,
-    /// Those that are shown alone.
+    /// State of the boards that are shown alone.
     pub state: Option<BoardState>,
     /// Seconds since 1970.
     pub now: i64,

@@ -32,7 +32,7 @@ impl CpuLine {
         of.cpus.iter().map(line).collect()
     }
 
-    /// As a picture draws it.
+    /// Line for a picture.
     pub fn plot(&self) -> PlotLine<'_> {
         PlotLine {
             name: format!("CPU {}", self.cpu),

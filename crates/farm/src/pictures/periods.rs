@@ -51,7 +51,7 @@ pub struct BoardPeriods {
 }
 
 impl BoardPeriods {
-    /// Of rows in the order of time: the shortest stretches that are few enough.
+    /// Divides rows in the order of time into the shortest periods that are few enough.
     pub fn of(rows: &LongTerm) -> BoardPeriods {
         let length = length_for(rows.to - rows.from, rows.tier);
         let begin = |row: &TierRow| MONDAY + (row.t - MONDAY).div_euclid(length) * length;

@@ -18,7 +18,7 @@ pub enum RunResult {
     Over,
     /// It is a measurement without a limit.
     Measured,
-    /// It does not count, or was ended before its end.
+    /// It is invalid, or ended early.
     Void,
 }
 

@@ -14,7 +14,7 @@ const SHOWN: usize = 3;
 /// The boards of a side in a comparison of one series.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ComparedBoards {
-    /// Those that are compared.
+    /// Boards that are compared.
     pub compared: BTreeSet<String>,
     /// Number of boards that have other series only.
     pub other_series: u64,

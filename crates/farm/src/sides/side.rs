@@ -135,7 +135,7 @@ impl FarmSide {
         parts.map(|(name, value)| format!("{name}{value}")).collect::<Vec<_>>().join(", ")
     }
 
-    /// As a part of an address; `side` is `a` or `b`.
+    /// Part of an address; `side` is `a` or `b`.
     pub fn query(&self, side: &str) -> String {
         let parts = FarmSide::FIELDS.iter().zip(self.values()).filter(|(_, value)| !value.is_empty());
         let part = |(name, value): (&&str, &str)| format!("{side}_{name}={}", escaped(value));

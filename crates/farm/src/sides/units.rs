@@ -28,7 +28,7 @@ pub enum FarmUnit {
 }
 
 impl FarmUnit {
-    /// As the words of a comparison have it.
+    /// Name in a comparison.
     pub fn compared(self) -> ComparedUnit {
         match self {
             FarmUnit::Day => ComparedUnit::Day,

@@ -11,7 +11,7 @@ const KEPT: i64 = 10_000;
 /// An action of a user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditEntry {
-    /// In ns since 1970.
+    /// Time in ns since 1970.
     pub t_ns: i64,
     pub who: String,
     pub what: String,

@@ -34,7 +34,7 @@ pub struct ChangeMarks {
     /// sum of the times of their first ones, without those of the first day.
     recorded_culprits: u64,
     recorded_first: i64,
-    /// Those that hunts of these days saw often enough.
+    /// Number of culprits that hunts of these days saw often enough.
     hunted_culprits: u64,
     /// Runs of these days that do not count.
     invalid_runs: u64,

@@ -45,7 +45,7 @@ impl<'a> AddedCulprit<'a> {
         self.total = self.total.saturating_add(row.of.total_ns.0);
     }
 
-    /// Those of its five minutes that lie between the first and the last that a day has already.
+    /// Its five minutes between the first and the last that a day has already.
     fn between(&self, (first, last): (i64, i64)) -> impl Iterator<Item = i64> {
         self.slots.iter().copied().filter(move |t| first < *t && *t < last)
     }

@@ -53,11 +53,11 @@ pub struct TierPart {
     pub rows: Vec<TierRow>,
 }
 
-/// From which day on the samples of a run are in the histograms of each tier.
+/// Days from which on the samples of a run are in the histograms of each tier.
 pub struct AddedFrom(BTreeMap<Tier, i64>);
 
 impl AddedFrom {
-    /// Of a run that counts by its five minutes.
+    /// Finds the days for a run that counts by its five minutes.
     pub async fn of(all: &mut Transaction<'static, Any>, board: i64, id: &str) -> sqlx::Result<AddedFrom> {
         let mut from = BTreeMap::new();
         for tier in Tier::ALL {

@@ -14,13 +14,13 @@ use crate::records::{BundleRecord, SeriesKey, SlotPeak, Tier, TierRow};
 /// Outcome of storing a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PutOutcome {
-    /// It is new.
+    /// The run is new.
     Stored,
-    /// It is a later state of a run that was still on.
+    /// The bundle is a later state of a run that was still on.
     Replaced,
-    /// It was there already.
+    /// The bundle was stored before.
     Had,
-    /// It is there with other content, or is another board's: why.
+    /// The run is stored with other contents, or for another board: the reason.
     Refused(String),
 }
 

@@ -18,7 +18,7 @@ use crate::wall_clock::now;
 /// Environment of a board in a row.
 pub struct RowEnvironment<'a> {
     pub board: i64,
-    /// As the board calls it.
+    /// The board's id of it.
     pub env: &'a str,
     /// The five minutes that the row is of.
     pub t: i64,

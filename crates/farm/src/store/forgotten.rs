@@ -85,7 +85,7 @@ impl FarmStore {
         Ok(allow.execute(&self.pool).await.map_err(trouble)?.rows_affected() > 0)
     }
 
-    /// Those of some runs that are not to come again, in the order of their ids.
+    /// Ids among the given ones that may not return, sorted.
     pub async fn not_again(&self, ids: &[&str]) -> Result<Vec<String>> {
         const NAMED: &str = "select id from forgotten_run where id in ($1, $2, $3, $4, $5, $6, $7, $8)";
         let mut found: Vec<String> = Vec::new();
@@ -100,7 +100,7 @@ impl FarmStore {
         Ok(found)
     }
 
-    /// All that are not to come again, with when they were removed.
+    /// All runs that may not return, with the times of their removal.
     pub async fn forgotten(&self) -> Result<Vec<(String, i64)>> {
         let all = sqlx::query_as("select id, t from forgotten_run order by t, id");
         all.fetch_all(&self.pool).await.map_err(trouble)

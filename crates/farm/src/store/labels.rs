@@ -29,7 +29,7 @@ pub struct BoardLabel {
 /// A row with labels.
 pub struct LabelledRow<'a> {
     pub board: i64,
-    /// As its slot has it.
+    /// Name of the recording, as in its slot.
     pub recording: String,
     /// Its first five minutes, and its last.
     pub from: i64,

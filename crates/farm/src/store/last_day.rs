@@ -21,7 +21,7 @@ const HOUR: i64 = 3_600;
 /// Number of days before the first requested day in which runs are searched: a run that is still on
 /// then is assumed to have begun within them.
 pub const LONGEST: i64 = 60;
-/// That a slot `x` is of no run that does not count.
+/// Condition that a slot `x` is of no invalid run.
 pub const COUNTS: &str = "not exists (select 1 from run r where r.board_id = x.board_id and \
                       r.id = x.recording and r.invalid > 0)";
 /// Condition that a run `r` has five minutes: the first of them are at its begin, unless its clock

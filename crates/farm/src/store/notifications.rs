@@ -53,7 +53,7 @@ pub struct WaitingNotice {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoticesNoted {
     pub new: u64,
-    /// Those for which there was no room.
+    /// Number of those without room in the queue.
     pub given_up: u64,
     /// Changes that precede the first notification: they are not sent.
     pub older: u64,
@@ -98,7 +98,7 @@ impl FarmStore {
         Ok(noted)
     }
 
-    /// Those that are due, the oldest first.
+    /// Notifications that are due, the oldest first.
     pub async fn due_notices(&self, now: i64, most: i64) -> Result<Vec<WaitingNotice>> {
         let rows: Vec<(i64, String, i64, String)> = sqlx::query_as(
             "select board_id, id, tries, document from notification where state = $1 and due <= $2 \

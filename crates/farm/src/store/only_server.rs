@@ -13,7 +13,7 @@ use super::{FarmStore, trouble};
 /// The lock ends with its connection (PostgreSQL, "Advisory Locks").
 const TAKE: &str = "select case when pg_try_advisory_lock(1869505125, \
                     hashtext(coalesce(current_schema()::text, ''))) then 1 else 0 end";
-/// Between two looks.
+/// Interval between two attempts.
 const EVERY: Duration = Duration::from_secs(5);
 /// The connection of a killed server is closed within moments.
 const TRIES: usize = 20;
@@ -21,7 +21,7 @@ const SOON: Duration = Duration::from_millis(250);
 /// That of an unreachable one is closed within two minutes.
 const LOOKS: usize = 36;
 
-/// That this is the only server of a store.
+/// Lock that makes this the only server of a store.
 pub struct ServerTurn {
     store: FarmStore,
     /// `None` for a store in a file, which has a lock file.

@@ -13,12 +13,12 @@ use sqlx::{Any, Transaction};
 use super::{BundlePlace, FarmStore, trouble};
 use crate::folders::{bundles_beside, lies_in};
 
-/// None of a store that is in no file: its places are whole ones.
+/// Folder of a store in a file; `None` for other stores, whose places are absolute.
 #[derive(Clone, Debug, Default)]
 pub struct OwnFolder(Option<Arc<Path>>);
 
 impl OwnFolder {
-    /// That of a store in a file; a link is the store that it leads to.
+    /// Folder of a store in a file; a link is resolved.
     pub fn beside(file: &Path) -> OwnFolder {
         let file = host::whole_path(file).unwrap_or_else(|_| file.to_owned());
         OwnFolder(Some(bundles_beside(&file).into()))

@@ -17,7 +17,7 @@ impl FarmStore {
         Ok(insert.execute(&self.pool).await.map_err(trouble)?.rows_affected() == 1)
     }
 
-    /// All people by name.
+    /// All users by name.
     pub async fn people(&self) -> Result<Vec<FarmPerson>> {
         let rows: Vec<(String, String, i64)> =
             sqlx::query_as("select name, role, created from user_account order by name")

@@ -42,7 +42,7 @@ impl FarmStore {
         Ok(unpin.execute(&self.pool).await.map_err(trouble)?.rows_affected() > 0)
     }
 
-    /// All that are pinned, the latest first.
+    /// All pins, the latest first.
     pub async fn pins(&self) -> Result<Vec<RunPin>> {
         let rows: Vec<(String, String, String, String, i64)> = sqlx::query_as(
             "select p.run, b.key, p.who, p.note, p.t from pin p join board b on b.id = p.board_id \

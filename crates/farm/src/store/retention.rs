@@ -35,7 +35,7 @@ impl ThinnedPart {
     /// All parts, in the order in which a run names them.
     pub const ALL: [ThinnedPart; 2] = [ThinnedPart::Blocks, ThinnedPart::Windows];
 
-    /// As the store and the JSON have it.
+    /// Word in the store and in JSON.
     pub fn word(self) -> &'static str {
         match self {
             ThinnedPart::Blocks => "blocks",
@@ -43,7 +43,7 @@ impl ThinnedPart {
         }
     }
 
-    /// Both with a blank between.
+    /// Words of the selected parts, separated by a blank.
     pub fn words(has: impl Fn(ThinnedPart) -> bool) -> String {
         let words = ThinnedPart::ALL.into_iter().filter(|part| has(*part)).map(ThinnedPart::word);
         words.collect::<Vec<_>>().join(" ")

@@ -58,7 +58,7 @@ async fn times(store: &FarmStore) -> Vec<(u64, i64)> {
     slots.iter().map(|slot| (slot.n - 1, slot.max_at.unwrap().div_euclid(S))).collect()
 }
 
-/// Of CPUs with the same largest latency the first has the time and the names.
+/// Among CPUs with the same largest latency the first has the time and the names.
 #[test]
 fn the_largest_of_five_minutes_is_of_one_cpu() {
     on_each_engine(async |store| {

@@ -241,7 +241,7 @@ fn environments<'a>(rows: &'a [PlacedRow<'a>]) -> Vec<RowEnvironment<'a>> {
     rows.iter().filter(|row| !row.row.env.is_empty()).map(one).collect()
 }
 
-/// Those that have labels.
+/// Rows that have labels.
 fn labelled<'a>(rows: &'a [PlacedRow<'a>], name: SlotName) -> Vec<LabelledRow<'a>> {
     let one = |placed: &'a PlacedRow<'a>| {
         let (row, from) = (placed.row, Tier::Slot.begin(placed.t()));

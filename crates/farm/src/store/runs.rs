@@ -13,9 +13,9 @@ use crate::records::{FarmRun, SeriesKey};
 pub struct RunDigest {
     pub id: String,
     pub complete: bool,
-    /// Of its document.
+    /// Digest of its document.
     pub digest: Vec<u8>,
-    /// Of the last manifest of it that the board sent, which names all of its files.
+    /// Last manifest of it that the board sent, which names all of its files.
     pub manifest: Option<Vec<u8>>,
 }
 

@@ -38,8 +38,8 @@ impl FarmStore {
         Ok(by_board(rows))
     }
 
-    /// Of boards, each with a stretch of time, those that have a maximum of five minutes in it, on
-    /// a day without a run of the same series that does not count.
+    /// Boards, among those given with a time span, that have a maximum of five minutes in it, on a
+    /// day without an invalid run of the same series.
     pub async fn boards_with_maxima(&self, boards: &[(&str, TimeStretch)]) -> Result<Vec<String>> {
         let probes: Vec<String> = (0..8).map(|at| probe(3 * at + 1)).collect();
         let probes = probes.join(" union all ");

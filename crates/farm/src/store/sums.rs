@@ -26,7 +26,7 @@ where
     sqlx::query_as(text).bind(board).bind(series).bind(plan)
 }
 
-/// That a slot `s` is of a row that a board sent, and of no run of its series.
+/// Condition that a slot `s` is of a row from a board, and of no run of its series.
 pub const OF_NO_RUN: &str = "not exists (select 1 from run r where r.board_id = s.board_id \
                              and r.id = s.recording and r.series = s.series and r.plan = s.plan)";
 

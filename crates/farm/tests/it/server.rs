@@ -31,7 +31,7 @@ impl Server {
         Server::with(store, &[])
     }
 
-    /// With more arguments.
+    /// Starts a server with further arguments.
     pub fn with(store: &str, more: &[&str]) -> Server {
         Server::at("127.0.0.1:0", store, more)
     }

@@ -121,7 +121,7 @@ impl<'a> Writer<'a> {
         self.code.jump_reg_32(Cond::Ne, R1, tid, missing);
     }
 
-    /// This CPU's values.
+    /// Loads the address of this CPU's values.
     pub fn this_cpu(&mut self, to: Reg, missing: Label) {
         self.code.call(Helper::SmpProcessorId);
         self.code.mov_32(R1, R0);

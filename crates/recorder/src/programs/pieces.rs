@@ -10,7 +10,7 @@ use super::{NOT_REAL_TIME, Writer};
 use crate::assembler::{Alu, Cond, FP, Label, R0, R1, R2, R3, R4, R5, R8, R9, Reg, Width};
 use crate::layout::{PIECES, cpu, piece};
 
-/// This CPU's values.
+/// Address of this CPU's values.
 const CPU: Reg = R9;
 /// Waking time of the thread that gets the CPU.
 const WAKE: Reg = R8;

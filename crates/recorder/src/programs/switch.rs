@@ -11,7 +11,7 @@ use crate::layout::{BOTH, CountedEvent, TIMER, WAKEUP, config, cpu, slot};
 /// The thread that gets the CPU; later, its waking time.
 const TID: Reg = R8;
 const WAKE: Reg = R8;
-/// This CPU's values, as long as no record is at hand; then they are on the stack.
+/// Address of this CPU's values until a record is needed; then it is on the stack.
 const CPU: Reg = R9;
 const KEPT_CPU: i16 = -72;
 const EPOCH: i16 = -88;

@@ -8,7 +8,7 @@ use crate::layout::{CountedEvent, config, cpu, maximum, saved, slot};
 /// The time of the waking, and this CPU's values.
 const NOW: Reg = R8;
 const CPU: Reg = R9;
-/// On the stack: T, and the key of a saved stack.
+/// Stack offsets of T, and of the key of a saved stack.
 const LATE: i16 = -16;
 const PLACE: i16 = -24;
 

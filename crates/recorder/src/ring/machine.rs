@@ -45,7 +45,7 @@ pub struct ThreadState {
     wake: Option<Nanos>,
     /// T of that waking, and whom its timer interrupted.
     late: Option<(Nanos, Interrupted)>,
-    /// From its falling asleep until it is switched to.
+    /// True from its falling asleep until it is switched to.
     pub slept: bool,
     /// Its wake-ups after a sleep that were recorded.
     pub recorded: u32,
@@ -56,7 +56,7 @@ pub struct ThreadState {
 /// Follows the threads through the events.
 pub struct WakeupMachine {
     functions: Functions,
-    /// All real-time threads, or the chosen ones alone.
+    /// Record all real-time threads, or the chosen ones alone.
     all: bool,
     /// True for a kernel thread, by its id: no event contains it.
     kind_of: fn(u32) -> Option<bool>,
@@ -64,7 +64,7 @@ pub struct WakeupMachine {
     pub clocks_apart: bool,
     threads: BTreeMap<u32, ThreadState>,
     fired: BTreeMap<(Cpu, usize), FiredTimer>,
-    /// To whom the last switches gave each CPU.
+    /// Threads that had each CPU last.
     pieces: BTreeMap<Cpu, CpuPieces>,
     suspends: u32,
     resumed: Nanos,
@@ -154,12 +154,12 @@ impl WakeupMachine {
         &self.tallies
     }
 
-    /// From here on events of a CPU are lost.
+    /// Begins a gap, in which events of a CPU are lost.
     pub fn gap_begins(&mut self) {
         self.gaps += 1;
     }
 
-    /// From here on events of this CPU are there again.
+    /// Ends a gap of this CPU.
     pub fn gap_ends(&mut self, cpu: Cpu, at: Nanos) {
         self.gaps = self.gaps.saturating_sub(1);
         self.whole_from = self.whole_from.max(at);

@@ -11,7 +11,7 @@ use trace::page::Lost;
 #[derive(Clone, Debug, Default)]
 pub struct PageEvents {
     pub start: Nanos,
-    /// Not before its last event.
+    /// End, not before its last event.
     pub end: Nanos,
     /// Lost before the page.
     pub lost: Lost,
@@ -24,7 +24,7 @@ pub struct PageEvents {
 #[derive(Clone, Debug, PartialEq)]
 pub enum RingStep {
     Event(Raw),
-    /// From here on events of the CPU are lost.
+    /// Begin of a gap, in which events of the CPU are lost.
     GapBegins(Cpu, Nanos),
     /// End of a gap, with the number of events lost in it.
     GapEnds(Cpu, Nanos, u64),
@@ -43,7 +43,7 @@ impl RingStep {
 struct Queue {
     cpu: Cpu,
     steps: VecDeque<RingStep>,
-    /// All events up to here were read, or are lost.
+    /// Time up to which all events were read, or are lost.
     reach: Nanos,
     /// True if the kernel had no more of them in this pass.
     empty: bool,
@@ -58,7 +58,7 @@ pub struct TimeOrder {
 }
 
 impl TimeOrder {
-    /// Of these CPUs, from an instant on.
+    /// Begins with these CPUs at an instant.
     pub fn new(cpus: &[Cpu], from: Nanos) -> TimeOrder {
         let queue = |cpu: &Cpu| Queue { cpu: *cpu, steps: VecDeque::new(), reach: from, empty: true };
         TimeOrder { queues: cpus.iter().map(queue).collect(), until: from, handed: from }

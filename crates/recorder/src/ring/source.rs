@@ -163,7 +163,7 @@ impl RingSource {
 
     /// Bytes that were recorded since the last time on the CPU that recorded most, about.
     pub fn recorded_bytes(&mut self) -> u64 {
-        /// That of a switch, the longest.
+        /// Size of the longest record, that of a switch.
         const RECORD: u64 = 72;
         let most = self.records.iter().max().copied().unwrap_or(0);
         self.records.fill(0);

@@ -22,7 +22,7 @@ use crate::slots::Looked;
 const SHORTEST: Nanos = Nanos(20_000_000);
 const LONGEST: Nanos = Nanos::SECOND;
 
-/// All of it.
+/// State of the ring recorder.
 pub struct RingState {
     source: RingSource,
     order: TimeOrder,
@@ -34,7 +34,7 @@ pub struct RingState {
     lost: u64,
     /// Number of lost events that no page reports, since the beginning.
     lost_besides: u64,
-    /// As they were when the interval began.
+    /// Number of suspends at the begin of the interval.
     suspends: u32,
     period: Nanos,
     passed: Nanos,

@@ -21,7 +21,7 @@ pub struct Interrupted {
 #[derive(Clone, Copy, Debug)]
 pub struct WakeupSample {
     pub cpu: Cpu,
-    /// In the order of `HOLDERS`.
+    /// Index into `HOLDERS`.
     pub holder: usize,
     /// True if the victim is a kernel thread.
     pub kernel: bool,

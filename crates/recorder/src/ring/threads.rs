@@ -99,7 +99,7 @@ impl RingThreads {
         }
     }
 
-    /// Of chosen threads that have ended the last wake-ups come with the next interval.
+    /// Forgets chosen threads an interval after their end: their last wake-ups come with that.
     pub fn sweep_chosen(&mut self) {
         self.chosen.retain(|chosen| !chosen.ended);
         for chosen in &mut self.chosen {

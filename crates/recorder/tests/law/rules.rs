@@ -93,7 +93,7 @@ pub struct Rules {
     sees_all: bool,
     on: BTreeMap<usize, (Task, u64)>,
     going: BTreeMap<usize, Going>,
-    /// In the order of `layout::CountedEvent`.
+    /// Counts in the order of `layout::CountedEvent`.
     pub counts: [u64; 8],
 }
 

@@ -121,7 +121,7 @@ fn labels(measurement: &Measurement) -> String {
     of_run(measurement, |run| Some(run.labels.words()))
 }
 
-/// Without its version: another version is not another way to measure.
+/// Name without its version: another version is not another way to measure.
 fn tool_name(measurement: &Measurement) -> String {
     tool(measurement).split(' ').next().unwrap_or_default().to_owned()
 }

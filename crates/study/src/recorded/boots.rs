@@ -17,7 +17,7 @@ pub struct PlacedBoot {
     /// Last offset from CLOCK_MONOTONIC to CLOCK_REALTIME: a clock that is set late is right for
     /// earlier times, too.
     pub offset: i64,
-    /// From CLOCK_MONOTONIC to the axis.
+    /// Offset from CLOCK_MONOTONIC to the axis.
     pub shift: i64,
 }
 

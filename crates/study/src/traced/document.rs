@@ -34,7 +34,7 @@ pub struct TracedRun<'a> {
     pub question: &'a TraceQuestion,
     /// The tool itself took its wake-ups apart.
     pub took_apart: bool,
-    /// In order of time.
+    /// Spikes in the order of time.
     pub spikes: Vec<Spike>,
     /// Spikes for which the list had no room.
     pub dropped: u64,

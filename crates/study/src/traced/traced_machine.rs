@@ -16,7 +16,7 @@ const OVERLAPPING: usize = 64;
 /// Facts of the machine that the events around the wake-ups show.
 #[derive(Default)]
 pub struct TracedMachine {
-    /// In place of the kernel's code, which no trace has.
+    /// Arrivals of timers, in place of the kernel's code, which no trace has.
     pub arrivals: TimerArrivals,
     pub tick: TickPeriod,
 }

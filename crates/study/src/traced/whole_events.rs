@@ -18,12 +18,12 @@ pub struct WholeEvents {
 }
 
 impl WholeEvents {
-    /// For a first reading: only wakings are put in.
+    /// Filter for a first reading: only wakings are added.
     pub fn unknown() -> WholeEvents {
         WholeEvents { events: None, waking: false, open: BTreeMap::new() }
     }
 
-    /// Of a trace with these events, `system:event`.
+    /// Filter for a trace with these events, `system:event`.
     pub fn of(events: &[String]) -> WholeEvents {
         let name = |event: &String| event.split_once(':').map_or(event.clone(), |(_, name)| name.to_owned());
         let events: BTreeSet<String> = events.iter().map(name).collect();

@@ -13,7 +13,7 @@ pub struct LogRecord {
     pub kind: String,
     /// CPU of the fault.
     pub cpu: u64,
-    /// From when on, CLOCK_MONOTONIC in ns.
+    /// Begin, CLOCK_MONOTONIC in ns.
     pub start: i64,
     /// Until when.
     pub end: i64,

@@ -26,9 +26,9 @@ fn is_outside(kind: &str) -> bool {
 pub struct Outside {
     /// Stops of the emulator while the hunt measured.
     pub stops: usize,
-    /// Those within an injection, which are not scored.
+    /// Stops within an injection, which are not scored.
     pub inside: usize,
-    /// Of the others, those that made a spike.
+    /// Number of the others that made a spike.
     pub seen: usize,
     /// Spikes on them.
     pub spikes: usize,

@@ -17,7 +17,7 @@ use super::table::{Fault, NamePlace, Origin};
 pub struct Score {
     /// Injections while the hunt measured.
     pub injected: usize,
-    /// Those that made a spike.
+    /// Number of those that made a spike.
     pub seen: usize,
     /// Spikes that were scored.
     pub spikes: usize,

@@ -22,7 +22,7 @@ const SEEN: usize = 80;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServoScore {
     stops: usize,
-    /// Those with a late cycle.
+    /// Stops with a late cycle.
     seen: usize,
     spikes: usize,
     /// Spikes whose largest part is the program's own sleep.

@@ -24,7 +24,7 @@ pub struct Stalls {
     seen: BTreeMap<String, (u64, u64)>,
     /// Begin, end, and time in which threads waited within them; in ns since the beginning.
     waits: Vec<[u64; 3]>,
-    /// Since when, and until when, it was certainly stopped.
+    /// Begin and end of the times in which it was certainly stopped.
     stops: Vec<[u64; 2]>,
     /// Times at which lines with the guest's clock were seen.
     marks: Vec<u64>,
@@ -73,7 +73,7 @@ impl Stalls {
         self.marks.resize(marks.max(self.marks.len()), now);
     }
 
-    /// It was stopped.
+    /// Records a stop.
     pub fn stopped(&mut self, from: Instant, to: Instant) {
         let ns = |time: Instant| time.duration_since(self.begin).as_nanos() as u64;
         self.stops.push([ns(from), ns(to)]);

@@ -22,7 +22,7 @@ pub enum NamePlace {
     Any,
     /// The function: a thread's name alone does not identify the work.
     Function,
-    /// As [`NamePlace::Any`], and no name at all is right, too: the events do not hold it.
+    /// Like [`NamePlace::Any`], and no name at all is right, too: the events lack it.
     Nowhere,
 }
 
@@ -53,7 +53,7 @@ pub enum On {
     Rt,
     /// A kernel that does not preempt its own code: no stock kernel from 7.0 on.
     Stock,
-    /// From 6.12 on.
+    /// Kernels from 6.12 on.
     New,
     /// Before the fair server.
     Old,

@@ -232,7 +232,7 @@ fn faults_before_the_run_and_of_other_kinds_are_none_of_its() {
     assert_eq!((score.injected, score.seen, score.strays), (30, 30, 10));
 }
 
-/// Of two causes, both must be there, each with its name and its time.
+/// Both of two causes are required, each with its name and its time.
 #[test]
 fn one_of_two_causes_is_not_enough() {
     let log: Vec<LogRecord> = (0..30)

@@ -54,7 +54,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// On the server at an address.
+    /// Opens a browser for the server at an address.
     pub async fn open(driver: Driver, farm: &str, set: ReaderSettings) -> Browser {
         // The sandbox needs a user other than root, or a container without restrictions.
         let mut arguments = vec!["--headless=new", "--no-sandbox", "--hide-scrollbars"];

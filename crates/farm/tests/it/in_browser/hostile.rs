@@ -24,7 +24,7 @@ const LABELLED: &str = r#""labels":{"build":"<b onclick=alert(4)>1</b>"},"starte
 /// Names given by recorders and boards.
 const CULPRIT: &str = "<img src=x onerror=alert(5)>\u{202e}";
 const BOARD: &str = "<em onclick=alert(6)>\u{202e}b";
-/// Those that a run is imported of, and that enrols and sends nothing.
+/// Names of boards: one with an imported run, and one that enrols and sends nothing.
 const IMPORTED: &str = "<u>hostile</u>\u{202e}";
 const SILENT: &str = "<marquee>";
 /// Names given by users.

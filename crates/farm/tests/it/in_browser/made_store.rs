@@ -29,7 +29,7 @@ pub struct MadeStore {
 }
 
 impl MadeStore {
-    /// With an admin, ann, and a viewer, vic.
+    /// A store with an admin, ann, and a viewer, vic.
     pub fn new() -> MadeStore {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("farm.db").display());

@@ -36,7 +36,7 @@ const SEEN: &str = "
     const dark = matchMedia('(prefers-color-scheme: dark) and (scripting: none)').matches;
     return [dark, lead?.textContent ?? '', document.documentElement.scrollWidth, innerWidth]";
 
-/// Those that have most, which the first links do not lead to.
+/// Pages with the most contents, which the first links do not lead to.
 const RICH: [&str; 5] = [
     "/b/plc-001/env",
     "/b/plc-001?span=day",

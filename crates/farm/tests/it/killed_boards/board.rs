@@ -39,7 +39,7 @@ pub type MadeRows = BTreeMap<i64, (u64, i64)>;
 pub struct KilledBoard {
     pub name: String,
     pub wire: Wire,
-    /// By series.
+    /// Rows by series.
     pub rows: BTreeMap<&'static str, MadeRows>,
     pub runs: Vec<LaidRun>,
     home: PathBuf,

@@ -28,7 +28,7 @@ const SEED: u64 = 20;
 const OF_SERVER: u64 = 9;
 /// Names the board's home to the test that is its program.
 const HOME: &str = "ONBEAT_TEST_BOARD";
-/// That test.
+/// Name of that test.
 const PROGRAM: &str = "killed_boards::sends_until_it_is_killed";
 
 #[test]

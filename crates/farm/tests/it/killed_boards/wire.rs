@@ -19,7 +19,7 @@ pub struct Passed {
     pub parts: u64,
     /// Responses that report new data as stored.
     pub stored: u64,
-    /// Of a request something passed, and nothing of its answer.
+    /// True if a part of a request has passed, and nothing of its response.
     pub is_open: bool,
 }
 

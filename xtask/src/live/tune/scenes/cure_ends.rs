@@ -42,7 +42,7 @@ const CURED: &str = include_str!("../../guest/cured.sh");
 const TIME_OF_CLEAN: i64 = 300_000;
 const BESIDES: i64 = 30_000;
 
-/// Without a planted fault it ends in its time, with any result.
+/// Checks that without a planted fault it ends in its time, with any result.
 fn unharmed(replies: &[Reply], machine: &Machine) -> Measured {
     let told = CureTold::of(&replies[0], machine)?;
     let took = replies[0].number("cure.ms")?;

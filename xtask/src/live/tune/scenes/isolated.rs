@@ -106,7 +106,7 @@ fn created(replies: &[Reply], machine: &Machine) -> Measured {
     ])
 }
 
-/// From outside the way in is named; inside they are measured, with the load on the others.
+/// Checks that the refusal outside names the way in; inside, the CPUs are measured during a load.
 fn measured_beside_a_load(reply: &Reply) -> Result<(), String> {
     exit(reply, "barred", 4)?;
     let refused = reply.file("barred.err")?;
