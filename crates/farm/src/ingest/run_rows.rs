@@ -66,8 +66,8 @@ impl RunRows {
         self.edge.is_none() && self.unread == 0
     }
 
-    /// Middle of the five minutes that contain a time of CLOCK_MONOTONIC: as the clock may be set
-    /// during a run, only the middle keeps them distinct.
+    /// Middle of the five minutes that contain a time of CLOCK_MONOTONIC: middles stay distinct
+    /// however the clock is set during a run.
     pub fn middle(&self, mono: Nanos) -> Option<Nanos> {
         let edge = self.edge?;
         let number = mono.0.checked_sub(edge.0)?.div_euclid(SPAN.0);
