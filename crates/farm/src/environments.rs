@@ -22,7 +22,7 @@ pub struct EnvironmentRecord {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnvironmentRuns {
     pub digest: String,
-    /// Begin of the first and the last of its runs in it, or of its five minutes, in seconds since
+    /// Start of the first and the last of its runs in it, or of its five minutes, in seconds since
     /// 1970.
     pub first: i64,
     pub last: i64,

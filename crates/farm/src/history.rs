@@ -16,7 +16,7 @@ pub struct BoardEnvironment {
     pub digests: Arc<BTreeSet<String>>,
     /// True if only a recorder reports it.
     pub recorded: bool,
-    /// Begin of the first and the last of its runs, or of a recorder's five minutes in it.
+    /// Start of the first and the last of its runs, or of a recorder's five minutes in it.
     pub first: i64,
     pub last: i64,
     pub runs: u64,
@@ -34,7 +34,7 @@ pub struct BoardEnvironment {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SaidOfDay {
     pub digest: String,
-    /// Begin of the first and the last of that day's runs in it, or of its five minutes.
+    /// Start of the first and the last of that day's runs in it, or of its five minutes.
     pub from: i64,
     pub to: i64,
     /// Number of runs; 0 for a recorder.
@@ -189,7 +189,7 @@ fn call<'a>(all: &mut [SaidEnvironment<'a>], said: &[&'a SaidOfDay], told: &mut 
 }
 
 /// Environments of a board, oldest first, from the records of its days. Of two at once the newer
-/// holds: a run describes its begin, and a running recorder reports a change after it. A run
+/// holds: a run describes its start, and a running recorder reports a change after it. A run
 /// without settings of its machine is ignored.
 pub fn history(said: &[SaidOfDay], records: &KnownRecords) -> Vec<BoardEnvironment> {
     let mut told = ToldSettings::of(records);

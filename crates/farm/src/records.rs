@@ -104,7 +104,7 @@ pub struct FarmBoard {
     /// Displayed name.
     pub name: String,
     pub runs: u64,
-    /// Begin of its last run, in seconds since 1970.
+    /// Start of its last run, in seconds since 1970.
     pub last: i64,
     /// First second of the last day with samples.
     pub last_day: i64,

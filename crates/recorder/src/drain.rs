@@ -26,7 +26,7 @@ const TRIES: usize = 5;
 /// Records of one interval between two flips.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DrainedEpoch {
-    /// Begin of the interval.
+    /// Start of the interval.
     pub mono_ns: Nanos,
     pub span_ns: Nanos,
     /// CLOCK_REALTIME minus CLOCK_MONOTONIC, at its end.

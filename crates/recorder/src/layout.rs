@@ -84,7 +84,7 @@ pub mod cpu {
     pub const SIZE: usize = PIECES as usize + super::PIECES * super::piece::SIZE;
 }
 
-/// A piece of a CPU's time: its begin, and the real-time thread that had the CPU; 0 if none or
+/// A piece of a CPU's time: its start, and the real-time thread that had the CPU; 0 if none or
 /// unknown.
 pub mod piece {
     pub const SINCE: i16 = 0;
@@ -132,7 +132,7 @@ pub mod config {
     pub const EPOCH: i16 = 0;
     /// Number of suspends begun and ended.
     pub const SUSPENDS: i16 = 4;
-    /// Time of the last begin or end of a suspend.
+    /// Time of the last start or end of a suspend.
     pub const RESUMED: i16 = 8;
     /// 1 if no other clock is near CLOCK_MONOTONIC.
     pub const CLOCKS_APART: i16 = 16;

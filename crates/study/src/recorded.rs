@@ -33,7 +33,7 @@ const MARKS: usize = 2_000;
 const ROWS_KEPT: usize = 1_024;
 /// Number of the latest marks among which a run's mark is continued.
 const RECENT: usize = 64;
-/// The begin of a run has a resolution of 10 ms.
+/// The start of a run has a resolution of 10 ms.
 const SAME_BEGIN: Nanos = Nanos(20_000_000);
 /// Reads a record; unreadable parts become remarks.
 pub fn record(path: &Path) -> Result<WatchSummary> {
@@ -170,7 +170,7 @@ impl Fold {
     fn mark(&mut self, boot: &str, mark: WatchMark) {
         let ((from, time), (to, _)) =
             (self.place(boot, mark.from_mono_ns), self.place(boot, mark.to_mono_ns));
-        // A run is marked in each interval up to that; if the watch was restarted since, its begin
+        // A run is marked in each interval up to that; if the watch was restarted since, its start
         // is read anew.
         let goes_on = |known: &&mut PlacedMark| {
             let apart = known.from.0.saturating_sub(from.0).saturating_abs();

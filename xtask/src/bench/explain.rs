@@ -27,7 +27,7 @@ const QUICK: (usize, u64) = (3, 8);
 const PLACES: &[u8] = b"flyrecord\0";
 const CPUS: usize = 2;
 const PAGE: usize = 4096;
-/// Nanoseconds from the begin of the last page to the next repetition; a page is shorter.
+/// Nanoseconds from the start of the last page to the next repetition; a page is shorter.
 const BETWEEN: u64 = 50_000_000;
 
 pub fn measure(onbeat: &Path, quick: bool) -> Rows {

@@ -74,7 +74,7 @@ fn of_way(reading: Reading, name: &str, cycles: usize, own: &OwnLatencies) -> Ro
             Some(share >= COVERED),
         );
     }
-    // The thread's own counts: its sleeps, and a wait each for begin and end.
+    // The thread's own counts: its sleeps, and a wait each for start and end.
     let lost = cycles as f64 - covered.recorded.min(cycles as u64) as f64;
     let printed = voluntary.saturating_sub(covered.recorded) as f64;
     row(

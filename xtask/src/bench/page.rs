@@ -124,7 +124,7 @@ fn blocks(file: &Path, start: i64) -> std::io::Result<()> {
 
 /// Activity of the browser's main thread on the page, times in us.
 struct PageTrace {
-    /// Begin and length of its tasks.
+    /// Start and length of its tasks.
     tasks: Vec<(f64, f64)>,
     /// The page's own marks, and the browser's: names and times.
     marks: BTreeMap<String, f64>,

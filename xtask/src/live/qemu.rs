@@ -30,7 +30,7 @@ pub struct Image {
 /// Changes to the machine's command line for a boot.
 #[derive(Debug, Default, PartialEq)]
 pub struct CmdlineEdit {
-    /// Words that come behind.
+    /// Words that are appended.
     pub added: Vec<String>,
     /// Words that are removed.
     pub removed: Vec<String>,

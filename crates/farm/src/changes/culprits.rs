@@ -20,7 +20,7 @@ pub struct CulpritSeen {
     pub board: String,
     pub fingerprint: String,
     pub name: String,
-    /// Begin of the first run with it, or of a recorder's first five minutes with it.
+    /// Start of the first run with it, or of a recorder's first five minutes with it.
     pub first: i64,
     pub spikes: u64,
     /// Hunts of the board that began before the first run with it.

@@ -10,7 +10,7 @@ use crate::records::{SeriesKey, Tier};
 pub struct InvalidRun {
     pub id: String,
     pub key: SeriesKey,
-    /// Begin and end, in seconds since 1970.
+    /// Start and end, in seconds since 1970.
     pub started: i64,
     pub ended: i64,
 }

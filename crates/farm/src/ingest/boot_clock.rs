@@ -24,7 +24,7 @@ const BOARD: &str = "board";
 const RECEIPT: &str = "receipt";
 const ROW: &str = "row";
 
-/// The clocks of a row in ns: CLOCK_MONOTONIC at its begin, and the board's wall clock.
+/// The clocks of a row in ns: CLOCK_MONOTONIC at its start, and the board's wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowClock {
     pub mono: i64,

@@ -27,7 +27,7 @@ pub struct ReceivedRow {
     /// Number of the line in its request, counted from 1.
     pub line: usize,
     pub seq: u64,
-    /// CLOCK_MONOTONIC at its begin.
+    /// CLOCK_MONOTONIC at its start.
     pub mono_ns: Nanos,
     /// The board's wall clock at that time.
     pub own_wall_ns: Nanos,

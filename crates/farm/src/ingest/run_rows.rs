@@ -21,7 +21,7 @@ const ENTRY_BYTES: usize = 64;
 /// Decoded histograms.
 #[derive(Debug, Default)]
 pub struct RunRows {
-    /// Begin of the first line, CLOCK_MONOTONIC.
+    /// Start of the first line, CLOCK_MONOTONIC.
     edge: Option<Nanos>,
     /// Sums by the number of the five minutes from the first edge on.
     sums: BTreeMap<i64, BTreeMap<Cpu, RowCounts>>,

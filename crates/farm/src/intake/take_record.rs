@@ -505,7 +505,7 @@ mod tests {
     }
 
     /// Writes a record of one boot, whose clock is set after some intervals, and which is suspended
-    /// for some hours before the last one; returns the begins of its five minutes.
+    /// for some hours before the last one; returns the starts of its five minutes.
     fn record_of_a_boot(place: &Path, (unset, all): (u64, u64), hours: i64) -> Vec<i64> {
         let (mut writer, _) = RecordWriter::open_folder(place, DEFAULT_SIZE).unwrap();
         let mut right = Vec::new();

@@ -19,7 +19,7 @@ use crate::records::FarmRun;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BoardAudit {
     pub run: String,
-    /// Begin of the run, in seconds since 1970.
+    /// Start of the run, in seconds since 1970.
     pub started: i64,
     /// Number of checks by verdict; `None` if the run is not on this machine's disk, or cannot be
     /// audited.

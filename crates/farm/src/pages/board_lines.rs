@@ -56,7 +56,7 @@ fn table(board: &FarmBoard, key: &SeriesKey, of: &BoardPeriods, tier: Tier) -> M
     )
 }
 
-/// Begin of a line, with a link: a day and a week have separate pictures.
+/// Start of a line, with a link: a day and a week have separate pictures.
 fn begin(board: &FarmBoard, key: &SeriesKey, of: &BoardPeriods, one: &BoardPeriod) -> Markup {
     let day = Tier::Day.seconds();
     let span = match of.seconds {

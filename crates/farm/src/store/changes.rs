@@ -18,7 +18,7 @@ struct RecordedCulprit {
     name: String,
     first: i64,
     five_minutes: u64,
-    /// Begin of the first valid run with it.
+    /// Start of the first valid run with it.
     run_first: Option<i64>,
     /// The series of the first five minutes.
     series: String,

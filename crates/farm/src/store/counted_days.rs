@@ -28,7 +28,7 @@ type CountedSeries = BTreeMap<SeriesKey, Option<Nanos>>;
 pub type WholeRuns = BTreeMap<(SeriesKey, i64), (Nanos, String)>;
 
 /// The days whose histogram may have its maximum from an invalid run: text after `from`, with the
-/// boards' keys as `$1` and `$2`, and lower bounds for the begin of a run and for a day.
+/// boards' keys as `$1` and `$2`, and lower bounds for the start of a run and for a day.
 fn spoiled(started: &str, day: &str) -> String {
     // In this order: of most boards each run that is looked at counts.
     format!(

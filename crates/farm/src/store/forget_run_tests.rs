@@ -226,7 +226,7 @@ fn no_maximum_stays_of_a_run_that_went() {
         let stays = made("stays", &[(DAY - 600, 3, 200), (DAY + 600, 5, 100)]);
         let worst = made("worst", &[(DAY - 900, 1, 700), (DAY + 900, 2, 600)]);
         // One counts for the day on which it began, and has its largest on the next; the other has
-        // its largest on a day other than that of its begin.
+        // its largest on a day other than that of its start.
         let of_its_day = without_rows(made("day", &[(DAY - 300, 4, 220), (DAY + 300, 9, 450)]));
         let of_two_days = made("two", &[(DAY - 1_200, 6, 210), (2 * DAY, 7, 300)]);
         for other in [&of_its_day, &of_two_days] {

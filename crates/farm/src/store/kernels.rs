@@ -163,7 +163,7 @@ struct KernelGroup {
     boards: BTreeSet<i64>,
     /// Environments and series with its largest latency.
     worst: BTreeSet<EnvironmentSeries>,
-    /// Begin of each, its id and its plan.
+    /// Start of each, its id and its plan.
     latest: Vec<(i64, String, String)>,
 }
 

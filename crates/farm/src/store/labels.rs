@@ -21,7 +21,7 @@ pub struct BoardLabel {
     pub value: String,
     /// Number of runs with it.
     pub runs: u64,
-    /// Begin of the first and the last of these, or of five minutes with it, in seconds since 1970.
+    /// Start of the first and the last of these, or of five minutes with it, in seconds since 1970.
     pub first: Option<i64>,
     pub last: Option<i64>,
 }

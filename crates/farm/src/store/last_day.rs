@@ -2,7 +2,7 @@
 //! count.
 //!
 //! They end with the last valid sample, to the five minutes, however it is stored. A run with five
-//! minutes counts by these, one without any at its begin. Five minutes are stored for ever and
+//! minutes counts by these, one without any at its start. Five minutes are stored for ever and
 //! suffice, but a day of them for each board takes too long for the first page: they are read only
 //! if histograms of whole hours do not suffice.
 
@@ -24,7 +24,7 @@ pub const LONGEST: i64 = 60;
 /// Condition that a slot `x` is of no invalid run.
 pub const COUNTS: &str = "not exists (select 1 from run r where r.board_id = x.board_id and \
                       r.id = x.recording and r.invalid > 0)";
-/// Condition that a run `r` has five minutes: the first of them are at its begin, unless its clock
+/// Condition that a run `r` has five minutes: the first of them are at its start, unless its clock
 /// was set.
 pub const HAS_SLOTS: &str = "exists (select 1 from slot y where y.board_id = r.board_id \
                              and y.series = r.series and y.plan = r.plan and y.t > r.started - 3600 \
@@ -48,7 +48,7 @@ struct LastHours {
 /// A run of a board's last days.
 struct RecentRun {
     started: i64,
-    /// Time of its last sample: one without five minutes has all samples at its begin.
+    /// Time of its last sample: one without five minutes has all samples at its start.
     ended: i64,
     max: Option<i64>,
     counts: bool,
@@ -85,7 +85,7 @@ impl LastHours {
 
 impl FarmStore {
     /// Largest latency of the 24 hours up to each board's last valid sample, for boards within a
-    /// range of keys; a run without five minutes counts at its begin.
+    /// range of keys; a run without five minutes counts at its start.
     pub async fn last_day_maxima(&self, first: &str, last: &str) -> Result<BTreeMap<i64, Nanos>> {
         let dropped = self.dropped_until(Tier::Hour).await?;
         let runs = self.recent_runs(first, last).await?;
@@ -165,7 +165,7 @@ impl FarmStore {
         let latest = latest_now();
         let ends = sqlx::query_as(AssertSqlSafe(ends)).bind(board).bind(latest).bind(board).bind(latest);
         let (slot, run): (Option<i64>, Option<i64>) = ends.fetch_one(&self.pool).await.map_err(trouble)?;
-        // If the last run has five minutes, these end after its begin.
+        // If the last run has five minutes, these end after its start.
         let Some(about) = slot.max(run.map(|started| started - HOUR)) else { return Ok(None) };
         let runs = format!(
             "select r.started, r.max_ns from run r where r.board_id = $1 and r.invalid = 0 \

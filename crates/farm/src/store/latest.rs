@@ -12,7 +12,7 @@ use super::{FarmStore, trouble};
 const CLASSES: [&str; 3] = ["", ".priority", ".kernel"];
 
 impl FarmStore {
-    /// Begin of the last five minutes of `onbeat watch`, in seconds since 1970, for each board
+    /// Start of the last five minutes of `onbeat watch`, in seconds since 1970, for each board
     /// within a range of keys that has some.
     pub async fn last_rows(&self, first: &str, last: &str) -> Result<BTreeMap<String, i64>> {
         let names = WatchSeries::ALL.iter().flat_map(|series| CLASSES.map(|class| (series.name(), class)));

@@ -3,7 +3,7 @@
 //! Samples of a time span that are all from its five minutes have the maximum of those. Equal
 //! numbers of samples prove this for five minutes and hours, to which only runs and recorders with
 //! histograms of five minutes add. Days also contain whole runs without these, each on the day of
-//! its begin, including samples of the next; for runs stored before their way of counting was
+//! its start, including samples of the next; for runs stored before their way of counting was
 //! recorded it is unknown. A day consists of its five minutes if its hours have as many samples, or
 //! if its series has no such runs. Otherwise, or if its hours were dropped, it has at most the
 //! maximum of its five minutes and of those runs that began on it: after the removal of a run it
@@ -54,7 +54,7 @@ impl SeriesMaxima {
         }
     }
 
-    /// Histograms with an impossible maximum, by their first seconds. `runs` has the begin and the
+    /// Histograms with an impossible maximum, by their first seconds. `runs` has the start and the
     /// largest latency of each run of the series that may count for its day.
     pub fn wrong(&self, runs: &[(i64, Option<i64>)]) -> Vec<(Tier, i64)> {
         let mut hours: BTreeMap<i64, i128> = BTreeMap::new();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     /// A run without histograms of five minutes has its samples on one day, even if it lasts
-    /// longer: the day of its begin is not compared with five minutes.
+    /// longer: the day of its start is not compared with five minutes.
     #[test]
     fn a_day_of_whole_runs_has_at_most_the_largest_of_them() {
         on_each_engine(async |store| {

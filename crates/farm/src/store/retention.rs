@@ -12,7 +12,7 @@ pub struct KeptBundle {
     pub run: String,
     pub board_id: i64,
     pub place: String,
-    /// Begin of the run, in seconds since 1970.
+    /// Start of the run, in seconds since 1970.
     pub started: i64,
     pub spikes: i64,
     pub max_ns: Option<i64>,

@@ -254,12 +254,12 @@ fn labelled<'a>(rows: &'a [PlacedRow<'a>], name: SlotName) -> Vec<LabelledRow<'a
 }
 
 impl PlacedRow<'_> {
-    /// Begin of the row, in ns since 1970.
+    /// Start of the row, in ns since 1970.
     fn at_ns(&self) -> i64 {
         self.row.mono_ns.0.saturating_add(self.offset)
     }
 
-    /// Begin of the row, in seconds since 1970.
+    /// Start of the row, in seconds since 1970.
     fn t(&self) -> i64 {
         self.at_ns().div_euclid(Nanos::SECOND.0)
     }

@@ -54,7 +54,7 @@ pub async fn sum_faults(
     for tier in Tier::ALL {
         let days = tier_days(all, key, "n", tier).await?;
         if let (Tier::Day, Some(cycles)) = (tier, of_runs) {
-            // A run without rows of five minutes counts for the day of its begin, its slots for
+            // A run without rows of five minutes counts for the day of its start, its slots for
             // their times: only the sums over all days are equal.
             let there: i128 = days.values().sum();
             if there != cycles {

@@ -14,7 +14,7 @@ use super::{FarmStore, nanos, plain, storable, to_i64, to_u64, trouble};
 use crate::encoding::{pack_peaks, pack_rows, unpack_peaks, unpack_rows};
 use crate::records::{FarmSlot, SeriesKey, Tier, TierRow};
 
-/// Begin of a histogram, its counts, its maximum, and its CPUs in packed form.
+/// Start of a histogram, its counts, its maximum, and its CPUs in packed form.
 pub type PackedTierRow = (i64, i64, i64, Option<i64>, Vec<u8>);
 
 pub fn made(row: PackedTierRow) -> sqlx::Result<TierRow> {

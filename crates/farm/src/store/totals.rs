@@ -1,7 +1,7 @@
 //! Number of a histogram's samples that are in none of its rows.
 //!
 //! A run of another tool may have samples beyond its histogram, or no histogram; it counts for the
-//! day of its begin, so that exactly its missing samples are missing in that day, if its way of
+//! day of its start, so that exactly its missing samples are missing in that day, if its way of
 //! counting is known. A row from a board has all its samples in its histogram, or its recorder has
 //! dropped that: such a row may lack samples. Five minutes of runs lack nothing. Missing samples
 //! are equal in five minutes, hour and day.

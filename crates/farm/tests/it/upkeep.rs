@@ -314,7 +314,7 @@ fn old_runs_are_thinned_out_but_for_those_that_are_pinned() {
     let (code, out, _) = told(&["prune", "--dry-run", "--store", &store]);
     assert_eq!((code, out.as_str()), (0, ""), "they came today");
     names.iter().for_each(|name| set_age(&bundles.join(name).join("run.json"), 400));
-    // Their age counts from their begin, if that is later.
+    // Their age counts from their start, if that is later.
     let all = ["--blocks", "0", "--windows", "0", "--store", &store];
     let (code, out, said) = told(&[&["prune", "--dry-run"], &all[..]].concat());
     assert_eq!((code, out.lines().count()), (0, 2), "{out}{said}");

@@ -159,7 +159,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Counts suspends, and stores the time of the last begin or end: no latency may span one.
+/// Counts suspends, and stores the time of the last start or end: no latency may span one.
 pub fn suspended(fields: &EventFields, maps: &Maps) -> Result<Vec<u64>, BadCode> {
     let mut w = Writer::new(fields, maps);
     let out = w.code.label();

@@ -24,7 +24,7 @@ pub struct PageEvents {
 #[derive(Clone, Debug, PartialEq)]
 pub enum RingStep {
     Event(Raw),
-    /// Begin of a gap, in which events of the CPU are lost.
+    /// Start of a gap, in which events of the CPU are lost.
     GapBegins(Cpu, Nanos),
     /// End of a gap, with the number of events lost in it.
     GapEnds(Cpu, Nanos, u64),

@@ -7,10 +7,10 @@ use trace::event::Task;
 
 use crate::layout::PIECES;
 
-/// The last pieces of one CPU's time, each up to the begin of the next.
+/// The last pieces of one CPU's time, each up to the start of the next.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CpuPieces {
-    /// Begin of each piece, and its thread; `None` if a switch from another one was not seen.
+    /// Start of each piece, and its thread; `None` if a switch from another one was not seen.
     pieces: VecDeque<(Nanos, Option<Task>)>,
 }
 

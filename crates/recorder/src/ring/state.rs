@@ -28,13 +28,13 @@ pub struct RingState {
     order: TimeOrder,
     machine: WakeupMachine,
     threads: RingThreads,
-    /// Begin of the interval.
+    /// Start of the interval.
     began: Nanos,
     /// Events that were lost since then.
     lost: u64,
     /// Number of lost events that no page reports, since the beginning.
     lost_besides: u64,
-    /// Number of suspends at the begin of the interval.
+    /// Number of suspends at the start of the interval.
     suspends: u32,
     period: Nanos,
     passed: Nanos,

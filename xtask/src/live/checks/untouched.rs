@@ -1,8 +1,8 @@
 //! Reading the machine changes no setting, and not the effect of a later write.
 //!
 //! The second is tested on the lockup detectors, whose files forget the requested value when they
-//! are read (before 6.14): the number of their timers that a write arms is compared with that after
-//! no read in between.
+//! are read (before 6.14): the number of their timers that a write arms is compared with the number
+//! without a read in between.
 
 use super::super::frames::Reply;
 use super::super::judge::{CheckResult, require};

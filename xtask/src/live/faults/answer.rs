@@ -51,7 +51,7 @@ pub struct FoundCulprit {
 /// All data of a hunt on its spikes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// Begin of the measurement.
+    /// Start of the measurement.
     pub t0: i64,
     pub spikes: Vec<FoundSpike>,
     pub culprits: Vec<FoundCulprit>,

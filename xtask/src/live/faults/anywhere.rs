@@ -116,7 +116,7 @@ fn places(window: &Value, expected: i64, actual: i64) -> Vec<(i64, i64)> {
             let kind = event["e"].as_str().unwrap_or_default();
             let own = event["vector"] == "local_timer" || event["function"] == "hrtimer_wakeup";
             match kind.rsplit_once('_') {
-                // An exit has no name: it does not match an entry without one.
+                // An exit has no name, so it resets the count: its entry may not be counted.
                 Some((what, "entry")) => {
                     *open.entry(what.to_string()).or_default() += if own { 0 } else { 1 }
                 }

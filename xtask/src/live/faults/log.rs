@@ -13,7 +13,7 @@ pub struct LogRecord {
     pub kind: String,
     /// CPU of the fault.
     pub cpu: u64,
-    /// Begin, CLOCK_MONOTONIC in ns.
+    /// Start, CLOCK_MONOTONIC in ns.
     pub start: i64,
     /// Until when.
     pub end: i64,

@@ -57,7 +57,7 @@ const EDU: &[&str] = &["-device", "edu"];
 const FOUR_CPUS: &str = "4";
 
 /// A processor that shows no hypervisor: in a guest that sees one, locks have no queues, and no
-/// event names their owner.
+/// event names the thread that releases one.
 const QUEUED_LOCKS: &[&str] = &["-cpu", "max,-hypervisor"];
 
 /// The machines, the gate's first.

@@ -99,7 +99,7 @@ pub fn of(fault: &Fault, log: &[LogRecord], answer: &Answer, stalls: &[[i64; 3]]
     score
 }
 
-/// A ratio to zero is never a good score.
+/// Ratio of a part to a whole; 1 if the whole is 0, which is too large for an error.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 1.0 }
 }

@@ -22,9 +22,9 @@ pub struct Stalls {
     last: u64,
     /// Total wait of each thread, and its number of turns.
     seen: BTreeMap<String, (u64, u64)>,
-    /// Begin, end, and time in which threads waited within them; in ns since the beginning.
+    /// Start, end, and time in which threads waited within them; in ns since the beginning.
     waits: Vec<[u64; 3]>,
-    /// Begin and end of the times in which it was certainly stopped.
+    /// Start and end of the times in which it was certainly stopped.
     stops: Vec<[u64; 2]>,
     /// Times at which lines with the guest's clock were seen.
     marks: Vec<u64>,
@@ -131,7 +131,7 @@ pub fn clock(line: &str) -> Option<i64> {
     line.strip_prefix("=== CLOCK ")?.trim().parse().ok()
 }
 
-/// Waits as written by [`Stalls::with`]: begin, end, and time waited.
+/// Waits as written by [`Stalls::with`]: start, end, and time waited.
 pub fn parse(text: &str) -> Vec<[i64; 3]> {
     let three = |line: &str| {
         let numbers: Vec<i64> =

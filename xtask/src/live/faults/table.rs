@@ -111,7 +111,7 @@ const LOCK: Origin = Origin {
     ..ORIGIN
 };
 
-/// The same kind on kernels whose locks have queues: from 7.3 on an event names the owner.
+/// The same kind on kernels whose locks have queues: from 7.3 on the release has an event.
 pub const NAMED_LOCK: Fault =
     Fault { word: "lock", parts: &[Origin { place: NamePlace::Any, ..LOCK }], ..FAULT };
 

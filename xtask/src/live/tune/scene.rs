@@ -167,7 +167,7 @@ mod tests {
         let told = warnings(&[quiet, loud], "").unwrap_err();
         let wanted = "WARNING: CPU: 2 PID: 7 at kernel/x.c:12 set+0x1/0x2; write+0x3/0x4";
         assert_eq!(told, format!("boot 2: the kernel warned: {wanted}"));
-        // An overwritten log has a warning as well.
+        // An overwritten log counts as a warning.
         let mut cut = Reply::default();
         cut.files.insert("kernel.warnings".into(), Some(String::new()));
         assert!(warnings(&[cut], "kernel/x.c:12 set+").is_err());

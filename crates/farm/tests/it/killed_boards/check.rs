@@ -40,7 +40,7 @@ fn asked(series: &str, plan: &str) -> String {
     format!("series={}&plan={plan}", series.replace('+', "%2B"))
 }
 
-/// Begin of each response's row, with its samples and the longest of them.
+/// Start of each response's row, with its samples and the longest of them.
 fn peaks(found: &[Value]) -> Vec<(i64, (u64, i64))> {
     let peak = |row: &Value| {
         let (n, longest) = (row["n"].as_u64().unwrap(), row["max_ns"].as_i64().unwrap());
