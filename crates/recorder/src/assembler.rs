@@ -195,7 +195,7 @@ impl Assembler {
             return Err(BadCode::PlacedTwice);
         }
         self.check()?;
-        // // placeholder
+        // Position of each instruction, in words.
         let mut begins = Vec::with_capacity(self.code.len() + 1);
         let mut word = 0;
         for insn in &self.code {

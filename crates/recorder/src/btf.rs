@@ -131,7 +131,7 @@ impl<'a> Btf<'a> {
         None
     }
 
-    /// Bytes from a structure's begin to a member, which may be in an unnamed structure of it. A
+    /// Bytes from a structure's start to a member, which may be in an unnamed structure of it. A
     /// structure is found by its name and by having that member: some names occur twice.
     pub fn member(self, structure: &str, member: &str) -> Option<i16> {
         self.types()

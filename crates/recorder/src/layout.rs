@@ -93,7 +93,7 @@ pub mod piece {
 }
 
 /// Number of pieces kept per CPU, including that of the next thread: enough for a wait of 15 ms
-/// beside a 1 kHz loop. Of a longer wait only the end is added up.
+/// with a 1 kHz loop. Of a longer wait only the end is added up.
 pub const PIECES: usize = 32;
 
 /// Per-CPU counters of events other than wake-ups.

@@ -21,14 +21,14 @@ pub struct ChangeIdentity {
     pub kind: String,
     /// Subject that changed.
     pub subject: String,
-    /// Estimated begin, in seconds since 1970.
+    /// Estimated start, in seconds since 1970.
     pub began: i64,
     /// Last time at which it is known to have continued, if that separates it from the next one:
     /// for a budget, its last day above it. This time is stored for a change: the observed days may
     /// lose the first day of a long one, but never the last.
     pub until: i64,
     /// Environment of the board since the change, if that changed: it may be stored under another
-    /// subject, and with a later begin.
+    /// subject, and with a later start.
     pub since: Option<EnvironmentSince>,
 }
 

@@ -101,7 +101,7 @@ pub struct FarmChange {
     pub kind: ChangeKind,
     /// Time when it was seen, in seconds since 1970.
     pub t: i64,
-    /// Estimated begin, in seconds since 1970.
+    /// Estimated start, in seconds since 1970.
     pub from: i64,
     /// A sentence.
     pub says: String,

@@ -222,7 +222,7 @@ async fn follow(
     Ok(())
 }
 
-/// Queues a known change in its current form, unless one with the same begin is queued.
+/// Queues a known change in its current form, unless one with the same start is queued.
 async fn take_up(
     all: &mut Transaction<'static, Any>,
     notice: &ChangeNotice,

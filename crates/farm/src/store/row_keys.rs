@@ -49,7 +49,7 @@ impl FarmStore {
         .map_err(trouble)
     }
 
-    /// Boots from which a board sent rows, latest begin first, at most `most`.
+    /// Boots from which a board sent rows, latest start first, at most `most`.
     pub async fn boots_of(&self, board_id: i64, most: usize) -> Result<Vec<String>> {
         sqlx::query_scalar("select boot from boot where board_id = $1 order by offset_ns desc, boot limit $2")
             .bind(board_id)

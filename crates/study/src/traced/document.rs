@@ -118,7 +118,7 @@ fn followed(first: &FirstPass, question: &TraceQuestion) -> String {
 
 fn missing(facts: &TraceFacts) -> impl Iterator<Item = &'static (&'static [&'static str], &'static str)> {
     let has = |event: &str| facts.events.iter().any(|own| own == event);
-    // If the event's begin is missing too, only that is reported.
+    // If the event's start is missing too, only that is reported.
     let begins = move |event: &str| event.strip_suffix("_exit").is_none_or(|of| has(&format!("{of}_entry")));
     EVIDENCE.iter().filter(move |(events, _)| !events.iter().any(|event| has(event)) && begins(events[0]))
 }
