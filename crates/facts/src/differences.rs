@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::kconfig::{Kconfig, parse_compressed, parse_kconfig};
 use model::run::Run;
+use model::spike::OVER_ASKED;
 
 /// Values that are longer are texts, not settings.
 const LONGEST: usize = 256;
@@ -91,10 +92,18 @@ impl Settings {
         values.insert("load".into(), loads.join(","));
         let cpus: BTreeSet<&str> = run.loads.iter().map(|load| load.cpus.as_str()).collect();
         values.insert("plan.load_cpus".into(), cpus.into_iter().collect::<Vec<_>>().join(" and "));
-        // Stacks delay what a hunt measures.
-        if run.recorder.as_ref().is_some_and(|recorder| recorder.stacks_cost_ns.is_some()) {
-            values.insert("plan.stacks".into(), "true".into());
+        // What is recorded delays what a hunt measures.
+        if let Some(recorder) = &run.recorder {
+            let stacks = !recorder.stacks.is_empty() || recorder.stacks_cost_ns.is_some();
+            let calls = recorder.events.iter().any(|event| event.starts_with("raw_syscalls:"));
+            let recorded = [("plan.stacks", stacks), ("plan.calls", calls)].into_iter();
+            let recorded = recorded.filter(|(_, is_recorded)| *is_recorded);
+            values.extend(recorded.map(|(what, _)| (what.to_owned(), "true".to_owned())));
+            // One that the run took from its first wake-ups is a result.
+            let asked = recorder.over_ns.filter(|_| recorder.over_why == OVER_ASKED);
+            values.extend(asked.map(|over| ("plan.threshold_ns".to_owned(), over.0.to_string())));
         }
+        values.extend(run.program.as_ref().map(|of| ("plan.program".to_owned(), of.name.clone())));
         values.extend(words_of(&run.host.cmdline));
         values.extend(files.iter().filter_map(setting));
         Settings { values, kconfig: files.iter().find_map(configuration), is_partial: false }
@@ -323,6 +332,26 @@ mod tests {
         assert_eq!(differences(&[of(None)], &[hunt(None)]), []);
         let stacks = hunt(Some(model::units::Nanos(900)));
         assert_eq!(words(&differences(&[of(None)], &[stacks])), ["plan.stacks:  -> true"]);
+    }
+
+    #[test]
+    fn settings_of_the_recorder_and_its_program_are_conditions() {
+        let hunt = |over: i64, why: &str, events: &[&str], program: &str| {
+            let recorder = model::spike::Recorder {
+                over_ns: Some(model::units::Nanos(over)),
+                over_why: why.into(),
+                events: events.iter().map(|event| (*event).to_owned()).collect(),
+                ..Default::default()
+            };
+            let program = model::run::ProgramRun { name: program.into(), ..Default::default() };
+            Settings::of(&Run { recorder: Some(recorder), program: Some(program), ..Run::default() }, &[])
+        };
+        let calls = ["raw_syscalls:sys_enter"];
+        let (a, b) = (hunt(100, OVER_ASKED, &calls, "arm"), hunt(500, OVER_ASKED, &[], "leg"));
+        let said = ["plan.calls: true -> ", "plan.program: arm -> leg", "plan.threshold_ns: 100 -> 500"];
+        assert_eq!(words(&differences(&[a], &[b])), said);
+        let [a, b] = [100, 500].map(|over| hunt(over, "three times the median", &[], "arm"));
+        assert_eq!(differences(&[a], &[b]), []);
     }
 
     #[test]

@@ -170,7 +170,10 @@ pub struct Culprit {
     pub turns: Option<CulpritTurns>,
 }
 
-/// Account of the flight recorder: events, losses and cost.
+/// How a threshold came about that the user asked for.
+pub const OVER_ASKED: &str = "as asked";
+
+/// The flight recorder: what it saw, what it could not, what it cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Recorder {

@@ -5,8 +5,9 @@ use facts::differences::Difference;
 use model::units::{Cpu, CpuSet, Nanos};
 
 /// Fields whose words are not their own name with blanks. Other fields follow from their names.
-const NAMES: [(&str, &str); 25] = [
+const NAMES: [(&str, &str); 28] = [
     ("onbeat", "version of onbeat"),
+    ("plan.calls", "system calls recorded"),
     ("plan.cpus", "measured CPUs"),
     ("plan.distance_ns", "further interval per CPU"),
     ("plan.expiry", "timer expires in"),
@@ -14,7 +15,9 @@ const NAMES: [(&str, &str); 25] = [
     ("plan.kind", "kind of hand-over"),
     ("plan.load_cpus", "CPUs of the load"),
     ("plan.over_ns", "shortest gap"),
+    ("plan.program", "program that was followed"),
     ("plan.stacks", "stacks recorded"),
+    ("plan.threshold_ns", "threshold of spikes"),
     ("plan.tool", "measured by"),
     ("plan.wake", "woken by"),
     ("host.cgroup_rt_runtime_us", "cgroup's real-time runtime"),
@@ -32,6 +35,9 @@ const NAMES: [(&str, &str); 25] = [
     ("host.siblings", "SMT siblings"),
     ("host.virtual", "virtual machine"),
 ];
+
+/// Fields that are left out where they are not true.
+const RECORDED: [&str; 2] = ["plan.calls", "plan.stacks"];
 
 /// A condition's name.
 pub fn name(what: &str) -> String {
@@ -52,7 +58,7 @@ pub fn name(what: &str) -> String {
 /// Its value; several, with `|` between, where the runs of a side differ.
 pub fn value(what: &str, value: &str) -> String {
     if value.is_empty() {
-        return "(none)".to_owned();
+        return if RECORDED.contains(&what) { "no" } else { "(none)" }.to_owned();
     }
     // A file and a word of the command line have the value that the kernel shows.
     if !what.starts_with("plan.") && !what.starts_with("host.") {
@@ -119,6 +125,8 @@ mod tests {
             ("plan.cpus", "[0,1,2]", "measured CPUs: 0-2"),
             ("plan.cpus", "[]", "measured CPUs: (none)"),
             ("plan.stacks", "true", "stacks recorded: yes"),
+            ("plan.calls", "", "system calls recorded: no"),
+            ("plan.threshold_ns", "100000", "threshold of spikes: 100 us"),
             ("plan.policy", "fifo", "policy: fifo"),
             ("host.rt_runtime_us", "950000", "real-time runtime: 950 ms"),
             ("host.rt_runtime_us", "-1", "real-time runtime: -1"),

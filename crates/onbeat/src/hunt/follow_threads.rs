@@ -24,6 +24,7 @@ use host::rt::{self, StopSignal};
 use host::{MachineFiles, clock};
 use model::error::{Exit, Failure, Result, run_with};
 use model::run::{self, Run};
+use model::spike::OVER_ASKED;
 use model::units::{CpuSet, Nanos};
 use model::vocabulary::{Ended, IntegrityKind};
 use model::wall_time::wall_time;
@@ -233,7 +234,7 @@ impl FollowThreads {
         // Before recording starts: the account is in the run from then on, and all that is left of
         // it after a kill.
         match self.options.over {
-            Some(_) => explainer.account.set_threshold(self.options.over, "as asked".to_owned()),
+            Some(_) => explainer.account.set_threshold(self.options.over, OVER_ASKED.to_owned()),
             None => {
                 explainer.account.set_threshold(None, "the first wake-ups had not given one yet".to_owned())
             }

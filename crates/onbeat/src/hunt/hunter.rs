@@ -18,6 +18,7 @@ use host::{clock, rt};
 use model::error::Result;
 use model::histogram::Counts;
 use model::run::{Block, Run};
+use model::spike::OVER_ASKED;
 use model::units::{Cpu, Nanos};
 use model::vocabulary::Policy;
 use trace::event::Task;
@@ -146,7 +147,7 @@ impl Rounds for Hunt {
         self.explainer.account.set_cost(&cost);
         run.overhead.recorder_ns_per_cycle = cost.added(place);
         let (threshold, why) = match self.wanted.over {
-            Some(over) => (over, "as asked".to_owned()),
+            Some(over) => (over, OVER_ASKED.to_owned()),
             None => automatic(&self.round_counts[place]),
         };
         // The wake-up that stops the run is to be explained.

@@ -3,6 +3,7 @@
 use super::{FirstPass, TraceQuestion};
 use bundle::foreign_trace::facts::{TraceClock, TraceFacts};
 use model::run::{Host, Recorder, Run, SCHEMA, Spike};
+use model::spike::OVER_ASKED;
 use model::text::several;
 use model::units::Nanos;
 use model::vocabulary::{Command, Expiry};
@@ -94,7 +95,7 @@ fn threshold(first: &FirstPass, question: &TraceQuestion, least: Option<Nanos>) 
     let all: u64 = first.late.cpus().iter().filter_map(|cpu| cpu.cycles).sum();
     let below = least.map(|least| Nanos(least.0 - 1));
     match &question.wakeups {
-        WantedWakeups::Over(over) => (Some(*over), "as asked".to_owned()),
+        WantedWakeups::Over(over) => (Some(*over), OVER_ASKED.to_owned()),
         WantedWakeups::Largest => (below, format!("the largest of {}", several(all, "wake-up", "wake-ups"))),
         WantedWakeups::AtMark(text) => {
             (below, format!("at the marks with {}", model::text::quoted_value(text)))
