@@ -173,7 +173,8 @@ mod tests {
                 assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
                 let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 let supported = bounds.verdict == BoundsVerdict::Supported;
-                assert_eq!(flat.contains("answer Shortest period: "), supported, "{text}");
+                assert_eq!(flat.contains("answer Shortest (base) period: "), supported, "{text}");
+                assert_eq!(flat.contains("; a servo period of 1 ms "), supported, "{text}");
                 assert_eq!(flat.contains("answer No period is supported: "), !supported, "{text}");
                 assert!(flat.contains("priority") && flat.contains("once in"), "{text}");
             }

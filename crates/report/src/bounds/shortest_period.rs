@@ -31,12 +31,17 @@ pub fn answer(bounds: &Bounds, shortest: &ShortestPeriod) -> String {
         );
         return format!("No period is supported: {why}");
     };
+    let servo = match SERVO.0 - lateness.0 {
+        left if left > 0 => format!("leaves {}", span(Nanos(left))),
+        _ => "is too short".to_owned(),
+    };
     format!(
-        "Shortest period: {}, of which lateness may take {} and computing {}; a cycle misses it on average \
-         at most once in {} (95 %, {}).",
+        "Shortest (base) period: {} with lateness up to {} and {} of computing; a servo period of {} \
+         {servo}. A cycle misses it at most once in {} on average (95 %, {}).",
         at_least(period),
         at_least(lateness),
         computing(shortest),
+        span(SERVO),
         duration(bounds.counting.horizon_ns),
         basis(bounds)
     )
@@ -48,7 +53,7 @@ fn basis(bounds: &Bounds) -> &'static str {
     match bounds.basis {
         VerdictBasis::Extrapolation => "by extrapolation",
         _ if bounds.exchangeable.holds == Holds::Unknown => "by counting, if the run was steady",
-        _ if reached => "by counting, if the run's length was fixed",
+        _ if reached => "by counting, if its length was fixed",
         _ => "by counting",
     }
 }
@@ -59,20 +64,9 @@ fn computing(shortest: &ShortestPeriod) -> String {
 }
 
 /// The conditions of the answer, in sentences.
-pub fn conditions(bounds: &Bounds, shortest: &ShortestPeriod, run: Option<&Run>) -> Vec<String> {
+pub fn conditions(bounds: &Bounds, run: Option<&Run>) -> Vec<String> {
     let mut lines: Vec<String> =
         bounds.claim.as_ref().map(|claim| verdict(bounds, claim)).into_iter().collect();
-    if let Some(lateness) = shortest.lateness_ns {
-        let left = SERVO.0 - lateness.0;
-        if left > 0 {
-            lines.push(format!(
-                "Of a servo period of {}, computing may take {}; a base period takes {} and its computing.",
-                span(SERVO),
-                span(Nanos(left)),
-                at_least(lateness)
-            ));
-        }
-    }
     lines.push(
         "A cycle's deadline is taken to be its period less its computing; --period=200us or --period=30% \
          sets what computing takes. That of threads on one CPU adds up."

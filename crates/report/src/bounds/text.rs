@@ -25,9 +25,9 @@ pub fn text(
     say(&palette.paint(BOLD, &headline(title, bounds)));
     remarks.iter().for_each(|remark| say(&format!("- {}", clean(remark))));
     say("");
-    if let Some(shortest) = &bounds.shortest_period {
+    if bounds.shortest_period.is_some() {
         say(&palette.paint(BOLD, "The shortest period"));
-        let lines = shortest_period::conditions(bounds, shortest, run);
+        let lines = shortest_period::conditions(bounds, run);
         lines.iter().for_each(|line| say(&format!("  {line}")));
         say("");
     }
