@@ -29,7 +29,10 @@ pub fn render(found: &WatchFound, place: RunPlace, width: usize, color: bool) ->
     let length = duration(found.span_ns);
     let of_all = format!("{} in {length}", several(found.recorded, "wake-up", "wake-ups"));
     match &found.worst {
-        None => drop(answer.styled("late", format!("no real-time thread woke up in {length}"), BOLD)),
+        None => {
+            answer.styled("late", format!("no real-time thread woke up in {length}"), BOLD);
+            answer.row("who", "nobody: no wake-up was seen");
+        }
         Some(worst) => {
             let cpu = worst.cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));
             let (total, victim) = (span(worst.total()), task(&worst.victim));
@@ -54,14 +57,19 @@ fn fair(coverage: &WatchCoverage) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::watch::WatchTask;
+    use model::watch::{WatchCulprit, WatchTask};
 
     #[test]
     fn the_answer_of_a_watch_has_all_its_rows() {
         let place = RunPlace { path: "w", newest: false, fresh: true };
         let mut found = WatchFound { span_ns: Nanos(2_000_000_000), ..WatchFound::default() };
         let text = render(&found, place, 80, false);
-        assert!(text.contains("late    no real-time thread woke up in 2.0 s\n"), "{text}");
+        assert!(
+            text.contains(
+                "late    no real-time thread woke up in 2.0 s\nwho     nobody: no wake-up was seen\n"
+            ),
+            "{text}"
+        );
         assert!(text.contains("fair    not known: ") && text.ends_with("kept in w\n"), "{text}");
         found.worst = Some(WorstWakeup {
             wakeup_ns: Some(Nanos(1_200_000)),
@@ -80,6 +88,11 @@ mod tests {
         ] {
             assert!(text.contains(row), "{row}: {text}");
         }
+        let idle = WatchTask { tid: Some(0), cpu: Some(model::units::Cpu(1)), ..WatchTask::default() };
+        let culprit = WatchCulprit { name: "stopped from outside".into(), task: idle, ..Default::default() };
+        found.worst.iter_mut().for_each(|worst| worst.culprit = culprit.clone());
+        let text = render(&found, place, 80, false);
+        assert!(text.contains("who     stopped from outside\n"), "{text}");
         found.coverage.recorded = 1;
         assert!(render(&found, place, 80, false).contains("fair    in part: "));
     }

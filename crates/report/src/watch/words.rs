@@ -35,7 +35,10 @@ pub fn priority(task: &WatchTask) -> Option<String> {
 /// Who took the time; `unknown` where nothing proves it.
 pub fn culprit(culprit: &WatchCulprit) -> String {
     let name = clean(&culprit.name);
-    match (name.is_empty(), culprit.task.is_unknown()) {
+    // The idle thread, and one without a name or a number, say nothing more.
+    let number = culprit.task.tid.or(culprit.task.pid).unwrap_or(0);
+    let nobody = culprit.task.comm.is_empty() && number == 0;
+    match (name.is_empty(), nobody) {
         (true, true) => "unknown".into(),
         (true, false) => task(&culprit.task),
         (false, true) => name,
