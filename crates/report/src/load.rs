@@ -2,6 +2,7 @@
 
 use crate::aligned::write_rows;
 use crate::palette::{Palette, RED};
+use crate::prose::Shortfall;
 use crate::words::{clean, seconds, several, wrapped};
 use model::load::LoadRun;
 use model::run::Run;
@@ -76,7 +77,7 @@ pub fn sentence(load: &LoadRun) -> String {
 
 /// That the loads kept onbeat's own thread off its CPU, and what to do about it; `None` where it
 /// looked at them in time, or has other CPUs.
-pub fn kept_off(run: &Run) -> Option<String> {
+pub fn kept_off(run: &Run) -> Option<Shortfall> {
     let shared = |load: &&LoadRun| {
         let cpus = CpuSet::parse(&load.cpus).unwrap_or_default();
         run.plan.housekeeping.iter().any(|cpu| cpus.contains(*cpu))
@@ -93,11 +94,15 @@ pub fn kept_off(run: &Run) -> Option<String> {
         many => format!(", or take less of it (--load {}:{})", clean(&load.name), (many / 4).max(1)),
     };
     let own: CpuSet = run.plan.housekeeping.iter().copied().collect();
-    Some(format!(
-        "onbeat's own thread came late by up to {late}, beside {processes} on {}: give it another CPU with \
-         --housekeeping CPU, keep the load off that one with --load-cpus{less}",
-        named_cpus(own)
-    ))
+    Some(Shortfall {
+        what: format!(
+            "onbeat's own thread came late by up to {late}, beside {processes} on {}",
+            named_cpus(own)
+        ),
+        remedy: format!(
+            "give it another CPU with --housekeeping CPU, keep the load off that one with --load-cpus{less}"
+        ),
+    })
 }
 
 /// A row per kind of load for the list that `onbeat load` prints: its SPEC with the defaults, and
@@ -109,12 +114,6 @@ pub fn list(kinds: &[(String, &str)], columns: usize) -> String {
         crate::words::filled(&mut page, &format!("  {spec:<width$}  "), title, width + 4, columns);
     }
     page
-}
-
-/// How long the loads ran.
-pub fn span(loads: &[LoadRun]) -> String {
-    let longest = loads.iter().filter_map(|load| load.span_ns).max();
-    longest.map_or_else(String::new, |span| seconds(span.as_secs()))
 }
 
 #[cfg(test)]
@@ -163,7 +162,7 @@ mod tests {
         assert_eq!(kept_off(&run), None, "it is elsewhere");
         run.plan.housekeeping = vec![Cpu(1)];
         assert_eq!(
-            kept_off(&run).expect("late"),
+            kept_off(&run).expect("late").to_string(),
             "onbeat's own thread came late by up to 26.0 s, beside 410 processes of the load messaging on \
              CPU 1: give it another CPU with --housekeeping CPU, keep the load off that one with \
              --load-cpus, or take less of it (--load messaging:2)"

@@ -1,4 +1,5 @@
-//! Sentences on a page: text in backticks becomes code, and external text is escaped.
+//! Sentences on a page: text in backticks becomes code, and external text is escaped. Sentences of
+//! two halves, for pages and screens.
 
 use maud::{Markup, html};
 
@@ -31,6 +32,20 @@ fn code(text: &str) -> Markup {
                 @if word.starts_with('-') { span class="flag" { (word) } } @else { (word) }
             }
         }
+    }
+}
+
+/// A shortage and what to do about it, one behind the other or each by itself: names in them may
+/// hold whatever stands between the two.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortfall {
+    pub what: String,
+    pub remedy: String,
+}
+
+impl std::fmt::Display for Shortfall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.what, self.remedy)
     }
 }
 

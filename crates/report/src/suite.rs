@@ -9,6 +9,7 @@ mod stops;
 use crate::aligned::write_rows;
 use crate::last_lines::{LastLines, RunPlace};
 use crate::palette::{BOLD, DIM, Palette, RED};
+use crate::run::answer::NOT_RECORDED;
 use crate::words::{clean, filled, several, us, us_or_dash, wrapped};
 use model::suite::{SuitePhase, SuiteRun};
 use model::units::Nanos;
@@ -193,7 +194,11 @@ pub fn last_lines(suite: &SuiteRun, folder: &str, fresh: bool, columns: usize, c
         .collect();
     next.push(format!("onbeat report {folder} -o page.html (pictures)"));
     let mut answer = LastLines::default();
-    answer.styled("late", page::verdict(suite), BOLD).row("who", stops::stopped_by(suite.phases.iter()));
+    let who = match stops::stopped_by(suite.phases.iter()) {
+        none if none.is_empty() && suite.phases.iter().any(|phase| phase.valid) => NOT_RECORDED.to_owned(),
+        stopper => stopper,
+    };
+    answer.styled("late", page::verdict(suite), BOLD).row("who", who);
     answer.row("fair", fair(suite)).row("next", next.join("; "));
     answer.kept(Some(RunPlace { path: folder, newest: false, fresh }));
     answer.render(columns, Palette(color))

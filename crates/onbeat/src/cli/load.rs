@@ -20,7 +20,7 @@ use host::rt::{self, Woken};
 use host::work::{ProcessId, keep_watch};
 use model::error::{Exit, Failure, Result};
 use model::units::{Bare, CpuSet, Nanos};
-use report::load::{list, render, span};
+use report::load::{list, render};
 
 /// Run loads, and prove that they loaded the machine
 ///
@@ -113,11 +113,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         None => outputs.end(Exit::Ok),
         Some(load) => outputs.end(Exit::Ok).and(Err(Failure {
             exit: Exit::Inconclusive,
-            message: format!(
-                "{} in {}; give it room, or a longer -D",
-                report::load::sentence(load),
-                span(&loads)
-            ),
+            message: format!("{}; give it room, or a longer -D", report::load::sentence(load)),
         })),
     }
 }

@@ -62,5 +62,5 @@ pub fn end(loads: Option<RunningLoads>, run: &mut Run) {
     run.integrity
         .extend(idle.map(|load| entry(IntegrityKind::Load, None, true, report::load::sentence(load))));
     let late = report::load::kept_off(run);
-    run.integrity.extend(late.map(|words| entry(IntegrityKind::Housekeeping, None, false, words)));
+    run.integrity.extend(late.map(|late| entry(IntegrityKind::Housekeeping, None, false, late.to_string())));
 }

@@ -28,6 +28,7 @@ use model::run::{Integrity, Run, SCHEMA};
 use model::setting::CGROUP_MOUNT;
 use model::units::{CpuSet, Nanos};
 use model::wall_time::wall_time;
+use report::hunt::program;
 use study::audit::survey_request;
 use study::tuning::boot_id;
 
@@ -234,14 +235,14 @@ pub fn nothing_seen(run: &Run) -> Option<String> {
     };
     match detail(IntegrityKind::Lost) {
         // Where a program went is known all the same.
-        Some(lost) => report::hunt::program::in_background(run).or_else(|| {
-            let end = report::hunt::program::end_of(run).map(|end| format!("{end}, and ")).unwrap_or_default();
+        Some(lost) => program::in_background(run).map(|daemon| daemon.to_string()).or_else(|| {
+            let end = program::end_of(run).map(|end| format!("{end}, and ")).unwrap_or_default();
             Some(format!(
                 "{end}no wake-up could be told: {lost}; let fewer events come: follow fewer threads, leave the \
                  stacks out with --no-stacks, or hunt while the machine does less"
             ))
         }),
-        None if run.program.is_some() => report::hunt::program::nothing_seen(run),
+        None if run.program.is_some() => program::nothing_seen(run).map(|nothing| nothing.to_string()),
         None if run.ended == Ended::Victim => None,
         None => {
             let what = detail(IntegrityKind::Victim)
@@ -260,8 +261,8 @@ fn ended_early(run: &Run) -> Option<Failure> {
             .to_owned()
     } else if run.threads.iter().any(|thread| thread.judged > 0) {
         return None;
-    } else if let Some(daemon) = report::hunt::program::in_background(run) {
-        daemon
+    } else if let Some(daemon) = program::in_background(run) {
+        daemon.to_string()
     } else if run.recorder.as_ref().is_some_and(|recorder| recorder.over_ns.is_none()) {
         format!(
             "every thread that was followed ended after {wakeups} wake-ups, too few to take a threshold from, so none was looked \

@@ -51,6 +51,10 @@ fn answer(known: &InvolvedRun, place: Option<RunPlace>, shown: usize, brief: boo
         let words = format!("unexplained: no event accounts for {}", span(ns));
         answer.styled("who", format!("{} {words}", cells(share)), BOLD);
     }
+    let none = run.spikes.is_empty() && run.spikes_dropped == 0;
+    if none && program::void(run).is_none() && run.samples().is_some_and(|samples| samples > 0) {
+        answer.row("who", "nobody: nothing was late enough to be a spike");
+    }
     for at in 0..shown {
         let (name, style) = (if at == 0 && unexplained.is_none() { "who" } else { " " }, BOLD);
         let thread = if at == 0 && !brief { culprit_thread::short(&run.culprits[at]) } else { String::new() };
@@ -132,10 +136,10 @@ fn relied_on(run: &Run) -> (String, Style) {
     if program::void(run).is_some() {
         return (words, style);
     }
-    if let Some(outside) = outside::brief(run) {
+    if let Some(outside) = outside::brief(run).filter(|_| !words.starts_with("no: ")) {
         words = match run.missed() {
-            0 => outside,
-            missed => format!("{outside}; {} missed", several(missed, "slot", "slots")),
+            0 => format!("in part: {outside}"),
+            missed => format!("in part: {outside}; {} missed", several(missed, "slot", "slots")),
         };
     }
     if let Some((part, looked_at)) = looked_at(run) {
@@ -203,8 +207,8 @@ fn next(run: &Run, place: Option<RunPlace>, follow: Option<(String, String)>, br
         };
         steps.push(place.command("report", draw) + what);
     }
-    if let Some((_, remedy)) = program::void(run) {
-        steps.push(remedy);
+    if let Some(nothing) = program::void(run) {
+        steps.push(nothing.remedy);
     } else if !is_ranked(run) && run.spikes_dropped == 0 {
         steps.push("hunt longer, or lower --over".to_owned());
     }
@@ -277,7 +281,12 @@ mod tests {
         let account = run.recorder.as_mut().expect("a hunt has one");
         (account.latency_ns, account.unexplained_ns) = (Nanos(100), Nanos(60));
         let text = render(&run, Some(PLACE), 80, false);
-        assert!(text.contains("fair    60 % of it has no event in this virtual machine: "), "{text}");
+        assert!(
+            text.contains("fair    in part: 60 % of it has no event in this virtual machine: "),
+            "{text}"
+        );
+        run.integrity = vec![Integrity { invalidates: true, ..Integrity::default() }];
+        assert!(render(&run, Some(PLACE), 80, false).contains("fair    no: "));
     }
 
     #[test]
@@ -285,7 +294,8 @@ mod tests {
         let mut run = fixture::run();
         run.spikes.clear();
         let text = render(&run, Some(PLACE), 80, false);
-        assert!(text.contains("; no spike over 100 us in") && !text.contains("who  "), "{text}");
+        assert!(text.contains("; no spike over 100 us in"), "{text}");
+        assert!(text.contains("\nwho     nobody: nothing was late enough to be a spike\n"), "{text}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The program that a hunt has started: how it ended, and why nothing was seen of it.
 
+use crate::prose::Shortfall;
 use crate::words::{clean, duration, several};
 use model::run::{ProgramRun, Run};
 
@@ -7,8 +8,9 @@ use model::run::{ProgramRun, Run};
 /// throttled in its run queue until its next period, and is not woken (kernel/sched/deadline.c,
 /// `yield_task_dl`).
 pub const YIELDS: &str = "a thread under SCHED_DEADLINE that waits for its next period by sched_yield() \
-                          neither sleeps nor wakes, and has no cycle that could be told: let it wait \
-                          with clock_nanosleep()";
+                          neither sleeps nor wakes, and has no cycle that could be told";
+/// What to do about it.
+pub const SLEEP: &str = "let it wait with clock_nanosleep()";
 
 /// How it ended, as a sentence; none where no program was started.
 pub fn ended(run: &Run) -> Option<String> {
@@ -63,62 +65,57 @@ pub fn end_of(run: &Run) -> Option<String> {
     run.program.as_ref().map(end)
 }
 
-/// Why there is nothing to say about its threads, with what is still possible; one line, in lower
-/// case but for the program's name.
-pub fn nothing_seen(run: &Run) -> Option<String> {
+/// Why there is nothing to say about its threads, with what is still possible; in lower case but
+/// for the program's name.
+pub fn nothing_seen(run: &Run) -> Option<Shortfall> {
     let program = run.program.as_ref()?;
-    let end = end(program);
-    let real_time = run.threads.iter().any(|thread| thread.policy != "other");
     if let Some(daemon) = in_background(run) {
         return Some(daemon);
     }
-    let mut policies = run.threads.iter().filter(|thread| thread.policy != "other");
-    Some(if real_time && policies.all(|thread| thread.policy == "deadline") {
-        format!("{end}, and no wake-up of its real-time threads was seen: {YIELDS}")
+    let mut policies = run.threads.iter().filter(|thread| thread.policy != "other").peekable();
+    let real_time = policies.peek().is_some();
+    let (seen, remedy) = if real_time && policies.all(|thread| thread.policy == "deadline") {
+        (format!("no wake-up of its real-time threads was seen, for {YIELDS}"), SLEEP)
     } else if real_time {
-        format!(
-            "{end}, and no wake-up of its real-time threads was seen: let it run longer, with threads that \
-             sleep and wake"
+        (
+            "no wake-up of its real-time threads was seen".to_owned(),
+            "let it run longer, with threads that sleep and wake",
         )
     } else if program.unseen_threads > 0 {
         let threads = several(program.unseen_threads, "real-time thread", "real-time threads");
-        format!(
-            "{end}, and the kernel showed no switch of its {threads}: nothing can be said of them; see with \
-             `onbeat check` what they do"
-        )
+        (format!("the kernel showed no switch of its {threads}"), "see with `onbeat check` what they do")
     } else {
-        format!(
-            "{end}, and no thread of it was under a real-time policy: start them with SCHED_FIFO, SCHED_RR \
-             or SCHED_DEADLINE, which takes CAP_SYS_NICE or a limit (ulimit -r)"
+        (
+            "no thread of it was under a real-time policy".to_owned(),
+            "start them with SCHED_FIFO, SCHED_RR or SCHED_DEADLINE, which takes CAP_SYS_NICE or a limit \
+             (ulimit -r)",
         )
-    })
+    };
+    Some(Shortfall { what: format!("{}, and {seen}", end(program)), remedy: remedy.to_owned() })
 }
 
 /// Of followed threads without a wake-up: the reason, and what to do; `None` where one was seen.
-pub fn void(run: &Run) -> Option<(String, String)> {
+pub fn void(run: &Run) -> Option<Shortfall> {
     // A trace of another tool has no end, and its spikes alone.
     let ended = run.complete && !run.ended.is_empty();
     let seen = run.samples().unwrap_or(0) > 0 || !run.spikes.is_empty() || run.spikes_dropped > 0;
     if !run.follows() || seen || !ended {
         return None;
     }
-    let told = nothing_seen(run);
-    let (why, remedy) = told.as_deref().and_then(|told| told.split_once(": ")).unwrap_or((
-        "no thread that is followed woke up",
-        "follow threads that sleep and wake (--victim), or hunt longer",
-    ));
-    Some((why.to_owned(), remedy.to_owned()))
+    Some(nothing_seen(run).unwrap_or_else(|| Shortfall {
+        what: "no thread that is followed woke up".to_owned(),
+        remedy: "follow threads that sleep and wake (--victim), or hunt longer".to_owned(),
+    }))
 }
 
 /// What is to be done about one that goes on where nobody follows it, as [`nothing_seen`].
-pub fn in_background(run: &Run) -> Option<String> {
+pub fn in_background(run: &Run) -> Option<Shortfall> {
     let program = run.program.as_ref().filter(|program| program.outlived_by > 0)?;
     let left = several(program.outlived_by, "process", "processes");
-    Some(format!(
-        "{} and went to the background with {left}: keep it in the foreground, or follow it with \
-         --victim PID",
-        end(program)
-    ))
+    Some(Shortfall {
+        what: format!("{} and went to the background with {left}", end(program)),
+        remedy: "keep it in the foreground, or follow it with --victim PID".to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -147,6 +144,20 @@ mod tests {
     }
 
     #[test]
+    fn a_name_with_a_colon_is_not_cut() {
+        let program = ProgramRun { exit_code: Some(0), ..ProgramRun::default() };
+        let mut run = run(program);
+        (run.complete, run.ended, run.command) = (true, "victim".into(), "hunt".into());
+        run.program.iter_mut().for_each(|program| program.name = "arm: left".into());
+        let nothing = void(&run).expect("nothing was seen");
+        assert_eq!(
+            nothing.what,
+            "arm: left ended with exit code 0, and no thread of it was under a real-time policy"
+        );
+        assert!(nothing.remedy.starts_with("start them with SCHED_FIFO"), "{}", nothing.remedy);
+    }
+
+    #[test]
     fn nothing_seen_has_its_reason_and_a_way_on_in_one_line() {
         let code = ProgramRun { exit_code: Some(0), ..ProgramRun::default() };
         let daemon = run(ProgramRun { outlived_by: 2, ..code.clone() });
@@ -162,7 +173,7 @@ mod tests {
             (unseen, "no switch of its 1 real-time thread"),
             (run(code), "SCHED_FIFO"),
         ] {
-            let words = nothing_seen(&run).unwrap_or_default();
+            let words = nothing_seen(&run).expect("it ended").to_string();
             assert!(words.contains(word) && !words.contains('\n'), "{words}");
         }
     }

@@ -122,8 +122,8 @@ fn of_deadline(cycles: u64) -> &'static str {
 
 /// How many spikes there were, and over which threshold.
 pub fn found(run: &Run) -> String {
-    if let Some((why, _)) = program::void(run) {
-        return format!("Nothing was measured: {why}.");
+    if let Some(nothing) = program::void(run) {
+        return format!("Nothing was measured: {}.", nothing.what);
     }
     let kept = run.spikes.len() as u64;
     let all = kept.saturating_add(run.spikes_dropped);

@@ -212,12 +212,12 @@ fn remarks(run: &Run) -> Vec<String> {
     }
     let yields = |thread: &&ThreadRun| thread.cycles == 0 && thread.policy == "deadline";
     if let Some(thread) = run.threads.iter().find(yields) {
-        lines.push(format!("Of {}: {}.", name(thread), program::YIELDS));
+        lines.push(format!("Of {}: {}: {}.", name(thread), program::YIELDS, program::SLEEP));
     }
     if run.threads_dropped > 0 {
-        let many = several(run.threads_dropped, "more real-time thread", "more real-time threads");
-        lines
-            .push(format!("{many} came and were not followed to the end of this list: there were too many."));
+        let (one, many) = ("more real-time thread is", "more real-time threads are");
+        let dropped = several(run.threads_dropped, one, many);
+        lines.push(format!("{dropped} not in this list: of so many the most urgent are followed."));
     }
     lines
 }

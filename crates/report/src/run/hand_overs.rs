@@ -1,6 +1,6 @@
 //! The runs of `probe ipc` as one table: a row per kind and pair of CPUs.
 
-use super::answer::{fair, late};
+use super::answer::{fair, late, who};
 use super::{conditions, probes, sentences};
 use crate::last_lines::LastLines;
 use crate::palette::{BOLD, DIM, PLAIN, Palette, RED};
@@ -82,7 +82,7 @@ pub fn answer(runs: &[&Run], places: &[String], width: usize, color: bool) -> St
         all.integrity = remarks(runs).into_iter().map(|(entry, _)| entry.clone()).collect();
     }
     let (fair, style) = fair(&all);
-    answer.styled("late", late, BOLD).styled("fair", fair, style);
+    answer.styled("late", late, BOLD).row("who", who(worst)).styled("fair", fair, style);
     let all = places.join(" ");
     if !all.is_empty() {
         answer.row("next", format!("onbeat report {all} -o ipc.html (pictures)"));
@@ -117,13 +117,15 @@ mod tests {
         let run = |kind: &str, max| {
             let mut run = Run { command: "probe".into(), complete: true, ..Run::default() };
             (run.plan.probe, run.plan.kind) = ("ipc".into(), kind.into());
-            let cpu = CpuRun { cpu: Some(Cpu(1)), max_ns: Some(Nanos(max)), ..CpuRun::default() };
+            let (cpu, cycles) = (Some(Cpu(1)), Some(1));
+            let cpu = CpuRun { cpu, cycles, max_ns: Some(Nanos(max)), ..CpuRun::default() };
             run.cpus = vec![cpu];
             run
         };
         let (pipe, futex) = (run("pipe", 9_000), run("futex", 7_000));
         let text = answer(&[&pipe, &futex], &["/a".into(), "/b".into()], 80, false);
         assert!(text.contains("late    pipe, both on one CPU: 9 us at worst, on CPU 1"), "{text}");
+        assert!(text.contains("\nwho     not recorded: a probe traces nothing\n"), "{text}");
         for row in ["\nfair    ", "\nnext    onbeat report /a /b -o ipc.html", "\nkept in /a\nkept in /b\n"] {
             assert!(text.contains(row), "{text}");
         }

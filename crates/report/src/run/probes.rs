@@ -41,8 +41,8 @@ pub fn seen_under(run: &Run) -> Option<String> {
     let policy = format!("{}{}", policy::policy(run), some_cpus(run));
     Some(match (run.plan.policy == Policy::Other, most_lost(run), given_away(run)) {
         (true, Some((share, cpu)), _) => format!(
-            "It ran under {policy}: other programs and the kernel took {share} of {cpu}. -p 1 shows what a \
-             real-time task sees."
+            "It ran under {policy}: {} took {share} of {cpu}. -p 1 shows what a real-time task sees.",
+            others(run)
         ),
         (true, None, _) => format!(
             "It ran under {policy}: the time of other programs is in the gaps. -p 1 shows what a real-time \
@@ -58,6 +58,14 @@ pub fn seen_under(run: &Run) -> Option<String> {
              or a thread of a higher priority took its time."
         ),
     })
+}
+
+/// The users of the time that a thread without a real-time priority lacks.
+fn others(run: &Run) -> &'static str {
+    match run.host.virtualization.as_str() {
+        "" | "none" => "other programs and the kernel",
+        _ => "other programs, the kernel and the hypervisor",
+    }
 }
 
 /// The measured CPUs, where others are online.
@@ -114,7 +122,7 @@ pub fn time_taken(run: &Run) -> Option<String> {
     let (share, cpu) = most_lost(run).filter(|_| run.probe() == Some(Probe::Spin))?;
     const ABOVE: &str = "the kernel, firmware, a hypervisor or a thread of a higher priority";
     let users = match given_away(run) {
-        _ if run.plan.policy == Policy::Other => "other programs and the kernel".to_owned(),
+        _ if run.plan.policy == Policy::Other => others(run).to_owned(),
         Some(GivenAway { by, part, .. }) => format!("{} ({part}), {ABOVE}", uncapitalised(by)),
         None => ABOVE.to_owned(),
     };
@@ -277,5 +285,8 @@ mod tests {
         run.plan.policy = Policy::Other.into();
         let answer = super::super::answer::render(&run, None, 80, false);
         assert!(answer.contains("\nwho     other programs and the kernel: 85 % of CPU 1\n"), "{answer}");
+        run.host.virtualization = "kvm".into();
+        let said = seen_under(&run).expect("it spun");
+        assert!(said.contains(": other programs, the kernel and the hypervisor took 85 % of"), "{said}");
     }
 }

@@ -18,7 +18,7 @@ pub fn what_next(input: &Input) -> Vec<String> {
     match run.command.known() {
         Some(Command::Hunt) if !run.spikes.is_empty() => after_culprits(input),
         Some(Command::Hunt) if void(run).is_some() => {
-            void(run).map(|(_, remedy)| format!("{}.", capitalised(&remedy))).into_iter().collect()
+            void(run).map(|nothing| format!("{}.", capitalised(&nothing.remedy))).into_iter().collect()
         }
         Some(Command::Hunt) => vec![
             "Nothing was late enough to be explained: hunt for longer, with a lower `--over`, or under the \

@@ -120,5 +120,9 @@ mod tests {
             "{said}"
         );
         assert!(said.contains("\nwho     the fair server\n"), "{said}");
+        let woken = SuitePhase { valid: true, ..SuitePhase::default() };
+        let suite = SuiteRun { phases: vec![woken], ..SuiteRun::default() };
+        let said = super::super::last_lines(&suite, "/s", false, 80, false);
+        assert!(said.contains("\nwho     not recorded: `onbeat hunt` names"), "{said}");
     }
 }
