@@ -1,9 +1,9 @@
-//! What recording adds to a followed thread's cycle and to any system call, measured on a thread of
-//! onbeat's own that sleeps and wakes as the followed ones do.
+//! Cost of recording per cycle of a followed thread and per system call, measured on a thread of
+//! onbeat that sleeps and wakes as the followed ones do.
 //!
-//! A cycle is taken from its timer to its next sleep: the stack that is taken at that sleep comes
-//! after its end, and delays whoever runs next. An ordinary thread keeps the CPU busy meanwhile:
-//! the way out of idle takes longer than what is measured, and each time another while.
+//! A cycle lasts from its timer to its next sleep: the stack recorded at that sleep comes after its
+//! end, and delays the next thread. An ordinary thread keeps the CPU busy: the exit from idle takes
+//! longer than the measured time, and varies.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
@@ -18,27 +18,27 @@ use model::run::Run;
 use model::units::{Cpu, CpuSet, Nanos};
 use model::vocabulary::Policy;
 
-/// Turns of a measurement, of which each has one median: how far those lie apart is its noise.
+/// Turns of a measurement, each with one median; their spread is the noise.
 const TURNS: usize = 5;
 
-/// Sleeps of a turn, and how long each is: as a whole a tenth of a second.
+/// Sleeps of a turn and the length of each; all turns together take a tenth of a second.
 const SLEEPS: usize = 80;
 const SLEEP: Nanos = Nanos(250_000);
 
-/// A measurement takes a twentieth of this on a machine of which others leave something.
+/// Time limit; a measurement takes a twentieth of it on a machine that is not overloaded.
 const LONGEST: Nanos = Nanos(2_000_000_000);
 
-/// Student's t for 95 % and 4 degrees of freedom, the fewest that Welch's can be of five and five.
+/// Student's t for 95 % and 4 degrees of freedom, the minimum of Welch's test for five and five.
 const T: f64 = 2.776;
 
-/// What cycles take, at the median of each turn, and one system call.
+/// Median cycle of each turn, and the duration of one system call.
 #[derive(Clone, Debug, PartialEq)]
 struct Turns {
     cycles: Vec<Nanos>,
     call: Nanos,
 }
 
-/// What recording adds; the noise is that of the cycle's (95 %).
+/// Cost of recording; `noise` is that of the cycle (95 %).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Added {
     cycle: Nanos,
@@ -46,7 +46,7 @@ struct Added {
     call: Nanos,
 }
 
-/// Arms for these threads, and measures what that adds.
+/// Arms the recording for these threads, and measures its cost.
 pub fn arm(explainer: &mut Explainer, level: RecordingLevel, threads: Vec<i32>, run: &mut Run) -> Result<()> {
     let thread = CalibratingThread::start();
     let before = thread.as_ref().and_then(CalibratingThread::measure);
@@ -58,7 +58,7 @@ pub fn arm(explainer: &mut Explainer, level: RecordingLevel, threads: Vec<i32>, 
     run.overhead.recorder_ns_per_cycle = added.map(|added| added.cycle);
     explainer.account.set_cost_noise(added.map(|added| added.noise));
     if matches!(level, RecordingLevel::Victims { syscalls: true, .. }) {
-        // Of a thread that is not followed the filter drops both events of a call.
+        // For a thread that is not followed, the filter drops both events of a call.
         let others = thread.measure().map(|after| after.added_to(&before));
         run.plan.notes.extend(others.zip(added).map(|(others, followed)| {
             format!(
@@ -72,23 +72,23 @@ pub fn arm(explainer: &mut Explainer, level: RecordingLevel, threads: Vec<i32>, 
     Ok(())
 }
 
-/// The thread, until it is dropped.
+/// The calibrating thread; it ends when this is dropped.
 struct CalibratingThread {
     id: i32,
     cpu: Cpu,
-    /// Without it the thread ends.
+    /// Dropping it ends the thread.
     ask: Option<Sender<()>>,
     answers: Receiver<Option<Turns>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl CalibratingThread {
-    /// On one of the CPUs of the calling thread, under SCHED_FIFO if that is permitted; none where
-    /// there is no room for a thread.
+    /// Starts it on the current CPU, under SCHED_FIFO if that is permitted; none if no thread can
+    /// be created.
     fn start() -> Option<CalibratingThread> {
         let ((ask, asked), (answer, answers), (tell, told)) = (channel(), channel(), channel());
         let body = move || {
-            // The lowest: it stands in nobody's way.
+            // The lowest priority preempts no other real-time thread.
             let _ = rt::set_policy(Policy::Fifo, 1);
             let _ = rt::set_minimum_timer_slack();
             let cpu = rt::current_cpu();
@@ -103,7 +103,7 @@ impl CalibratingThread {
         Some(CalibratingThread { id, cpu, ask: Some(ask), answers, thread: Some(thread) })
     }
 
-    /// What a cycle and a call take now; none where a clock is refused.
+    /// Duration of a cycle and of a call now; none if a clock cannot be read.
     fn measure(&self) -> Option<Turns> {
         let _busy = Hogs::start([self.cpu].into_iter(), clock::monotonic() + LONGEST).ok()?;
         self.ask.as_ref()?.send(()).ok()?;
@@ -121,7 +121,7 @@ impl Drop for CalibratingThread {
 }
 
 impl Turns {
-    /// What is more than before; less is chance.
+    /// Increase since `before`; a decrease is chance and counts as 0.
     fn added_to(&self, before: &Turns) -> Added {
         let (after_mean, after_error) = self.mean();
         let (before_mean, before_error) = before.mean();
@@ -133,7 +133,7 @@ impl Turns {
         }
     }
 
-    /// The mean of the turns' medians, and its standard error.
+    /// Mean of the turns' medians, and its standard error.
     fn mean(&self) -> (f64, f64) {
         let turns = self.cycles.len() as f64;
         let mean = self.cycles.iter().map(|cycle| cycle.0 as f64).sum::<f64>() / turns;
@@ -147,7 +147,7 @@ fn measured() -> Option<Turns> {
     Some(Turns { cycles, call: call_time()? })
 }
 
-/// From the timer to the next sleep, where nothing is done between them.
+/// Median time from the timer to the next sleep, with no work between them.
 fn median_cycle() -> Option<Nanos> {
     let mut cycles = Vec::with_capacity(SLEEPS);
     for _ in 0..SLEEPS {
@@ -180,7 +180,7 @@ mod tests {
         let of = |cycles: [i64; TURNS], call| Turns { cycles: cycles.map(Nanos).to_vec(), call: Nanos(call) };
         let before = of([40, 50, 60, 50, 50], 7);
         let after = of([90, 90, 90, 90, 90], 5);
-        // The standard error of the mean of the turns before is sqrt(50 / 5) = 3.16.
+        // Standard error of the mean of the turns before: sqrt(50 / 5) = 3.16.
         assert_eq!(after.added_to(&before), Added { cycle: Nanos(40), noise: Nanos(9), call: Nanos(0) });
         assert_eq!(before.added_to(&after), Added { cycle: Nanos(0), noise: Nanos(9), call: Nanos(2) });
     }

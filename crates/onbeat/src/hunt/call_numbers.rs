@@ -1,5 +1,5 @@
-//! Whether the system calls of a thread have the numbers of onbeat's own: those of a 32-bit program
-//! on a 64-bit kernel are others, and the kernel's events do not say whose they are.
+//! Check that a thread uses the system call numbers of onbeat: a 32-bit program on a 64-bit kernel
+//! has different ones, and the kernel's events do not show that.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,25 @@ use facts::process::calls::has_own_numbers;
 use host::MachineFiles;
 use trace::event::{Raw, What};
 
-/// Threads that are remembered.
+/// Maximum number of threads in the cache.
 const MAX_THREADS: usize = 4096;
 
-/// More than an auxiliary vector takes.
+/// Read limit for an auxiliary vector, above its size.
 const MAX_BYTES: u64 = 4096;
 
-/// The threads that were asked for.
+/// Cache of results by thread.
 pub struct CallNumbers {
     host: MachineFiles,
     own: BTreeMap<i32, bool>,
 }
 
 impl CallNumbers {
-    /// Of programs on this machine.
+    /// An empty cache for programs on this machine.
     pub fn new(host: MachineFiles) -> CallNumbers {
         CallNumbers { host, own: BTreeMap::new() }
     }
 
-    /// Whether they are known to be; one that has ended is what it was when it was first asked for.
+    /// True if the numbers are known to be the same; the first result of a thread is kept.
     pub fn are_own(&mut self, thread: i32) -> bool {
         if self.own.len() >= MAX_THREADS && !self.own.contains_key(&thread) {
             self.own.clear();
@@ -36,8 +36,8 @@ impl CallNumbers {
         })
     }
 
-    /// A thread that executes another program is asked for again, and one that has the number of
-    /// another which had ended.
+    /// Drops the result of a thread that executes another program, and that of an ended thread
+    /// whose ID is reused.
     pub fn observe(&mut self, event: &Raw) {
         match event.what {
             What::Exec { .. } => drop(self.own.remove(&event.pid)),

@@ -1,4 +1,4 @@
-//! What /proc says at the end of a hunt of the threads that took the time.
+//! State of the culprits' threads in /proc at the end of a hunt.
 //!
 //! Source: `/proc/PID/{stat,status,exe,cgroup}` in Documentation/filesystems/proc.rst.
 
@@ -13,20 +13,19 @@ use model::wall_time::wall_time;
 
 use super::victims::process_of;
 
-/// Threads that are looked for, those of the first culprits.
+/// Maximum number of threads that are looked up, those of the first culprits.
 const MAX_THREADS: usize = 64;
-/// A tick of /proc (USER_HZ).
+/// Clock tick of /proc (USER_HZ).
 const TICK: i64 = 10_000_000;
 
-/// What is ahead of CLOCK_MONOTONIC: the time since boot, and the wall's.
+/// Offsets of the boot-time clock and the wall clock from CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClockOffsets {
     pub boot: Nanos,
     pub wall: Nanos,
 }
 
-/// Looks for the culprits' threads. What is read of other users' programs goes into no record of
-/// accesses.
+/// Looks up the culprits' threads. Reads of other users' programs go into no record of accesses.
 pub fn find(run: &mut Run, host: &MachineFiles, offsets: ClockOffsets) {
     let host = host.unrecorded();
     let threads = run.culprits.iter_mut().flat_map(|culprit| &mut culprit.threads);
@@ -86,8 +85,8 @@ fn found(host: &MachineFiles, thread: &CulpritThread, offsets: ClockOffsets) -> 
     found
 }
 
-/// Whether that is the thread that the trace showed: numbers are used again. One that began after
-/// its last turn is another; a thread may have changed its name meanwhile.
+/// True if this is the thread in the trace: thread IDs are reused. One that started after the
+/// thread's last turn is another; a thread may have changed its name since.
 fn is_same(stat: &TaskStat, thread: &CulpritThread, offsets: ClockOffsets) -> bool {
     let started = Nanos((stat.start_ticks as i64).saturating_mul(TICK)) - offsets.boot;
     let named = stat.comm == thread.comm;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use model::units::{Cpu, Nanos};
 
-/// Cycles of a thread that are remembered: a late wake-up is looked at when its cycle has ended.
+/// Recent cycles kept per thread: a late wake-up is examined when its cycle has ended.
 const MAX_RECENT: usize = 64;
 
 /// Release and end of a cycle, and the CPU of its end.
@@ -15,12 +15,12 @@ pub struct CycleSpan {
     pub end: Nanos,
 }
 
-/// A thread's latest cycles, late or not.
+/// Latest cycles of a thread, late or not.
 #[derive(Default)]
 pub struct RecentCycles(VecDeque<CycleSpan>);
 
 impl RecentCycles {
-    /// Adds one, in order of time.
+    /// Adds a cycle, in order of time.
     pub fn add(&mut self, cycle: CycleSpan) {
         if self.0.len() >= MAX_RECENT {
             self.0.pop_front();
@@ -28,9 +28,9 @@ impl RecentCycles {
         self.0.push_back(cycle);
     }
 
-    /// The one that was on when the next one was due, of which the thread ran at a time.
+    /// The cycle in progress at `due` that had ended by `ran`.
     pub fn on_at(&self, due: Nanos, ran: Nanos) -> Option<CycleSpan> {
-        // A wake-up within a cycle is that cycle's own, which ends later.
+        // A wake-up within a cycle belongs to that cycle, which ends later.
         let mut before = self.0.iter().rev().filter(|cycle| cycle.release < due && cycle.end <= ran);
         before.next().filter(|cycle| cycle.end > due).copied()
     }

@@ -1,5 +1,4 @@
-//! From a late wake-up to a spike in the run: its window cut out, named, explained, kept and
-//! counted.
+//! Explanation of a late wake-up: its window is cut out, named, explained, written and counted.
 
 use super::account::RecordingAccount;
 use super::found_spikes::FoundSpikes;
@@ -28,19 +27,19 @@ use trace::timeline::Cost;
 use trace::window::Window;
 use trace::window_events::{WindowEvents, WindowRequest, window_events};
 
-/// Culprits in a checkpoint: some kilobytes each, every ten seconds.
+/// Maximum number of culprits in a checkpoint: some kilobytes each, every ten seconds.
 const MAX_INTERIM_CULPRITS: usize = 100;
 
-/// How long spikes are explained without a pause. No signal is handled meanwhile, and the buffers
-/// have to reach back to the spikes that wait: in a flood it is better to know some of them well.
+/// Time limit for explaining spikes without a pause. No signal is handled during that time, and the
+/// buffers have to reach back to the waiting spikes: in a flood, a few are explained well.
 const MAX_STRETCH: Nanos = Nanos(100_000_000);
 
-/// Spikes that are not explained.
+/// Numbers of spikes that are not explained.
 #[derive(Clone, Copy, Debug, Default)]
 struct Skipped {
-    /// They could not be taken over from the measuring loop.
+    /// Spikes that were lost in the queue from the measuring loop.
     lost: u64,
-    /// There was no time for them.
+    /// Spikes for which there was no time.
     no_time: u64,
 }
 
@@ -50,7 +49,7 @@ impl Skipped {
     }
 }
 
-/// Explains spikes, and keeps what it finds.
+/// Explains spikes and collects the results.
 pub struct Explainer {
     source: Box<dyn EventSource>,
     names: Names,
@@ -58,26 +57,26 @@ pub struct Explainer {
     pub account: RecordingAccount,
     pub response: ResponseTime,
     host: Host,
-    /// The measured cost of the measuring threads' own code path.
+    /// Measured cost of the measuring threads' code path.
     cost: Cost,
     events: Events,
     findings: Findings,
     memory_kib: u64,
     skipped: Skipped,
-    /// How long one spike took lately.
+    /// Mean time to explain one spike, from the last batch.
     one_takes: Nanos,
     sleeps: SleepPlaces,
     locks: LockPlaces,
-    /// Calls that were recorded after that are not whole.
+    /// Time from which on recorded calls are incomplete.
     calls_until: Nanos,
     so_far: SpikesSoFar,
     cycles: ExplainedCycles,
-    /// What is done at a spike, and what could not be done.
+    /// Actions at a spike, and their failures.
     alarms: Alarms,
 }
 
 impl Explainer {
-    /// With a source that is open and records nothing yet.
+    /// An explainer with an open source that records nothing yet.
     pub fn new(
         source: Box<dyn EventSource>,
         names: Names,
@@ -107,52 +106,52 @@ impl Explainer {
         }
     }
 
-    /// What is done at a spike.
+    /// Sets the actions at a spike.
     pub fn set_alarms(&mut self, alarms: Alarms) {
         self.alarms = alarms;
     }
 
-    /// The threads whose wake-ups are of interest.
+    /// Sets the threads whose wake-ups are of interest.
     pub fn set_threads(&mut self, threads: Vec<i32>, housekeeping: i32) {
         self.scope = Scope::new(threads, housekeeping);
     }
 
-    /// Arms for a round before the run.
+    /// Arms the source for a round before the run.
     pub fn arm_round(&mut self, level: RecordingLevel) -> Result<()> {
         self.source.arm(level, &self.scope)
     }
 
-    /// The same while the hunt is on, of threads that come and go.
+    /// Follows these threads while the hunt runs; threads may come and go.
     pub fn follow(&mut self, threads: Vec<i32>) {
         self.scope = self.scope.growing(threads);
         self.source.set_threads(&self.scope);
     }
 
-    /// System calls are recorded no longer.
+    /// Stops the recording of system calls.
     pub fn end_syscalls(&mut self) {
         self.calls_until = clock::monotonic();
         self.source.end_syscalls();
     }
 
-    /// The same of one thread more, or of these again.
+    /// Records for these threads from now on; what is known of timers stays.
     pub fn record_too(&mut self, threads: Vec<i32>) {
         self.scope = self.scope.of(threads);
         self.source.set_threads(&self.scope);
     }
 
-    /// What kind of sleep a kernel stack shows.
+    /// Kind of sleep that a kernel stack shows.
     pub fn sleep_place(&mut self, frames: &[Address]) -> SleepPlace {
         self.sleeps.place(frames, &mut self.names)
     }
 
-    /// Whether the numbers of a thread's system calls are known; asked of each of its events.
+    /// True unless the event is a system call with unknown numbers; called for each event.
     pub fn knows_calls(&mut self, event: &Raw) -> bool {
         self.locks.numbers.observe(event);
         let call = matches!(event.what, What::SyscallEntry { .. } | What::SyscallExit { .. });
         !call || self.locks.numbers.are_own(event.pid)
     }
 
-    /// Learns which timers the threads sleep on from a round in which only those were recorded.
+    /// Learns the timers that the threads sleep on from a round that recorded only those.
     pub fn learn_timers(&mut self) {
         self.source.collect(WantedSpan::LATEST);
         let mut starts = Vec::new();
@@ -160,20 +159,20 @@ impl Explainer {
         self.scope.learn(&starts);
     }
 
-    /// The same from starts that were seen while the hunt is on: stacks are taken there from now
-    /// on.
+    /// Learns timers from starts that were seen while the hunt runs, and takes stacks where they
+    /// expire.
     pub fn learn_timers_from(&mut self, starts: &[(i32, u64, u64)]) {
         self.scope.learn(starts);
         self.source.add_stacks(&self.scope);
     }
 
-    /// How much a round of this duration recorded.
+    /// Measures the recording rate of a round of this duration.
     pub fn measure_rate(&mut self, elapsed: impl FnOnce() -> Nanos) {
         self.source.collect(WantedSpan::LATEST);
         self.account.note_rate(self.source.busiest_rate(elapsed()));
     }
 
-    /// Sets the buffers by what was seen, and arms for the run itself.
+    /// Sizes the buffers by the measured rate, and arms the source for the run.
     pub fn arm(&mut self, level: RecordingLevel, run: &mut Run) -> Result<()> {
         // The online CPUs are not known on every machine; the measured ones are online.
         let cpus = CpuSet::parse(&run.host.online).map_or(0, |set| set.len()).max(run.plan.cpus.len()).max(1);
@@ -188,41 +187,39 @@ impl Explainer {
         Ok(())
     }
 
-    /// Nothing is collected after that time.
+    /// Sets the time after which nothing is collected.
     pub fn set_read_limit(&mut self, until: Nanos) {
         self.source.set_read_limit(until);
     }
 
-    /// Collects what was recorded, and shows each event.
+    /// Collects the recorded events, and passes each to `each`.
     pub fn collect_each(&mut self, each: &mut dyn FnMut(Raw)) -> Collected {
         self.source.collect_each(each)
     }
 
-    /// The housekeeping thread polls.
+    /// Notes a poll of the housekeeping thread.
     pub fn polled(&mut self) {
         self.response.polled(clock::monotonic());
     }
 
-    /// How many spikes did not fit into the queue from the measuring loop.
+    /// Sets the number of spikes that did not fit into the queue from the measuring loop.
     pub fn set_lost(&mut self, lost: u64) {
         self.skipped.lost = lost;
     }
 
-    /// What was found so far, for the screen.
+    /// Spikes found up to now, for the screen.
     pub fn so_far(&self) -> SpikeProgress {
         self.so_far.progress(self.skipped.sum())
     }
 
-    /// Takes the blocks of a second, for the steal in them, and writes down how many spikes were
-    /// skipped.
+    /// Takes the blocks of a second, for their steal, and writes the number of skipped spikes.
     pub fn second(&mut self, blocks: &[Block]) {
         self.findings.second(blocks);
         self.events.explained.count(self.skipped.sum());
     }
 
-    /// Explains spikes in order of time, in which what was recorded is collected and dropped: as
-    /// many of the largest as there is time for, going by what one took lately. The others are
-    /// counted.
+    /// Collects the events of the largest spikes and explains these in order of time: as many as
+    /// there is time for, by the mean duration of one. Counts the others.
     pub fn explain_worst(&mut self, mut late: Vec<LateTask>) {
         let began = clock::monotonic();
         let max_spikes = (MAX_STRETCH.0 / self.one_takes.0.max(1)).max(1) as usize;
@@ -244,8 +241,8 @@ impl Explainer {
         }
     }
 
-    /// Explains one spike, keeps its window, and puts it into the run; what was recorded has been
-    /// collected before.
+    /// Explains one spike, writes its window, and adds it to the run; its events have been
+    /// collected.
     fn explain(&mut self, late: &LateTask) {
         let reach = self.source.oldest(late.wakeup.cpu);
         self.account.note_depth(reach.map(|oldest| clock::monotonic() - oldest));
@@ -280,7 +277,7 @@ impl Explainer {
         self.alarms.take(&late, clock::monotonic());
     }
 
-    /// The spike's window, with names instead of addresses.
+    /// Window of the spike, with names instead of addresses.
     fn window(&mut self, late: &LateTask) -> Window {
         let LateTask { wakeup, cycle, victim, own, deadline, .. } = *late;
         let LateWakeup { cpu, expected, actual, .. } = wakeup;
@@ -314,15 +311,15 @@ impl Explainer {
         }
     }
 
-    /// The spikes that the run lists; it is over.
+    /// Spikes of the finished run, for its list.
     pub fn into_spikes(self) -> FoundSpikes {
         FoundSpikes::of(self.events.explained, self.host, self.findings, self.alarms.notes())
     }
 
-    /// Before the run is written; `last` when it is over.
+    /// Fills the run before it is written; `last` at its end.
     pub fn fill(&mut self, run: &mut Run, last: bool) {
-        // While the run is on its spikes are where they were appended, and only those that are not
-        // there are counted.
+        // While the run is active, its spikes are in the file that they were appended to; only
+        // those missing there are counted.
         let skipped = self.skipped.sum();
         let explained = &self.events.explained;
         run.spikes_dropped = skipped + if last { explained.dropped } else { explained.unwritten };
@@ -355,15 +352,15 @@ impl Explainer {
     }
 }
 
-/// The number of the system call that futexes are waited for with.
+/// Number of the futex system call.
 pub fn futex() -> i64 {
-    // A number of 32 bits on boards of 32 bits.
+    // The number has 32 bits on 32-bit boards.
     #[allow(clippy::unnecessary_cast)]
     let number = libc::SYS_futex as i64;
     number
 }
 
-/// The thread, function and timer of a timer's start.
+/// Thread, function and timer of a timer's start.
 pub fn timer_start(event: &Raw) -> Option<(i32, u64, u64)> {
     match event.what {
         What::TimerStart { timer, function, .. } => Some((event.pid, function, timer)),

@@ -1,9 +1,8 @@
-//! Which threads belong to what is followed, while they come and go: by the kernel's events of
-//! threads that are made, execute and end, and by the policy that they have when they run. Pure but
-//! for what /proc says of a thread.
+//! Membership of threads in the followed program, from the kernel's fork, exec and exit events and
+//! from the policy of a thread at its switches. Pure except for reads of /proc.
 //!
-//! Source: kernel/fork.c, fs/exec.c (`de_thread`: an executing thread takes the number of its
-//! process), kernel/exit.c.
+//! Source: kernel/fork.c, fs/exec.c (`de_thread`: an executing thread takes the ID of its process),
+//! kernel/exit.c.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,40 +10,40 @@ use super::victims::{self, FollowedKind, MAX_VICTIMS, Victim};
 use host::MachineFiles;
 use trace::event::{Raw, Task, What};
 
-/// Threads that are remembered; a program that makes more of them at once is followed in part.
+/// Maximum number of members; a program with more threads at once is followed in part.
 const MAX_MEMBERS: usize = 100_000;
 
-/// Threads whose policy is looked at where no switch of them comes: each is a file to read.
+/// Maximum number of threads whose policy is read without a switch: each is a file to read.
 const MAX_LOOKED_AT: usize = 256;
 
-/// What became of a thread.
+/// Change in the set of followed threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FamilyChange {
-    /// It runs under a real-time policy, and is to be followed.
+    /// A thread that runs under a real-time policy and is to be followed.
     Came(Task),
-    /// It has ended, has another number from now on, or makes room for a more urgent one.
+    /// A thread that has ended, changed its ID, or makes room for a more urgent one.
     Left(i32),
 }
 
-/// The threads that belong, and those of them that are followed.
+/// Member threads, and those of them that are followed.
 #[derive(Clone, Debug)]
 pub struct Family {
     kind: FollowedKind,
     members: BTreeSet<i32>,
     followed: BTreeMap<i32, Victim>,
-    /// Not real-time by their policy, or of another process: asked again after a while.
+    /// Threads without a real-time policy, or of another process; they are checked again later.
     passed_over: BTreeSet<i32>,
-    /// Real-time threads that found no room, and how many such have ended.
+    /// Real-time threads over the limit; `ended_beyond` counts those that have ended.
     beyond: BTreeSet<i32>,
     ended_beyond: u64,
-    /// Threads that were made beyond those that can be remembered.
+    /// Number of threads created after the limit of members was reached.
     unremembered: u64,
-    /// Under a real-time policy by /proc, and no switch of them was recorded.
+    /// Real-time threads by /proc for which no switch was recorded.
     unseen: BTreeSet<i32>,
 }
 
 impl Family {
-    /// Of these, which are followed from the beginning; `members` are all threads that belong.
+    /// A family that follows `victims` from the beginning; `members` are all its threads.
     pub fn new(kind: FollowedKind, victims: Vec<Victim>, members: impl IntoIterator<Item = i32>) -> Family {
         let members = members.into_iter().chain(victims.iter().map(|victim| victim.thread)).collect();
         let followed = victims.into_iter().map(|victim| (victim.thread, victim)).collect();
@@ -60,7 +59,7 @@ impl Family {
         }
     }
 
-    /// Whether threads may come later.
+    /// True if threads may join later.
     pub fn grows(&self) -> bool {
         self.kind != FollowedKind::Thread
     }
@@ -69,37 +68,37 @@ impl Family {
         self.followed.values()
     }
 
-    /// The numbers of those.
+    /// IDs of the followed threads.
     pub fn threads(&self) -> Vec<i32> {
         self.followed.keys().copied().collect()
     }
 
-    /// Real-time threads that are not followed, because there are too many.
+    /// Number of real-time threads that are not followed because of the limit.
     pub fn beyond(&self) -> u64 {
         self.ended_beyond + self.beyond.len() as u64
     }
 
-    /// Threads that were made while too many were there already: their policy is not known.
+    /// Number of threads created beyond the limit of members: their policy is unknown.
     pub fn unremembered(&self) -> u64 {
         self.unremembered
     }
 
-    /// Real-time threads of which no switch was recorded.
+    /// Number of real-time threads for which no switch was recorded.
     pub fn unseen(&self) -> u64 {
         self.unseen.len() as u64
     }
 
-    /// Whether [`Family::observe`] uses such an event.
+    /// True if [`Family::observe`] uses the event.
     pub fn wants(event: &Raw) -> bool {
         matches!(event.what, What::Switch { .. } | What::Fork { .. } | What::Exec { .. } | What::Exit)
     }
 
-    /// Takes the events in order of time.
+    /// Processes the next event in order of time.
     pub fn observe(&mut self, event: &Raw) -> Option<FamilyChange> {
         match &event.what {
             What::Fork { child } => {
                 let ours = self.members.contains(&event.pid) && self.grows();
-                // The number may have been another's.
+                // The ID may have belonged to another thread.
                 self.forget(*child);
                 if ours && !matches!(self.kind, FollowedKind::Named(_)) {
                     self.remember(*child);
@@ -108,7 +107,7 @@ impl Family {
             }
             What::Exec { old } if *old != event.pid => {
                 let ours = self.members.contains(old);
-                // It is the same thread by another number.
+                // The same thread with another ID.
                 let beyond = self.beyond.remove(old);
                 let left = self.leaves(*old);
                 if ours {
@@ -120,7 +119,7 @@ impl Family {
                 left
             }
             What::Exit => self.leaves(event.pid),
-            // Where the switch to it was not recorded, the one from it is.
+            // If the switch to the thread was not recorded, the one away from it is.
             What::Switch { prev, next, .. } => self.runs(next).or_else(|| self.runs(prev)),
             _ => None,
         }
@@ -149,9 +148,9 @@ impl Family {
         let named = |name: &String| task.comm.text() == name.as_str();
         let belongs = match &self.kind {
             FollowedKind::Thread => return None,
-            // All threads of the name, whatever their policy, as those at the beginning.
+            // All threads of that name, whatever their policy, as at the beginning.
             FollowedKind::Named(name) => named(name),
-            // A program that is started again has threads of its name that are no members yet.
+            // A restarted program has threads of its name that are not members yet.
             FollowedKind::NamedProcesses(name) | FollowedKind::NamedThread(name) => {
                 task.real_time() && (named(name) || self.members.contains(&task.pid))
             }
@@ -167,7 +166,7 @@ impl Family {
         if self.followed.len() >= MAX_VICTIMS {
             let comes = Victim::from_event(task).urgency();
             let least = self.followed.values().max_by_key(|victim| (victim.urgency(), victim.thread));
-            // It makes room, and the more urgent one comes with its next switch.
+            // The least urgent one makes room; the more urgent one follows at its next switch.
             let least = least.filter(|victim| victim.urgency() > comes).map(|victim| victim.thread);
             let left_out = least.unwrap_or(task.pid);
             self.passed_over.insert(left_out);
@@ -180,10 +179,10 @@ impl Family {
         Some(FamilyChange::Came(*task))
     }
 
-    /// What /proc says of one that came: whether it is to be followed. A priority may be inherited
-    /// for the length of a lock, and a process may have started another.
+    /// Checks a new thread in /proc; true if it is to be followed. Its priority may be inherited
+    /// through a lock, and a process may have started another.
     pub fn confirm(&mut self, host: &MachineFiles, thread: i32) -> bool {
-        // One that has ended meanwhile was what its events say.
+        // A thread that has ended was as its events show.
         let Some(found) = victims::thread(host, thread) else { return true };
         let ours = match self.kind {
             FollowedKind::Process(process) => {
@@ -209,14 +208,14 @@ impl Family {
         ours
     }
 
-    /// Those that were passed over are looked at again when they next run: policies change.
+    /// Checks rejected threads again when they next run, because policies change.
     pub fn look_again(&mut self) {
         if self.followed.len() < MAX_VICTIMS {
             self.passed_over.clear();
         }
     }
 
-    /// Threads that came unseen: before events were recorded, or while they were lost.
+    /// Adds threads that were not seen: created before recording, or while events were lost.
     pub fn scan(&mut self, host: &MachineFiles) {
         let processes: BTreeSet<i32> = match &self.kind {
             FollowedKind::Process(process) => [*process].into(),
@@ -231,8 +230,8 @@ impl Family {
         self.members.extend(threads.take(MAX_MEMBERS));
     }
 
-    /// Looks whether a program has real-time threads whose switches the kernel does not show, while
-    /// none is followed.
+    /// Looks for real-time threads of a program whose switches the kernel does not show, while none
+    /// is followed.
     pub fn look_for_unseen(&mut self, host: &MachineFiles) {
         if self.kind != FollowedKind::Program || !self.followed.is_empty() {
             return;
@@ -243,8 +242,8 @@ impl Family {
         self.unseen.extend(real_time);
     }
 
-    /// Whether none of them is left; where the hunt has an end of its own, the next thread of a
-    /// name is waited for: a program that is started again.
+    /// True if no thread is left. A hunt with an end waits for the next thread of the name, for
+    /// example after a restart of the program.
     pub fn is_gone(&self, host: &MachineFiles, has_end: bool) -> bool {
         use FollowedKind::{Named, NamedProcesses, NamedThread, Process};
         if has_end && matches!(self.kind, Named(_) | NamedProcesses(_) | NamedThread(_)) {
@@ -257,7 +256,7 @@ impl Family {
         !left
     }
 
-    /// How many other processes than this one of them are left.
+    /// Number of remaining member processes other than `program`.
     pub fn processes_beside(&self, host: &MachineFiles, program: i32) -> u64 {
         let of =
             |&member: &i32| victims::thread(host, member).and_then(|_| victims::process_of(host, member));
@@ -307,7 +306,7 @@ mod tests {
             (runs(12, RT), None),
             (runs(13, RT), None),
             (event(1, 0, 12, What::Exit), Some(-12)),
-            // Its number is another's now.
+            // Its ID belongs to another thread now.
             (fork(3, 12), None),
             (runs(12, RT), None),
         ] {
@@ -324,7 +323,7 @@ mod tests {
         assert_eq!(came(family.observe(&event(1, 1, 10, leaves(120)))), None);
         assert_eq!(came(family.observe(&event(2, 1, 10, leaves(RT)))), Some(10));
         assert_eq!(came(family.observe(&event(3, 1, 10, leaves(RT)))), None);
-        // What ends is gone before it leaves its CPU for the last time.
+        // An ending thread is removed before it leaves its CPU for the last time.
         family.observe(&event(4, 1, 10, What::Exit));
         assert_eq!(came(family.observe(&event(5, 1, 10, leaves(RT)))), None);
     }
@@ -370,14 +369,14 @@ mod tests {
             family.observe(&runs(child, RT));
         }
         assert_eq!((family.followed().count(), family.beyond()), (MAX_VICTIMS, 5));
-        // Looked at again they are the same, and one that finds room is counted no longer.
+        // Checked again they are the same, and one that gets a place is no longer counted.
         let last = 100 + MAX_VICTIMS as i32 + 4;
         family.observe(&event(1, 0, 100, What::Exit));
         family.look_again();
         assert_eq!(came(family.observe(&runs(last, RT))), Some(last));
         family.observe(&runs(last - 1, RT));
         assert_eq!(family.beyond(), 4);
-        // One that ended was there, and its number is another's now.
+        // One that ended was counted, and its ID belongs to another thread now.
         family.observe(&event(1, 0, last - 1, What::Exit));
         family.observe(&fork(10, last - 1));
         family.observe(&runs(last - 1, RT));
@@ -420,7 +419,7 @@ mod tests {
             let mut family = Family::new(FollowedKind::Program, Vec::new(), [10, 11]);
             family.look_for_unseen(&MachineFiles::in_memory(stat(policy)));
             assert_eq!(family.unseen(), unseen);
-            // Its switches come after all.
+            // Its switches are recorded after all.
             assert_eq!(came(family.observe(&runs(11, RT))), Some(11));
             family.look_for_unseen(&MachineFiles::in_memory(stat(policy)));
             assert_eq!(family.unseen(), 0);

@@ -1,5 +1,5 @@
-//! A hunt that follows threads of other programs: there is no measuring thread, the trace shows how
-//! late they ran, and how long their cycles took.
+//! A hunt that follows threads of other programs: without a measuring thread, the trace shows their
+//! latency and the duration of their cycles.
 
 use super::calibration;
 use super::explainer::{Explainer, futex};
@@ -29,10 +29,10 @@ use model::units::{CpuSet, Nanos};
 use model::vocabulary::{Ended, IntegrityKind};
 use model::wall_time::wall_time;
 
-/// How long what came before the end is still read: the time that Ctrl-C takes at most.
+/// Time limit for reading events from before the end: the most that Ctrl-C takes.
 const MAX_LATE_READING: Nanos = Nanos(300_000_000);
 
-/// `run.json` is replaced this often, in seconds.
+/// Interval between replacements of `run.json`, in seconds.
 const CHECKPOINT_SECONDS: u64 = 10;
 
 /// A hunt that follows threads of other programs.
@@ -40,15 +40,15 @@ pub struct FollowThreads {
     explainer: Explainer,
     events: FollowedEvents,
     spikes: FollowedSpikes,
-    /// The program that was started for it.
+    /// Program that was started for the hunt.
     program: Option<FollowedProgram>,
     limits: FollowLimits,
     options: FollowOptions,
     cpus: FollowedCpus,
-    /// CPU time of the housekeeping thread until then.
+    /// CPU time of the housekeeping thread at the start.
     used_before: Option<Nanos>,
     placement: HousekeepingPlacement,
-    /// A threshold or a loss is new: a run that is killed has to have it.
+    /// True if a threshold or a loss is new, which a killed run has to contain.
     checkpoint_due: bool,
 }
 
@@ -79,13 +79,12 @@ impl FollowThreads {
         }
     }
 
-    /// The spikes that the run lists; it is over.
+    /// Spikes of the finished run, for its list.
     pub fn into_spikes(self) -> FoundSpikes {
         self.explainer.into_spikes()
     }
 
-    /// Runs until its limits, a signal, or the end of what is followed; what was seen is in the
-    /// run.
+    /// Runs until a limit, a signal, or the end of the followed threads; returns the run.
     pub fn run(&mut self, mut run: Run, host: &MachineFiles, sink: &mut dyn Sink) -> Result<Run> {
         let failed = |what: &str| {
             let what = what.to_owned();
@@ -93,16 +92,15 @@ impl FollowThreads {
             move |error: std::io::Error| Failure::of_call(what, &error, Exit::Internal, &remedy)
         };
         rt::block_signals().map_err(failed("cannot block signals"))?;
-        // Whatever policy onbeat was started with, its own thread must not run at real-time
-        // priority.
+        // onbeat's thread must not run at real-time priority, whatever policy it was started with.
         rt::leave_real_time().map_err(failed("cannot take SCHED_OTHER"))?;
         self.place(&mut run, host).map_err(failed("cannot move onbeat's own thread"))?;
         let mut began = clock::monotonic();
-        // After Ctrl-C no events are switched on any more.
+        // After Ctrl-C no more events are enabled.
         if !rt::stop_pending() {
             self.arm(&mut run)?;
             self.events.family.scan(host);
-            // Nothing of what the program does comes before that.
+            // Nothing that the program does comes before this time.
             began = clock::monotonic();
             self.program.as_mut().map_or(Ok(()), FollowedProgram::start)?;
         }
@@ -110,7 +108,7 @@ impl FollowThreads {
         self.cpus.blocks = FollowedBlocks::new(began);
         self.events.losses = Losses::new(began, self.options.syscalls.is_some());
         run.started = wall_time(began + clock::wall_offset());
-        // A kill before the first checkpoint leaves a run that is known to follow threads.
+        // A kill before the first checkpoint leaves a run that shows what it followed.
         self.fill_threads(&mut run);
         self.note_storage(sink.checkpoint(&run), &mut run);
         run.ended = self.watch_until_end(&mut run, host, sink).into();
@@ -128,7 +126,7 @@ impl FollowThreads {
         Ok(run)
     }
 
-    /// Polls until something ends the hunt; returns what.
+    /// Polls until something ends the hunt; returns the reason.
     fn watch_until_end(&mut self, run: &mut Run, host: &MachineFiles, sink: &mut dyn Sink) -> Ended {
         let began = self.cpus.blocks.began();
         let end = self.limits.duration.map(|length| began + length);
@@ -136,9 +134,9 @@ impl FollowThreads {
         loop {
             let poll = clock::monotonic() + POLL_INTERVAL;
             let stop = rt::wait_for_stop(end.map_or(poll, |end| poll.min(end)));
-            // Checked before the events are read: what a thread did before it ended is read then.
+            // Checked before the events are read: they include what a thread did before it ended.
             let gone = self.is_gone(host);
-            // What comes after the end is no part of the run.
+            // Later events are not part of the run.
             let now = clock::monotonic();
             let upto = end.map_or(now, |end| now.min(end));
             let seen = self.poll(upto, run, host);
@@ -174,7 +172,7 @@ impl FollowThreads {
         }
     }
 
-    /// What ends the hunt. A program that was asked to end is recorded until it has.
+    /// Reason to end the hunt. A program that was asked to end is recorded until it has.
     fn reason_to_end(&mut self, stop: Option<StopSignal>, elapsed: bool, gone: bool) -> Option<Ended> {
         let asked = self.program.as_ref().is_some_and(FollowedProgram::was_asked);
         let overdue = self.program.as_ref().is_some_and(FollowedProgram::is_overdue);
@@ -191,8 +189,7 @@ impl FollowThreads {
         }
     }
 
-    /// Of a flood a poll takes a part: the rest came within the run as well, as long as that is
-    /// read soon.
+    /// Reads events left over from a flood: they belong to the run if they are read soon.
     fn read_the_rest(&mut self, mut seen: Nanos, upto: Nanos, run: &mut Run, host: &MachineFiles) {
         let read_until = clock::monotonic() + MAX_LATE_READING;
         self.explainer.set_read_limit(read_until);
@@ -205,8 +202,7 @@ impl FollowThreads {
         self.cpus.blocks.finish(upto);
     }
 
-    /// Keeps onbeat's own thread off the CPUs of the followed threads, wherever they may run by
-    /// now.
+    /// Keeps onbeat's thread off the CPUs on which the followed threads may run now.
     fn place(&mut self, run: &mut Run, host: &MachineFiles) -> std::io::Result<()> {
         let followed = self.events.family.followed();
         let masks: Vec<CpuSet> =
@@ -231,8 +227,8 @@ impl FollowThreads {
         if self.events.family.grows() {
             explainer.follow(threads.clone());
         }
-        // Before recording starts: the account is in the run from then on, and all that is left of
-        // it after a kill.
+        // Before recording starts: the account is in the run from then on, and is all that remains
+        // of it after a kill.
         match self.options.over {
             Some(_) => explainer.account.set_threshold(self.options.over, OVER_ASKED.to_owned()),
             None => {
@@ -244,7 +240,7 @@ impl FollowThreads {
         calibration::arm(&mut self.explainer, level, threads, run)
     }
 
-    /// Follows the threads through the events that came; up to when those were all.
+    /// Processes the events that arrived; returns the time up to which they are complete.
     fn poll(&mut self, upto: Nanos, run: &mut Run, host: &MachineFiles) -> Nanos {
         let known = self.events.losses.looks;
         let PolledEvents { mut wakeups, mut late, came, left, seen } =
@@ -254,12 +250,12 @@ impl FollowThreads {
             self.events.family.scan(host);
         }
         self.explainer.polled();
-        // A priority may have been inherited: such a thread is not followed.
+        // A thread whose priority was inherited is not followed.
         let refused = self.events.confirm(&came, host);
         wakeups.retain(|wakeup| !refused.contains(&wakeup.task.pid));
         late.retain(|late| !refused.contains(&late.victim.pid));
         self.placement.came(&came);
-        // Before the filters are set anew, which waits until no CPU uses the old ones.
+        // Before the filters are replaced, which waits until no CPU uses the old ones.
         if self.placement.is_due(clock::monotonic()) {
             self.move_aside(run, host);
         }
@@ -286,7 +282,7 @@ impl FollowThreads {
         seen
     }
 
-    /// After the first second, stacks are taken where the victims' own timers expire.
+    /// Learns the timers of the followed threads after the first second, for stacks.
     fn learn_timers(&mut self) {
         if clock::monotonic() - self.cpus.blocks.began() < BLOCK_LENGTH {
             return;
@@ -296,7 +292,7 @@ impl FollowThreads {
         }
     }
 
-    /// Hands over the blocks that were closed.
+    /// Hands over the closed blocks.
     fn second(&mut self, run: &mut Run, sink: &mut dyn Sink) {
         let (blocks, closed) = self.cpus.second();
         self.explainer.second(&blocks);

@@ -1,44 +1,44 @@
-//! The wake-ups and cycles of other programs' threads, in blocks without gaps: each begins where
-//! the last one of its CPU ended, the first with the run, and full ones last a second. Pure.
+//! Wake-ups and cycles of followed threads, in blocks without gaps: a CPU's first block begins with
+//! the run, each later one at the end of the last; full ones last a second. Pure.
 //!
-//! A killed run is read as its last checkpoint and the blocks after it; that adds up only if no
-//! moment is in two blocks or in none. So a block's time is that of the run's seconds, whenever the
-//! housekeeping thread runs.
+//! A killed run is read as its last checkpoint and the blocks after it; that is correct only if
+//! each moment is in exactly one block. So block bounds follow the run's seconds, regardless of
+//! when the housekeeping thread runs.
 
 use std::collections::BTreeMap;
 
 use crate::measure::block::{BLOCK_LENGTH, DrainedBlock, LatencySample};
 use model::units::{Cpu, Nanos};
 
-/// The blocks of all CPUs on which a followed thread ran.
+/// Blocks of all CPUs on which a followed thread ran.
 pub struct FollowedBlocks {
     began: Nanos,
-    /// Where the closed blocks end and the open ones start.
+    /// End of the closed blocks and start of the open ones.
     until: Nanos,
     open: BTreeMap<Cpu, FollowedBlock>,
     closed: Vec<(Cpu, FollowedBlock)>,
 }
 
-/// What came on one CPU in one block.
+/// Wake-ups and cycles on one CPU in one block.
 #[derive(Default)]
 pub struct FollowedBlock {
     pub wakeups: DrainedBlock,
-    /// The longest response of the cycles that ended there.
+    /// Longest response of the cycles that ended in the block.
     pub response: Option<Nanos>,
 }
 
 impl FollowedBlocks {
-    /// Of a run that starts now.
+    /// Blocks of a run that starts at `began`.
     pub fn new(began: Nanos) -> FollowedBlocks {
         FollowedBlocks { began, until: began, open: BTreeMap::new(), closed: Vec::new() }
     }
 
-    /// When the run began.
+    /// Start of the run.
     pub fn began(&self) -> Nanos {
         self.began
     }
 
-    /// Where the closed blocks end.
+    /// End of the closed blocks.
     pub fn until(&self) -> Nanos {
         self.until
     }
@@ -51,25 +51,25 @@ impl FollowedBlocks {
         self.open_at(cpu, sample.time).wakeups.add(sample);
     }
 
-    /// Adds a cycle that ended there and then; in the order of time with the wake-ups.
+    /// Adds a cycle at its end, in order of time with the wake-ups.
     pub fn add_response(&mut self, cpu: Cpu, end: Nanos, response: Nanos) {
         let open = self.open_at(cpu, end);
         open.response = open.response.max(Some(response));
     }
 
-    /// The open block of a CPU, with those closed that are over at that time.
+    /// Open block of a CPU; closes blocks that are over at that time.
     fn open_at(&mut self, cpu: Cpu, time: Nanos) -> &mut FollowedBlock {
         self.close_elapsed(time);
         if !self.open.contains_key(&cpu) && self.until > self.began {
-            // No followed thread ran there before: that is known, and a block.
+            // No followed thread ran there before: that time is a block of its own.
             let wakeups = DrainedBlock { start: self.began, end: self.until, ..DrainedBlock::default() };
             self.closed.push((cpu, FollowedBlock { wakeups, response: None }));
         }
         self.open.entry(cpu).or_default()
     }
 
-    /// Closes the seconds that are over at that time. Where nothing was added for several, these
-    /// are one block.
+    /// Closes the seconds that are over at that time. Several seconds in which nothing was added
+    /// become one block.
     pub fn close_elapsed(&mut self, now: Nanos) {
         let whole = now.0.saturating_sub(self.until.0) / BLOCK_LENGTH.0;
         if whole > 0 {
@@ -88,7 +88,7 @@ impl FollowedBlocks {
         }
     }
 
-    /// Hands over what was closed since the last call, the blocks of each CPU in order.
+    /// Takes the blocks closed since the last call, those of each CPU in order.
     pub fn take(&mut self) -> Vec<(Cpu, FollowedBlock)> {
         std::mem::take(&mut self.closed)
     }
@@ -129,7 +129,7 @@ mod tests {
         blocks.add(Cpu(1), sample(at(10).0));
         blocks.add_response(Cpu(1), at(20), Nanos(300));
         blocks.add_response(Cpu(1), at(30), Nanos(200));
-        // It has moved: that CPU has a block from the beginning, too.
+        // The thread has moved: that CPU has a block from the beginning as well.
         blocks.add_response(Cpu(2), at(1_400), Nanos(900));
         blocks.finish(at(2_500));
         let found = blocks.take();
@@ -146,10 +146,10 @@ mod tests {
         blocks.add(Cpu(1), sample(at(10)));
         blocks.close_elapsed(Nanos(at(999)));
         assert!(blocks.take().is_empty());
-        // Asked late, and a wake-up of the next second came meanwhile.
+        // Closed late, after a wake-up of the next second.
         blocks.add(Cpu(1), sample(at(1_576)));
         blocks.close_elapsed(Nanos(at(1_600)));
-        // Another CPU, found later, was watched from the start.
+        // Another CPU that appears later was watched from the start.
         blocks.add(Cpu(0), sample(at(2_400)));
         blocks.close_elapsed(Nanos(at(5_100)));
         blocks.finish(Nanos(at(5_300)));

@@ -1,4 +1,4 @@
-//! The sums of each CPU on which followed threads ran.
+//! Sums for each CPU on which followed threads ran.
 
 use super::followed_blocks::{FollowedBlock, FollowedBlocks};
 use super::followed_cycles::FinishedCycle;
@@ -25,17 +25,17 @@ impl FollowedCpus {
         FollowedCpus { blocks: FollowedBlocks::new(Nanos(0)), totals: Vec::new(), steal }
     }
 
-    /// The sums so far.
+    /// Sums up to now.
     pub fn totals(&self) -> &[Total] {
         &self.totals
     }
 
-    /// How long the threads have been followed.
+    /// Time for which the threads have been followed.
     pub fn elapsed(&self) -> Nanos {
         self.blocks.until() - self.blocks.began()
     }
 
-    /// Counts wake-ups, and cycles that ended, each given in order of time.
+    /// Counts wake-ups and finished cycles, each in order of time.
     pub fn count(&mut self, wakeups: &[Wakeup], finished: Vec<FinishedCycle>) {
         let mut finished = finished.into_iter().peekable();
         for wakeup in wakeups {
@@ -50,7 +50,7 @@ impl FollowedCpus {
         }
     }
 
-    /// The blocks that were closed since the last call, as records and in full.
+    /// Blocks closed since the last call, as records and in full.
     pub fn second(&mut self) -> (Vec<Block>, Vec<ClosedBlock>) {
         let (wall_offset, began) = (clock::wall_offset(), self.blocks.began());
         let (mut blocks, mut closed) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The cycles of followed threads, added up by thread: what is late is to be explained. Pure.
+//! Sums of the cycles of each followed thread; late cycles are returned to be explained. Pure.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use trace::cycles::{Cycle, CyclePart, CycleTracker, LongestPart, ReleaseKind};
 use trace::event::{Address, Raw, Task, What};
 use trace::fixed_str::FixedStr;
 
-/// Threads that have ended and are listed; the histograms of thousands have no reader.
+/// Maximum number of ended threads in the list; thousands of histograms would be useless.
 const MAX_ENDED: usize = 256;
 
-/// Of these, threads without a cycle: they show that there were real-time threads.
+/// Maximum number of those without a cycle: they show that there were real-time threads.
 const MAX_WITHOUT: usize = 16;
 
-/// The sums of one thread.
+/// Sums of one thread.
 #[derive(Default)]
 struct ThreadSums {
     document: ThreadRun,
-    /// Its name at the last switch; that in the document may be newer.
+    /// Name at the last switch; the one in the document may be newer.
     switched_as: FixedStr<16>,
     response: Counts,
     execution: Counts,
@@ -33,32 +33,32 @@ struct ThreadSums {
     recent: RecentCycles,
 }
 
-/// The threads that are followed, and those that were.
+/// Threads that are followed, and those that have ended.
 pub struct FollowedCycles {
     tracker: CycleTracker,
-    /// What was asked for; else each thread's period is its deadline.
+    /// Deadline given by the user; otherwise the period of each thread.
     deadline: Option<Nanos>,
     threads: BTreeMap<i32, ThreadSums>,
     ended: Vec<ThreadRun>,
     ended_without: usize,
-    /// Ended threads that are not listed.
+    /// Number of ended threads that are not listed.
     unlisted: u64,
-    /// Cycles that ended since they were asked for.
+    /// Cycles that ended since the last call of `take_finished`.
     finished: Vec<FinishedCycle>,
 }
 
-/// A cycle as its second counts it.
+/// Finished cycle, as counted in its second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FinishedCycle {
     pub thread: i32,
-    /// Where it ended, and when.
+    /// CPU on which it ended.
     pub cpu: Cpu,
     pub end: Nanos,
     pub response: Nanos,
 }
 
 impl FollowedCycles {
-    /// Of nobody yet; `futex` is the number of that system call where calls are recorded.
+    /// An empty set; `futex` is the number of that system call if calls are recorded.
     pub fn new(deadline: Option<Nanos>, futex: Option<i64>) -> FollowedCycles {
         FollowedCycles {
             tracker: CycleTracker::new(futex),
@@ -71,7 +71,7 @@ impl FollowedCycles {
         }
     }
 
-    /// Follows a thread, or takes what is known of it by now.
+    /// Follows a thread, or updates its document.
     pub fn follow(&mut self, victim: &Victim) {
         self.tracker.follow(victim.thread);
         let document = &mut self.threads.entry(victim.thread).or_default().document;
@@ -80,7 +80,7 @@ impl FollowedCycles {
         document.deadline_ns = document.deadline_ns.or(self.deadline);
     }
 
-    /// It has ended: what was counted of it stays.
+    /// Stops following a thread that has ended, and keeps its sums.
     pub fn ended(&mut self, thread: i32) {
         let document = self.document(thread);
         self.unfollow(thread);
@@ -94,38 +94,38 @@ impl FollowedCycles {
         }
     }
 
-    /// It is none that is to be followed: nothing was counted of it.
+    /// Drops a thread that is not to be followed, with its sums.
     pub fn unfollow(&mut self, thread: i32) {
         self.tracker.unfollow(thread);
         self.threads.remove(&thread);
     }
 
-    /// Events are missing.
+    /// Discards open cycles, because events are missing.
     pub fn forget(&mut self) {
         self.tracker.forget();
     }
 
-    /// System calls are recorded no longer: a mutex and a condition look the same again.
+    /// Notes that system calls are no longer recorded: a mutex and a condition look the same again.
     pub fn end_syscalls(&mut self) {
         self.tracker.end_syscalls();
     }
 
-    /// What a thread calls is not known.
+    /// Notes that a thread's system calls are unknown.
     pub fn has_other_numbers(&mut self, thread: i32) {
         self.tracker.has_other_numbers(thread);
     }
 
-    /// The cycle of a thread that was on when its next one was due, in which it ran at a time.
+    /// The thread's cycle in progress at `due` that had ended by `ran`.
     pub fn overran(&self, thread: i32, due: Nanos, ran: Nanos) -> Option<CycleSpan> {
         self.threads.get(&thread)?.recent.on_at(due, ran)
     }
 
-    /// Whether a thread is in a cycle that began by then.
+    /// True if the thread is in a cycle that began by `time`.
     pub fn is_in_cycle(&self, thread: i32, time: Nanos) -> bool {
         self.tracker.open_since(thread).is_some_and(|since| since <= time)
     }
 
-    /// Takes the events in order of time; a cycle that was later than its deadline.
+    /// Processes the next event in order of time; returns a cycle that exceeded its deadline.
     pub fn observe(
         &mut self,
         event: &Raw,
@@ -149,7 +149,7 @@ impl FollowedCycles {
         Some(LateTask { wakeup, cycle: None, victim, own: false, deadline, previous })
     }
 
-    /// A thread names itself after it was made, and may end before /proc is read again.
+    /// Updates the name, which a thread may change before it ends; /proc is read too seldom.
     fn name(&mut self, task: &Task) {
         let Some(sums) = self.threads.get_mut(&task.pid) else { return };
         if task.comm != sums.switched_as {
@@ -158,23 +158,23 @@ impl FollowedCycles {
         }
     }
 
-    /// The cycles that ended since the last call, in order of time.
+    /// Cycles that ended since the last call, in order of time.
     pub fn take_finished(&mut self) -> Vec<FinishedCycle> {
         std::mem::take(&mut self.finished)
     }
 
-    /// What is counted of each thread so far, those that have ended first.
+    /// Sums of each thread up to now, ended ones first.
     pub fn documents(&self) -> Vec<ThreadRun> {
         let live = self.threads.keys().filter_map(|&thread| self.document(thread));
         self.ended.iter().cloned().chain(live).collect()
     }
 
-    /// Threads that have ended and found no room.
+    /// Number of ended threads that are not listed.
     pub fn unlisted(&self) -> u64 {
         self.unlisted
     }
 
-    /// A line for each thread that is followed, for the screen.
+    /// Progress line of each followed thread, for the screen.
     pub fn progress(&self) -> Vec<ThreadProgress> {
         let line = |sums: &ThreadSums| {
             let ThreadRun { tid, comm, period_ns, cycles, late, worst_ns, worst_culprit, .. } =
@@ -231,8 +231,8 @@ impl ThreadSums {
     }
 }
 
-/// What took most of a cycle, in a few words; whose doing that was where one stretch of it was
-/// the longest of all.
+/// Largest part of a cycle as a short text, with its cause if the longest stretch of the cycle
+/// belongs to that part.
 fn culprit(cycle: &Cycle) -> String {
     let parts = [
         (CyclePart::Blocked, cycle.blocked),
@@ -269,7 +269,7 @@ mod tests {
     use model::histogram::total_of;
     use trace::event::What;
 
-    /// Cycles every 1000, each so long.
+    /// Cycles with a period of 1000 and these responses.
     fn cycles(responses: &[i64]) -> Vec<Raw> {
         let mut events = vec![switch(1, 0, 3, 7)];
         for at in 0..responses.len() {

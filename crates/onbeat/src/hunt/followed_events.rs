@@ -1,4 +1,4 @@
-//! The events of followed threads, in order of time over all CPUs, and what is missing of them.
+//! Events of followed threads, in order of time over all CPUs, and the losses among them.
 
 use super::explainer::{Explainer, timer_start};
 use super::family::{Family, FamilyChange};
@@ -13,36 +13,36 @@ use trace::cycles::CycleTracker;
 use trace::event::Raw;
 use trace::wakeups::{Wakeup, WakeupTracker};
 
-/// What was collected and is not followed yet.
+/// Collected events that are not processed yet, and the state of the followed threads.
 pub struct FollowedEvents {
     pub tracker: WakeupTracker,
     pub cycles: FollowedCycles,
     pub family: Family,
     pub losses: Losses,
-    /// Events that are younger than what was collected of the other CPUs.
+    /// Events newer than the time up to which all CPUs were read.
     waiting: Vec<Raw>,
-    /// Starts of timers (thread, function, timer), as long as these are to be learned.
+    /// Starts of timers (thread, function, timer) while they are learned.
     starts: Option<Vec<(i32, u64, u64)>>,
-    /// Whether stacks are to be taken at timers.
+    /// True if stacks are to be taken at timers.
     learns: bool,
 }
 
-/// What the events of a poll told.
+/// Results of a poll.
 #[derive(Default)]
 pub struct PolledEvents {
     pub wakeups: Vec<Wakeup>,
-    /// Cycles that were later than their deadline.
+    /// Cycles that exceeded their deadline.
     pub late: Vec<LateTask>,
-    /// Threads that came, and whether any went.
+    /// New threads; `left` is true if any thread left.
     pub came: Vec<i32>,
     pub left: bool,
-    /// Up to when all events were there.
+    /// Time up to which the events were complete.
     pub seen: Nanos,
 }
 
 impl FollowedEvents {
-    /// Of the threads that the family follows from the beginning; `learn_timers` where stacks are
-    /// to be taken at them.
+    /// Events of the threads that the family follows from the beginning; with `learn_timers`,
+    /// stacks are to be taken at their timers.
     pub fn new(family: Family, cycles: FollowedCycles, futex: i64, learn_timers: bool) -> FollowedEvents {
         let tracker = WakeupTracker::new(family.followed().map(|victim| victim.thread), futex);
         let starts = learn_timers.then(Vec::new);
@@ -60,8 +60,8 @@ impl FollowedEvents {
         all
     }
 
-    /// Collects events, and follows the threads up to `upto` or as far as all CPUs' events are
-    /// there.
+    /// Collects events, and processes them up to `upto`, or as far as the events of all CPUs are
+    /// complete.
     pub fn poll(&mut self, explainer: &mut Explainer, upto: Nanos) -> PolledEvents {
         let FollowedEvents { waiting, starts, .. } = self;
         let collected = explainer.collect_each(&mut |event| {
@@ -77,8 +77,8 @@ impl FollowedEvents {
             self.tracker.forget();
             self.cycles.forget();
         }
-        // A waking whose switch is lost would make the next switch a spike. Of a CPU that lags
-        // behind, what comes later may still lie before the gap.
+        // A waking without its switch would make the next switch a spike. Later events of a CPU
+        // that lags behind may still lie before the gap.
         let gap = self.losses.gap();
         self.waiting.retain(|event| event.time >= gap);
         self.waiting.sort_by_key(|event| event.time);
@@ -108,7 +108,7 @@ impl FollowedEvents {
             None => {}
         }
         if !explainer.knows_calls(event) {
-            // No call of it is the one that they look for.
+            // None of its calls is one that the trackers look for.
             self.cycles.has_other_numbers(event.pid);
             return;
         }
@@ -116,15 +116,14 @@ impl FollowedEvents {
         told.late.extend(self.cycles.observe(event, &mut |frames| explainer.sleep_place(frames)));
     }
 
-    /// Threads that came were asked for in /proc: those that are none are followed no longer, and
-    /// are returned.
+    /// Checks new threads in /proc; stops following those that are refused, and returns them.
     pub fn confirm(&mut self, came: &[i32], host: &host::MachineFiles) -> Vec<i32> {
         let mut refused = Vec::new();
         for &thread in came {
             let of = |family: &Family| family.followed().find(|victim| victim.thread == thread).cloned();
             let as_it_came = of(&self.family);
             if self.family.confirm(host, thread) {
-                // One that has ended is as it came, and may have had another name since.
+                // A thread that has ended is unchanged, and may have had another name since.
                 let found = of(&self.family).filter(|found| as_it_came.as_ref() != Some(found));
                 found.iter().for_each(|victim| self.cycles.follow(victim));
             } else {
@@ -133,15 +132,15 @@ impl FollowedEvents {
                 refused.push(thread);
             }
         }
-        // Their timers are not known yet.
+        // Timers of the new threads are not known yet.
         if !came.is_empty() && self.learns {
             self.starts.get_or_insert_default();
         }
         refused
     }
 
-    /// Records system calls no longer than was asked for, because they cost every process time;
-    /// what there is to say about it.
+    /// Ends the recording of system calls after the requested time, because it slows down every
+    /// process; returns a note.
     pub fn end_syscalls(
         &mut self,
         explainer: &mut Explainer,
@@ -154,7 +153,7 @@ impl FollowedEvents {
         Some(format!("system calls were recorded for the first {}", elapsed.spoken()))
     }
 
-    /// What was not looked at, or not seen.
+    /// Notes on threads that were not examined and wake-ups that were not seen.
     pub fn missing(&self) -> Vec<String> {
         let (unremembered, unseen) = (self.family.unremembered(), self.tracker.unseen);
         let threads = (unremembered > 0).then(|| {
@@ -168,7 +167,7 @@ impl FollowedEvents {
         threads.into_iter().chain(wakeups).collect()
     }
 
-    /// The starts of timers so far, once there are any; they are not collected any more then.
+    /// Takes the starts of timers once there are any; ends their collection.
     pub fn take_timer_starts(&mut self) -> Option<Vec<(i32, u64, u64)>> {
         self.starts.take_if(|starts| !starts.is_empty())
     }

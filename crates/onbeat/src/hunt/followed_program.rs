@@ -1,4 +1,4 @@
-//! The program that a hunt has started: its start, the signals that are passed on, its end.
+//! Program started by a hunt: its start, the signals passed on to it, its end.
 
 use std::io::ErrorKind;
 
@@ -11,24 +11,24 @@ use model::units::Nanos;
 
 use super::family::Family;
 
-/// How long a program that was asked to end may take, with its last cycles recorded.
+/// Time that a program may take to end when asked, with its last cycles recorded.
 const GRACE: Nanos = Nanos(5_000_000_000);
 
-/// How often it is looked whether it has ended, once nothing is recorded any more.
+/// Interval of the checks for its end, once recording has stopped.
 const LOOK: Nanos = Nanos(10_000_000);
 
-/// A program that is held back, runs, or has ended.
+/// A program that waits to run, runs, or has ended.
 pub struct FollowedProgram {
     program: HeldProgram,
     document: ProgramRun,
     terminal: TerminalState,
     began: Option<Nanos>,
-    /// When it was asked to end.
+    /// Time when it was asked to end.
     asked: Option<Nanos>,
 }
 
 impl FollowedProgram {
-    /// One that waits to be let run; the terminal is as its settings are now.
+    /// A program that waits for its start; the terminal's settings are saved.
     pub fn new(program: HeldProgram, name: String, user: String) -> FollowedProgram {
         let document = ProgramRun { pid: program.pid(), name, user, ..ProgramRun::default() };
         FollowedProgram { program, document, terminal: TerminalState::save(), began: None, asked: None }
@@ -43,7 +43,7 @@ impl FollowedProgram {
         self.began = Some(clock::monotonic());
         let name = quoted(&self.document.name);
         let went = match self.program.go() {
-            // It was killed while it was held back: its end is told as any other's.
+            // It was killed before its start: that is reported like any other end.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             went => went,
         };
@@ -62,7 +62,7 @@ impl FollowedProgram {
         })
     }
 
-    /// Whether it has ended.
+    /// True if it has ended.
     pub fn has_ended(&mut self) -> bool {
         if self.is_over() {
             return true;
@@ -80,9 +80,8 @@ impl FollowedProgram {
         self.document.exit_code.is_some() || self.document.signal.is_some()
     }
 
-    /// A signal that is to end the hunt: the program gets it as well, unless the terminal has sent
-    /// it to both. Whether the hunt is to wait for the program's end; at the second signal it is
-    /// not.
+    /// Passes on a signal that is to end the hunt, unless the terminal has sent it to both. True if
+    /// the hunt is to wait for the program's end; false at the second signal.
     pub fn stop(&mut self, signal: StopSignal) -> bool {
         if self.is_over() || self.asked.is_some() {
             return false;
@@ -94,7 +93,7 @@ impl FollowedProgram {
         true
     }
 
-    /// Whether it was asked to end, and has not within its time.
+    /// True if it was asked to end and has exceeded its time.
     pub fn is_overdue(&self) -> bool {
         self.asked.is_some_and(|asked| clock::monotonic() - asked > GRACE)
     }
@@ -103,17 +102,16 @@ impl FollowedProgram {
         self.asked.is_some()
     }
 
-    /// The hunt is over, and the program with it: it is asked to end as by `kill`, and waited for.
-    /// The terminal is given back.
+    /// Ends the program with the hunt: sends SIGTERM, waits for its end, and restores the terminal.
     pub fn end(&mut self) {
         if self.began.is_some() && self.asked.is_none() && !self.has_ended() {
             self.program.send(libc::SIGTERM);
-            // A stopped process takes no signal before it goes on (signal(7)).
+            // A stopped process takes no signal before it continues (signal(7)).
             self.program.send(libc::SIGCONT);
             self.asked = Some(clock::monotonic());
         }
         while !self.has_ended() && !self.is_overdue() && self.asked.is_some() {
-            // A further signal ends the waiting.
+            // A further signal ends the wait.
             if host::rt::wait_for_stop(clock::monotonic() + LOOK).is_some() {
                 break;
             }
@@ -121,16 +119,16 @@ impl FollowedProgram {
         self.terminal.restore();
     }
 
-    /// How it ended, and what of it goes on.
+    /// Its exit status, and the processes that outlive it.
     pub fn finished(&mut self, family: &Family, host: &MachineFiles) -> ProgramRun {
         self.document.left_running = self.began.is_some() && !self.is_over();
-        // Which processes it has started is known when all events are read.
+        // The processes that it has started are known when all events are read.
         self.document.unseen_threads = family.unseen();
         self.document.outlived_by = family.processes_beside(host, self.document.pid);
         self.document.clone()
     }
 
-    /// As it is known so far.
+    /// Its state up to now.
     pub fn document(&self) -> ProgramRun {
         self.document.clone()
     }

@@ -1,5 +1,5 @@
-//! Which wake-ups of followed threads are spikes: those beyond a threshold that is given, or taken
-//! from the first of them; and not what a late cycle explains as well.
+//! Selection of spikes among the wake-ups of followed threads: those beyond a given threshold, or
+//! one taken from the first wake-ups, unless a late cycle explains them.
 
 use super::followed_cycles::FollowedCycles;
 use super::late_task::LateTask;
@@ -14,42 +14,42 @@ use model::units::Nanos;
 use model::vocabulary::IntegrityKind;
 use trace::wakeups::Wakeup;
 
-/// Wake-ups from which a threshold is taken where none is given, and how long to wait for them.
+/// Number of wake-ups for an automatic threshold, and the maximum wait for them.
 const FIRST_WAKEUPS: u64 = 400;
 const MAX_FIRST_WAIT: Nanos = Nanos(2_000_000_000);
 
-/// How long a spike waits for its cycle to end: after that its events may be gone.
+/// Time for which a spike waits for its cycle's end: later its events may be lost.
 const MAX_HELD: Nanos = Nanos(200_000_000);
 
-/// What ends the hunt, other than a signal and the end of all victims.
+/// Limits that end the hunt, besides a signal and the end of all followed threads.
 #[derive(Clone, Copy, Debug)]
 pub struct FollowLimits {
     pub duration: Option<Nanos>,
-    /// A latency at which it stops.
+    /// Latency at which the hunt stops.
     pub latency: Option<Nanos>,
-    /// Wake-ups of all victims together.
+    /// Wake-ups of all followed threads together.
     pub wakeups: Option<u64>,
 }
 
-/// What a hunt that follows threads looks for.
+/// Options of a hunt that follows threads.
 #[derive(Clone, Copy, Debug)]
 pub struct FollowOptions {
-    /// The latency from which on a wake-up is a spike, or none: then the first wake-ups give one.
+    /// Latency from which a wake-up is a spike; if none, the first wake-ups determine it.
     pub over: Option<Nanos>,
-    /// The response from which on a cycle is late; by default each thread's period.
+    /// Response time from which a cycle is late; by default the period of each thread.
     pub deadline: Option<Nanos>,
     pub stacks: bool,
-    /// For how long the threads' system calls are recorded, which slows down every process.
+    /// Time for which system calls are recorded, which slows down every process.
     pub syscalls: Option<Nanos>,
 }
 
-/// The choice among wake-ups.
+/// Selection among wake-ups, and its state.
 pub struct FollowedSpikes {
     limits: FollowLimits,
     threshold: Option<Nanos>,
-    /// Wake-ups before there was a threshold.
+    /// Latencies of the wake-ups before there was a threshold.
     first_counts: Counts,
-    /// Wake-ups so far.
+    /// Number of wake-ups up to now.
     pub wakeups: u64,
     pub limit_reached: bool,
     /// Spikes in cycles that have not ended.
@@ -57,7 +57,7 @@ pub struct FollowedSpikes {
 }
 
 impl FollowedSpikes {
-    /// With a threshold, if one was given.
+    /// A selection with a threshold, if one was given.
     pub fn new(limits: FollowLimits, threshold: Option<Nanos>) -> FollowedSpikes {
         let first_counts = Counts::default();
         FollowedSpikes { limits, threshold, first_counts, wakeups: 0, limit_reached: false, held: Vec::new() }
@@ -67,8 +67,8 @@ impl FollowedSpikes {
         self.threshold
     }
 
-    /// Counts a wake-up; it is returned if it is a spike. `found` has the threshold when it is new,
-    /// and how it came about.
+    /// Counts a wake-up, and returns it if it is a spike. `found` receives a new threshold and its
+    /// reason.
     pub fn count(
         &mut self,
         wakeup: &Wakeup,
@@ -88,7 +88,7 @@ impl FollowedSpikes {
         (latency >= self.threshold?).then_some(late)
     }
 
-    /// Takes the threshold from the first wake-ups, once there are enough.
+    /// Determines the threshold from the first wake-ups, once there are enough.
     fn look(&mut self, latency: Nanos, began: Nanos) -> Option<(Nanos, String)> {
         self.first_counts.add(bucket_of(latency), 1);
         let wait =
@@ -102,8 +102,8 @@ impl FollowedSpikes {
         Some((threshold, why.replace("before the run", "at its begin")))
     }
 
-    /// What is to be explained by now: late cycles, and late wake-ups that lie in none. A wake-up
-    /// waits until its cycle has ended.
+    /// Spikes to explain now: late cycles, and late wake-ups outside of them. A wake-up waits until
+    /// its cycle has ended.
     pub fn choose(
         &mut self,
         wakeups: Vec<LateTask>,
@@ -131,14 +131,14 @@ impl FollowedSpikes {
         cycles
     }
 
-    /// Nothing that is followed woke up.
+    /// Integrity entry for a run in which no followed thread woke up.
     pub fn nothing(&self, elapsed: Nanos) -> Integrity {
         let watched = elapsed.spoken();
         let detail = format!("no thread that is followed woke up in {watched}: nothing was measured");
         entry(IntegrityKind::Victim, None, false, detail)
     }
 
-    /// Why the wake-ups gave no threshold, if they gave none.
+    /// Reason why the wake-ups gave no threshold, if there is none.
     pub fn too_few(&self) -> Option<String> {
         let seen = || several(self.wakeups, "wake-up", "wake-ups");
         self.threshold()
@@ -146,7 +146,7 @@ impl FollowedSpikes {
             .then(|| format!("{} in so short a time give none: name it with --over", seen()))
     }
 
-    /// The entry of a run whose threads have all ended, after so long.
+    /// Integrity entry for a run whose threads have all ended.
     pub fn ended(&self, after: Nanos) -> Integrity {
         let kept = match self.wakeups {
             0 => "no wake-up was recorded",
@@ -156,7 +156,7 @@ impl FollowedSpikes {
         entry(IntegrityKind::Victim, None, false, detail)
     }
 
-    /// What still waits; the run is over.
+    /// Spikes that still wait at the end of the run.
     pub fn rest(&mut self) -> Vec<LateTask> {
         std::mem::take(&mut self.held)
     }

@@ -1,5 +1,5 @@
-//! The spikes that a hunt lists when it is over: still in their file; what too few of them support
-//! is withdrawn as they are read.
+//! Spikes listed by a finished hunt, still in their file; findings that too few of them support are
+//! withdrawn as they are read.
 
 use std::io;
 
@@ -11,31 +11,31 @@ use model::units::Nanos;
 use report::hunt::typical::{Involved, InvolvedSoFar};
 use study::findings::Findings;
 
-/// Slices in memory at a time, of the spikes that are to be shown.
+/// Maximum number of slices in memory, of the spikes that are to be shown.
 const SHOWN_SLICES: usize = 10_000;
 
-/// The spikes of a hunt that is over.
+/// Spikes of a finished hunt.
 #[derive(Default)]
 pub struct FoundSpikes {
     listed: Listed,
     host: Host,
     findings: Findings,
-    /// Notes on the actions at late wake-ups, for people.
+    /// Notes on the actions at late wake-ups, for the user.
     pub actions: Vec<String>,
 }
 
 impl FoundSpikes {
-    /// Of a hunt that is over, with what all its spikes show together.
+    /// Spikes of a finished hunt; `findings` are those of all spikes together.
     pub fn of(explained: Explained, host: Host, findings: Findings, actions: Vec<String>) -> FoundSpikes {
         FoundSpikes { listed: explained.close(), host, findings, actions }
     }
 
-    /// The run as its document has it where there is no space for the list.
+    /// The run as stored in its document if there is no space for the list.
     pub fn left_in_file(&self, run: &Run) -> Run {
         self.listed.left_in_file(run)
     }
 
-    /// Goes through them in order of time.
+    /// Calls `f` for each spike, in order of time.
     pub fn each(&self, mut f: impl FnMut(Spike) -> io::Result<()>) -> io::Result<()> {
         self.listed.each(|mut spike| {
             self.findings.settle(&self.host, &mut spike);
@@ -43,10 +43,9 @@ impl FoundSpikes {
         })
     }
 
-    /// All of them to be counted, the worst to be shown: only `most` of those have their slices,
-    /// and some of those that contradict the thread's clock, which the ranking is made again
-    /// without, and the typical one of the first culprit. With it the part of each culprit in all
-    /// of them, which those without slices do not show.
+    /// All spikes, and the part of each culprit in all of them. Only the worst `most` have their
+    /// slices, and some of those that contradict the thread's clock, without which the ranking is
+    /// repeated, and the typical spike of the first culprit.
     pub fn to_show(&self, run: &Run, most: usize) -> (Vec<Spike>, Vec<Involved>) {
         let (mut sizes, mut involved): (Vec<(Nanos, usize)>, _) = (Vec::new(), InvolvedSoFar::default());
         let _ = self.each(|spike| {
@@ -80,7 +79,7 @@ impl FoundSpikes {
     }
 }
 
-/// What is counted of a spike that is not shown.
+/// Values of a spike that are counted without showing it.
 fn counted(spike: &Spike) -> Spike {
     Spike {
         cpu: spike.cpu,
@@ -120,7 +119,7 @@ mod tests {
     use model::run::{Culprit, Slice, Who};
     use report::hunt::typical;
 
-    /// Few large spikes of one culprit, many small ones of another, and time without an event.
+    /// A few large spikes of one culprit, many small ones of another, and time without an event.
     #[test]
     fn the_typical_spikes_are_those_of_all_where_few_have_their_slices() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -153,7 +152,7 @@ mod tests {
         (run.spikes, _) = found.to_show(&run, 1_000);
         assert_eq!(involved, typical::all(&run));
         assert!(involved.iter().all(|part| part.typical.is_some()), "{involved:?}");
-        // The one of the first culprit is drawn.
+        // The typical spike of the first culprit is drawn.
         let at = involved[0].typical.expect("one");
         assert_eq!(shown[at], run.spikes[at]);
         assert!(at >= 6 && shown.iter().filter(|spike| !spike.slices.is_empty()).count() == 4);

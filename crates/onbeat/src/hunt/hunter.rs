@@ -1,5 +1,5 @@
-//! The hunt while onbeat measures: rounds that measure the cost of recording, then every spike
-//! recorded and explained.
+//! The hunt with onbeat's measuring threads: rounds measure the cost of recording, then each spike
+//! is recorded and explained.
 
 use std::collections::BTreeMap;
 
@@ -24,23 +24,23 @@ use model::vocabulary::Policy;
 use trace::event::Task;
 use trace::fixed_str::FixedStr;
 
-/// The rounds: to learn the timers, with nothing armed, with events, with events and stacks.
+/// Rounds: to learn the timers, with nothing armed, with events, with events and stacks.
 const ROUNDS: [RecordingLevel; 4] =
     [RecordingLevel::Timers, RecordingLevel::Nothing, RecordingLevel::Events, RecordingLevel::Stacks];
 
-/// A round's length, and the share of the run that it may take.
+/// Length of a round, and the divisor that gives its maximum share of the run.
 const ROUND_LENGTH: Nanos = Nanos(700_000_000);
 const MAX_SHARE_OF_RUN: i64 = 30;
-/// The wake-ups of a round.
+/// Bounds on the wake-ups of a round.
 const MIN_LOOPS: u64 = 20;
 const MAX_LOOPS: u64 = 10_000;
 
-/// What the user asked for.
+/// Options given by the user.
 #[derive(Clone, Debug)]
 pub struct SpikeOptions {
-    /// The threshold; by default from the rounds.
+    /// Threshold; by default from the rounds.
     pub over: Option<Nanos>,
-    /// Whether stacks are taken.
+    /// True if stacks are recorded.
     pub stacks: bool,
 }
 
@@ -49,19 +49,19 @@ pub struct Hunt {
     wanted: SpikeOptions,
     plan: MeasurePlan,
     victims: BTreeMap<Cpu, Task>,
-    /// Wake-ups of the rounds: nothing armed, events, stacks.
+    /// Latencies of the rounds: nothing armed, events, stacks.
     round_counts: [Counts; 3],
     round_began: Nanos,
 }
 
 impl Hunt {
-    /// A hunt by the plan.
+    /// A hunt that follows the plan.
     pub fn new(explainer: Explainer, wanted: SpikeOptions, plan: MeasurePlan) -> Hunt {
         let (victims, round_counts) = (BTreeMap::new(), Default::default());
         Hunt { explainer, wanted, plan, victims, round_counts, round_began: Nanos(0) }
     }
 
-    /// The spikes that the run lists; it is over.
+    /// Spikes of the finished run, for its list.
     pub fn into_spikes(self) -> FoundSpikes {
         self.explainer.into_spikes()
     }
@@ -74,8 +74,8 @@ impl Hunt {
         wanted.min(by_loops).clamp(MIN_LOOPS, MAX_LOOPS)
     }
 
-    /// What recording costs, by the rounds; its noise is that of the medians of the first and of
-    /// round `place`.
+    /// Cost of recording according to the rounds; its noise is that of the medians of the first
+    /// round and of round `place`.
     fn cost(&self, place: usize) -> RecordingCost {
         let noise = [0, place].map(|at: usize| median_noise(&self.round_counts[at]));
         RecordingCost {
@@ -87,7 +87,7 @@ impl Hunt {
         }
     }
 
-    /// The measuring threads by CPU, as the trace shows them.
+    /// Sets the measuring threads by CPU, as the trace shows them.
     fn set_threads(&mut self, threads: &[MeasuringThread]) {
         let prio =
             if self.plan.policy == Policy::Other { ordinary() } else { 99 - self.plan.priority as i32 };
@@ -99,7 +99,7 @@ impl Hunt {
     }
 }
 
-/// A thread's priority under SCHED_OTHER as the kernel's events have it (DEFAULT_PRIO,
+/// Priority of a thread under SCHED_OTHER in the kernel's events (DEFAULT_PRIO,
 /// include/linux/sched/prio.h).
 fn ordinary() -> i32 {
     120 + rt::nice().unwrap_or(0)
@@ -138,7 +138,7 @@ impl Rounds for Hunt {
 
     fn arm(&mut self, run: &mut Run) -> Result<Nanos> {
         if run.plan.policy == Policy::Other {
-            // The planned policy was refused: these threads preempt none.
+            // The planned policy was refused: these threads preempt no others.
             self.victims.values_mut().for_each(|own| own.prio = ordinary());
         }
         let (level, place) =

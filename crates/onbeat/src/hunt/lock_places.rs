@@ -1,4 +1,4 @@
-//! Where the locks of followed programs lie, and what their calls are called: addresses are not
+//! Places of the locks of followed programs, and names of their system calls: addresses are not
 //! passed on.
 
 use std::collections::BTreeMap;
@@ -11,17 +11,17 @@ use model::units::Nanos;
 use trace::event::{Address, Raw, What};
 use trace::naming::Naming;
 
-/// More than the mappings of large programs take.
+/// Read limit, above the size of the mappings of large programs.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Reading a program's mappings keeps it from changing them meanwhile (Documentation/filesystems/
-/// proc.rst): once a second is enough, and a program that executes another has new ones by then.
+/// Reading a program's mappings blocks changes to them (Documentation/filesystems/proc.rst): once a
+/// second is enough, and a program that executes another has new ones by then.
 const MAX_AGE: Nanos = Nanos::SECOND;
 
-/// Threads whose mappings are kept.
+/// Maximum number of threads with cached mappings.
 const MAX_THREADS: usize = 64;
 
-/// The mappings of followed threads, as of lately.
+/// Recent mappings of followed threads.
 pub struct LockPlaces {
     host: MachineFiles,
     pub numbers: CallNumbers,
@@ -30,13 +30,13 @@ pub struct LockPlaces {
 }
 
 impl LockPlaces {
-    /// Of programs on this machine; `futex` is the number of that system call.
+    /// An empty cache for programs on this machine; `futex` is the number of that system call.
     pub fn new(host: MachineFiles, futex: i64) -> LockPlaces {
         let numbers = CallNumbers::new(host.unrecorded());
         LockPlaces { host, numbers, futex, mappings: BTreeMap::new() }
     }
 
-    /// The names of the calls that a thread made, by number; none where the numbers are others.
+    /// Names of a thread's calls by number; empty if its numbers differ from onbeat's.
     pub fn calls(&mut self, events: &[Raw], thread: i32) -> BTreeMap<i64, String> {
         let own = events.iter().filter(|event| event.pid == thread);
         let ids = own.filter_map(|event| match event.what {
@@ -50,8 +50,7 @@ impl LockPlaces {
         ids.filter_map(|id| Some((id, call_name(id)?.to_owned()))).collect()
     }
 
-    /// The places of the locks that a thread waited for or gave free, by the numbers that they have
-    /// in the window.
+    /// Places of the locks that a thread waited for or released, by their number in the window.
     pub fn locks(
         &mut self,
         events: &[Raw],
@@ -90,7 +89,7 @@ impl LockPlaces {
             }
             let bytes = self.host.unrecorded().read_at_most(&format!("/proc/{thread}/maps"), MAX_BYTES);
             let read = bytes.parse(|bytes| parse_maps(&String::from_utf8_lossy(&bytes)));
-            // One that has ended has none any more: what was read before still holds.
+            // A thread that has ended has none any more: the earlier ones still hold.
             let known = self.mappings.remove(&thread).map(|known| known.1);
             let read = read.known().cloned().or(known).unwrap_or_default();
             self.mappings.insert(thread, (now, read));
@@ -119,7 +118,7 @@ mod tests {
         MachineFiles::in_memory([("/proc/7/maps".into(), file), ("/proc/7/auxv".into(), vector)].into())
     }
 
-    /// The size of a program header of this machine's programs, and of the others.
+    /// Size of a program header of this machine's programs, and of the others.
     const OWN: u64 = if cfg!(target_pointer_width = "64") { 56 } else { 32 };
     const OTHER: u64 = 88 - OWN;
 
@@ -141,7 +140,7 @@ mod tests {
         let number = names.object(0x10040);
         let found = places.locks(&events, 7, Nanos(5), &mut names);
         assert_eq!(found, [(number, "robot+0x1040".to_owned())].into());
-        // It has ended, and its mappings are known for as long as anybody asks.
+        // The thread has ended, and its mappings stay known while they are requested.
         places.host = host("", OWN);
         assert_eq!(places.locks(&events, 7, Nanos(5_000_000_000), &mut names).len(), 1);
         assert!(places.locks(&events, 8, Nanos(5), &mut names).is_empty());

@@ -1,5 +1,5 @@
-//! What a hunt that follows threads did not see of them: events that were overwritten before they
-//! could be read, or that were not read before it ended. Pure.
+//! Losses of a hunt that follows threads: events that were overwritten before they could be read,
+//! or not read before the end. Pure.
 
 use crate::measure::integrity::entry;
 use model::run::{Integrity, Run};
@@ -7,60 +7,59 @@ use model::text::several;
 use model::units::Nanos;
 use model::vocabulary::IntegrityKind;
 
-/// The gaps in what was seen.
+/// Gaps in the recorded events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Losses {
-    /// Up to here the threads have been followed.
+    /// Time up to which the threads have been followed.
     seen: Nanos,
-    /// Where the last gap ended: of what is younger all CPUs' events were read, of what is older
-    /// some are missing.
+    /// End of the last gap: later events of all CPUs were read, some earlier ones are missing.
     gap: Nanos,
-    /// Polls in which events were missing.
+    /// Number of polls in which events were missing.
     pub looks: u64,
-    /// The time of which events are missing.
+    /// Total time in which events are missing.
     span: Nanos,
-    /// What was left at the end.
+    /// Time at the end of the run whose events were not read.
     unread: Nanos,
-    /// True if system calls are recorded: most of the events, where a program makes many.
+    /// True if system calls are recorded: in many programs, these are most of the events.
     syscalls: bool,
 }
 
 impl Losses {
-    /// Of a run that starts now.
+    /// No losses yet, in a run that starts at `began`.
     pub fn new(began: Nanos, syscalls: bool) -> Losses {
         Losses { seen: began, gap: began, syscalls, ..Losses::default() }
     }
 
-    /// A poll found events missing before that time.
+    /// Counts a poll that found events missing before that time.
     pub fn missed(&mut self, before: Nanos) {
         self.looks += 1;
         self.span = self.span + Nanos((before - self.seen.max(self.gap)).0.max(0));
         self.gap = self.gap.max(before);
     }
 
-    /// All events up to then have been read.
+    /// Notes that all events up to then have been read.
     pub fn read_until(&mut self, seen: Nanos) {
         self.seen = self.seen.max(seen);
     }
 
-    /// The run is over, and there was no time for what came after the last poll.
+    /// Ends the run; events after the last poll are counted as unread.
     pub fn ended(&mut self, end: Nanos) {
-        // What was read after the end is no part of the run.
+        // A gap after the end is not part of the run.
         self.span = Nanos((self.span - Nanos((self.gap - end).0.max(0))).0.max(0));
         self.unread = Nanos((end - self.seen.max(self.gap)).0.max(0));
     }
 
-    /// What is older is not followed: its waking or its switch may be missing.
+    /// End of the last gap: wakings or switches before it may be missing.
     pub fn gap(&self) -> Nanos {
         self.gap
     }
 
-    /// Whether anything is missing.
+    /// True if any events are missing.
     pub fn any(&self) -> bool {
         self.looks > 0 || self.unread.0 > 0
     }
 
-    /// Puts it into the run, in place of the entry from before.
+    /// Writes the losses to the run, in place of an earlier entry.
     pub fn put_into(&self, run: &mut Run) {
         let Some(entry) = self.entry() else { return };
         match run.integrity.iter_mut().find(|known| known.kind == IntegrityKind::Lost) {
@@ -83,7 +82,7 @@ impl Losses {
             (_, 0) => overwritten,
             (_, _) => format!("{overwritten}, and {unread}"),
         };
-        // Late wake-ups that were seen are explained as well as before: a ranking of them stands.
+        // Recorded late wake-ups are explained as usual: their ranking is valid.
         let detail = format!(
             "{what}: wake-ups of the followed threads were not seen, so that the largest is at least what is \
              shown; let fewer events come: {}",
@@ -113,7 +112,7 @@ mod tests {
         losses.put_into(&mut run);
         let first = run.integrity[0].detail.clone();
         assert!(first.contains("in 1 look (about 15"), "{first}");
-        // Another CPU's gap within the one that is known adds a look, and no time.
+        // Another CPU's gap within the known one adds a look, and no time.
         losses.missed(Nanos(20 * MS));
         losses.read_until(Nanos(30 * MS));
         losses.missed(Nanos(31 * MS));

@@ -2,20 +2,20 @@
 
 use trace::symbols::NoNames;
 
-/// What the names of a machine lack, for a note.
+/// Gaps in a machine's kernel names, for notes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MissingNames {
-    /// Why there are no names at all.
+    /// Reason for the absence of all names, if they are absent.
     pub names: Option<NoNames>,
-    /// Lines of the kernel's list that were not understood.
+    /// Number of lines of the kernel's list that could not be parsed.
     pub skipped: u64,
-    /// The code cannot be read (errno, 0 where it is no core file): only names show where
-    /// interrupts are re-enabled.
+    /// Error of reading the code (errno, 0 if it is no core file): only names show where interrupts
+    /// are re-enabled then.
     pub code: Option<i32>,
 }
 
 impl MissingNames {
-    /// What cannot be stated for want of names or code.
+    /// Notes on what cannot be stated without names or code.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         match self.names {

@@ -1,15 +1,13 @@
-//! Records kernel events while measuring goes on, and explains each spike from the events around
-//! it.
+//! Records kernel events during a measurement, and explains each spike by the events around it.
 //!
-//! `source` (where events come from; `source/ftrace`: events, filters and triggers that are set,
-//! trace pages as far back as needed), `scope` (the threads of interest), `window` (one spike's
-//! events), `names`, `lock_places` and `call_numbers` (no address stays), `explainer` (from a late
-//! wake-up to an explained spike), `account` (what `run.json` records about the recording),
-//! `threshold` (what a spike is), `hunter` (what the housekeeping thread calls); `victims`,
-//! `family` (who belongs to what is followed), `wakeups`, `losses`, `placement`, `steal`,
-//! `sleep_places`, `follow_threads` and what it is made of (`followed_*`: blocks, CPUs, cycles,
+//! `source` (event sources; `source/ftrace`: events, filters, triggers, and trace pages as far back
+//! as needed), `scope` (the threads of interest), `names`, `lock_places` and `call_numbers` (names
+//! instead of addresses), `explainer` (from a late wake-up to an explained spike), `account`
+//! (account of the recording in `run.json`), `threshold` (the latency of a spike), `hunter` (calls
+//! of the housekeeping thread); `victims`, `family` (membership of threads), `losses`, `placement`,
+//! `steal`, `sleep_places`, `follow_threads` and its parts (`followed_*`: blocks, CPUs, cycles,
 //! events, spikes, the program; `cycle_spans`, `previous_cycles`) do the same for threads of other
-//! programs, `again` for the windows of a bundle; `findings` is what both count.
+//! programs.
 
 mod account;
 mod calibration;

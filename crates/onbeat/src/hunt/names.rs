@@ -1,4 +1,4 @@
-//! The names of the running kernel.
+//! Names of the running kernel.
 
 use super::missing_names::MissingNames;
 use host::kernel_text::KernelText;
@@ -7,10 +7,10 @@ use model::fact::Fact;
 use trace::names::{Names, ReadCode};
 use trace::symbols::{self, NoNames, Symbols};
 
-/// Those of this machine, and what they lack; takes some tens of milliseconds.
+/// Names of this machine, and their gaps; takes some tens of milliseconds.
 pub fn names_of_this_machine(printk_formats: &str) -> (Names, MissingNames) {
     let mut missing = MissingNames::default();
-    // Not through a host that records: the addresses stay here.
+    // Not through a host that records its reads: the addresses are not stored.
     let symbols = match MachineFiles::live().read_at_most("/proc/kallsyms", symbols::READ_LIMIT) {
         Fact::Known(bytes) => Symbols::parse(&bytes),
         Fact::Refused(libc::EFBIG) => Err(NoNames::TooMany),

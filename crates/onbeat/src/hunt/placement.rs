@@ -1,46 +1,46 @@
-//! CPUs for onbeat's own thread while it follows others: those where none of them may run. Pure.
+//! CPUs for onbeat's housekeeping thread: those on which no followed thread may run. Pure.
 //!
-//! Where it shared a CPU with a followed thread it would be part of what it reports: it reads the
-//! buffers while a thread of lower priority holds what the followed one waits for.
+//! On a CPU of a followed thread it would affect what it reports: it reads the buffers while a
+//! thread of lower priority holds a lock that the followed one waits for.
 
 use crate::measure::integrity::entry;
 use model::run::Integrity;
 use model::units::{Cpu, CpuSet, Nanos};
 use model::vocabulary::IntegrityKind;
 
-/// Moves beyond this number get no entry of their own: the last entry reports that.
+/// Maximum number of entries for moves; the last one says that later moves are not listed.
 const MAX_ENTRIES: u32 = 20;
 
-/// Masks are read again this often while followed threads run next to onbeat's own: each is a file
-/// to read, and programs pin their threads some time after these have become real-time.
+/// Interval between reads of the masks while followed threads run on onbeat's CPUs: each is a file,
+/// and programs pin their threads some time after making them real-time.
 const AGAIN: Nanos = Nanos(100_000_000);
 
-/// The CPUs to choose from.
+/// CPUs to choose from, and the last choice.
 #[derive(Clone, Debug)]
 pub struct HousekeepingPlacement {
     usable: CpuSet,
     isolated: CpuSet,
     asked: Option<CpuSet>,
-    /// What was chosen last, and on which of it followed threads may run.
+    /// Last choice, and those of its CPUs on which followed threads may run.
     last: Option<(CpuSet, CpuSet)>,
     entries: u32,
-    /// Threads have come that were not asked where they may run.
+    /// True if there are new threads whose masks have not been read.
     unasked: bool,
-    /// A followed thread ran on one of the CPUs that were chosen last.
+    /// True if a followed thread ran on one of the CPUs of the last choice.
     beside: bool,
     asked_at: Nanos,
 }
 
-/// A choice that differs from the last.
+/// Choice that differs from the last one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
     pub cpus: CpuSet,
-    /// The integrity entry for it, if it needs one.
+    /// Integrity entry for it, if it needs one.
     pub entry: Option<Integrity>,
 }
 
 impl HousekeepingPlacement {
-    /// Of these CPUs, preferably not the isolated ones; what the user gave (`--housekeeping`) wins.
+    /// A choice among `usable`, preferably not isolated; `asked` (`--housekeeping`) overrides it.
     pub fn new(usable: CpuSet, isolated: CpuSet, asked: Option<CpuSet>) -> HousekeepingPlacement {
         HousekeepingPlacement {
             usable,
@@ -54,17 +54,17 @@ impl HousekeepingPlacement {
         }
     }
 
-    /// These are followed, and were not before.
+    /// Notes threads that are newly followed.
     pub fn came(&mut self, threads: &[i32]) {
         self.unasked |= !threads.is_empty();
     }
 
-    /// A followed thread runs there.
+    /// Notes that a followed thread ran on this CPU.
     pub fn ran_on(&mut self, cpu: Cpu) {
         self.beside |= self.last.as_ref().is_some_and(|last| last.0.contains(cpu));
     }
 
-    /// Whether the threads are to be asked for their masks before the second is over.
+    /// True if the threads' masks are to be read before the end of the second.
     pub fn is_due(&mut self, now: Nanos) -> bool {
         let due = self.unasked || (self.beside && now - self.asked_at >= AGAIN);
         if due {
@@ -73,10 +73,10 @@ impl HousekeepingPlacement {
         due
     }
 
-    /// Where to run next to threads with these masks; none where that has not changed.
+    /// CPUs to run on next to threads with these masks; none if the choice is unchanged.
     ///
-    /// A place that none of them may use is left for no other one: what a followed thread did
-    /// before it ended is still recorded, and its CPU is no better than any.
+    /// CPUs that none of the threads may use are kept: events of a followed thread that has ended
+    /// may still be unread, and its CPU is no better.
     pub fn place(&mut self, masks: &[CpuSet]) -> Option<Placement> {
         let taken = masks.iter().fold(CpuSet::default(), |all, mask| all.or(mask));
         let serves = |(cpus, shared): &(CpuSet, CpuSet)| {
@@ -93,7 +93,7 @@ impl HousekeepingPlacement {
         }
         let before = self.last.replace(now);
         let first = before.is_none();
-        // An entry is made if it shares a CPU with them, no matter which of several.
+        // An entry is needed if sharing begins or ends, whichever CPUs are shared.
         if before.map_or(CpuSet::default(), |last| last.1).is_empty() == shared.is_empty() {
             return Some(Placement { cpus, entry: None });
         }
@@ -107,7 +107,7 @@ impl HousekeepingPlacement {
         let pool = if free.is_empty() { self.usable.clone() } else { free };
         let quiet = pool.without(&self.isolated);
         let pool = if quiet.is_empty() { pool } else { quiet };
-        // Where no CPU is free, those that the fewest threads may run on.
+        // If no CPU is free, those that the fewest threads may use.
         let many = |cpu: &Cpu| masks.iter().filter(|mask| mask.contains(*cpu)).count();
         let least = pool.iter().map(|cpu| many(&cpu)).min();
         pool.iter().filter(|cpu| Some(many(cpu)) == least).collect()
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(chosen(&mut room.clone(), &["1"]), quietly("0,2"));
         assert_eq!(chosen(&mut room.clone(), &["0-1", "2"]), quietly("3"));
         assert_eq!(chosen(&mut room.clone(), &[]), quietly("0-2"));
-        // A mask that reaches beyond what onbeat may use.
+        // A mask that reaches beyond the CPUs that onbeat may use.
         assert_eq!(chosen(&mut room.clone(), &["1-63"]), quietly("0"));
     }
 
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(chosen(&mut room, &["2"]), None, "the CPU of the one that ended is not taken");
         assert_eq!(chosen(&mut room, &[]), None);
         assert_eq!(chosen(&mut room, &["0"]), quietly("1-3"), "another came where it runs");
-        // Where it shared a CPU, that stays so: nothing is said of a better place.
+        // If it shares a CPU and keeps it, no entry reports a better place.
         let mut room = HousekeepingPlacement::new(set("0"), set(""), None);
         assert!(chosen(&mut room, &["0"]).is_some_and(|(_, said)| said.contains("shares 0 with them")));
         assert_eq!(chosen(&mut room, &[]), None);
@@ -217,7 +217,7 @@ mod tests {
         assert!(!room.is_due(Nanos(2)));
         room.came(&[7]);
         assert!(room.is_due(Nanos(2)) && !room.is_due(Nanos(3)), "once");
-        // It was pinned after it had come.
+        // The thread was pinned after it had appeared.
         room.ran_on(Cpu(1));
         assert!(!room.is_due(Nanos(3)) && room.is_due(Nanos(2) + AGAIN));
         assert_eq!(chosen(&mut room, &["1"]), quietly("0"));

@@ -1,5 +1,5 @@
-//! The cycles of followed threads that were on when the next one was due: what explained them
-//! explains that one as well.
+//! Cycles of followed threads that were in progress when the next one was due: their causes also
+//! explain that one.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,16 @@ use crate::measure::late::LateWakeup;
 use model::run::Spike;
 use trace::window::PreviousCycle;
 
-/// Threads whose last cycle is kept as it was explained.
+/// Maximum number of threads whose last explained cycle is kept.
 const MAX_THREADS: usize = 256;
 
-/// The last cycle of each thread that was explained.
+/// Last explained cycle of each thread.
 #[derive(Default)]
 pub struct ExplainedCycles(BTreeMap<i32, Spike>);
 
 impl ExplainedCycles {
-    /// The part that a late one inherits from the cycle before it. That is explained for its sake
-    /// where it
-    /// was no spike itself, or there was no time for it.
+    /// Part that a late cycle inherits from the one before. That one is explained first if it was
+    /// not a spike, or if there was no time for it.
     pub fn before(
         &mut self,
         late: &LateTask,
@@ -36,7 +35,7 @@ impl ExplainedCycles {
         PreviousCycle::of(&spike, late.wakeup.expected)
     }
 
-    /// Keeps a cycle as it was explained; a wake-up is none.
+    /// Keeps an explained cycle; ignores a wake-up.
     pub fn keep(&mut self, spike: &Spike) {
         let known = self.0.contains_key(&spike.victim.pid);
         if spike.deadline_ns.is_none() {
@@ -94,7 +93,7 @@ mod tests {
         let third = late(2_000, 5_200, Some(span(1_000, 5_100)));
         assert_eq!(before(&mut cycles, &third), (Some((1_000, 5_100)), 1), "known already");
         assert_eq!(before(&mut cycles, &late(9_000, 9_900, None)), (None, 1));
-        // A wake-up is no cycle, and its cycle before is explained as one.
+        // A wake-up is not a cycle, and the cycle before it is explained as one.
         let wakeup = LateTask { deadline: None, ..late(3_000, 5_250, Some(span(2_000, 5_200))) };
         assert_eq!(before(&mut cycles, &wakeup), (Some((2_000, 5_200)), 2));
         cycles.keep(&spike(&wakeup));

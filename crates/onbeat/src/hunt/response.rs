@@ -1,10 +1,9 @@
-//! The delay with which the housekeeping thread looks for spikes: the buffers have to reach back
-//! that far.
+//! Delay of the housekeeping thread's polls for spikes: the buffers have to reach back that far.
 
 use crate::measure::hunter::POLL_INTERVAL;
 use model::units::Nanos;
 
-/// The longest delay so far.
+/// Longest delay up to now.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ResponseTime {
     last_poll: Nanos,
@@ -12,18 +11,18 @@ pub struct ResponseTime {
 }
 
 impl ResponseTime {
-    /// The polls start now.
+    /// Starts the polls.
     pub fn start(&mut self, now: Nanos) {
         self.last_poll = now;
     }
 
-    /// A poll: what it came later than planned counts.
+    /// Notes a poll, with its delay beyond the planned interval.
     pub fn polled(&mut self, now: Nanos) {
         self.delayed(Nanos((now - self.last_poll).0 - POLL_INTERVAL.0));
         self.last_poll = now;
     }
 
-    /// The thread was delayed by that much.
+    /// Notes a delay of the thread.
     pub fn delayed(&mut self, by: Nanos) {
         self.slowest = self.slowest.max(by);
     }

@@ -1,44 +1,44 @@
-//! The threads of interest, and the timers they sleep on: what filters and triggers are made from.
+//! Threads of interest and the timers they sleep on, from which filters and triggers are made.
 //! Pure.
 
 use std::collections::BTreeMap;
 
 use model::units::Nanos;
 
-/// A kernel stack is as large and lies at a multiple of it (THREAD_SIZE without KASAN, x86-64 and
-/// arm64 with 4 KiB pages).
+/// Size and alignment of a kernel stack (THREAD_SIZE without KASAN, x86-64 and arm64 with 4 KiB
+/// pages).
 const STACK_SIZE: u64 = 16 << 10;
 
-/// More terms make a filter slower than what it saves; then it is made wider.
+/// Maximum number of terms: a filter with more is slower than what it saves, and is widened.
 const MAX_TERMS: usize = 24;
 
 /// Threads, and the addresses of their timers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     threads: Vec<i32>,
-    /// onbeat's own thread, 0 if there is none.
+    /// onbeat's housekeeping thread, 0 if there is none.
     housekeeping: i32,
-    /// Whether threads may come later.
+    /// True if threads may join later.
     grows: bool,
-    /// Ranges, end not included.
+    /// Address ranges, end exclusive.
     timers: Vec<(u64, u64)>,
 }
 
 impl Scope {
-    /// These threads, nothing known of their timers; `housekeeping` is onbeat's own.
+    /// A scope of these threads without known timers; `housekeeping` is onbeat's thread.
     pub fn new(mut threads: Vec<i32>, housekeeping: i32) -> Scope {
         threads.sort_unstable();
         threads.dedup();
         Scope { threads, housekeeping, grows: false, timers: Vec::new() }
     }
 
-    /// The same with these threads and those that come later; what is known of timers stays.
+    /// Like this scope, with these threads and later ones; known timers stay.
     pub fn growing(&self, threads: Vec<i32>) -> Scope {
         let timers = self.timers.clone();
         Scope { timers, grows: true, ..Scope::new(threads, self.housekeeping) }
     }
 
-    /// The same with these threads.
+    /// Like this scope, with these threads.
     pub fn of(&self, threads: Vec<i32>) -> Scope {
         Scope { grows: self.grows, ..self.growing(threads) }
     }
@@ -47,19 +47,19 @@ impl Scope {
         self.grows
     }
 
-    /// As [`Scope::threads`]; a condition that no thread fulfils where none is known.
+    /// Like [`Scope::threads`], but a condition that no thread meets if none is known.
     pub fn threads_or_none(&self, field: &str) -> Option<String> {
         // Filters take no constant; the idle thread makes no system call and has no user space.
         self.threads(field).or_else(|| Some(format!("{field} == 0")))
     }
 
-    /// The same with onbeat's own thread, whose timer shows that its CPU runs.
+    /// Like this scope, with onbeat's thread, whose timer shows that its CPU runs.
     pub fn with_housekeeping(&self) -> Scope {
         let threads = self.threads.iter().copied().chain([self.housekeeping]).collect();
         Scope::new(threads, self.housekeeping)
     }
 
-    /// A filter's condition on a field that holds a thread.
+    /// Filter condition on a field that holds a thread ID.
     pub fn threads(&self, field: &str) -> Option<String> {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         for thread in self.threads.iter().filter_map(|&thread| u64::try_from(thread).ok()) {
@@ -75,7 +75,7 @@ impl Scope {
         any(as_few(&ranges).iter().map(term))
     }
 
-    /// A filter's condition on a field that holds a timer; none if no timer is known.
+    /// Filter condition on a field that holds a timer; none if no timer is known.
     pub fn timers(&self, field: &str) -> Option<String> {
         let term = |&(first, end): &(u64, u64)| match end - first {
             1 => format!("{field} == {first:#x}"),
@@ -84,12 +84,12 @@ impl Scope {
         any(as_few(&self.timers).iter().map(term))
     }
 
-    /// Learns from `hrtimer_start` events which timers the threads sleep on: (thread, function,
-    /// timer).
+    /// Learns from `hrtimer_start` events (thread, function, timer) the timers that the threads
+    /// sleep on.
     ///
     /// A sleeping thread's timer is on its kernel stack, at many addresses of it; that of a timerfd
-    /// or a POSIX timer has one. What else a thread starts now and then (its deadline, a tick) is
-    /// distinguished by its function: the timer it sleeps on is the one it starts most.
+    /// or a POSIX timer has one address. Other timers of a thread (its deadline, a tick) differ in
+    /// their function: the thread starts the timer that it sleeps on most often.
     pub fn learn(&mut self, starts: &[(i32, u64, u64)]) {
         let mut timers: Vec<(u64, u64)> = Vec::new();
         for &thread in &self.threads {
@@ -105,7 +105,7 @@ impl Scope {
                 match first == last {
                     true => timers.push((first, first + 1)),
                     false if last < base + STACK_SIZE => timers.push((base, base + STACK_SIZE)),
-                    // Several timers that are on no stack.
+                    // Several timers, none of them on a stack.
                     false => timers.extend(seen.iter().map(|&timer| (timer, timer + 1))),
                 }
             }
@@ -116,8 +116,7 @@ impl Scope {
     }
 }
 
-/// As many of these ascending ranges as a filter may have: neighbours are one with what is
-/// between them.
+/// Merges ascending ranges to the maximum number of terms, across the smallest gaps.
 fn as_few(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let gap = |&next: &usize| ranges[next].0.saturating_sub(ranges[next - 1].1);
     let mut cuts: Vec<usize> = (1..ranges.len()).collect();
@@ -135,17 +134,17 @@ fn any(terms: impl Iterator<Item = String>) -> Option<String> {
     (!terms.is_empty()).then(|| terms.join(" || "))
 }
 
-/// The size of a buffer that reaches back far enough: a housekeeping thread that is delayed still
-/// finds the spike's beginning.
+/// Size of a buffer that reaches back far enough: a delayed housekeeping thread still finds the
+/// spike's beginning.
 pub fn buffer_kib(bytes_per_s: u64, slowest: Nanos, cpus: usize, memory_kib: u64) -> u64 {
-    /// Half a second of a busy CPU, whatever was seen before.
+    /// Half a second of a busy CPU, whatever was measured before.
     const MIN_KIB: u64 = 1 << 10;
     const MAX_KIB: u64 = 32 << 10;
     let reach = Nanos(500_000_000 + 4 * slowest.0.clamp(0, 10 * Nanos::SECOND.0));
-    // Noise comes after the rounds, too: twice what they brought.
+    // There is noise after the rounds, too: twice the measured rate.
     let needed = (2.0 * bytes_per_s as f64 * reach.as_secs() / 1024.0) as u64;
-    // Most memory is left to the machine's work: a sixteenth of it for all CPUs together, and what
-    // is taken of a buffer is kept once more.
+    // Most memory is left to the machine's work: a sixteenth of it for all CPUs together, as events
+    // read from a buffer are kept a second time.
     let share = memory_kib / 32 / cpus.max(1) as u64;
     needed.clamp(MIN_KIB, MAX_KIB).min(share.max(256))
 }
@@ -165,7 +164,7 @@ mod tests {
 
     #[test]
     fn more_terms_than_a_filter_may_have_join_where_least_lies_between() {
-        // Every second of a hundred, twice: two ranges would do, the rest is cut anywhere.
+        // Every second ID of a hundred, twice: two ranges would do, the rest is cut anywhere.
         let two = |from: i32| (0..100).map(move |n| from + 2 * n);
         let many = Scope::new(two(1000).chain(two(90_000)).collect(), 5).threads("p").unwrap();
         let terms: Vec<&str> = many.split(" || ").collect();

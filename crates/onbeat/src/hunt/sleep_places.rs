@@ -1,5 +1,5 @@
-//! Where followed threads sleep, from their kernel stacks: a thread sleeps at a few places again
-//! and again.
+//! Places where followed threads sleep, from their kernel stacks; a thread sleeps at a few places
+//! repeatedly.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,10 +9,10 @@ use trace::event::Address;
 use trace::names::Names;
 use trace::naming::Naming;
 
-/// More places than the threads of a program have.
+/// Maximum number of places, above that of the threads of a program.
 const MAX_PLACES: usize = 4_096;
 
-/// The places that were seen.
+/// Kinds of the known places, by stack.
 #[derive(Default)]
 pub struct SleepPlaces(HashMap<Vec<Address>, SleepKind>);
 

@@ -1,4 +1,4 @@
-//! The spikes of a hunt while it is on, for the screen: how many, and who took most of them. Pure.
+//! Spikes of a running hunt for the screen: their number, and the largest culprit. Pure.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use model::run::Spike;
 use model::units::Nanos;
 use rules::culprits::names::fallback_name;
 
-/// Names that are told apart; what comes after these is not among the first.
+/// Maximum number of names; a later one is not among the largest.
 const MAX_NAMES: usize = 256;
 
-/// What no event accounts for.
+/// Name for time that no event accounts for.
 const NOBODY: &str = "nothing that an event shows";
 
-/// Counts each spike for whoever took the longest piece of it: what is exact takes all spikes, and
-/// is said at the end.
+/// Counts each spike for the cause of its longest slice; the exact account needs all spikes, and is
+/// made at the end.
 #[derive(Default)]
 pub struct SpikesSoFar {
     count: u64,
@@ -38,7 +38,7 @@ impl SpikesSoFar {
         }
     }
 
-    /// With those that nobody looked at.
+    /// Progress; `skipped` spikes were not explained.
     pub fn progress(&self, skipped: u64) -> SpikeProgress {
         let most = self.taken.iter().max_by_key(|(_, ns)| **ns);
         let top = most.map_or_else(String::new, |(name, ns)| format!("{name}, {}", Nanos(*ns)));

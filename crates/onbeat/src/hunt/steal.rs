@@ -1,21 +1,21 @@
-//! Steal of all CPUs while it is not known on which of them followed threads run: a CPU that is
-//! found later does not reset the counters.
+//! Steal of all CPUs, read before the CPUs of the followed threads are known: a CPU found later
+//! does not reset the counters.
 
 use std::collections::BTreeMap;
 
 use crate::measure::watch::steal::Steal;
 use model::units::{Cpu, CpuSet, Nanos};
 
-/// What the hypervisor took, by CPU, and when it belongs to.
+/// Steal by CPU, assigned to the blocks of the followed threads.
 pub struct StealByCpu {
     counters: Steal,
     online: Vec<Cpu>,
-    /// Of CPUs that have no block yet, what was counted before the second that is on.
+    /// Steal of CPUs without a block yet, from before the current second.
     before: BTreeMap<Cpu, Nanos>,
 }
 
 impl StealByCpu {
-    /// Begins to count, on a virtual machine; elsewhere there is no steal.
+    /// Starts the counters on a virtual machine; elsewhere there is no steal.
     pub fn new(online: &CpuSet, virtualization: &str) -> StealByCpu {
         let counters = Steal::new(online.iter(), virtualization);
         StealByCpu { counters, online: online.iter().collect(), before: BTreeMap::new() }
@@ -25,8 +25,8 @@ impl StealByCpu {
         self.counters.read();
     }
 
-    /// What belongs to the CPU's next block; `past` says that the block covers the time before a
-    /// thread ran there, which ended before the second that is on.
+    /// Steal of the CPU's next block; `past` is true for a block before a thread first ran there,
+    /// which ended before the current second.
     pub fn take(&mut self, cpu: Cpu, past: bool) -> Option<Nanos> {
         match (self.before.remove(&cpu), past) {
             (Some(before), true) => Some(before),
@@ -34,8 +34,7 @@ impl StealByCpu {
         }
     }
 
-    /// Sets aside what was counted of CPUs that are not among those with blocks: their first block
-    /// has yet to come.
+    /// Sets aside the steal of CPUs other than these, which have no block yet.
     pub fn carry_over(&mut self, known: impl Iterator<Item = Cpu>) {
         let known: Vec<Cpu> = known.collect();
         for &cpu in self.online.iter().filter(|cpu| !known.contains(cpu)) {

@@ -1,13 +1,13 @@
-//! The latency from which on a wake-up is a spike, where the user gives none. Pure.
+//! Automatic latency threshold of a spike, if the user gives none. Pure.
 
 use model::histogram::{self, Counts, fill_buckets, total_of};
 use model::text::several;
 use model::units::Nanos;
 
-/// From this factor on the latest of 99.5 % are far above the latest of 90 %.
+/// Factor from which the 99.5 % quantile counts as far above the 90 % quantile.
 const FAR: i64 = 8;
 
-/// The nearest-rank quantile of counted wake-ups, upper edge of its row; per million as in
+/// Nearest-rank quantile of counted wake-ups, upper edge of its row; per million as in
 /// [`histogram::quantile`].
 pub fn quantile(counts: &Counts, per_million: u64) -> Option<Nanos> {
     let mut rows = Vec::new();
@@ -15,8 +15,7 @@ pub fn quantile(counts: &Counts, per_million: u64) -> Option<Nanos> {
     histogram::quantile(&rows, None, per_million)
 }
 
-/// How far the median of these wake-ups may be off by chance: half its 95 % interval by order
-/// statistics.
+/// Error of the median of these wake-ups by chance: half its 95 % interval by order statistics.
 pub fn median_noise(counts: &Counts) -> Option<Nanos> {
     let mut rows = Vec::new();
     fill_buckets(&mut rows, &[counts], Nanos(0));
@@ -26,12 +25,12 @@ pub fn median_noise(counts: &Counts) -> Option<Nanos> {
     Some(Nanos((high.0 - low.0 + 1) / 2))
 }
 
-/// One wake-up in two hundred was later, and twice the median: enough spikes to learn from, not all
-/// there is. Where these are far above most wake-ups, one cause makes more than one in two hundred
-/// late: a threshold above it would leave it out, so that it is between both.
+/// The latency that one wake-up in two hundred exceeded, and at least twice the median. If it is
+/// far above the latest of 90 %, one cause delays more than one in two hundred, and a threshold
+/// above that cause would omit it: the threshold is the geometric mean of both.
 ///
-/// In nanoseconds, rounded up to two digits, with the reason as a sentence; without any wake-up 100
-/// us.
+/// In nanoseconds, rounded up to two digits, with the reason as a sentence; 100 us without any
+/// wake-up.
 pub fn automatic(counts: &Counts) -> (Nanos, String) {
     let [median, most, late] = [500_000, 900_000, 995_000].map(|per_million| quantile(counts, per_million));
     let (Some(median), Some(most), Some(late)) = (median, most, late) else {

@@ -1,4 +1,4 @@
-//! What one tick costs: a timer interrupt that only runs the tick, from entry to exit, as seen in
+//! Cost of one tick: a timer interrupt that runs nothing but the tick, from entry to exit, in
 //! windows of spikes. Pure.
 
 use model::units::Nanos;
@@ -6,17 +6,17 @@ use trace::event::{Vector, What};
 use trace::kernel_functions::is_tick;
 use trace::window::Window;
 
-/// Ticks beyond this are not counted: the median is reported with their number.
+/// Maximum number of ticks that are counted.
 const MAX_TICKS: usize = 100_000;
 
-/// The ticks that were seen in the windows of spikes.
+/// Durations of the ticks in the windows of spikes.
 #[derive(Clone, Debug, Default)]
 pub struct Ticks {
     lengths: Vec<Nanos>,
 }
 
 impl Ticks {
-    /// Takes in the ticks of all CPUs in a window.
+    /// Adds the ticks of all CPUs in a window.
     pub fn add(&mut self, window: &Window) {
         let mut cpus: Vec<_> = window.events.iter().map(|event| event.cpu).collect();
         cpus.sort_unstable();
@@ -46,13 +46,13 @@ impl Ticks {
         }
     }
 
-    /// The median, and the number of ticks.
+    /// Median duration and number of the ticks.
     pub fn summary(&mut self) -> (Option<Nanos>, u64) {
         (median(&mut self.lengths), self.lengths.len() as u64)
     }
 }
 
-/// The middle value, the upper of two; the order of the values is not kept.
+/// Median, the upper of two middle values; reorders the values.
 pub fn median(values: &mut [Nanos]) -> Option<Nanos> {
     let middle = values.len() / 2;
     (!values.is_empty()).then(|| *values.select_nth_unstable(middle).1)

@@ -1,4 +1,4 @@
-//! The threads of other programs whose wake-ups are followed: of a process, one, or all of a name.
+//! Followed threads of other programs: one thread, those of a process, or all of a name.
 //!
 //! Source: `/proc/PID/task/TID/{comm,stat,status}` in Documentation/filesystems/proc.rst.
 
@@ -10,25 +10,25 @@ use model::error::{Failure, Result};
 use model::units::CpuSet;
 use trace::event::Task;
 
-/// The maximum number of followed threads: their filters slow down every wake-up on the machine.
+/// Maximum number of followed threads: their filters slow down every wake-up on the machine.
 pub const MAX_VICTIMS: usize = 64;
 
-/// A thread whose wake-ups are followed.
+/// Thread whose wake-ups are followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Victim {
     pub thread: i32,
     pub comm: String,
-    /// Whether it is under a real-time policy.
+    /// True if it has a real-time policy.
     pub real_time: bool,
-    /// `deadline`, `fifo`, `rr` or `other`; `""` where it had ended before it was asked.
+    /// `deadline`, `fifo`, `rr` or `other`; `""` if it ended before it could be read.
     pub policy: &'static str,
     pub priority: u32,
-    /// Its start in ticks since boot: a number is used again, a start is not.
+    /// Start in ticks since boot, which distinguishes threads with a reused ID.
     start: u64,
 }
 
 impl Victim {
-    /// As an event has it; whether it is SCHED_FIFO or SCHED_RR no event tells.
+    /// A thread as seen in an event, which does not distinguish SCHED_FIFO and SCHED_RR.
     pub fn from_event(task: &Task) -> Victim {
         let real_time = task.real_time();
         Victim {
@@ -45,8 +45,8 @@ impl Victim {
         }
     }
 
-    /// Its place among threads, of which the kernel prefers the least: deadline, then real-time by
-    /// priority, then the others.
+    /// Order of urgency as in the kernel, most urgent first: deadline, real-time by priority,
+    /// others.
     pub fn urgency(&self) -> (u8, Reverse<u32>) {
         let class = match self.policy {
             "deadline" => 0,
@@ -56,34 +56,34 @@ impl Victim {
         (class, Reverse(self.priority))
     }
 
-    /// Whether it is still there.
+    /// True if the thread still exists.
     pub fn is_alive(&self, host: &MachineFiles) -> bool {
         thread(host, self.thread).is_some_and(|now| now.start == self.start)
     }
 }
 
-/// Whose threads are followed, those that come later as well.
+/// Selection of the threads to follow, including those that join later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FollowedKind {
     /// One thread.
     Thread,
-    /// The real-time threads of a process.
+    /// Real-time threads of a process.
     Process(i32),
-    /// All threads of a name, as the kernel cuts it.
+    /// All threads of a name, as cut by the kernel.
     Named(String),
-    /// The real-time threads of all processes of a name, as the kernel cuts it.
+    /// Real-time threads of all processes of a name, as cut by the kernel.
     NamedProcesses(String),
-    /// The real-time threads of a process with a thread of that name, and those of the name that
-    /// come later: a program that is started again.
+    /// Real-time threads of a process with a thread of that name, and later ones of the name, for
+    /// example after a restart of the program.
     NamedThread(String),
-    /// The real-time threads of a program that the hunt starts, and of what it starts.
+    /// Real-time threads of a program started by the hunt, and of its children.
     Program,
 }
 
-/// The threads that `wanted` names: a thread's id, a process's, or a name of threads or processes.
+/// Threads that `wanted` names: the ID of a thread or process, or a name of threads or processes.
 ///
-/// Of a process those under a real-time policy are taken, or its first where there is none; a name
-/// that only one thread has, without such a policy, means the thread's process. At most
+/// Of a process, its real-time threads, or its first thread if it has none; a name that only one
+/// thread has, without a real-time policy, stands for the thread's process. At most
 /// [`MAX_VICTIMS`], the most urgent ones.
 pub fn find(host: &MachineFiles, wanted: &str) -> Result<(FollowedKind, Vec<Victim>)> {
     let (kind, mut found) = match wanted.parse::<i32>() {
@@ -102,7 +102,7 @@ pub fn find(host: &MachineFiles, wanted: &str) -> Result<(FollowedKind, Vec<Vict
     Ok((kind, found))
 }
 
-/// The process of a thread, if it is there.
+/// Process of a thread, if it exists.
 pub fn process_of(host: &MachineFiles, tid: i32) -> Option<i32> {
     let status = host.read_text(&format!("/proc/{tid}/status"));
     let line = status.known()?.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
@@ -121,7 +121,7 @@ fn by_id(host: &MachineFiles, id: i32) -> (FollowedKind, Vec<Victim>) {
     (FollowedKind::Process(id), of_process(host, id))
 }
 
-/// The real-time threads of a process, or its first where there is none.
+/// Real-time threads of a process, or its first thread if it has none.
 fn of_process(host: &MachineFiles, process: i32) -> Vec<Victim> {
     let mut all: Vec<Victim> =
         threads_of(host, process).into_iter().filter_map(|tid| thread(host, tid)).collect();
@@ -131,7 +131,7 @@ fn of_process(host: &MachineFiles, process: i32) -> Vec<Victim> {
 }
 
 fn by_name(host: &MachineFiles, name: &str) -> (FollowedKind, Vec<Victim>) {
-    // The kernel cuts names after 15 bytes; what was given may be cut or not.
+    // The kernel cuts names after 15 bytes; the given one may be longer.
     let wanted = name.as_bytes();
     let wanted = &wanted[..wanted.len().min(15)];
     let found = called(host, wanted);
@@ -162,7 +162,7 @@ fn called(host: &MachineFiles, wanted: &[u8]) -> Vec<(i32, Victim)> {
     found
 }
 
-/// The processes that have a thread of a name.
+/// Processes that have a thread of a name.
 pub fn processes_with(host: &MachineFiles, name: &str) -> Vec<i32> {
     let name = &name.as_bytes()[..name.len().min(15)];
     let mut processes: Vec<i32> = called(host, name).into_iter().map(|(process, _)| process).collect();
@@ -170,13 +170,13 @@ pub fn processes_with(host: &MachineFiles, name: &str) -> Vec<i32> {
     processes
 }
 
-/// The processes of a name, as the kernel cuts it.
+/// Processes of a name, as cut by the kernel.
 pub fn processes_named(host: &MachineFiles, name: &str) -> Vec<i32> {
     let is_called = |pid: &i32| thread(host, *pid).is_some_and(|victim| victim.comm == name);
     numbers(host, "/proc").into_iter().filter(is_called).collect()
 }
 
-/// A thread as it is now; none where it has ended.
+/// State of a thread; none if it has ended.
 pub fn thread(host: &MachineFiles, tid: i32) -> Option<Victim> {
     let bytes = host.read(&format!("/proc/{tid}/stat"));
     let line = bytes.known().filter(|line| !has_ended(line))?;
@@ -197,7 +197,7 @@ pub fn thread(host: &MachineFiles, tid: i32) -> Option<Victim> {
     })
 }
 
-/// The CPUs that a thread may run on at the moment; none where it has ended.
+/// CPUs that a thread may run on now; none if it has ended.
 pub fn allowed(host: &MachineFiles, tid: i32) -> Option<CpuSet> {
     parse_allowed(host.read_text(&format!("/proc/{tid}/status")).known()?).ok()
 }
@@ -258,7 +258,7 @@ mod tests {
             ("/proc/10/task".to_owned(), Access::List(names)),
             ("/proc/10/status".to_owned(), Access::File(b"Tgid:\t10\n".to_vec())),
         ]);
-        // The last ones are the most urgent, the very last is under SCHED_DEADLINE.
+        // The last ones are the most urgent; the very last is under SCHED_DEADLINE.
         let last = tids().end - 1;
         for tid in tids() {
             let (policy, priority) = if tid == last { (6, 0) } else { (1, 1 + (tid - 10) as u32 / 2) };
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(threads("20"), [20]);
         // Process 20 has the name; thread 12, which has it too, is not real-time.
         assert_eq!(threads("log"), [20]);
-        // A process's name and a thread's mean its real-time threads.
+        // The name of a process or thread stands for its real-time threads.
         assert_eq!((threads("main"), threads("worker")), (vec![11], vec![31]));
         assert_eq!(threads("a b) control"), [11]);
         for absent in ["99", "nobody", "", "-1"] {

@@ -1,4 +1,4 @@
-//! The kernel's event tracing as a source: a private tracefs instance and the pages of its buffers.
+//! Kernel event tracing as a source: a private tracefs instance and the pages of its buffers.
 
 mod pages;
 mod refusal;
@@ -23,30 +23,30 @@ use trace::last_switch::since_last_switch;
 use trace::names::Names;
 use trace::page::Lost;
 
-/// The buffer per CPU while the rounds are on.
+/// Buffer size per CPU during the rounds.
 const FIRST_BUFFER_KIB: u64 = 1 << 10;
 
-/// Remarks beyond these are counted.
+/// Maximum number of notes about failed reads; further ones are counted.
 const MAX_NOTES: usize = 20;
 
-/// A smaller buffer holds no window.
+/// Minimum buffer size: a smaller one holds no window.
 const MIN_BUFFER_KIB: u64 = 64;
 
-/// Of a flood this much is shown before what was found in it is explained; about two and a half
-/// records to a hundred bytes.
+/// Bytes that are shown before their events are processed, so that a flood is handled in parts;
+/// about two and a half records to a hundred bytes.
 const MAX_BYTES_AT_ONCE: usize = 4 << 20;
 
-/// How many pages further back the last switch is looked for; where none has it, which thread ran
-/// is not known, and not stated.
+/// Number of earlier pages that are searched for the last switch; if none has it, the thread that
+/// ran is unknown.
 const MAX_PAGES_BACK: usize = 64;
 
-/// What is read of one CPU in one round: a buffer that fills as fast as it is read is left after
-/// twice its size.
+/// Bytes to read of one CPU in one round: reading a buffer that fills as fast as it is read stops
+/// after twice its size.
 fn max_bytes(buffer_kib: u64) -> usize {
     2 * (buffer_kib << 10) as usize
 }
 
-/// A private instance, armed or not, and the pages taken from it.
+/// Private instance, armed or not, and the pages taken from it.
 pub struct Ftrace {
     /// Declared before the setup: pipes are closed before their instance is removed.
     pages: TracePages,
@@ -55,20 +55,20 @@ pub struct Ftrace {
     notes: Vec<String>,
     /// Size of the buffer per CPU.
     buffer_kib: u64,
-    /// Remarks that found no room.
+    /// Number of notes beyond the maximum.
     notes_dropped: u64,
-    /// Records in windows that could not be decoded, and pages that ended within one.
+    /// Records in windows that could not be decoded, and pages that ended within a record.
     unread: u64,
-    /// The same of all pages, where all are shown.
+    /// The same for all pages, in collections that show all events.
     shown_unread: u64,
-    /// Kept open for as long as the instance: what was mounted for it is unmounted with it.
+    /// Kept open with the instance: a mount made for it is unmounted at its end.
     _tracing: Tracing,
 }
 
 impl Ftrace {
-    /// Opens an instance with buffers for these CPUs, and the names of what its events point at.
+    /// Opens an instance with buffers for these CPUs, and the names for addresses in events.
     ///
-    /// Refuses where there is no tracing, or none for this user, with what is possible instead.
+    /// Fails if tracing is missing or not permitted, and names an alternative.
     pub fn open(cpus: &CpuSet) -> Result<(Ftrace, Names)> {
         let tracing = Tracing::open().map_err(refusal)?;
         let mut notes = tracing_of_other_programs(&tracing);
@@ -107,8 +107,8 @@ impl Ftrace {
         Ok((ftrace, names))
     }
 
-    /// Up to when all events have been taken; where reading failed, that is noted and the time is
-    /// now.
+    /// Time up to which all events have been taken; a read error is noted and gives the present
+    /// time.
     fn note(&mut self, taken: std::io::Result<Nanos>) -> Nanos {
         taken.unwrap_or_else(|error| {
             let note = format!("reading the trace failed: {error}");
@@ -123,7 +123,7 @@ impl Ftrace {
     }
 }
 
-/// What other programs trace meanwhile, which costs time too.
+/// Notes on tracing by other programs, which costs time too.
 fn tracing_of_other_programs(tracing: &Tracing) -> Vec<String> {
     let (others, mut notes) = (tracing.others(), Vec::new());
     let foreign = others.tracer != "nop" && !others.tracer.is_empty() && others.on != Some(false);
@@ -175,7 +175,7 @@ impl EventSource for Ftrace {
             let what = "cannot switch the tracing instance on";
             Failure::of_call(what, &error, Exit::NotSupported, "`onbeat measure` works without")
         })?;
-        // What was recorded before belongs to another level.
+        // Events recorded before belong to another level.
         let _ = self.pages.take(&self.decoder, WantedSpan::LATEST, &mut |_, _| ());
         self.pages.forget();
         Ok(())
@@ -226,7 +226,7 @@ impl EventSource for Ftrace {
             max_bytes(self.buffer_kib).min(MAX_BYTES_AT_ONCE / self.pages.cpus.len().max(1));
         let taken = self.pages.take(decoder, WantedSpan::LATEST, &mut |cpu, page| {
             let notes = decoder.page(cpu, &page.bytes, &mut |event| each(event));
-            // What is lost was overwritten before the page, and no record of the page is older than
+            // Lost events were overwritten before the page, and no record of the page is older than
             // its start.
             if notes.lost != Lost::Nothing {
                 lost_before = lost_before.max(Some(page.start));
@@ -293,7 +293,7 @@ fn count(lost: Lost) -> u64 {
 }
 
 /// Events from pages before number `at`, back to the last one with a switch; none if that page has
-/// one before `from`. And how many were left out.
+/// one before `from`. The second value counts events that were left out.
 fn since_switch_before(
     cpu_pages: &CpuTracePages,
     at: usize,
@@ -310,7 +310,7 @@ fn since_switch_before(
                 events.push(event);
             }
         });
-        // The page of `from` itself is read again by the caller.
+        // The caller reads the page of `from` itself again.
         if !std::ptr::eq(page, &cpu_pages.pages[at]) {
             events = since_last_switch(events, &mut left_out);
             events.append(&mut found);

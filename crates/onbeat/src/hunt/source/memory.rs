@@ -1,4 +1,4 @@
-//! A source whose events are given: hunts run from it without tracefs. For tests.
+//! Event source for tests, with events in memory: hunts run from it without tracefs.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ pub fn event(at: i64, cpu: u32, pid: i32, what: What<Address>) -> Raw {
     Event { time: Nanos(at), cpu: Cpu(cpu), pid, context: Context(0), preempt: 0, what }
 }
 
-/// A thread of this number, real-time unless it is the idle thread.
+/// A thread with this ID, real-time unless it is the idle thread.
 pub fn task(pid: i32) -> Task {
     Task { pid, prio: if pid == 0 { 120 } else { 19 }, ..Task::default() }
 }
@@ -46,23 +46,23 @@ pub fn explainer(cpus: &[u32], bundle: &std::path::Path) -> (Rc<RefCell<Script>>
     (script, explainer, run)
 }
 
-/// A test's access to the source while a hunt owns it.
+/// Access of a test to the source while a hunt owns it.
 #[derive(Default)]
 pub struct Script {
     /// In order of time.
     pub events: Vec<Raw>,
-    /// Events before this time were lost.
+    /// Time before which events were lost.
     pub lost_before: Option<Nanos>,
-    /// The levels that were armed, in order.
+    /// Levels that were armed, in order.
     pub levels: Vec<RecordingLevel>,
     pub stacks_added: u64,
     pub syscalls_ended: bool,
-    /// The threads that it was to record for, in order.
+    /// Threads that it was to record for, in order.
     pub threads: Vec<String>,
     pub buffer_kib: u64,
 }
 
-/// Events in memory, of these CPUs.
+/// Source with events of these CPUs in memory.
 pub struct Memory {
     pub script: Rc<RefCell<Script>>,
     pub cpus: Vec<Cpu>,

@@ -1,4 +1,4 @@
-//! The pages that were read from the kernel's buffers, as far back as a spike can need them.
+//! Pages read from the kernel's buffers, as far back as a spike can need them.
 //!
 //! Taking a page copies it under a lock that no writer waits for (`reader_lock`,
 //! kernel/trace/ring_buffer.c): the CPU whose buffer is read is not delayed.
@@ -13,21 +13,21 @@ use model::units::{Cpu, CpuSet, Nanos};
 use trace::decode::Decoder;
 use trace::page::Lost;
 
-/// What is kept of all CPUs together: a window's pages are some tens, and a flood must not take the
+/// Maximum size of all kept pages: a window has some tens of them, and a flood must not use up the
 /// machine's memory.
 const MAX_BYTES_KEPT: usize = 16 << 20;
 
-/// Pages that stay of each CPU, however many CPUs there are.
+/// Minimum number of pages kept per CPU, however many CPUs there are.
 const MIN_PAGES_PER_CPU: usize = 4;
 
 /// Pages that ended this long before a spike are not needed for it.
 const LOOK_BACK: Nanos = Nanos(500_000_000);
 
-/// A page as it was taken.
+/// Page of a kernel buffer.
 pub struct TracePage {
-    /// None of its records is older.
+    /// Time of its oldest record, or earlier.
     pub start: Nanos,
-    /// As the kernel wrote it.
+    /// Content as the kernel wrote it.
     pub bytes: Box<[u8]>,
 }
 
@@ -36,15 +36,15 @@ pub struct CpuTracePages {
     pipe: RawPipe,
     /// Oldest first.
     pub pages: VecDeque<TracePage>,
-    /// Whether pages were dropped.
+    /// True if pages were dropped.
     dropped: bool,
-    /// Bytes taken in all.
+    /// Total number of bytes taken.
     pub taken: u64,
-    /// Every event before this has been taken.
+    /// Time before which every event has been taken.
     reach: Nanos,
-    /// What may still be taken in this round.
+    /// Bytes that may still be taken in this round.
     left: usize,
-    /// Pages whose head could not be read.
+    /// Number of pages whose header could not be read.
     pub headless: u64,
 }
 
@@ -52,13 +52,13 @@ pub struct TracePages {
     /// By CPU, ascending.
     pub cpus: Vec<CpuTracePages>,
     page: Box<[u8]>,
-    /// Bytes that are kept, and how many may be.
+    /// Bytes that are kept, and their maximum.
     kept: usize,
     max_kept: usize,
-    /// What one round may take of a CPU: a buffer that fills as fast as it is read would never be
-    /// empty.
+    /// Bytes that one round may take of a CPU: a buffer that fills as fast as it is read would
+    /// never be empty.
     pub max_bytes: usize,
-    /// After that time no page is taken.
+    /// Time after which no page is taken.
     pub until: Nanos,
 }
 
@@ -90,10 +90,10 @@ impl TracePages {
         })
     }
 
-    /// Takes pages of all CPUs in the order of time, without waiting, and shows each: first those
-    /// up to the spike's end, for which the oldest have to go, then more as long as the spike's own
-    /// stay. What finds no room stays in the kernel's buffers. Returns up to when all events have
-    /// been taken.
+    /// Takes pages of all CPUs in order of time, without waiting, and shows each: first those up to
+    /// the spike's end, for which the oldest make room, then more as long as the spike's pages
+    /// stay. Pages without room stay in the kernel's buffers. Returns the time up to which all
+    /// events have been taken.
     pub fn take(
         &mut self,
         decoder: &Decoder,
@@ -117,14 +117,14 @@ impl TracePages {
             let cpu_pages = &mut self.cpus[at];
             match cpu_pages.take(decoder, &mut self.page, seen) {
                 Ok(bytes) => self.kept += bytes,
-                // What cannot be read of one CPU does not keep the others from being read.
+                // An error on one CPU does not keep the others from being read.
                 Err(error) => failed = Err(error),
             }
         }
         failed.map(|()| self.reach())
     }
 
-    /// Up to when all events of all CPUs have been taken.
+    /// Time up to which all events of all CPUs have been taken.
     fn reach(&self) -> Nanos {
         self.cpus.iter().map(|cpu_pages| cpu_pages.reach).min().unwrap_or(Nanos(i64::MAX))
     }
@@ -142,7 +142,7 @@ impl TracePages {
         true
     }
 
-    /// Forgets what was taken.
+    /// Discards the pages taken.
     pub fn forget(&mut self) {
         for cpu_pages in &mut self.cpus {
             cpu_pages.pages.clear();
@@ -157,7 +157,7 @@ impl TracePages {
 }
 
 impl CpuTracePages {
-    /// Takes one page, if there is one; returns what it adds to the kept pages.
+    /// Takes one page, if there is one; returns the bytes that it adds to the kept pages.
     fn take(
         &mut self,
         decoder: &Decoder,
@@ -183,14 +183,14 @@ impl CpuTracePages {
         Ok(length)
     }
 
-    /// Whether there were events before the oldest page that is left.
+    /// True if there were events before the oldest page that is kept.
     pub fn lacks_older(&self, decoder: &Decoder) -> bool {
         let lost = |page: &TracePage| decoder.page(self.cpu, &page.bytes, &mut |_| ()).lost != Lost::Nothing;
         self.dropped || self.pages.front().is_some_and(lost)
     }
 
-    /// Bytes per second: over what the pages span, where there are enough of them to show that what
-    /// came before was overwritten, else over the time since it began.
+    /// Bytes per second: over the span of the pages, if these are so many that earlier ones must
+    /// have been overwritten, else over the time since the start.
     pub fn rate(&self, elapsed: Nanos) -> u64 {
         const MANY: usize = 64;
         let span = match (self.pages.front(), self.pages.back()) {
@@ -201,7 +201,7 @@ impl CpuTracePages {
         (kept as f64 / span.as_secs().max(1e-3)) as u64
     }
 
-    /// The number of the page that holds an instant: the last that begins at or before it.
+    /// Index of the page that holds an instant: the last one that begins at or before it.
     pub fn holding(&self, instant: Nanos) -> usize {
         self.pages.partition_point(|page| page.start <= instant).saturating_sub(1)
     }

@@ -1,9 +1,9 @@
-//! Why a machine does not support a hunt, and what is possible instead.
+//! Errors for machines that do not support a hunt, with the alternative.
 
 use host::tracefs::NotHere;
 use model::error::{Exit, Failure, run_with};
 
-/// Why there can be no hunt here, and what there can be.
+/// Error for a machine without tracing, with the alternative.
 pub fn refusal(why: NotHere) -> Failure {
     let instead = "`onbeat measure` works without";
     let error = |errno: i32| std::io::Error::from_raw_os_error(errno);

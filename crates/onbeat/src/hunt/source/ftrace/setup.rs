@@ -1,5 +1,5 @@
-//! The settings of the instance: events that the kernel offers, filters and triggers for the
-//! threads in scope.
+//! Settings of the instance: events that the kernel offers, filters and triggers for the threads in
+//! scope.
 //!
 //! Source: Documentation/trace/events.rst (filters, triggers), Documentation/trace/ftrace.rst.
 
@@ -11,27 +11,27 @@ use host::tracefs::{Instance, Tracing};
 use trace::catalog::{self, EventSpec};
 use trace::decode::Decoder;
 
-/// The trace's clock is the schedule's: `local` is tens of milliseconds away from it on some
-/// machines.
+/// Clock of the trace, the same as the schedule's: `local` differs from it by tens of milliseconds
+/// on some machines.
 const CLOCK: &str = "mono";
 
-/// Options that cost time and add nothing: names of threads are in the events already.
+/// Options that cost time and add nothing: the events already contain the names of threads.
 const UNNEEDED_OPTIONS: [&str; 2] = ["options/record-cmd", "options/record-tgid"];
 
-/// An instance with the events that this kernel offers.
+/// Instance with the events that this kernel offers.
 pub struct EventSetup {
     instance: Instance,
     formats: Vec<(&'static EventSpec, String)>,
     /// Events that the kernel does not offer, `system:event`.
     pub missing: Vec<String>,
-    /// Events that it offers and that could not be armed, with the reason.
+    /// Events that could not be read or armed, with the reason.
     pub refused: Vec<String>,
     armed: RecordingLevel,
     stacks: Vec<(&'static str, String)>,
 }
 
 impl EventSetup {
-    /// Makes the instance, silent, on the schedule's clock.
+    /// Creates the instance, with recording off, on the schedule's clock.
     pub fn open(tracing: &Tracing) -> io::Result<EventSetup> {
         let instance = tracing.instance()?;
         instance.write("tracing_on", "0")?;
@@ -63,14 +63,14 @@ impl EventSetup {
         &self.instance
     }
 
-    /// How this kernel's pages are read; `text` is the address of `_stext`, 0 if unknown.
+    /// Decoder of this kernel's trace pages; `text` is the address of `_stext`, 0 if unknown.
     pub fn decoder(&self, tracing: &Tracing, text: u64) -> Result<Decoder, String> {
         let header = tracing.read("events/header_page").map_err(|error| error.to_string())?;
         let formats: Vec<_> = self.formats.iter().map(|(wanted, text)| (*wanted, text.as_str())).collect();
         Ok(Decoder::new(&header, cfg!(target_endian = "big"), &formats)?.with_text(text))
     }
 
-    /// Names of what is armed.
+    /// Names of the armed events.
     pub fn events(&self) -> Vec<String> {
         let armed = |wanted: &EventSpec| wanted.has_switch() && is_armed(wanted, self.armed);
         let named =
@@ -78,12 +78,12 @@ impl EventSetup {
         named.filter(|name| !self.refused.iter().any(|refused| refused.starts_with(name.as_str()))).collect()
     }
 
-    /// Sets the buffer of each CPU; what was recorded is gone.
+    /// Sets the buffer size of each CPU; recorded events are lost.
     pub fn resize(&self, kib: u64) -> io::Result<()> {
         self.instance.write("buffer_size_kb", &kib.to_string())
     }
 
-    /// Switches to a level. The kernel's text is patched meanwhile: no thread must be measuring.
+    /// Switches to a level. This patches the kernel's text: no thread may be measuring.
     pub fn arm(&mut self, level: RecordingLevel, scope: &Scope) -> io::Result<()> {
         self.instance.write("tracing_on", "0")?;
         self.drop_stacks();
@@ -101,7 +101,7 @@ impl EventSetup {
         self.instance.write("tracing_on", if level == RecordingLevel::Nothing { "0" } else { "1" })
     }
 
-    /// Filters and stacks for other threads; the events stay as they are.
+    /// Sets filters and stacks for other threads; the enabled events stay the same.
     pub fn set_threads(&mut self, scope: &Scope) {
         for at in 0..self.formats.len() {
             let wanted = self.formats[at].0;
@@ -116,7 +116,7 @@ impl EventSetup {
         }
     }
 
-    /// Switches the events of system calls off; the others stay as they are.
+    /// Disables the events of system calls; the others stay enabled.
     pub fn end_syscalls(&mut self) {
         let RecordingLevel::Victims { stacks, syscalls: true } = self.armed else { return };
         for at in 0..self.formats.len() {
@@ -146,9 +146,9 @@ impl EventSetup {
         self.refuse(&name_of(wanted), switched);
     }
 
-    /// Stacks are taken where the timer interrupts something, and where a thread is preempted by a
-    /// measuring thread ([`switch_stacks`]). The idle thread's stack carries no information, and
-    /// the stack would cost every calm wake-up microseconds.
+    /// Records stacks where the timer interrupts a thread, and where a measuring thread preempts
+    /// one ([`switch_stacks`]). The idle thread's stack carries no information, and would cost each
+    /// wake-up from idle microseconds.
     pub fn add_stacks(&mut self, scope: &Scope) {
         let expiry = scope.timers("hrtimer").map(|who| format!("({who}) && common_pid != 0"));
         let switch = switch_stacks(scope, matches!(self.armed, RecordingLevel::Victims { .. }));
@@ -175,7 +175,7 @@ impl EventSetup {
         }
     }
 
-    /// Where stacks are taken: `system:event`.
+    /// Events with a stack, `system:event`.
     pub fn stacks(&self) -> Vec<String> {
         let name = |path: &str| path.split('/').skip(1).take(2).collect::<Vec<_>>().join(":");
         self.stacks.iter().map(|(path, _)| name(path)).collect()
@@ -183,25 +183,24 @@ impl EventSetup {
 
     fn drop_stacks(&mut self) {
         for (path, trigger) in self.stacks.drain(..) {
-            // What remains is removed with the instance.
+            // The rest is removed with the instance.
             let _ = self.instance.write(path, &format!("!{trigger}"));
         }
     }
 }
 
-/// The switches at which a stack is taken; an event has one such trigger. Of a followed thread they
-/// are also those to its sleep: what it waits for is seen there alone.
+/// Condition on the switches at which a stack is recorded; an event has one such trigger. For
+/// followed threads it includes switches to sleep, which alone show what a thread waits for.
 ///
-/// State 0 is a thread on its way to user mode, or out of a system call: of a measuring thread's
-/// wake-up the stack at the timer's interrupt says as much, and a second one is a third of the
-/// cost.
+/// State 0 is a thread that returns to user mode: for a measuring thread's wake-up the stack at the
+/// timer's interrupt has the same information, and a second stack is a third of the cost.
 fn switch_stacks(scope: &Scope, follows: bool) -> Option<String> {
     let in_kernel = if !follows && scope.timers("hrtimer").is_some() { " && prev_state != 0" } else { "" };
     let preempts = scope.threads("next_pid").map(|who| format!("({who}) && prev_pid != 0{in_kernel}"));
     if !follows {
         return preempts;
     }
-    // The lowest eight bits are the states that sleep (TASK_REPORT, include/linux/sched.h).
+    // The lowest eight bits are the sleeping states (TASK_REPORT, include/linux/sched.h).
     let who = scope.threads("prev_pid").or_else(|| scope.grows().then(|| REAL_TIME.to_owned()));
     let sleeps = who.map(|who| format!("({who}) && prev_state & 255"));
     match (preempts, sleeps) {
@@ -214,10 +213,10 @@ fn name_of(wanted: &EventSpec) -> String {
     format!("{}:{}", wanted.system, wanted.event)
 }
 
-/// Whether an event belongs to a level. Events of each system call cost more than they explain:
+/// True if an event belongs to a level. Events of each system call cost more than they explain:
 /// they are armed for followed threads alone, on request. Starts of timers are filtered to the
-/// threads in scope and to onbeat's own: they are not on the path of a wake-up, and a timer that
-/// was due on another CPU and did not expire there shows a stop from outside.
+/// threads in scope and onbeat's own: they are not in the path of a wake-up, and a timer that was
+/// due on another CPU and did not expire there shows a stop from outside.
 fn is_armed(wanted: &EventSpec, level: RecordingLevel) -> bool {
     match (level, wanted.system, wanted.event) {
         (RecordingLevel::Nothing, ..) => false,
@@ -228,7 +227,7 @@ fn is_armed(wanted: &EventSpec, level: RecordingLevel) -> bool {
     }
 }
 
-/// Any thread that may be one of those to come, as long as none is known (MAX_RT_PRIO,
+/// Condition for any thread that may join later, while none is known (MAX_RT_PRIO,
 /// include/linux/sched/prio.h).
 const REAL_TIME: &str = "prev_prio < 100";
 
@@ -236,10 +235,10 @@ fn has_stacks(level: RecordingLevel) -> bool {
     matches!(level, RecordingLevel::Stacks | RecordingLevel::Victims { stacks: true, .. })
 }
 
-/// The filter of an event, where only some threads are of interest.
+/// Filter of an event that is of interest for some threads only.
 fn filter_of(wanted: &EventSpec, scope: &Scope) -> Option<String> {
     match (wanted.system, wanted.event) {
-        // A thread that comes later has started its timer before it is known.
+        // A thread that joins later has started its timer before it is known.
         ("timer", "hrtimer_start" | "hrtimer_start_expired") if scope.grows() => None,
         ("timer", "hrtimer_start" | "hrtimer_start_expired") => {
             scope.with_housekeeping().threads("common_pid")
