@@ -1,24 +1,23 @@
-//! Where the threads of a run wait for each other; a thread that will never arrive is not waited
-//! for.
+//! Barrier for the threads of a run, which does not wait for a thread that has ended.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A barrier that may be left: `std::sync::Barrier` would wait for ever for a thread that died.
+/// Barrier that threads can leave: `std::sync::Barrier` would wait forever for a dead thread.
 pub struct ThreadBarrier {
     inside: Mutex<Inside>,
     opened: Condvar,
 }
 
 struct Inside {
-    /// Threads that are waited for.
+    /// Number of threads to wait for.
     parties: usize,
     waiting: usize,
-    /// How often it has opened.
+    /// Number of times that it has opened.
     passages: u64,
 }
 
 impl ThreadBarrier {
-    /// Opens whenever that many threads wait.
+    /// A barrier that opens whenever that many threads wait.
     pub fn new(parties: usize) -> ThreadBarrier {
         ThreadBarrier {
             inside: Mutex::new(Inside { parties, waiting: 0, passages: 0 }),
@@ -26,7 +25,7 @@ impl ThreadBarrier {
         }
     }
 
-    /// Waits for all others.
+    /// Waits for all other threads.
     pub fn wait(&self) {
         let mut inside = self.inside();
         inside.waiting += 1;
@@ -37,7 +36,7 @@ impl ThreadBarrier {
         }
     }
 
-    /// This number of threads will not arrive again; none of them may be waiting.
+    /// Removes this number of threads, none of which may be waiting.
     pub fn leave(&self, threads: usize) {
         let mut inside = self.inside();
         inside.parties = inside.parties.saturating_sub(threads);

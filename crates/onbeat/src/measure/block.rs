@@ -1,8 +1,8 @@
-//! What a measuring thread writes into: two blocks per CPU, one in use, one with the housekeeping
-//! thread.
+//! Blocks that a measuring thread writes to: two per CPU, one in use, the other with the
+//! housekeeping thread.
 //!
-//! Exactly one thread writes a block at a time, so plain relaxed loads and stores (no locked
-//! instruction) are enough; handing over is one release store by the writer and one by the reader.
+//! Exactly one thread writes a block at a time, so relaxed loads and stores (no locked instruction)
+//! are enough; the hand-over is one release store by the writer and one by the reader.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*};
@@ -11,13 +11,13 @@ use super::late::LateQueue;
 use model::histogram::{BUCKETS, bucket_edges, bucket_of};
 use model::units::Nanos;
 
-/// How many of its largest latencies a block keeps with a timestamp.
+/// Number of largest latencies that a block keeps with a timestamp.
 pub const WORST_PER_BLOCK: usize = model::run::WORST;
 
-/// The length of a block.
+/// Length of a block.
 pub const BLOCK_LENGTH: Nanos = Nanos::SECOND;
 
-/// One wake-up, recorded with all its data.
+/// Wake-up recorded with all its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatencySample {
     pub latency: Nanos,
@@ -25,11 +25,11 @@ pub struct LatencySample {
     pub time: Nanos,
 }
 
-/// The samples of one CPU and second, as the measuring thread leaves them.
+/// Samples of one CPU and second, as written by the measuring thread.
 #[repr(align(128))]
 pub struct BlockBuffer {
     rows: Box<[AtomicU64; BUCKETS]>,
-    /// The lateness of missed slots: with `rows` this is what a periodic task would have seen.
+    /// Lateness of missed slots; with `rows`, the latencies that a periodic task would have seen.
     missed_rows: Box<[AtomicU64; BUCKETS]>,
     sum: AtomicI64,
     missed: AtomicU64,
@@ -37,7 +37,7 @@ pub struct BlockBuffer {
     top: [[AtomicI64; 3]; WORST_PER_BLOCK],
     start: AtomicI64,
     end: AtomicI64,
-    /// Ends of blocks at which the other block was not free yet.
+    /// Number of block ends at which the other block was not free yet.
     merged: AtomicU64,
     /// CPU time of the thread from the start of its loop to the end of the block.
     used: AtomicI64,
@@ -48,7 +48,7 @@ fn bump(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed) + by, Relaxed);
 }
 
-/// Made on the heap row by row: 30 KiB would not fit on a measuring thread's small stack.
+/// Rows allocated on the heap: 30 KiB would not fit on a measuring thread's small stack.
 fn new_rows() -> Box<[AtomicU64; BUCKETS]> {
     let rows: Box<[AtomicU64]> = (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
     rows.try_into().expect("there are BUCKETS rows")
@@ -78,7 +78,7 @@ impl BlockBuffer {
         self.sum.store(self.sum.load(Relaxed).wrapping_add(latency.0), Relaxed);
     }
 
-    /// Keeps a wake-up that is the least so far or among the largest; returns the new least and the
+    /// Stores a wake-up that is a new minimum or among the largest; returns the minimum, and the
     /// latency above which the next one is among the largest.
     #[inline(never)]
     pub fn keep(&self, sample: LatencySample) -> (Nanos, Nanos) {
@@ -96,9 +96,9 @@ impl BlockBuffer {
     }
 
     /// Counts missed slots that were late by `first`, `first - spacing`, `first - 2 * spacing`,
-    /// ..., all less than the wake-up's own latency, which was counted before.
+    /// ..., all less than the latency of the wake-up, which is already counted.
     ///
-    /// However many there are, it takes no more steps than there are rows.
+    /// Takes at most as many steps as there are rows, whatever the count.
     #[inline(never)]
     pub fn count_missed(&self, first: Nanos, spacing: Nanos, count: u64) {
         bump(&self.missed, count);
@@ -113,7 +113,7 @@ impl BlockBuffer {
         }
     }
 
-    /// Records that the block continues because the housekeeping thread still holds the other one.
+    /// Notes that the block continues because the housekeeping thread still holds the other one.
     pub fn note_merged(&self) {
         bump(&self.merged, 1);
     }
@@ -127,8 +127,7 @@ impl BlockBuffer {
         self.used.store(used.0, Relaxed);
     }
 
-    /// Writes every word, so that its page is there (and on the writer's memory node) before it is
-    /// needed.
+    /// Writes every word, so that its page is mapped (and on the writer's memory node) before use.
     pub fn clear(&self) {
         self.rows.iter().chain(self.missed_rows.iter()).for_each(|row| row.store(0, Relaxed));
         self.clear_sums();
@@ -145,7 +144,7 @@ impl BlockBuffer {
     }
 }
 
-/// The outcome of a block's end.
+/// Outcome of a block's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockSwap {
     /// The other block is in use now.
@@ -154,26 +153,26 @@ pub enum BlockSwap {
     Merged,
 }
 
-/// Whether a block was available.
+/// Result of taking a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drained {
     Block,
     Nothing,
 }
 
-/// One CPU's pair of blocks and how they change hands.
+/// Pair of blocks of one CPU, and their hand-over.
 pub struct CpuBuffers {
     blocks: [BlockBuffer; 2],
-    /// Blocks that the measuring thread has finished with; its lowest bit names the block in use.
+    /// Blocks finished by the measuring thread; the lowest bit is the index of the block in use.
     published: AtomicU32,
-    /// Blocks that the housekeeping thread has finished with.
+    /// Blocks finished by the housekeeping thread.
     consumed: AtomicU32,
     /// Wake-ups beyond a hunt's threshold.
     pub late: LateQueue,
 }
 
 impl CpuBuffers {
-    /// With room for that many late wake-ups.
+    /// Buffers with room for that many late wake-ups.
     pub fn new(late_capacity: usize) -> CpuBuffers {
         CpuBuffers {
             blocks: [BlockBuffer::new(), BlockBuffer::new()],
@@ -183,7 +182,7 @@ impl CpuBuffers {
         }
     }
 
-    /// The block in use; for the measuring thread only.
+    /// Block in use; for the measuring thread only.
     pub fn current(&self) -> &BlockBuffer {
         &self.blocks[(self.published.load(Relaxed) & 1) as usize]
     }
@@ -197,10 +196,9 @@ impl CpuBuffers {
         self.current().open(start);
     }
 
-    /// Hands over the block in use and starts the other at `start`; without effect while that is
-    /// not free.
+    /// Hands over the block in use and starts the other at `start`, unless that one is not free.
     ///
-    /// `used` is what the thread has run since its loop began.
+    /// `used` is the CPU time of the thread since its loop began.
     #[inline(never)]
     pub fn swap(&self, start: Nanos, used: Nanos) -> BlockSwap {
         let published = self.published.load(Relaxed);
@@ -214,17 +212,17 @@ impl CpuBuffers {
         BlockSwap::Swapped
     }
 
-    /// Blocks that the housekeeping thread has taken.
+    /// Number of blocks that the housekeeping thread has taken.
     pub fn consumed(&self) -> u32 {
         self.consumed.load(Relaxed)
     }
 
-    /// Notes what the thread had run when its loop ended, for the block in use.
+    /// Sets the thread's CPU time at the end of its loop, for the block in use.
     pub fn set_used(&self, used: Nanos) {
         self.current().used.store(used.0, Relaxed);
     }
 
-    /// The memory that the loop writes, to be locked.
+    /// Memory that the loop writes, to be locked.
     pub fn pages(&self) -> impl Iterator<Item = &[AtomicU64]> {
         self.blocks.iter().flat_map(|block| [&block.rows[..], &block.missed_rows[..]])
     }
@@ -241,14 +239,14 @@ impl CpuBuffers {
         Drained::Block
     }
 
-    /// Takes what is left in the block in use, after the measuring thread has ended.
+    /// Takes the rest of the block in use, after the measuring thread has ended.
     pub fn take_last(&self, end: Nanos, into: &mut DrainedBlock) {
         self.current().end.store(end.0, Relaxed);
         into.take(self.current());
     }
 }
 
-/// A block as the housekeeping thread has taken it: non-empty rows only, buffers used again.
+/// Block taken by the housekeeping thread: non-empty rows only; its buffers are reused.
 #[derive(Default)]
 pub struct DrainedBlock {
     /// Row and count of the wake-ups, ascending.
@@ -259,16 +257,16 @@ pub struct DrainedBlock {
     pub sum: i64,
     pub cycles: u64,
     pub missed: u64,
-    /// The least latency; meaningless without wake-ups.
+    /// Minimum latency; meaningless without wake-ups.
     pub min: Nanos,
-    /// The largest, descending.
+    /// Largest latencies, descending.
     pub top: Vec<LatencySample>,
-    /// When the block began.
+    /// Start of the block.
     pub start: Nanos,
     pub end: Nanos,
-    /// Further seconds that it covers.
+    /// Number of further seconds that it covers.
     pub merged: u64,
-    /// What the thread had run by its own CPU clock when the block ended, since its loop began.
+    /// CPU time of the thread from the start of its loop to the end of the block.
     pub used: Nanos,
 }
 
@@ -298,7 +296,7 @@ impl DrainedBlock {
             time: Nanos(entry[2].load(Relaxed)),
         }));
         self.top.retain(|sample| sample.latency.0 != i64::MIN);
-        // Only these buckets can hold anything: the others are not read.
+        // Only these buckets can have counts: the others are not read.
         let (first, last) = (
             bucket_of(Nanos(block.min.load(Relaxed))),
             self.top.first().map_or(0, |worst| bucket_of(worst.latency)),
@@ -399,7 +397,7 @@ mod tests {
             for (cycle, &ns) in latencies.iter().enumerate() {
                 added.add(LatencySample { latency: Nanos(ns), cycle: cycle as u64, time: Nanos(ns) });
             }
-            // Equally late wake-ups may come in either order.
+            // Equally late wake-ups may be in either order.
             let late = |taken: &DrainedBlock| taken.top.iter().map(|s| s.latency).collect::<Vec<_>>();
             prop_assert_eq!(late(&added), late(&taken));
             prop_assert!(added.top.iter().all(|s| latencies[s.cycle as usize] == s.latency.0));

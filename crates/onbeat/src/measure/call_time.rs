@@ -1,14 +1,13 @@
-//! How long a system call takes that does next to nothing: what recording adds to it, it adds to
-//! any call.
+//! Duration of a system call that does almost nothing: recording adds the same cost to any call.
 
 use host::clock;
 use model::units::Nanos;
 
-/// Calls of a measurement, of which the fastest turn counts: what disturbs one makes it longer.
+/// Turns of a measurement, of which the fastest counts, and the calls of each.
 const TURNS: usize = 8;
 const CALLS: i64 = 64;
 
-/// The time of one; none where a clock is refused.
+/// Duration of one call; none if the clock cannot be read.
 pub fn call_time() -> Option<Nanos> {
     let turn = || {
         let begin = clock::monotonic();

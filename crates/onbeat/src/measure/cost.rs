@@ -1,9 +1,9 @@
-//! What a cycle costs, compared with the interval: a run that leaves no CPU to other threads is
-//! refused before it starts.
+//! Cost of a cycle relative to the interval: a run that leaves no CPU to other threads is refused
+//! before it starts.
 //!
-//! A real-time thread whose cycle takes as long as its interval never lets others run; where that
-//! is so on every CPU that onbeat's own thread may use, no signal is handled any more, and no shell
-//! can send one. Pure.
+//! A real-time thread whose cycle takes as long as its interval never lets others run; if that
+//! holds on every CPU that the housekeeping thread may use, no signal is handled any more, and no
+//! shell can send one. Pure.
 
 use super::integrity::entry;
 use crate::plan::MeasurePlan;
@@ -12,21 +12,21 @@ use model::run::{CpuRun, Integrity};
 use model::units::{CpuSet, Nanos};
 use model::vocabulary::{IntegrityKind, Policy};
 
-/// A cycle that takes more of the interval than this, in percent, leaves next to nothing: to switch
-/// to another thread and back takes part of the rest, and belongs to no thread.
+/// Maximum part of the interval for a cycle, in percent: switches to another thread and back take
+/// part of the rest.
 const MAX_CYCLE_PERCENT: i64 = 80;
 
-/// What the interval that is named leaves to the cycle, in percent: another measurement of the cost
-/// comes out differently.
+/// Part of the suggested interval that a cycle takes, in percent; the margin allows for another
+/// measurement of the cost.
 const ADVISED_CYCLE_PERCENT: i64 = 65;
 
-/// A share from which on there is a remark, in percent.
+/// Share from which a CPU gets a remark, in percent.
 pub const NOTABLE_PERCENT: i64 = 50;
 
-/// Refuses a plan whose cycles, at such a cost per measured CPU, take every CPU of the housekeeping
+/// Refuses a plan whose cycles, at these costs per measured CPU, take every CPU of the housekeeping
 /// thread.
 ///
-/// `what` costs that much, in words. SCHED_OTHER shares the CPU with others whatever it does.
+/// `what` names the source of the cost. SCHED_OTHER always shares the CPU with others.
 pub fn refuse_lockup(plan: &MeasurePlan, policy: Policy, costs: &[Nanos], what: &str) -> Result<()> {
     let taken = |(own, cost): (&crate::plan::CpuPlan, &Nanos)| near(*cost, own.interval).then_some(own.cpu);
     let taken: CpuSet = plan.cpus.iter().zip(costs).filter_map(taken).collect();
@@ -37,7 +37,7 @@ pub fn refuse_lockup(plan: &MeasurePlan, policy: Policy, costs: &[Nanos], what: 
         plan.cpus.iter().zip(costs).filter(|(own, _)| taken.contains(own.cpu)).max_by_key(|(_, cost)| **cost);
     let Some((own, cost)) = dearest else { return Ok(()) };
     let interval = advised_interval(*cost);
-    // Of a single measured CPU none can be left out.
+    // With a single measured CPU, none can be omitted.
     let elsewhere = match plan.cpus.len() == 1 || plan.housekeeping.len() < plan.cpus.len() {
         true => "leave a CPU to it with --housekeeping",
         false => "leave a CPU out with -a",
@@ -51,29 +51,29 @@ pub fn refuse_lockup(plan: &MeasurePlan, policy: Policy, costs: &[Nanos], what: 
     )))
 }
 
-/// Whether a cycle at that cost takes nearly all of the interval.
+/// True if a cycle at that cost takes nearly all of the interval.
 fn near(cost: Nanos, interval: Nanos) -> bool {
     i128::from(cost.0) * 100 > i128::from(interval.0) * i128::from(MAX_CYCLE_PERCENT)
 }
 
-/// The shortest interval of two digits, in whole microseconds, that leaves time for such a cost.
+/// Shortest interval of two digits, in whole microseconds, that leaves time for such a cost.
 fn advised_interval(cost: Nanos) -> Nanos {
     let us = (cost.0.max(1) as u64 * 100).div_ceil(ADVISED_CYCLE_PERCENT as u64 * 1_000);
     let unit = 10u64.pow(us.max(10).ilog10() - 1);
     Nanos((us.div_ceil(unit) * unit * 1_000) as i64)
 }
 
-/// The share of a span that a thread ran, as `run.json` has it: four digits.
+/// Share of a span that a thread ran, to four decimal places as in `run.json`.
 pub fn share(used: Nanos, span: Nanos) -> Option<f64> {
     (span.0 > 0).then(|| (used.0 as f64 / span.0 as f64 * 1e4).round() / 1e4)
 }
 
-/// CPU share between two reads of a thread's CPU clock; `None` where the clock cannot be read.
+/// CPU share between two reads of a thread's CPU clock; `None` if the clock cannot be read.
 pub fn share_between(before: Option<Nanos>, now: Option<Nanos>, span: Nanos) -> Option<f64> {
     share(now? - before?, span)
 }
 
-/// Remarks on the threads' shares, where they are large.
+/// Remarks on large shares of the threads.
 pub fn remarks(cpus: &[CpuRun]) -> Vec<Integrity> {
     let notable = |cpu: &&CpuRun| cpu.cpu_share.is_some_and(|share| share * 100.0 >= NOTABLE_PERCENT as f64);
     let remark = |cpu: &CpuRun| {
@@ -135,7 +135,7 @@ mod tests {
             "{}",
             failure.message
         );
-        // What it names, it takes.
+        // The suggested interval is accepted.
         assert!(refused(&plan("0-1", None, 33_000), Policy::Fifo, [21_000, 21_000]).is_none());
         assert!(refused(&all, Policy::Rr, [8_001, 8_001]).is_some(), "nearly all");
         assert!(refused(&all, Policy::Fifo, [8_000, 8_000]).is_none());

@@ -1,6 +1,6 @@
-//! The hot loop. Inside it: sleep to an absolute time, read the clock, check the CPU, increment a
-//! bucket, compare, advance. Nothing else: no allocation, no lock, no format, no system call but
-//! the sleep.
+//! The hot loop. Each cycle sleeps to an absolute time, reads the clock, checks the CPU, increments
+//! a bucket, compares and advances. It allocates, locks and formats nothing, and makes no system
+//! call but the sleep.
 
 use model::vocabulary::Ended;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -14,26 +14,26 @@ use host::clock;
 use host::rt::{self, CpuReader};
 use model::units::{Cpu, Nanos};
 
-/// Where a run of the loop begins and what ends it.
+/// Start of the loop and the conditions that end it.
 #[derive(Clone, Copy, Debug)]
 pub struct LoopParams {
-    /// The CPU on which each wake-up must come.
+    /// CPU on which each wake-up must occur.
     pub cpu: Cpu,
-    /// When slot 0 is: slot k is expected k intervals later.
+    /// Time of slot 0; slot k is expected k intervals later.
     pub start: Nanos,
-    /// The first end of a block.
+    /// End of the first block.
     pub block_end: Nanos,
-    /// The last instant at which a slot may be expected.
+    /// Latest time at which a slot may be expected.
     pub end: Nanos,
     pub loops: u64,
-    /// A latency from which on the run stops.
+    /// Latency from which the run stops.
     pub limit: Nanos,
-    /// A latency from which on a wake-up is handed to the hunter.
+    /// Latency from which a wake-up is handed to the hunter.
     pub threshold: Nanos,
 }
 
 impl LoopParams {
-    /// A loop that ends by nothing but its stop flag, and has one endless block.
+    /// A loop that only its stop flag ends, with one endless block.
     pub fn unbounded(cpu: Cpu, start: Nanos) -> LoopParams {
         let never = Nanos(i64::MAX);
         LoopParams {
@@ -48,29 +48,29 @@ impl LoopParams {
     }
 }
 
-/// What ended the loop.
+/// Reason for the end of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndReason {
     /// The next slot lies beyond the end.
     Duration,
-    /// The wake-ups are done.
+    /// The number of wake-ups is reached.
     Loops,
     /// A latency reached the limit.
     Limit,
     /// The stop flag was set.
     Stopped,
-    /// The thread never paused, and the housekeeping thread got no time to run: see `starvation`.
+    /// The thread never paused, and the housekeeping thread had no time to run: see `starvation`.
     Starving,
 }
 
 impl EndReason {
-    /// Of this reason to end and that of other threads, the one that ended the run.
+    /// The reason, of this one and those of other threads, that ended the run.
     pub fn decisive(self, others: Option<EndReason>) -> EndReason {
         let gravest = [EndReason::Limit, EndReason::Starving, EndReason::Stopped];
         gravest.into_iter().find(|grave| self == *grave || others == Some(*grave)).unwrap_or(self)
     }
 
-    /// As `run.json` has it; a signal that came when all was done has ended nothing.
+    /// Reason for `run.json`; a signal after the end of the loop is ignored.
     pub fn document(self, signalled: bool) -> Ended {
         match self {
             EndReason::Limit => Ended::Limit,
@@ -82,23 +82,23 @@ impl EndReason {
     }
 }
 
-/// What the loop knows at its end that is not in the blocks.
+/// State of the loop at its end that is not in the blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct LoopEnd {
     pub ended: EndReason,
-    /// The number of the last slot whose time had passed.
+    /// Number of the last slot whose time had passed.
     pub scheduled: u64,
     pub last: Nanos,
-    /// Wake-ups on another CPU.
+    /// Number of wake-ups on another CPU.
     pub migrations: u64,
-    /// The first of those: the CPU, and when.
+    /// CPU and time of the first of those.
     pub first_migration: (Cpu, Nanos),
     /// CPU time of the thread since the loop began.
     pub used: Nanos,
 }
 
 impl LoopEnd {
-    /// Nothing has happened yet.
+    /// State before the first slot.
     pub fn at(start: Nanos) -> LoopEnd {
         let first_migration = Default::default();
         LoopEnd {
@@ -112,10 +112,10 @@ impl LoopEnd {
     }
 }
 
-/// Wakes up once per slot and counts how late.
+/// Wakes up once per slot and counts the latency.
 ///
-/// A slot whose time passed before its thread could wait for it is missed: it is skipped, counted,
-/// and its lateness kept for the histogram of what a periodic task would have seen.
+/// A slot whose time passed before the thread could wait for it is missed: it is skipped and
+/// counted, and its lateness goes into the histogram of what a periodic task would have seen.
 pub fn run<W: Wake, const DITHER: bool>(
     wake: &mut W,
     schedule: Schedule<DITHER>,
@@ -124,7 +124,7 @@ pub fn run<W: Wake, const DITHER: bool>(
     cpu_reader: &CpuReader,
     stop: &AtomicBool,
 ) -> LoopEnd {
-    // 0 where that clock is refused: no share is reported then, and the starvation guard sees an
+    // 0 if that clock cannot be read: no share is reported then, and the starvation guard sees an
     // idle thread.
     let began = wake.used();
     let end = run_slots(wake, schedule, params, buffers, cpu_reader, stop, began);
@@ -133,7 +133,7 @@ pub fn run<W: Wake, const DITHER: bool>(
     LoopEnd { used, ..end }
 }
 
-/// Has what the loop calls in memory, however seldom it does.
+/// Loads the functions that the loop calls into memory, including rare ones.
 pub fn prefault<W: Wake, const DITHER: bool>() {
     rt::prefault_code(&[
         run_slots::<W, DITHER> as *const (),
@@ -176,8 +176,8 @@ fn run_slots<W: Wake, const DITHER: bool>(
         let now = wake.now(expected);
         let latency = wake.latency(expected, now);
         if expected > block_end {
-            // A block holds the slots expected after its start and up to its end, however late they
-            // came.
+            // A block holds the slots expected after its start and up to its end, whatever their
+            // latency.
             let boundary = Nanos(expected.0 - 1 - (expected.0 - 1 - block_end.0) % BLOCK_LENGTH.0);
             let ended = end_block(buffers, boundary, wake.used(), began, &mut starvation);
             if ended.swap == BlockSwap::Swapped {
@@ -224,14 +224,14 @@ fn run_slots<W: Wake, const DITHER: bool>(
     end
 }
 
-/// The outcome of a block's end.
+/// Outcome of a block's end.
 pub struct BlockEnd {
     pub swap: BlockSwap,
-    /// The run has to end.
+    /// True if the run has to end.
     pub starving: bool,
 }
 
-/// Once a second, between two sleeps: what takes a system call is done here.
+/// Ends a block, once a second between two sleeps: the place for system calls.
 #[cold]
 #[inline(never)]
 pub fn end_block(
@@ -259,8 +259,7 @@ mod tests {
     use super::super::block::{Drained, DrainedBlock};
     use super::*;
 
-    /// A wake mechanism whose latencies are given: what the loop does with them is all that is
-    /// tested.
+    /// Wake mechanism with given latencies: only their treatment in the loop is tested.
     struct Script<'a> {
         latencies: &'a [i64],
         at: usize,
@@ -301,7 +300,7 @@ mod tests {
 
     #[test]
     fn cycles_and_missed_slots_add_up_to_the_schedule() {
-        // Slot 3 comes 2.5 intervals late: slots 4 and 5 are missed, late by 1500 and 500 ns.
+        // Slot 3 is 2.5 intervals late: slots 4 and 5 are missed, late by 1500 and 500 ns.
         let (end, blocks) = check(&[10, 20, 2_500, 30], LoopParams { loops: 4, ..params() }, Nanos(i64::MAX));
         assert_eq!((end.ended, end.scheduled), (EndReason::Loops, 6));
         let last = &blocks[0];
@@ -366,7 +365,7 @@ mod tests {
 
     #[test]
     fn a_slot_belongs_to_the_block_in_which_it_was_expected() {
-        // Slot 2 is expected at the block's end and comes after it; slot 3 is expected after it.
+        // Slot 2 is expected at the block's end and wakes after it; slot 3 is expected after it.
         let params = LoopParams { block_end: Nanos(2_000), loops: 3, ..params() };
         let (_, blocks) = check(&[10, 20, 30], params, Nanos(i64::MAX));
         assert_eq!((blocks[0].cycles, blocks[1].cycles), (2, 1));

@@ -1,6 +1,6 @@
-//! The housekeeping thread's work while the run is on: takes blocks, adds up, watches, hands over.
+//! Housekeeping thread during a run: takes blocks, adds them up, reads the watches, writes.
 //!
-//! It runs under SCHED_OTHER, off the measured CPUs where it can, and wakes once a second. While
+//! It runs under SCHED_OTHER, off the measured CPUs if possible, and wakes once a second. While
 //! samples are taken it unmaps no memory and reads nothing that interrupts another CPU.
 
 use std::sync::atomic::Ordering;
@@ -27,15 +27,14 @@ use model::units::Nanos;
 use model::vocabulary::{Ended, IntegrityKind, Probe};
 use model::wall_time::wall_time;
 
-/// `run.json` is replaced this often.
+/// Interval between replacements of `run.json`, in blocks.
 const CHECKPOINT_BLOCKS: u64 = 10;
 
-/// Blocks are taken this long after their end, when even a measuring thread that woke late has
-/// swapped them.
+/// Delay after a block's end, by which even a measuring thread that woke late has swapped it.
 const AFTER_BLOCK: Nanos = Nanos(50_000_000);
 
-/// The results of the last second. Both lists keep their buffers: what is freed while samples count
-/// may be unmapped.
+/// Results of the last second. Both lists keep their buffers: freed memory may be unmapped, which
+/// must not happen while samples count.
 #[derive(Default)]
 struct Second {
     levels: Vec<Nanos>,
@@ -44,7 +43,7 @@ struct Second {
 }
 
 impl Second {
-    /// The place of the next block.
+    /// Place of the next block.
     fn next(&mut self) -> &mut ClosedBlock {
         let used = self.blocks.len();
         if self.closed.len() == used {
@@ -54,7 +53,7 @@ impl Second {
     }
 }
 
-/// The housekeeping thread's state while the run is on.
+/// State of the housekeeping thread during the run.
 pub struct Housekeeper {
     start_at: Nanos,
     duration: Option<Nanos>,
@@ -65,12 +64,12 @@ pub struct Housekeeper {
     overhead: OverheadCounters,
     document: OpenRun,
     late: Vec<LateWakeup>,
-    /// What the hunter has found, for the screen.
+    /// Spikes found by the hunter, for the screen.
     spikes: Option<SpikeProgress>,
 }
 
 impl Housekeeper {
-    /// Nothing taken yet, and no start yet.
+    /// State before the start, with no blocks taken.
     pub fn new(
         plan: &MeasurePlan,
         threads: Vec<ReadyThread>,
@@ -103,7 +102,7 @@ impl Housekeeper {
         }
     }
 
-    /// The measuring threads have agreed on a start: slot 0 of the first CPU is then.
+    /// Sets the start on which the measuring threads have agreed, the time of slot 0.
     pub fn begin(&mut self, start_at: Nanos, plan: &MeasurePlan) {
         self.start_at = start_at;
         for (total, own) in self.totals.iter_mut().zip(&plan.cpus) {
@@ -114,7 +113,7 @@ impl Housekeeper {
         self.overhead.start();
     }
 
-    /// Once a second until every thread has ended; true if a signal ended the run.
+    /// Works once a second until every thread has ended; true if a signal ended the run.
     pub fn run(
         &mut self,
         shared: &Shared,
@@ -224,13 +223,13 @@ impl Housekeeper {
     }
 
     fn elapsed(&self) -> Nanos {
-        // From when all CPUs are measured: with staggered starts the first begins earlier than the
+        // Time since all CPUs are measured: with staggered starts the first begins earlier than the
         // last.
         let all = self.totals.iter().map(|total| total.start).max().unwrap_or(self.start_at);
         self.until().map_or(Nanos(0), |last| Nanos((last.0 - all.0).max(0)))
     }
 
-    /// When the last block ended.
+    /// End of the last block.
     fn until(&self) -> Option<Nanos> {
         self.totals.iter().map(|total| total.until).max()
     }
@@ -250,7 +249,7 @@ impl Housekeeper {
         self.overhead.fill(&mut run.overhead, &run.cpus);
     }
 
-    /// Takes what is left after the threads have ended, and closes the document.
+    /// Takes the last blocks after the threads have ended, and closes the document.
     pub fn finish(
         mut self,
         ends: Vec<Option<(LoopEnd, Usage)>>,
@@ -281,18 +280,18 @@ impl Housekeeper {
         self.hand_over(sink);
         if let Some(hunter) = hunter {
             hunter.second(&self.second.blocks);
-            // What it adds counts against the sums of the whole run.
+            // The hunter's results refer to the sums of the whole run.
             self.fill_document();
             hunter.fill(&mut self.document.run, true);
         }
         self.close(ended, signalled)
     }
 
-    /// Takes the last block of a thread that has ended, and what else its end shows.
+    /// Takes the last block of a thread that has ended, and the findings at its end.
     fn take_last(&mut self, index: usize, end: &LoopEnd, usage: &Usage) {
         let last = &mut self.second.next().block;
         self.threads[index].buffers.take_last(end.last, last);
-        // Without a schedule the time that passed without a sample is a result, too.
+        // Without a schedule, time that passed without a sample is a result too.
         let idle = self.totals[index].interval.0 == 0 && last.end > last.start;
         if last.cycles > 0 || idle {
             self.add_block(index);
@@ -310,7 +309,7 @@ impl Housekeeper {
         self.check_sums(index, end);
     }
 
-    /// cycles + missed = scheduled, counted by the two sides independently.
+    /// Checks that cycles + missed = scheduled, which the two sides count independently.
     fn check_sums(&mut self, index: usize, end: &LoopEnd) {
         let Total { cpu, cycles, missed, .. } = self.totals[index];
         if cycles + missed != end.scheduled {
@@ -326,7 +325,7 @@ impl Housekeeper {
     fn close(mut self, ended: Option<EndReason>, signalled: bool) -> Run {
         self.watches.steal_entries().into_iter().for_each(|what| self.document.note(what));
         self.fill_document();
-        // A thread that reads the clock without a pause is to take all of its CPU.
+        // A thread that reads the clock without a pause is meant to use all of its CPU.
         if self.document.run.probe() != Some(Probe::Spin) {
             for what in cost::remarks(&self.document.run.cpus) {
                 self.document.note(what);

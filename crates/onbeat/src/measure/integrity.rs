@@ -1,4 +1,4 @@
-//! Integrity entries: what may invalidate a run or limit its result. Here those of a thread's end.
+//! Integrity entries for a thread's end. An entry invalidates a run or limits its result.
 
 use super::cycle::LoopEnd;
 use host::rt::Usage;
@@ -7,7 +7,7 @@ use model::text::several;
 use model::units::{Cpu, Nanos};
 use model::vocabulary::IntegrityKind;
 
-/// An integrity entry of the whole machine or of one CPU.
+/// Integrity entry for the whole machine or one CPU.
 pub fn entry(
     kind: IntegrityKind,
     cpu: Option<Cpu>,
@@ -17,7 +17,7 @@ pub fn entry(
     Integrity { kind: kind.into(), cpu, detail: detail.into(), invalidates }
 }
 
-/// What a measuring thread's end shows: migrations and page faults.
+/// Entries for a measuring thread's end: migrations and page faults.
 pub fn entries_of_end(cpu: Cpu, end: &LoopEnd, usage: &Usage, start: Nanos) -> Vec<Integrity> {
     let mut entries = Vec::new();
     if end.migrations > 0 {
@@ -40,7 +40,7 @@ pub fn entries_of_end(cpu: Cpu, end: &LoopEnd, usage: &Usage, start: Nanos) -> V
     entries
 }
 
-/// Why a run was ended from inside: see `starvation`.
+/// Entry for a run that was ended because of starvation: see `starvation`.
 pub fn entry_of_starving(cpu: Cpu) -> Integrity {
     let words = "its measuring thread ran without a pause for 3 s while onbeat's own thread, and with it a \
     signal to end the run, found no time: the run was ended, what it had measured is kept; give a longer \

@@ -1,26 +1,26 @@
 //! Wake-ups beyond a hunt's threshold, handed over one by one from the loop to the housekeeping
 //! thread.
 //!
-//! The loop itself gains one comparison. It notifies no thread: the housekeeping thread polls.
+//! The loop needs one more comparison. It notifies no thread: the housekeeping thread polls.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::*};
 
 use model::units::{Cpu, Nanos};
 
-/// Late wake-ups that wait for the housekeeping thread; more than that are counted.
+/// Capacity for late wake-ups that wait for the housekeeping thread; further ones are counted.
 pub const LATE_QUEUE_CAPACITY: usize = 256;
 
-/// A wake-up beyond the threshold.
+/// Wake-up beyond the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LateWakeup {
     pub cpu: Cpu,
     pub cycle: u64,
-    /// When it was due.
+    /// Time when it was due.
     pub expected: Nanos,
     pub actual: Nanos,
 }
 
-/// Late wake-ups in transit from one measuring thread to the housekeeping thread.
+/// Queue of late wake-ups from one measuring thread to the housekeeping thread.
 #[derive(Default)]
 pub struct LateQueue {
     slots: Box<[[AtomicI64; 3]]>,
@@ -30,7 +30,7 @@ pub struct LateQueue {
 }
 
 impl LateQueue {
-    /// With a capacity of 0 where there is no hunt.
+    /// A queue with this capacity, 0 without a hunt.
     pub fn new(capacity: usize) -> LateQueue {
         let slot = || [const { AtomicI64::new(0) }; 3];
         LateQueue { slots: (0..capacity).map(|_| slot()).collect(), ..LateQueue::default() }
@@ -65,17 +65,17 @@ impl LateQueue {
         Some(LateWakeup { cpu, cycle: cycle as u64, expected: Nanos(expected), actual: Nanos(actual) })
     }
 
-    /// How many did not fit so far.
+    /// Number of late wake-ups that did not fit.
     pub fn lost(&self) -> u64 {
         self.lost.load(Relaxed)
     }
 
-    /// The memory that the loop writes, to be locked.
+    /// Memory that the loop writes, to be locked.
     pub fn pages(&self) -> &[[AtomicI64; 3]] {
         &self.slots
     }
 
-    /// Forgets what is there, before a round begins.
+    /// Clears the queue before a round begins.
     pub fn clear(&self) {
         self.popped.store(self.pushed.load(Relaxed), Relaxed);
         self.lost.store(0, Relaxed);

@@ -1,13 +1,13 @@
 //! Measures wake-up latency: one pinned real-time thread per CPU, one housekeeping thread.
 //!
-//! Read in this order: `schedule` (when a slot is expected), `wake` (how a thread sleeps until
-//! then), `cycle` (the hot loop), `starvation` (when the loop has to end), `block` (what it
-//! writes into), `late` (what it hands a hunt), `worker` and `task` (the thread around it; a
-//! probe's `task` is another), `shared` (what the threads share), `prepare` (what each does
-//! first), `total` (the sums), `integrity` and `watch` (what may invalidate a run),
-//! `preconditions` (what is checked before and after it), `cost` (what a cycle takes of its
-//! interval), `sink` (where results go), `hunter` (what a hunt adds), `rounds` (the rounds before
-//! a hunt), `start` (start and end), `housekeeper` (the housekeeping thread in between).
+//! Read in this order: `schedule` (expected times of slots), `wake` (sleeps until then), `cycle`
+//! (the hot loop), `starvation` (ends a loop that never pauses), `block` (the buffers it writes),
+//! `late` (late wake-ups for a hunt), `worker` and `task` (the thread around it; a probe has
+//! another `task`), `shared` (state shared by the threads), `prepare` (first steps of each thread),
+//! `total` (the sums), `integrity` and `watch` (events that may invalidate a run), `preconditions`
+//! (checks before and after it), `cost` (time of a cycle in its interval), `sink` (output of
+//! results), `hunter` (hooks of a hunt), `rounds` (rounds before a hunt), `start` (start and end),
+//! `housekeeper` (the housekeeping thread).
 
 pub mod barrier;
 pub mod block;

@@ -1,14 +1,14 @@
-//! The run's document while the run is on.
+//! Document of a run in progress.
 
 use super::integrity::entry;
 use model::run::{Integrity, Run};
 use model::text::several;
 use model::vocabulary::{Ended, IntegrityKind};
 
-/// Entries of integrity beyond this are counted, not kept.
+/// Maximum number of integrity entries; further ones are counted.
 const MAX_ENTRIES: usize = 100;
 
-/// A run that is not complete.
+/// Run that is not complete.
 pub struct OpenRun {
     pub run: Run,
     entries_dropped: u64,
@@ -19,7 +19,7 @@ impl OpenRun {
         OpenRun { run, entries_dropped: 0 }
     }
 
-    /// Adds an entry of integrity, or counts it where there are too many.
+    /// Adds an integrity entry, or counts it if there are too many.
     pub fn note(&mut self, what: Integrity) {
         if self.run.integrity.len() < MAX_ENTRIES {
             self.run.integrity.push(what);
@@ -28,7 +28,7 @@ impl OpenRun {
         }
     }
 
-    /// The first failure of its kind is stated; the others are counted in `blocks_unwritten`.
+    /// Adds an entry for the first write failure; `blocks_unwritten` counts all of them.
     pub fn note_storage(&mut self, what: String) {
         if !self.run.integrity.iter().any(|known| known.kind == IntegrityKind::Storage) {
             self.note(entry(IntegrityKind::Storage, None, false, what));

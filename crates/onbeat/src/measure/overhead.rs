@@ -1,25 +1,25 @@
-//! What onbeat's own threads cost during the run.
+//! Cost of onbeat's threads during the run.
 
 use super::cost;
 use host::{clock, rt};
 use model::run::{CpuRun, Overhead};
 use model::units::Nanos;
 
-/// Counted from the start of the run on.
+/// Counters from the start of the run.
 #[derive(Default)]
 pub struct OverheadCounters {
-    /// Blocks that cover more than a second, because the housekeeping thread was delayed.
+    /// Blocks that cover more than a second because the housekeeping thread was delayed.
     pub merged: u64,
     /// Lines of `blocks.jsonl` that could not be written.
     pub unwritten: u64,
     since: Nanos,
-    /// CPU time of this thread until then; `None` where its clock cannot be read.
+    /// CPU time of this thread at that time; `None` if its clock cannot be read.
     used: Option<Nanos>,
     switches: u64,
 }
 
 impl OverheadCounters {
-    /// Counts from now on; called by the housekeeping thread.
+    /// Restarts the counters; called by the housekeeping thread.
     pub fn start(&mut self) {
         *self = OverheadCounters {
             since: clock::monotonic(),
@@ -29,10 +29,10 @@ impl OverheadCounters {
         };
     }
 
-    /// The numbers so far, and the largest share of a measured CPU.
+    /// Writes the counters and the largest share of a measured CPU.
     pub fn fill(&self, overhead: &mut Overhead, cpus: &[CpuRun]) {
         overhead.cpu_share = cpus.iter().filter_map(|cpu| cpu.cpu_share).reduce(f64::max);
-        // Not from slot 0, which lies ahead of the start of both counts.
+        // Not from slot 0, which lies after the start of both counters.
         let span = clock::monotonic() - self.since;
         overhead.housekeeping_cpu_share = cost::share_between(self.used, clock::thread_cpu(), span);
         let seconds = span.as_secs();
@@ -45,7 +45,7 @@ impl OverheadCounters {
     }
 }
 
-/// Wake-ups of this thread: an involuntary switch takes the CPU away, and is no wake-up.
+/// Wake-ups of this thread: an involuntary switch takes the CPU away without a sleep.
 fn own_switches() -> u64 {
     rt::thread_usage().voluntary_switches
 }

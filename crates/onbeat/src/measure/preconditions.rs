@@ -1,5 +1,4 @@
-//! What is checked before and after a run, never during it: competitors, the clocksource,
-//! throttling.
+//! Checks before and after a run, never during it: competitors, clocksource, throttling.
 
 use super::integrity::entry;
 use super::watch::steal::USER_TICK;
@@ -13,10 +12,10 @@ use model::text::several;
 use model::units::{CpuSet, Nanos};
 use model::vocabulary::IntegrityKind;
 
-/// Competitors beyond this many are counted, not named.
+/// Maximum number of competitors that are named; further ones are counted.
 const MAX_NAMED: usize = 8;
 
-/// The machine as it was before the run.
+/// State of the machine before the run.
 pub struct Preconditions {
     host: MachineFiles,
     log: Option<KernelLog>,
@@ -41,7 +40,7 @@ impl Preconditions {
         }
     }
 
-    /// What is known to be unfit before the first sample.
+    /// Entries for conditions that are known before the first sample.
     pub fn entries(&self) -> Vec<Integrity> {
         let mut entries = self.unwatched();
         if let Some(tick) = clock::timer_resolution().filter(|resolution| resolution.0 > 1) {
@@ -82,7 +81,7 @@ impl Preconditions {
         entries
     }
 
-    /// What may not be read: that nothing is reported of it later means nothing.
+    /// Entries for sources that cannot be read: the absence of later findings means nothing then.
     fn unwatched(&self) -> Vec<Integrity> {
         let mut entries = Vec::new();
         if self.log.is_none() {
@@ -99,7 +98,7 @@ impl Preconditions {
         entries
     }
 
-    /// What changed during the run, or ran at the same time.
+    /// Entries for changes during the run, and for tasks that ran at the same time.
     pub fn changes(mut self, run: &Run) -> Vec<Integrity> {
         let mut entries = Vec::new();
         let now = self.host.read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource");
@@ -111,7 +110,7 @@ impl Preconditions {
         entries.extend(self.throttling());
         let after = tasks::rt_tasks(&self.host).known().map(|found| found.tasks.clone()).unwrap_or_default();
         let measured: CpuSet = run.plan.cpus.iter().copied().collect();
-        // The priority as it took effect: every real-time task preempts SCHED_OTHER.
+        // The effective priority: every real-time task preempts SCHED_OTHER.
         entries.extend(competitors(&self.tasks, &after, &measured, run.plan.priority.unwrap_or(0)));
         entries
     }
@@ -149,7 +148,7 @@ impl Preconditions {
     }
 }
 
-/// The user-space tasks that preempt the measuring threads on a measured CPU. Pure.
+/// Entries for user-space tasks that preempt the measuring threads on a measured CPU. Pure.
 fn competitors(before: &[RtTask], after: &[RtTask], measured: &CpuSet, priority: u32) -> Vec<Integrity> {
     let reaches = |task: &RtTask| task.allowed.as_ref().is_none_or(|cpus| !cpus.and(measured).is_empty());
     let preempts = |task: &RtTask| task.policy == RtPolicy::Deadline || task.stat.priority >= priority;

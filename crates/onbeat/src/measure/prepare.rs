@@ -1,4 +1,4 @@
-//! The preparation of a measuring thread, each step verified, and its result.
+//! Preparation of a measuring thread, with each step verified, and its result.
 
 use std::io;
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use model::error::{Exit, Failure, Result};
 use model::units::{Cpu, CpuSet, Nanos};
 use model::vocabulary::Policy;
 
-/// Cycles of the loop that are run before it counts.
+/// Number of warm-up cycles of the loop, which do not count.
 pub const WARMUP_LOOPS: u64 = 20;
 
-/// No warm-up slot takes longer, so that a long interval does not make a long warm-up.
+/// Maximum interval of the warm-up's slots: a long interval must not make a long warm-up.
 const MAX_WARMUP_INTERVAL: Nanos = Nanos(5_000_000);
 
-/// Where a cycle's cost is needed, it is measured in trials of this length, and of a bounded number
-/// of cycles.
+/// Length and number of the trials that measure a cycle's cost where it matters, and the maximum
+/// number of cycles of each.
 const TRIAL_LENGTH: Nanos = Nanos(10_000_000);
 const TRIALS: u64 = 5;
 const MAX_TRIAL_LOOPS: i64 = 500;
 
-/// What a thread found out while getting ready.
+/// Findings of a thread during its preparation.
 #[derive(Clone, Debug)]
 pub struct ThreadInfo {
     pub thread: i32,
-    /// Why the policy is SCHED_OTHER instead of the planned one.
+    /// Error that led to SCHED_OTHER instead of the planned policy.
     pub policy_refused: Option<Arc<io::Error>>,
-    /// Why the loop's memory is not locked.
+    /// Error number if the loop's memory is not locked.
     pub lock_refused: Option<i32>,
     /// Cost of a clock read.
     pub clock_read: Nanos,
@@ -41,7 +41,7 @@ pub struct ThreadInfo {
     pub loop_cost: Nanos,
     /// CPU time of the thread per cycle, including its sleep.
     pub cycle: Nanos,
-    /// Wake-ups that were left out.
+    /// Number of wake-ups before the run, which do not count.
     pub warmup: u64,
 }
 
@@ -65,8 +65,8 @@ pub fn prepare<W: Wake, const DITHER: bool>(
     Ok((ThreadInfo { thread, policy_refused, lock_refused, clock_read, loop_cost, cycle, warmup }, buffers))
 }
 
-/// Puts the calling thread on its CPU, with the plan's policy; why it has SCHED_OTHER instead,
-/// where that was refused.
+/// Puts the calling thread on its CPU, with the plan's policy; returns the error if that policy was
+/// refused and SCHED_OTHER is in effect.
 pub fn take_place(plan: &MeasurePlan, cpu: Cpu) -> Result<Option<Arc<io::Error>>> {
     let only: CpuSet = [cpu].into_iter().collect();
     let pinned = rt::pin(&only).and_then(|()| rt::affinity());
@@ -90,8 +90,8 @@ pub fn take_place(plan: &MeasurePlan, cpu: Cpu) -> Result<Option<Arc<io::Error>>
     rt::set_minimum_timer_slack().map_err(failed("cannot set the timer slack", outside))?;
     let policy_refused = rt::set_policy(plan.policy, plan.priority).err().map(Arc::new);
     if policy_refused.is_some() {
-        // Not the policy that the thread inherited: what the run reports must be true. To leave
-        // SCHED_IDLE takes as much privilege as a lower nice value (sched(7)).
+        // Not the inherited policy: the policy in the run's report must be true. Leaving SCHED_IDLE
+        // takes as much privilege as a lower nice value (sched(7)).
         let remedy =
             "start onbeat without SCHED_IDLE (chrt --idle), as root, or outside a filter of system calls";
         rt::set_policy(Policy::Other, 0).map_err(failed("cannot take SCHED_OTHER", remedy))?;
@@ -99,9 +99,9 @@ pub fn take_place(plan: &MeasurePlan, cpu: Cpu) -> Result<Option<Arc<io::Error>>
     Ok(policy_refused)
 }
 
-/// The memory that the loop writes, locked; or why it is not.
+/// Allocates and locks the memory that the loop writes; the error number is that of a lock.
 ///
-/// Made by the thread itself, after it was pinned: the pages are on its memory node.
+/// Called by the measuring thread after it was pinned, so that the pages are on its memory node.
 pub fn make_buffers(late_capacity: usize) -> (Arc<CpuBuffers>, Option<i32>) {
     let buffers = Arc::new(CpuBuffers::new(late_capacity));
     rt::prefault_stack();
@@ -112,9 +112,9 @@ pub fn make_buffers(late_capacity: usize) -> (Arc<CpuBuffers>, Option<i32>) {
     (buffers, lock_refused)
 }
 
-/// Sleeps once: a kernel that refuses the system call would have the loop spin.
+/// Sleeps once: if the kernel refused the system call, the loop would spin.
 fn probe_sleep<W: Wake>(wake: &mut W, plan: &MeasurePlan) -> Result<()> {
-    // A stray signal may end one sleep early, and hardly three.
+    // A stray signal may end one sleep early, but hardly three.
     let slept = (0..3).any(|_| wake.sleep_until(clock::monotonic() + Nanos::MILLI) == Sleep::Full);
     let refused = || match plan.probe {
         None => {
@@ -125,11 +125,10 @@ fn probe_sleep<W: Wake>(wake: &mut W, plan: &MeasurePlan) -> Result<()> {
     if slept { Ok(()) } else { Err(Failure::not_supported(refused())) }
 }
 
-/// Warms up; returns what the thread runs per cycle, and how many wake-ups that took.
+/// Warms up; returns the CPU time per cycle and the number of wake-ups used.
 ///
-/// The warm-up's own cycles cost more than those of the run, which find everything in the caches:
-/// only where even they take a large part of the interval, some more are run, and the cheapest of
-/// several trials counts.
+/// Warm-up cycles cost more than those of the run, which find everything in the caches: if they
+/// take a large part of the interval, several trials follow, and the cheapest counts.
 fn cycle_cost<W: Wake, const DITHER: bool>(
     wake: &mut W,
     own: &CpuPlan,
@@ -154,9 +153,8 @@ fn cycle_cost<W: Wake, const DITHER: bool>(
     (least, WARMUP_LOOPS + TRIALS * loops)
 }
 
-/// Runs the loop itself on slots that do not count, the first of them in the past and with a
-/// block's end behind it, so that each of its branches has run once before measuring; returns what
-/// it ran per cycle.
+/// Runs the loop on slots that do not count; the first slots and a block's end lie in the past, so
+/// that each branch has run once before the measurement. Returns the CPU time per cycle.
 fn warm_up<W: Wake, const DITHER: bool>(
     wake: &mut W,
     own: &CpuPlan,
@@ -171,7 +169,7 @@ fn warm_up<W: Wake, const DITHER: bool>(
     buffers.begin(late);
     let schedule = Schedule::<DITHER>::new(late, interval, 1);
     let end = cycle::run(wake, schedule, &params, buffers, cpu_reader, stop);
-    // What the housekeeping thread does with a block, the kernel's part of it included.
+    // The same call as the housekeeping thread makes, with the kernel's part of it.
     buffers.take(&mut DrainedBlock::default());
     Nanos(end.used.0 / WARMUP_LOOPS as i64)
 }

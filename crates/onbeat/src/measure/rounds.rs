@@ -1,5 +1,4 @@
-//! The rounds before a hunt: the loop without recording and with all events, to measure the
-//! difference.
+//! Rounds before a hunt: the loop without recording and with all events, to measure the difference.
 
 use std::sync::atomic::Ordering;
 
@@ -11,14 +10,14 @@ use host::{clock, rt};
 use model::error::Result;
 use model::units::Nanos;
 
-/// How often the end of a round is looked for.
+/// Interval of the checks for the end of a round.
 const POLL: Nanos = Nanos(10_000_000);
 
-/// Runs the rounds; none if a signal ended them, else what a cycle of each thread costs with
-/// everything recorded.
+/// Runs the rounds; returns the cost of a cycle of each thread with everything recorded, none if a
+/// signal ended the rounds.
 ///
-/// A refusal comes while all threads wait at the barrier, before a round begins. After a signal the
-/// run itself ends immediately, too: remaining rounds are skipped.
+/// An error is returned while all threads wait at the barrier before a round. After a signal, the
+/// remaining rounds are skipped and the run ends immediately.
 pub fn rounds(
     shared: &Shared,
     threads: &[ReadyThread],

@@ -1,13 +1,13 @@
-//! The absolute schedule: when each slot is expected, exactly, however late the thread is.
+//! Absolute schedule: the exact expected time of each slot, however late the thread is.
 
 use model::rng::SplitMix64;
 use model::units::Nanos;
 
-/// The expected times of slots 1, 2, 3, ... of one CPU; slot 0 is its start.
+/// Expected times of slots 1, 2, 3, ... of one CPU; slot 0 is its start.
 ///
-/// Without dither slot k is expected at `start + k * interval`. With dither each interval is drawn
-/// within 5 % of that, and the differences add up, so that the phase wanders through the whole
-/// period of any tick that would otherwise always or never be hit at the same point.
+/// Without dither, slot k is expected at `start + k * interval`. With dither, each interval is
+/// drawn within 5 % of that, and the differences add up: the phase moves through the whole period
+/// of any tick, which would otherwise always be hit at the same point or never.
 #[derive(Clone, Debug)]
 pub struct Schedule<const DITHER: bool> {
     next: Nanos,
@@ -21,7 +21,7 @@ impl<const DITHER: bool> Schedule<DITHER> {
         Schedule { next: start, interval, random: SplitMix64::new(seed) }
     }
 
-    /// When the present slot is expected.
+    /// Expected time of the present slot.
     #[inline(always)]
     pub fn expected(&self) -> Nanos {
         self.next
@@ -33,15 +33,15 @@ impl<const DITHER: bool> Schedule<DITHER> {
         self.next.0 += if DITHER { self.drawn_interval() } else { self.interval.0 };
     }
 
-    /// Whether the slot after the present one is expected at or before an instant, at the latest.
+    /// True if the slot after the present one may be expected at or before `now`.
     #[inline(always)]
     pub fn may_be_past(&self, now: Nanos) -> bool {
         let least = if DITHER { self.interval.0 - self.interval.0 / 20 } else { self.interval.0 };
         now.0 - self.next.0 >= least
     }
 
-    /// Skips the slots that are expected at or before `now`; gives each run of equally spaced ones
-    /// to `skipped` as (lateness of the first, spacing, how many). Returns how many there were.
+    /// Skips the slots that are expected at or before `now`; passes each run of equally spaced ones
+    /// to `skipped` as (lateness of the first, spacing, count). Returns their number.
     pub fn skip_past(&mut self, now: Nanos, mut skipped: impl FnMut(Nanos, Nanos, u64)) -> u64 {
         if !DITHER {
             let count = (now.0 - self.next.0) / self.interval.0;

@@ -1,4 +1,4 @@
-//! What all threads of a run share, and how they agree on its start.
+//! State shared by all threads of a run, and their agreement on its start.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
@@ -8,40 +8,40 @@ use crate::plan::MeasurePlan;
 use host::{clock, rt};
 use model::units::Nanos;
 
-/// From the agreement on the start to slot 0.
+/// Time from the agreement on the start to slot 0.
 const START_MARGIN: Nanos = Nanos(20_000_000);
 
-/// What all threads of a run share.
+/// State shared by all threads of a run.
 pub struct Shared {
     /// Set when the loops are to end.
     pub stop: AtomicBool,
-    /// Threads that have ended.
+    /// Number of threads that have ended.
     pub ended: AtomicUsize,
-    /// Threads that died or could not be started: none waits for them.
+    /// Number of threads that died or could not be started: the others do not wait for them.
     pub died: AtomicUsize,
     /// Passed by all threads when all are ready, when the run starts, and when it is over.
     pub barrier: ThreadBarrier,
-    /// Set before the second passage if the run does not take place.
+    /// Set before the second passage if the run is cancelled.
     pub cancelled: AtomicBool,
     /// Passed by the measuring threads alone, before they agree on the start.
     pub start_barrier: ThreadBarrier,
-    /// When slot 0 of the first CPU is; 0 until the threads have agreed.
+    /// Time of slot 0 of the first CPU; 0 until the threads have agreed.
     pub start_at: AtomicI64,
     /// Rounds before the run, whose samples do not count; all threads pass the barrier at the start
     /// and the end of each.
     pub rounds: usize,
-    /// Wake-ups of the round that begins.
+    /// Number of wake-ups of the next round.
     pub round_loops: AtomicU64,
-    /// Room for samples that are handed over one by one.
+    /// Capacity for samples that are handed over one by one.
     pub late_capacity: usize,
-    /// The latency from which on a wake-up is a spike.
+    /// Latency from which a wake-up is a spike.
     pub threshold: AtomicI64,
-    /// The thread that is notified of an end.
+    /// Thread that is notified of an end.
     pub housekeeper: i32,
 }
 
 impl Shared {
-    /// For the threads of a plan; made by the housekeeping thread.
+    /// State for the threads of a plan; created by the housekeeping thread.
     pub fn new(plan: &MeasurePlan, rounds: usize, late_capacity: usize) -> Shared {
         Shared {
             stop: AtomicBool::new(false),
@@ -59,12 +59,12 @@ impl Shared {
         }
     }
 
-    /// Whether that many threads have ended or died.
+    /// True if that many threads have ended or died.
     pub fn all_have_ended(&self, threads: usize) -> bool {
         self.ended.load(Ordering::Acquire) + self.died.load(Ordering::Acquire) >= threads
     }
 
-    /// That many threads died: the run ends, and none of the others waits for them.
+    /// Notes the death of that many threads: the run ends, and the others do not wait for them.
     pub fn leave(&self, threads: usize) {
         self.stop.store(true, Ordering::Relaxed);
         self.died.fetch_add(threads, Ordering::Release);
@@ -74,8 +74,7 @@ impl Shared {
     }
 }
 
-/// Releases the others where a measuring thread dies: in builds in which a panic ends its thread
-/// alone.
+/// Releases the others if a measuring thread dies, in builds in which a panic ends one thread only.
 pub struct LeaveOnPanic<'a>(pub &'a Shared);
 
 impl Drop for LeaveOnPanic<'_> {
@@ -86,8 +85,8 @@ impl Drop for LeaveOnPanic<'_> {
     }
 }
 
-/// The first of the measuring threads decides once all are there: however late the housekeeping
-/// thread runs, no thread is late for a start that lies ahead of the last one's arrival.
+/// Returns the start, set by the first measuring thread once all have arrived. It lies after the
+/// last arrival, so that a late housekeeping thread makes no thread miss it.
 pub fn agree_on_start(shared: &Shared) -> Nanos {
     shared.start_barrier.wait();
     let mine = (clock::monotonic() + START_MARGIN).0;

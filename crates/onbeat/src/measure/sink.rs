@@ -1,64 +1,64 @@
-//! The receiver of results during a run: all that `measure` knows of bundles and screens.
+//! Receiver of results during a run: the interface of `measure` to bundles and screens.
 
 use super::block::DrainedBlock;
 use super::total::Total;
 use model::run::{Block, Run};
 use model::units::{Cpu, Nanos};
 
-/// A full block, with all that a checkpoint sums: a killed run is recovered from these.
+/// Full block, with everything that a checkpoint sums: a killed run is recovered from these.
 #[derive(Default)]
 pub struct ClosedBlock {
     pub cpu: Cpu,
-    /// CLOCK_REALTIME minus CLOCK_MONOTONIC at its time.
+    /// CLOCK_REALTIME minus CLOCK_MONOTONIC at the time of the block.
     pub wall_offset: Nanos,
     pub block: DrainedBlock,
 }
 
-/// The results of the last second.
+/// Results of the last second.
 pub struct Progress<'a> {
-    /// The records for `blocks.jsonl`.
+    /// Records for `blocks.jsonl`.
     pub blocks: &'a [Block],
     /// The same blocks in full.
     pub closed: &'a [ClosedBlock],
-    /// The sums so far.
+    /// Sums up to now.
     pub totals: &'a [Total],
     /// Time since slot 0.
     pub elapsed: Nanos,
     pub duration: Option<Nanos>,
-    /// Of a hunt that follows threads, a line for each.
+    /// A line for each followed thread; empty without any.
     pub threads: &'a [ThreadProgress],
-    /// Of any hunt, its spikes so far.
+    /// Spikes of a hunt up to now.
     pub spikes: Option<&'a SpikeProgress>,
 }
 
-/// What a hunt has found so far.
+/// Findings of a hunt up to now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpikeProgress {
-    /// Late wake-ups and cycles.
+    /// Number of late wake-ups and cycles.
     pub count: u64,
-    /// Who took most of them, as far as one slice shows; `""` before the first.
+    /// Largest culprit by the longest slice of each spike; `""` before the first.
     pub top: String,
 }
 
-/// What is known of a followed thread so far.
+/// State of a followed thread up to now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadProgress {
-    /// Name and number.
+    /// Name and ID.
     pub name: String,
     pub period: Option<Nanos>,
     pub cycles: u64,
-    /// Null where there is no deadline yet.
+    /// Null without a deadline.
     pub late: Option<u64>,
     pub worst: Option<Nanos>,
-    /// What took most of the worst response.
+    /// Largest part of the worst response.
     pub culprit: String,
 }
 
-/// Takes results; an error reports what is lost, and measuring goes on.
+/// Receiver of results; an error says what is lost, and the run continues.
 pub trait Sink {
     /// Takes the blocks of the last second.
     fn second(&mut self, progress: &Progress) -> Result<(), String>;
 
-    /// Takes all statistics so far.
+    /// Takes all statistics up to now.
     fn checkpoint(&mut self, run: &Run) -> Result<(), String>;
 }

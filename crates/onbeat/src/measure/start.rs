@@ -1,5 +1,4 @@
-//! The start of a run and its end: what is required before the measuring threads start, else
-//! refused.
+//! Start and end of a run; unmet requirements are refused before the measuring threads start.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,11 +24,10 @@ use model::units::Nanos;
 use model::vocabulary::Policy;
 use model::vocabulary::{IdleStates, IntegrityKind};
 
-/// Runs the plan: on each CPU a thread that does what `body` says. `run` comes with the plan, the
-/// host and what was found before the start filled in.
+/// Runs the plan with one thread per CPU that executes `body`. `run` comes with the plan, the host
+/// and the findings before the start filled in.
 ///
-/// Fails if a thread cannot be set up as planned; once slots count, it always returns what was
-/// measured.
+/// Fails if a thread cannot be set up as planned; once slots count, it always returns the results.
 pub fn measure(
     plan: MeasurePlan,
     mut run: Run,
@@ -51,7 +49,7 @@ pub fn measure(
         Err(failure) => return Err(cancel(&shared, workers, failure)),
     };
     lock_program(&mut run);
-    // The start is not agreed on yet: should the run be killed early, its blocks show it.
+    // The start is not agreed on yet: if the run is killed early, its blocks show it.
     let nothing = |(index, own): (usize, &CpuPlan)| {
         let mut cpu = plan.blank_cpu(index);
         Total::new(own.cpu, plan.schedule_of(own), Nanos(0)).fill(&mut cpu);
@@ -78,8 +76,8 @@ pub fn measure(
     Ok(housekeeper.finish(ends, signalled, sink, &mut hunter))
 }
 
-/// The thread that calls this does the housekeeping: signals are kept for it, under SCHED_OTHER on
-/// its CPUs.
+/// Makes the calling thread the housekeeping thread: it handles signals, under SCHED_OTHER on its
+/// CPUs.
 fn become_housekeeper(plan: &MeasurePlan) -> Result<()> {
     fn failed(what: &str) -> impl Fn(std::io::Error) -> Failure + '_ {
         move |error| {
@@ -89,7 +87,7 @@ fn become_housekeeper(plan: &MeasurePlan) -> Result<()> {
     }
     rt::disable_heap_trimming();
     rt::block_signals().map_err(failed("cannot block signals"))?;
-    // Whatever policy onbeat was started with, its own thread must not run at real-time priority.
+    // onbeat's thread must not run at real-time priority, whatever policy it was started with.
     rt::leave_real_time().map_err(failed("cannot take SCHED_OTHER"))?;
     rt::pin(&plan.housekeeping).map_err(failed("cannot move the housekeeping thread"))
 }
@@ -105,8 +103,8 @@ fn lock_program(run: &mut Run) {
     }
 }
 
-/// When slot 0 of the first CPU is, by what the measuring threads agreed on; now, if all of them
-/// died before that.
+/// Time of slot 0 of the first CPU, on which the measuring threads agreed; the present time if all
+/// of them died before that.
 fn agreed_start(shared: &Shared, threads: usize) -> Nanos {
     loop {
         match shared.start_at.load(Ordering::Acquire) {
@@ -117,7 +115,7 @@ fn agreed_start(shared: &Shared, threads: usize) -> Nanos {
     }
 }
 
-/// A signal before the first sample leaves no result to keep.
+/// Fails after a signal: before the first sample there is no result to keep.
 fn unless_interrupted<T>(ready: T) -> Result<T> {
     match rt::stop_pending() {
         false => Ok(ready),
@@ -128,7 +126,7 @@ fn unless_interrupted<T>(ready: T) -> Result<T> {
     }
 }
 
-/// Runs the rounds, and arms for the run; true if a signal came meanwhile.
+/// Runs the rounds, and arms for the run; true if a signal came during them.
 fn run_rounds(
     shared: &Shared,
     plan: &MeasurePlan,
@@ -142,7 +140,7 @@ fn run_rounds(
     Ok(false)
 }
 
-/// Holds /dev/cpu_dma_latency at 0, unless the plan leaves the idle states alone.
+/// Holds /dev/cpu_dma_latency at 0, unless the plan leaves the idle states unchanged.
 ///
 /// Source: the kernel's Documentation/power/pm_qos_interface.rst; closing the file ends the
 /// request.
@@ -172,7 +170,7 @@ fn hold_idle(plan: &MeasurePlan, run: &mut Run) -> Result<Option<HeldFile>> {
     Ok(None)
 }
 
-/// The threads, where all of them can measure; what they found is noted in the run.
+/// Ready threads, if all of them can measure; their findings are noted in the run.
 fn collect_ready(plan: &MeasurePlan, workers: &[Worker], run: &mut Run) -> Result<Vec<ReadyThread>> {
     let mut threads = Vec::with_capacity(workers.len());
     let mut found: Vec<ThreadInfo> = Vec::with_capacity(workers.len());
@@ -207,12 +205,12 @@ fn collect_ready(plan: &MeasurePlan, workers: &[Worker], run: &mut Run) -> Resul
     Ok(threads)
 }
 
-/// The policy of the measuring threads as it took effect.
+/// Effective policy of the measuring threads.
 fn effective_policy(run: &Run) -> Policy {
     run.plan.policy.known().unwrap_or(Policy::Other)
 }
 
-/// A nice value counts under SCHED_OTHER, and is kept.
+/// Notes a nice value, which is kept and has an effect under SCHED_OTHER.
 fn note_nice(run: &mut Run) {
     let nice = rt::nice().unwrap_or(0);
     if effective_policy(run) == Policy::Other && nice != 0 {
@@ -226,8 +224,8 @@ fn note_policy_refused(plan: &MeasurePlan, error: &std::io::Error, run: &mut Run
     let wanted = format!("SCHED_{} with priority {}", plan.policy.name().to_uppercase(), plan.priority);
     let causes = causes_of(plan, error).words();
     if plan.policy_explicit {
-        // Whatever the reason: a requested policy that cannot be set is not permitted, as scripts
-        // expect it.
+        // For any reason, a requested policy that cannot be set is reported as not permitted, as
+        // scripts expect.
         return Err(Failure::not_permitted(format!(
             "{wanted} cannot be had ({}): {causes}; -p 0 measures under SCHED_OTHER",
             reason(error)
@@ -248,7 +246,7 @@ fn note_policy_refused(plan: &MeasurePlan, error: &std::io::Error, run: &mut Run
     Ok(())
 }
 
-/// Finds why the policy was refused: nothing is tried for it, only read.
+/// Causes of the refused policy, from reads alone.
 fn causes_of(plan: &MeasurePlan, error: &std::io::Error) -> PolicyRefusal {
     let machine = MachineFiles::live();
     let settings = BudgetSettings::of(&facts::gather(&machine));

@@ -1,4 +1,4 @@
-//! Ends a run that starves the machine: one in which a measuring thread never pauses while the
+//! Guard that ends a run that starves the machine: a measuring thread never pauses, and the
 //! housekeeping thread gets no time to run.
 //!
 //! A real-time thread that is always behind its schedule keeps all others off its CPU, including
@@ -7,21 +7,21 @@
 
 use model::units::Nanos;
 
-/// This many seconds in a row.
+/// Number of consecutive full seconds that end the run.
 const MAX_SECONDS: u32 = 3;
 
-/// Ninety of a hundred: the rest is less than switching to another thread and back takes.
+/// Share of a full second, 90 %: the rest is less than a switch to another thread and back takes.
 const FULL_SHARE: (i64, i64) = (90, 100);
 
-/// A second that took longer is not counted: the process was stopped (Ctrl-Z), or the whole
-/// machine. Then the thread's CPU clock may have advanced with the wall clock (a virtual machine
-/// without steal time).
+/// Maximum length of a second that counts: a longer one means that the process (Ctrl-Z) or the
+/// whole machine was stopped. The thread's CPU clock may have advanced with the wall clock then (a
+/// virtual machine without steal time).
 const MAX_SPAN: Nanos = Nanos(2_000_000_000);
 
-/// A part of a second shows nothing.
+/// Minimum length of a second that counts.
 const MIN_SPAN: Nanos = Nanos(500_000_000);
 
-/// What one measuring thread knows of itself and of the housekeeping thread.
+/// Observations of one measuring thread about itself and the housekeeping thread.
 #[derive(Clone, Copy, Debug)]
 pub struct StarvationGuard {
     at: Nanos,
@@ -31,13 +31,13 @@ pub struct StarvationGuard {
 }
 
 impl StarvationGuard {
-    /// Starts now; `used` is the thread's CPU time.
+    /// A guard that starts at `now`; `used` is the thread's CPU time.
     pub fn new(now: Nanos, used: Nanos) -> StarvationGuard {
         StarvationGuard { at: now, used, taken: 0, full: 0 }
     }
 
-    /// A block ends: whether the run has to. `taken` are the blocks that the housekeeping thread
-    /// has taken.
+    /// True if the run has to end after this block. `taken` is the number of blocks that the
+    /// housekeeping thread has taken.
     pub fn must_end(&mut self, now: Nanos, used: Nanos, taken: u32) -> bool {
         let (span, ran) = (now - self.at, used - self.used);
         let full = span >= MIN_SPAN && span <= MAX_SPAN && ran.0 * FULL_SHARE.1 > span.0 * FULL_SHARE.0;
@@ -51,8 +51,7 @@ impl StarvationGuard {
 mod tests {
     use super::*;
 
-    /// Each second as its length and the thread's part of it in ms, and whether a block was taken
-    /// in it.
+    /// Seconds as their length, the thread's part of it in ms, and whether a block was taken.
     fn must_end_after(seconds: &[(i64, i64, bool)]) -> Option<usize> {
         let (mut now, mut used, mut taken) = (Nanos(5), Nanos(7), 0);
         let mut starvation = StarvationGuard::new(now, used);
@@ -90,9 +89,9 @@ mod tests {
             must_end_after(&[(10_000, 9_999, false), (10_000, 9_999, false), (10_000, 9_999, false)]),
             None
         );
-        // A load on the housekeeping CPU: nothing is taken, and the thread sleeps as always.
+        // Load on the housekeeping CPU: no block is taken, and the thread sleeps as always.
         assert_eq!(must_end_after(&[(1_000, 300, false); 60]), None);
-        // Blocks that end soon after each other are no seconds.
+        // Blocks that end in quick succession do not count as seconds.
         assert_eq!(must_end_after(&[(10, 10, false); 90]), None);
     }
 }

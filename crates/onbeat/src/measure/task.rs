@@ -1,4 +1,4 @@
-//! What one measuring thread does, from its start to the end of the run.
+//! Task of one measuring thread, from its start to the end of the run.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -18,20 +18,19 @@ use model::error::{Exit, Failure, Result};
 use model::units::Nanos;
 use model::vocabulary::{SchedulePhase, WakeMechanism};
 
-/// Set once, before the first barrier: what the thread found and its buffers, or why it cannot
-/// measure.
+/// Result of the preparation, set once before the first barrier: findings and buffers, or an error.
 pub type Prepared = OnceLock<Result<(ThreadInfo, Arc<CpuBuffers>), Failure>>;
 
-/// What the loop and the thread have at their end; none if the loop never ran.
+/// State of the loop and the thread at their end; none if the loop never ran.
 pub type ThreadEnd = Option<(LoopEnd, Usage)>;
 
-/// What the measuring threads of a run do.
+/// Body of the measuring threads of a run.
 pub trait ThreadBody: Send + Sync {
-    /// All of one thread: it prepares itself and goes through [`MeasuringTask::count`].
+    /// Runs one thread: prepares it and calls [`MeasuringTask::count`].
     fn run(&self, task: MeasuringTask) -> ThreadEnd;
 }
 
-/// Wakes up in time, by the plan's mechanism: what `measure` and `hunt` do.
+/// Periodic wake-ups by the plan's mechanism, for `measure` and `hunt`.
 pub struct WakeUps;
 
 impl ThreadBody for WakeUps {
@@ -45,19 +44,19 @@ impl ThreadBody for WakeUps {
     }
 }
 
-/// One run of a loop: where it begins and ends, and its schedule.
+/// One run of a loop: its bounds and its schedule.
 pub struct Turn {
     pub params: LoopParams,
     pub interval: Nanos,
-    /// Of a schedule that dithers.
+    /// Seed of a schedule with dither.
     pub seed: u64,
 }
 
-/// What one measuring thread has to do.
+/// Task of one measuring thread.
 #[derive(Clone, Copy)]
 pub struct MeasuringTask<'a> {
     pub plan: &'a MeasurePlan,
-    /// Of its CPU in the plan.
+    /// Index of its CPU in the plan.
     pub index: usize,
     pub shared: &'a Shared,
     pub prepared: &'a Prepared,
@@ -69,7 +68,7 @@ impl MeasuringTask<'_> {
         &self.plan.cpus[self.index]
     }
 
-    /// The end of a thread that cannot measure: the run does not take place.
+    /// Ends a thread that cannot measure: the run is cancelled.
     pub fn refuse(self, failure: Failure) -> ThreadEnd {
         self.count(Err(failure), |turn, _| LoopEnd::at(turn.params.start))
     }
@@ -105,8 +104,8 @@ impl MeasuringTask<'_> {
         })
     }
 
-    /// The way of a thread that is ready, or why it is not: it waits for the others, runs the
-    /// rounds before the run, then the run itself, and waits again.
+    /// Runs a prepared thread, or ends one that failed: waits for the others, runs the rounds and
+    /// then the run itself, and waits again.
     pub fn count(
         self,
         found: Result<(ThreadInfo, Arc<CpuBuffers>)>,
@@ -139,12 +138,12 @@ impl MeasuringTask<'_> {
         }
         shared.ended.fetch_add(1, Ordering::Release);
         rt::notify_housekeeper(shared.housekeeper);
-        // A thread that ends unmaps its stack, which may interrupt those that still measure.
+        // An ending thread unmaps its stack, which may interrupt those that still measure.
         shared.barrier.wait();
         Some((end, usage))
     }
 
-    /// A round of the loop whose samples do not count in the run.
+    /// Parameters of a round, whose samples do not count in the run.
     fn calibration_round(self) -> Turn {
         let own = self.own();
         let start = agree_on_start(self.shared) + own.offset;
@@ -153,7 +152,7 @@ impl MeasuringTask<'_> {
         Turn { params, interval: own.interval.min(MAX_ROUND_INTERVAL), seed: 1 }
     }
 
-    /// The parameters of the loop, from a start that all threads agree on.
+    /// Parameters of the loop, from a start that all threads agree on.
     fn params(self) -> LoopParams {
         let MeasuringTask { plan, index, shared, .. } = self;
         let start = agree_on_start(shared) + plan.cpus[index].offset;
@@ -194,7 +193,7 @@ mod tests {
 
     /// Two threads on the first CPU that this process may use, under SCHED_OTHER, without an end.
     fn two_threads() -> (Arc<MeasurePlan>, Arc<Shared>) {
-        // A thread that dies notifies the housekeeper, here the thread that runs the test.
+        // A dying thread notifies the housekeeper, here the thread that runs the test.
         rt::block_signals().expect("signals can be blocked");
         let here = rt::affinity().expect("an affinity");
         let first: CpuSet = here.iter().take(1).collect();
@@ -225,7 +224,7 @@ mod tests {
         (Arc::new(plan), Arc::new(shared))
     }
 
-    /// Sleeps that many times, enough to get ready and to start, and dies then.
+    /// Sleeps that many times, enough for the preparation and the start, and then dies.
     struct Dying(u32);
 
     impl Wake for Dying {
@@ -273,7 +272,7 @@ mod tests {
         });
         let failure = refused.err().expect("refused");
         assert!(failure.message.contains("ulimit -u"), "{}", failure.message);
-        // The thread that had been started has gone through the gate, and ended.
+        // The thread that had been started has passed the barrier and ended.
         assert_eq!(Arc::strong_count(&shared), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! The sums of one CPU over the blocks so far, and their form in a bundle. Pure.
+//! Sums of one CPU over its blocks, and their form in a bundle. Pure.
 
 use super::block::{DrainedBlock, LatencySample, WORST_PER_BLOCK};
 use super::cost;
@@ -7,37 +7,36 @@ use model::run::{Block, CpuRun, Worst};
 use model::units::{Cpu, Nanos};
 use model::wall_time::wall_time;
 
-/// The levels that block records count against, each moved up to the edge of a bucket, where a
-/// count is exact.
+/// Latency levels of block records, each moved up to the edge of a bucket, where a count is exact.
 pub fn levels() -> Vec<Nanos> {
     const WANTED_US: [i64; 12] = [5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000];
     WANTED_US.iter().map(|us| edge_at_or_above(Nanos(us * 1_000))).collect()
 }
 
-/// Everything known of one CPU's samples.
+/// Sums of one CPU's samples.
 #[derive(Default)]
 pub struct Total {
     pub cpu: Cpu,
-    /// Kind of core, `""` on a machine with one kind.
+    /// Type of core, `""` on a machine with one type.
     pub core_type: String,
-    /// Its period; 0 for threads without a schedule of onbeat's.
+    /// Period; 0 for threads without a schedule of onbeat.
     pub interval: Nanos,
-    /// When slot 0 was.
+    /// Time of slot 0.
     pub start: Nanos,
-    /// Wake-ups left out before that.
+    /// Wake-ups before slot 0, which do not count.
     pub warmup: u64,
     pub cycles: u64,
-    /// Slots skipped because their time had passed.
+    /// Number of slots skipped because their time had passed.
     pub missed: u64,
-    /// The exact least latency.
+    /// Exact minimum latency.
     pub min: Nanos,
-    /// The largest, descending, each with its wall time's offset.
+    /// Largest latencies, descending, each with the offset of its wall time.
     pub worst: Vec<(LatencySample, Nanos)>,
     /// Voluntary and involuntary context switches of the thread, once it has ended.
     pub switches: Option<(u64, u64)>,
     /// CPU time of the thread, up to the last block.
     pub used: Nanos,
-    /// When that block ended.
+    /// End of that block.
     pub until: Nanos,
     rows: Counts,
     missed_rows: Counts,
@@ -52,7 +51,7 @@ impl Total {
 
     /// Adds a block; `wall_offset` is CLOCK_REALTIME minus CLOCK_MONOTONIC at its time.
     ///
-    /// A block keeps as many of its worst as the run does, so the run's worst are exact.
+    /// A block has as many worst samples as the run, so that those of the run are exact.
     pub fn add_block(&mut self, block: &DrainedBlock, wall_offset: Nanos) {
         block.rows.iter().for_each(|&(row, count)| self.rows.add(row, count));
         block.missed_rows.iter().for_each(|&(row, count)| self.missed_rows.add(row, count));
@@ -68,26 +67,25 @@ impl Total {
         self.worst.truncate(WORST_PER_BLOCK);
     }
 
-    /// How many wake-ups were at or above a latency, to within its bucket; at or above 0 are all,
-    /// early ones as well.
+    /// Number of wake-ups at or above a latency, to within its bucket; for 0 all of them, including
+    /// early ones.
     pub fn at_or_above(&self, latency: Nanos) -> u64 {
         self.rows.at_or_above(if latency.0 == 0 { Nanos(i64::MIN) } else { latency })
     }
 
-    /// Slots skipped; unknown where there is no schedule.
+    /// Number of missed slots; unknown without a schedule.
     pub fn slots_missed(&self) -> Option<u64> {
         (self.interval.0 > 0).then_some(self.missed)
     }
 
-    /// The CPU's entry in `run.json`.
+    /// Entry of the CPU in `run.json`.
     pub fn document(&self) -> CpuRun {
         let mut cpu = CpuRun::default();
         self.fill(&mut cpu);
         cpu
     }
 
-    /// The same into an entry that is used again: what is freed while samples count may be
-    /// unmapped.
+    /// Fills an entry that is reused: memory freed while samples count may be unmapped.
     pub fn fill(&self, cpu: &mut CpuRun) {
         let any = self.cycles > 0;
         cpu.cpu = Some(self.cpu);
@@ -126,7 +124,7 @@ fn worst(sample: &LatencySample, wall_offset: Nanos, planned: bool) -> Worst {
     }
 }
 
-/// The line of `blocks.jsonl` for a block.
+/// Line of `blocks.jsonl` for a block.
 pub fn block_line(cpu: Cpu, block: &DrainedBlock, levels: &[Nanos]) -> Block {
     Block {
         cpu,
@@ -142,7 +140,7 @@ pub fn block_line(cpu: Cpu, block: &DrainedBlock, levels: &[Nanos]) -> Block {
     }
 }
 
-/// How many samples lie at or above each level; exact, because each is the edge of a bucket.
+/// Number of samples at or above each level; exact, because each is the edge of a bucket.
 fn count_over(rows: &[(usize, u64)], levels: &[Nanos]) -> Vec<(Nanos, u64)> {
     let mut over: Vec<(Nanos, u64)> = levels.iter().map(|&level| (level, 0)).collect();
     let (mut left, mut sum) = (rows.len(), 0);

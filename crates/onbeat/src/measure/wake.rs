@@ -1,16 +1,16 @@
-//! How a measuring thread sleeps until a slot: one type per kernel mechanism.
+//! Sleep of a measuring thread until a slot: one type per kernel mechanism.
 
 use std::sync::atomic::AtomicU32;
 
 use host::{clock, rt};
 use model::units::Nanos;
 
-/// The outcome of a sleep.
+/// Outcome of a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sleep {
-    /// It lasted until its instant.
+    /// Lasted until its instant.
     Full,
-    /// A signal ended it early.
+    /// Ended early by a signal.
     Interrupted,
 }
 
@@ -21,28 +21,28 @@ impl Sleep {
     }
 }
 
-/// A way to sleep until an instant of CLOCK_MONOTONIC, and the clock read after it.
+/// Mechanism to sleep until an instant of CLOCK_MONOTONIC, and the clock read after it.
 pub trait Wake {
-    /// Whether a slot that was slept through is a sample that is missing.
+    /// True if a skipped slot counts as a missing sample.
     const COUNTS_MISSED: bool = true;
 
-    /// Sleeps until the instant, or until a signal comes.
+    /// Sleeps until the instant, or until a signal arrives.
     fn sleep_until(&mut self, instant: Nanos) -> Sleep;
 
-    /// The time of the wake-up.
+    /// Time of the wake-up.
     #[inline(always)]
     fn now(&self, _expected: Nanos) -> Nanos {
         clock::monotonic()
     }
 
-    /// The sample of a wake-up at that time.
+    /// Sample of a wake-up at that time.
     #[inline(always)]
     fn latency(&self, expected: Nanos, now: Nanos) -> Nanos {
         Nanos(now.0 - expected.0)
     }
 
-    /// CPU time that measuring has taken of the CPU so far: that of the calling thread. 0 where
-    /// that clock is refused.
+    /// CPU time that the measurement has taken of its CPU: that of the calling thread. 0 if that
+    /// clock cannot be read.
     fn used(&self) -> Nanos {
         clock::thread_cpu().unwrap_or_default()
     }
@@ -78,7 +78,7 @@ impl Wake for rt::SignalTimer {
 pub struct Futex(AtomicU32);
 
 impl Futex {
-    /// A word to sleep on.
+    /// A new word to sleep on.
     pub fn new() -> Futex {
         Futex(clock::futex_word())
     }
@@ -97,8 +97,8 @@ impl Wake for Futex {
     }
 }
 
-/// No sleep, and a clock read whose result is set to the expected time: what remains is the loop's
-/// own cost.
+/// No sleep, and a clock read whose result is replaced by the expected time: what remains is the
+/// cost of the loop.
 pub struct NoSleep;
 
 impl Wake for NoSleep {

@@ -1,4 +1,4 @@
-//! The thread around the hot loop, from the housekeeping thread's side.
+//! Measuring threads as seen by the housekeeping thread.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -12,16 +12,16 @@ use super::task::{MeasuringTask, Prepared, ThreadBody, ThreadEnd};
 use crate::plan::MeasurePlan;
 use model::error::{Failure, Result};
 
-/// The loop's frames are small; what Rust and libc need around them fits as well.
+/// Stack size: the loop's frames are small, and Rust and libc need some space around them.
 const STACK: usize = 128 << 10;
 
-/// A measuring thread that is ready, and what it writes into.
+/// Measuring thread that is ready, with its buffers.
 pub struct ReadyThread {
     pub thread: MeasuringThread,
     pub buffers: Arc<CpuBuffers>,
 }
 
-/// One measuring thread, from the housekeeping thread's side.
+/// One measuring thread, as seen by the housekeeping thread.
 pub struct Worker {
     /// Empty until the first barrier.
     pub prepared: Arc<Prepared>,
@@ -47,7 +47,7 @@ impl Worker {
         Ok(Worker { prepared, handle: builder.spawn(main)? })
     }
 
-    /// Wake-ups that it left out before the run.
+    /// Number of wake-ups before the run, which do not count.
     pub fn warmup(&self) -> u64 {
         self.prepared.get().and_then(|found| found.as_ref().ok()).map_or(0, |(info, _)| info.warmup)
     }
@@ -82,7 +82,7 @@ pub fn start_all(
     Ok(workers)
 }
 
-/// Ends a run that does not take place; returns why.
+/// Ends a cancelled run; returns the failure.
 pub fn cancel(shared: &Shared, workers: Vec<Worker>, failure: Failure) -> Failure {
     shared.cancelled.store(true, Ordering::Release);
     shared.barrier.wait();

@@ -1,4 +1,4 @@
-//! Clock steps and suspend, from the clocks' offsets to CLOCK_MONOTONIC.
+//! Clock steps and suspends, from the clocks' offsets to CLOCK_MONOTONIC.
 
 use crate::measure::integrity::entry;
 use host::clock;
@@ -9,13 +9,13 @@ use model::vocabulary::IntegrityKind;
 /// CLOCK_REALTIME may be slewed by 500 ppm (adjtimex(2)); a change beyond that is a step.
 const SLEW_PPM: i64 = 1_000;
 
-/// Below this, a change of a clock's offset may be the error of the reading.
+/// Change of a clock's offset that may be an error of the reading.
 const CLOCK_NOISE: Nanos = Nanos(1_000_000);
 
-/// The offsets of the clocks to CLOCK_MONOTONIC, as last seen.
+/// Offsets of the clocks to CLOCK_MONOTONIC at the last reading.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocks {
-    /// When they were read.
+    /// Time of the reading.
     pub at: Nanos,
     /// CLOCK_REALTIME minus CLOCK_MONOTONIC.
     pub wall: Nanos,
@@ -28,7 +28,7 @@ impl Clocks {
         Clocks { at: clock::monotonic(), wall: clock::wall_offset(), boot: clock::boot_offset() }
     }
 
-    /// What happened to the clocks between two readings.
+    /// Entry for a suspend or a step between two readings.
     pub fn compare(self, later: Clocks) -> Option<Integrity> {
         let suspended = later.boot - self.boot;
         if suspended > CLOCK_NOISE {

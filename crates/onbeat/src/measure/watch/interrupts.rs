@@ -1,15 +1,15 @@
 //! Interrupts per CPU and second, from /proc/interrupts.
 //!
-//! Printing that file takes the lock of each interrupt in turn with interrupts off. Where the
-//! housekeeping thread has a separate CPU, that disturbs no measurement; where it shares a measured
-//! one, the file is not read and the number is unknown.
+//! Printing that file takes the lock of each interrupt in turn with interrupts off. On a separate
+//! housekeeping CPU, that disturbs no measurement; if the housekeeping thread may run on a measured
+//! CPU, the file is not read and the number is unknown.
 
 use crate::plan::MeasurePlan;
 use facts::interrupts::per_cpu_totals;
 use host::RereadFile;
 use model::units::Cpu;
 
-/// What each CPU had taken when it was last asked for, and at the last reading, by CPU number.
+/// Counts of each CPU at the last call of `take` and at the last reading, by CPU number.
 pub struct Interrupts {
     file: Option<RereadFile>,
     before: Vec<u64>,
@@ -17,7 +17,7 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Begins to count, where that disturbs no measured CPU.
+    /// Starts to count, if that disturbs no measured CPU.
     pub fn new(plan: &MeasurePlan) -> Interrupts {
         let apart = !plan.cpus.iter().any(|own| plan.housekeeping.contains(own.cpu));
         let file = if apart { RereadFile::whole("/proc/interrupts").ok() } else { None };
@@ -28,7 +28,7 @@ impl Interrupts {
         interrupts
     }
 
-    /// Reads the counters; [`Interrupts::take`] then returns what was added since its last call.
+    /// Reads the counters, for [`Interrupts::take`].
     pub fn read(&mut self) {
         let Some(file) = &mut self.file else { return };
         if !file.read().is_ok_and(|text| per_cpu_totals(text, &mut self.now)) {
@@ -36,7 +36,7 @@ impl Interrupts {
         }
     }
 
-    /// What a CPU took since the last call; none where it is not counted, or its counter wrapped.
+    /// Interrupts of a CPU since the last call; none if it is not counted, or its counter wrapped.
     pub fn take(&mut self, cpu: Cpu) -> Option<u64> {
         self.file.as_ref()?;
         let index = cpu.0 as usize;

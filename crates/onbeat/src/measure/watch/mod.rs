@@ -1,6 +1,6 @@
-//! What is watched while the run is on, once a second: clocks, steal, interrupts, online CPUs.
+//! Machine state read once a second during a run: clocks, steal, interrupts, online CPUs.
 //!
-//! Read by the housekeeping thread from files it holds open, into buffers it keeps. Nothing here
+//! The housekeeping thread reads it from files that stay open, into buffers that are kept. No read
 //! makes the kernel interrupt a measured CPU.
 
 pub mod clocks;
@@ -21,7 +21,7 @@ pub struct Watches {
     measured: CpuSet,
     clocks: Clocks,
     steal: Steal,
-    /// By measured CPU, as the plan has them.
+    /// By measured CPU, in the order of the plan.
     steal_summaries: Vec<StealSummary>,
     online: Online,
     interrupts: Interrupts,
@@ -41,7 +41,7 @@ impl Watches {
         }
     }
 
-    /// The run starts: clocks are compared with what they show now.
+    /// Starts the run: later clock offsets are compared with the present ones.
     pub fn start(&mut self) {
         self.clocks = Clocks::read();
     }
@@ -51,7 +51,7 @@ impl Watches {
         self.clocks.wall
     }
 
-    /// Reads everything, and notes what may invalidate the run.
+    /// Reads everything, and notes events that may invalidate the run.
     pub fn read(&mut self, mut note: impl FnMut(Integrity)) {
         self.steal.read();
         self.interrupts.read();
@@ -63,14 +63,14 @@ impl Watches {
         self.online.lost(&self.measured).into_iter().for_each(note);
     }
 
-    /// Adds what belongs to a block of the plan's CPU number `index`.
+    /// Adds the readings for a block of the plan's CPU number `index`.
     pub fn fill(&mut self, index: usize, block: &mut Block) {
         block.steal_ns = self.steal.take(block.cpu);
         block.irqs = self.interrupts.take(block.cpu);
         self.steal_summaries[index].add(block.max_ns, block.steal_ns.unwrap_or_default());
     }
 
-    /// What the hypervisor took in all, by CPU.
+    /// Entries for the total steal of each CPU.
     pub fn steal_entries(&self) -> Vec<Integrity> {
         let summaries = self.measured.iter().zip(&self.steal_summaries);
         summaries.filter_map(|(cpu, summary)| summary.entry(cpu)).collect()

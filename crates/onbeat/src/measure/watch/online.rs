@@ -6,7 +6,7 @@ use model::run::Integrity;
 use model::units::CpuSet;
 use model::vocabulary::IntegrityKind;
 
-/// Which of the measured CPUs are still online.
+/// Measured CPUs that went offline.
 pub struct Online {
     file: Option<RereadFile>,
     gone: CpuSet,
@@ -21,7 +21,7 @@ impl Online {
         }
     }
 
-    /// The measured CPUs that went offline since the last call.
+    /// Entries for the measured CPUs that went offline since the last call.
     pub fn lost(&mut self, measured: &CpuSet) -> Vec<Integrity> {
         let text = self.file.as_mut().and_then(|file| file.read().ok());
         let Some(online) = text.and_then(|text| CpuSet::parse(std::str::from_utf8(text).ok()?).ok()) else {

@@ -8,12 +8,12 @@ use model::text::several;
 use model::units::{Cpu, Nanos};
 use model::vocabulary::IntegrityKind;
 
-/// The kernel accounts steal and the time of tasks in ticks of USER_HZ, which is 100 wherever Linux
-/// runs (proc(5)).
+/// The kernel accounts steal and the time of tasks in ticks of USER_HZ, which is 100 on all
+/// architectures that onbeat supports (proc(5)).
 pub const USER_TICK: Nanos = Nanos(10_000_000);
 
-/// A CPU's line in /proc/stat: its name and ten numbers, none of which reaches 13 digits in a
-/// machine's life.
+/// Maximum length of a CPU's line in /proc/stat: its name and ten numbers, none of which reaches 13
+/// digits in a machine's life.
 const STAT_LINE: usize = 144;
 
 /// Steal per measured CPU, from /proc/stat.
@@ -24,7 +24,7 @@ pub struct Steal {
 }
 
 impl Steal {
-    /// Begins to count, on a virtual machine; elsewhere there is no steal and nothing is read.
+    /// Starts to count on a virtual machine; elsewhere there is no steal and nothing is read.
     pub fn new(cpus: impl Iterator<Item = Cpu>, virtualization: &str) -> Steal {
         let cpus: Vec<_> = cpus.map(|cpu| (cpu, u64::MAX, Nanos(0))).collect();
         // The lines of the CPUs come first; the rest is long and not needed here.
@@ -36,7 +36,7 @@ impl Steal {
         steal
     }
 
-    /// Reads the counters; [`Steal::take`] then returns what was added since its last call.
+    /// Reads the counters, for [`Steal::take`].
     pub fn read(&mut self) {
         let Steal { file, cpus, .. } = self;
         if let Some(text) = file.as_mut().and_then(|file| file.read().ok()) {
@@ -50,14 +50,14 @@ impl Steal {
         Steal { file: None, counted: true, cpus: cpus.map(|cpu| (cpu, u64::MAX, Nanos(0))).collect() }
     }
 
-    /// As [`Steal::read`], from a text.
+    /// Like [`Steal::read`], from a text.
     #[cfg(test)]
     pub fn count(&mut self, text: &[u8]) {
         add_steal(&mut self.cpus, text);
     }
 
-    /// The steal of a CPU since it was last asked for, so that each tick belongs to one block; none
-    /// where it is not counted.
+    /// Steal of a CPU since the last call for it, so that each tick belongs to one block; none if
+    /// it is not counted.
     pub fn take(&mut self, cpu: Cpu) -> Option<Nanos> {
         self.counted.then_some(())?;
         let index = self.cpus.binary_search_by_key(&cpu, |known| known.0).ok()?;
@@ -65,7 +65,7 @@ impl Steal {
     }
 }
 
-/// Adds what the text of /proc/stat counts beyond what is known of each CPU.
+/// Adds the increase of each CPU's counter in the text of /proc/stat.
 fn add_steal(cpus: &mut [(Cpu, u64, Nanos)], text: &[u8]) {
     steal_ticks(text, |cpu, ticks| {
         if let Ok(index) = cpus.binary_search_by_key(&cpu, |known| known.0) {
@@ -98,7 +98,7 @@ impl StealSummary {
         }
     }
 
-    /// The entry, if the hypervisor took any time.
+    /// Integrity entry, if the hypervisor took any time.
     pub fn entry(&self, cpu: Cpu) -> Option<Integrity> {
         let StealSummary { blocks, total, worst, worst_steal } = *self;
         let coincides = if worst_steal.0 > 0 {
