@@ -1,4 +1,4 @@
-//! From the worst wake-ups as the kernel's programs kept them to values with names.
+//! Names for the worst wake-ups as the recorder delivers them: stacks, system calls, culprits.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use trace::timeline::without_events::{Witness, spike, stopped};
 
 use super::names::{StackNames, system_call};
 
-/// The other late timers of the interval, and what the hypervisor counted.
+/// Further evidence of the interval: other late timers, pulses, and steal by CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IntervalEvidence<'a> {
     pub series: &'a [SeriesRows],
@@ -58,7 +58,7 @@ pub fn named(
         };
         spikes.push((spike(&witness, host), stopped(&witness, host)));
         wakeup.sleeps_in = system_call(&sleeps).unwrap_or_default().to_owned();
-        // That of the larger part.
+        // The stack of the larger part.
         let of_timer = wakeup.timer_ns >= wakeup.wakeup_ns && !expiry.is_empty();
         wakeup.stack = if of_timer { expiry } else { switch };
         wakeups.push(wakeup);
@@ -78,22 +78,22 @@ fn who(task: &WatchTask) -> Who {
     }
 }
 
-/// The latest timer of each CPU: when it should have come, and when it came.
+/// Latest timer of each CPU: the times when it was due and when it expired.
 fn late_timers(series: &[SeriesRows]) -> Vec<(Cpu, Nanos, Nanos)> {
     let timers = series.iter().filter(|series| series.series == WatchSeries::Timer);
     let rows = timers.flat_map(|series| &series.cpus);
     rows.filter_map(|row| Some((row.cpu?, row.max_mono_ns? - row.max_ns?, row.max_mono_ns?))).collect()
 }
 
-/// Whether another CPU's timer was late during at least half of the time in which this one was: all
-/// CPUs may have been stopped from outside.
+/// True if another CPU's timer was late during at least half of this wake-up's latency: all CPUs
+/// may have been stopped from outside.
 fn is_contested(wakeup: &WorstWakeup, late: &[(Cpu, Nanos, Nanos)]) -> bool {
     late.iter().any(|&(cpu, begun, came)| shares_half(wakeup, cpu, begun, came))
 }
 
-/// True if a pulse of another CPU was late as long, and came when this CPU went on: what stops one
-/// CPU alone does not end with it. One of the two was idle or in a program: a section with
-/// interrupts off may be one on all CPUs, or wait for another CPU's.
+/// True if a pulse of another CPU was late as long, and expired when this CPU continued: a stop of
+/// one CPU alone does not end together with it. One of the two was idle or in a program: a section
+/// with interrupts off may be one on all CPUs, or wait for another CPU's.
 fn is_at_once(wakeup: &WorstWakeup, pulses: &[LatePulse]) -> bool {
     let late = wakeup.timer_ns >= wakeup.wakeup_ns;
     let after = if late { wakeup.wakeup_ns.unwrap_or_default() } else { Nanos(0) };

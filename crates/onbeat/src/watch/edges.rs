@@ -1,28 +1,28 @@
-//! When intervals end: shortly after edges of the wall clock, so that those of five minutes lie in
-//! those of a farm's pages.
+//! Ends of intervals: shortly after edges of the wall clock, so that intervals of five minutes
+//! match those of a farm's pages.
 
 use model::units::Nanos;
 
-/// Intervals that go evenly into a day have edges, counted from 1970 in UTC.
+/// Intervals that divide a day have edges, counted from 1970 in UTC.
 const DAY: i64 = 86_400 * Nanos::SECOND.0;
 
-/// Of shorter ones less than this reaches past an edge, and they end by their length alone.
+/// Shortest interval that ends at an edge; shorter ones end by their length alone.
 const SHORTEST: Nanos = Nanos(60 * Nanos::SECOND.0);
 
-/// So long after an edge: a farm takes clocks of a boot that differ by up to two seconds for the
+/// Delay after an edge: a farm treats clocks of a boot that differ by up to two seconds as the
 /// same, and would put a row that begins right on an edge into the five minutes before.
 const PAST: Nanos = Nanos(3 * Nanos::SECOND.0);
 
-/// When, in CLOCK_MONOTONIC, the interval ends that begins now; the one before was due at `due`.
-/// The offset is what the wall clock shows more: where it was set, one interval is shorter, or
-/// longer by no more than three seconds.
+/// End, in CLOCK_MONOTONIC, of the interval that begins now; the previous one was due at `due`.
+/// `wall_offset` is CLOCK_REALTIME minus CLOCK_MONOTONIC: after a clock step, one interval is
+/// shorter, or longer by at most three seconds.
 pub fn next_end(now: Nanos, due: Nanos, wall_offset: Nanos, interval: Nanos) -> Nanos {
     let length = interval.0.max(1);
     let left = if interval >= SHORTEST && DAY % length == 0 {
         let wall = now.0.saturating_add(wall_offset.0);
         length - wall.rem_euclid(length) + PAST.0
     } else {
-        // From when it was due, so that what an interval is late does not add up.
+        // From the due time, so that delays do not add up.
         length - now.0.saturating_sub(due.0).rem_euclid(length)
     };
     Nanos(now.0.saturating_add(left))
@@ -35,10 +35,10 @@ mod tests {
 
     const S: i64 = Nanos::SECOND.0;
     const FIVE_MINUTES: Nanos = Nanos(300 * S);
-    /// 2026-11-27 00:00 UTC less the boot.
+    /// 2026-11-27 00:00 UTC minus the boot.
     const OFFSET: Nanos = Nanos(1_795_737_600 * S);
 
-    /// The end in seconds of the day, of an interval that begins in this second.
+    /// End in seconds of the day, of an interval that begins in this second.
     fn end(begin: i64, interval: Nanos) -> i64 {
         let begin = Nanos(begin * S);
         next_end(begin, begin, OFFSET, interval).0 / S
@@ -51,7 +51,7 @@ mod tests {
         assert_eq!(end(at(49, 42), FIVE_MINUTES), at(50, 3));
         assert_eq!(end(at(50, 3), FIVE_MINUTES), at(55, 3));
         assert_eq!(end(at(49, 59), FIVE_MINUTES), at(50, 3));
-        // It is in the new five minutes already: no interval of two seconds.
+        // The start is already in the new five minutes: no interval of two seconds follows.
         assert_eq!(end(at(50, 0), FIVE_MINUTES), at(55, 3));
         assert_eq!(end(at(50, 1), FIVE_MINUTES), at(55, 3));
         assert_eq!(end(at(49, 42), Nanos(60 * S)), at(50, 3));
@@ -64,7 +64,7 @@ mod tests {
         for seconds in [1, 2, 7, 30, 420, 86_401, 172_800] {
             assert_eq!(end(9_942, Nanos(seconds * S)), 9_942 + seconds, "{seconds}");
         }
-        // Neither does being late add up, nor is the end before its begin after a long halt.
+        // Delays do not add up, and the end does not precede the start after a long halt.
         let seven = Nanos(7 * S);
         assert_eq!(next_end(Nanos(70 * S + 9), Nanos(70 * S), OFFSET, seven), Nanos(77 * S));
         assert_eq!(next_end(Nanos(99 * S), Nanos(70 * S), OFFSET, seven), Nanos(105 * S));

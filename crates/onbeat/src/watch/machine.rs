@@ -1,5 +1,5 @@
-//! What a watch reads of the machine beside the wake-ups: its settings, its clocks, the other runs
-//! of onbeat.
+//! State of the machine that a watch reads besides wake-ups: settings, clocks, other runs of
+//! onbeat.
 
 use super::marks::{MachineLook, OwnRunBeside};
 use bundle::environment::environment_of;
@@ -8,13 +8,13 @@ use model::run::Host;
 use model::units::{CpuSet, Nanos};
 use model::watch::WatchEnvironment;
 
-/// The ticks that /proc counts time in (USER_HZ, sysconf(3)): 100 on all that onbeat runs on.
+/// Tick of times in /proc (USER_HZ, sysconf(3)): 100 Hz on all machines that onbeat runs on.
 const TICK: i64 = 10_000_000;
 
-/// The longest command line that is looked at.
+/// Maximum length of a command line that is read.
 const LINE: u64 = 4096;
 
-/// Reads it.
+/// Reader of the machine's state.
 pub struct MachineReader {
     files: MachineFiles,
 }
@@ -24,7 +24,7 @@ impl MachineReader {
         MachineReader { files: MachineFiles::live() }
     }
 
-    /// What the machine shows now.
+    /// State of the machine now.
     pub fn look(&self) -> MachineLook {
         let online = self.files.read_text("/sys/devices/system/cpu/online");
         let boot_offset = clock::boot_offset();
@@ -37,7 +37,7 @@ impl MachineReader {
         }
     }
 
-    /// The runs of onbeat's own.
+    /// Other runs of onbeat.
     fn runs(&self, boot_offset: Nanos) -> Vec<OwnRunBeside> {
         let names = self.files.list("/proc");
         let pids = names.known().into_iter().flatten().filter_map(|name| name.parse::<u32>().ok());
@@ -52,18 +52,18 @@ impl MachineReader {
         let line = self.files.read_at_most(&format!("/proc/{pid}/cmdline"), LINE);
         let line = String::from_utf8_lossy(line.known()?).into_owned();
         let words: Vec<&str> = line.trim_end_matches('\0').split('\0').collect();
-        // Since the boot, with the time of suspends.
+        // Ticks since the boot, including suspends.
         let start = process_start(pid)?;
         let begun = i64::try_from(start).ok()?.saturating_mul(TICK).saturating_sub(boot_offset.0);
         OwnRunBeside::of(pid, start, &words, Nanos(begun))
     }
 
-    /// The kernel and the settings that latencies depend on.
+    /// Kernel and settings that latencies depend on.
     pub fn environment(&self) -> WatchEnvironment {
         environment_of(&self.host())
     }
 
-    /// The same as a run has it.
+    /// Description of the machine as in a run.
     pub fn host(&self) -> Host {
         facts::describe(&facts::gather(&self.files))
     }

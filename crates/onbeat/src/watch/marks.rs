@@ -1,5 +1,5 @@
-//! What happened to the machine while it was watched: CPUs that came and went, suspends, steps of
-//! the clock, and runs of onbeat's own beside it.
+//! Events of the machine during a watch: CPU hotplug, suspends, clock steps, and other runs of
+//! onbeat.
 
 use std::collections::BTreeMap;
 
@@ -7,42 +7,42 @@ use model::text::clean;
 use model::units::{CpuSet, Nanos};
 use model::watch::{WatchMark, WatchMarkKind};
 
-/// A shorter difference is that of two reads one after the other, and of the clock's adjustment
-/// (adjtimex(2) slews by at most 500 ppm: 30 ms a minute).
+/// Least difference that counts as a step: smaller ones come from two reads in sequence and from
+/// the clock's adjustment (adjtimex(2) slews by at most 500 ppm: 30 ms a minute).
 const STEP: Nanos = Nanos(100_000_000);
 
-/// The clocks do not run apart by as much while the machine is awake.
+/// Least difference that counts as a suspend: awake, the clocks diverge by less.
 const SUSPENDED: Nanos = Nanos(1_000_000);
 
-/// What the machine shows at a time.
+/// State of the machine at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineLook {
     /// CLOCK_MONOTONIC.
     pub at: Nanos,
-    /// CLOCK_REALTIME less CLOCK_MONOTONIC.
+    /// CLOCK_REALTIME minus CLOCK_MONOTONIC.
     pub wall_offset: Nanos,
-    /// CLOCK_BOOTTIME less CLOCK_MONOTONIC, which stands still in a suspend.
+    /// CLOCK_BOOTTIME minus CLOCK_MONOTONIC, which stops during a suspend.
     pub boot_offset: Nanos,
     pub online: CpuSet,
     pub runs: Vec<OwnRunBeside>,
 }
 
-/// A process of onbeat's that measures or loads.
+/// Process of onbeat that measures or loads.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OwnRunBeside {
     pub pid: u32,
-    /// When it began, as `/proc` counts it: with its number, which process it is.
+    /// Start in ticks of `/proc`; with the PID, it identifies the process.
     pub start: u64,
-    /// On CLOCK_MONOTONIC.
+    /// Start on CLOCK_MONOTONIC.
     pub begun: Nanos,
     pub is_load: bool,
-    /// Its arguments.
+    /// Arguments of the process.
     pub line: String,
 }
 
 impl OwnRunBeside {
-    /// From a command line's words: `None` for other programs and other commands. What a load or a
-    /// suite starts is part of it.
+    /// A run by its command line: `None` for other programs and other commands, and for what a load
+    /// or a suite starts, which is part of it.
     pub fn of(pid: u32, start: u64, words: &[&str], begun: Nanos) -> Option<OwnRunBeside> {
         let (program, arguments) = words.split_first()?;
         // The static binaries have the architecture behind the name.
@@ -60,17 +60,17 @@ impl OwnRunBeside {
     }
 }
 
-/// Compares what is seen with what was seen before.
+/// Finds events by comparing successive states.
 #[derive(Clone, Debug, Default)]
 pub struct MarkFinder {
     last: Option<MachineLook>,
-    /// Runs that go on.
+    /// Runs that have not ended.
     running: BTreeMap<(u32, u64), OwnRunBeside>,
     found: Vec<WatchMark>,
 }
 
 impl MarkFinder {
-    /// Takes what the machine shows; true if it was suspended since the last time.
+    /// Compares the state with the last one; true if the machine was suspended in between.
     pub fn look(&mut self, state: MachineLook) -> bool {
         let mut suspended = false;
         if let Some(last) = self.last.take() {
@@ -98,7 +98,7 @@ impl MarkFinder {
             let detail = format!("for {}", asleep.spoken());
             self.found.push(WatchMark { detail, ..mark(WatchMarkKind::Suspend, last.at, state.at) });
         }
-        // The wall clock goes on in a suspend: that is no step.
+        // The wall clock continues during a suspend: that is not a step.
         let step = Nanos(wall.0.saturating_sub(if suspended { asleep.0 } else { 0 }));
         if step.0.unsigned_abs() > STEP.0.unsigned_abs() {
             let way = if step.0 < 0 { "back" } else { "forward" };
@@ -109,8 +109,8 @@ impl MarkFinder {
     }
 
     fn runs(&mut self, state: &MachineLook) {
-        // The time at which a run began comes from two clocks, read one after the other: that of
-        // the first look stays.
+        // The start of a run is computed from two clocks, read one after the other: the value of
+        // the first look is kept.
         let known = |run: &OwnRunBeside| {
             let key = (run.pid, run.start);
             (key, self.running.get(&key).unwrap_or(run).clone())
@@ -124,7 +124,7 @@ impl MarkFinder {
         self.running = now;
     }
 
-    /// What was found since the last time; a run that goes on is marked up to now, in each
+    /// Takes the events found since the last call; a continuing run is marked up to now, in each
     /// interval.
     pub fn take(&mut self) -> Vec<WatchMark> {
         let at = self.last.as_ref().map_or(Nanos(0), |last| last.at);
@@ -134,8 +134,8 @@ impl MarkFinder {
     }
 }
 
-/// Marks a suspend that the kernel told of and no clock shows: where CPUs cannot stop their clocks,
-/// as under most hypervisors, CLOCK_MONOTONIC goes on while all threads are frozen.
+/// Adds a suspend that the kernel reported and no clock shows: if CPUs cannot stop their clocks, as
+/// under most hypervisors, CLOCK_MONOTONIC continues while all threads are frozen.
 pub fn note_suspend(marks: &mut Vec<WatchMark>, from: Nanos, to: Nanos) {
     if !marks.iter().any(|mark| mark.kind == WatchMarkKind::Suspend) {
         let detail = "the clocks went on meanwhile".into();

@@ -1,8 +1,8 @@
 //! `onbeat watch`: every wake-up of every real-time thread, for months.
 //!
-//! The kernel's own programs count, or a ring is read and counted ([`recorder`]); once an interval
-//! they are asked, names are found for the worst, and the interval goes to the disk. In between
-//! this process sleeps, but for a look at what happens to the machine now and then.
+//! The kernel's programs count, or a ring is read and counted ([`recorder`]). At the end of an
+//! interval the counts are read, the worst wake-ups get names, and the interval is written. In
+//! between this process sleeps, except for occasional looks at the machine.
 
 pub mod culprits;
 pub mod edges;
@@ -33,21 +33,21 @@ use marks::MarkFinder;
 use names::StackNames;
 use waiting::WaitingIntervals;
 
-/// How often the machine is looked at: so that all that wakes this process is one a minute.
+/// Interval of looks at the machine: all wake-ups of this process together are one a minute.
 const LOOK: Nanos = Nanos(100_000_000_000);
 
-/// How often the recorder is asked where alarms are wanted.
+/// Interval of reads of the recorder if alarms are requested.
 const LOOK_FOR_ALARMS: Nanos = Nanos(60_000_000_000);
 
-/// What is recorded, until when.
+/// Interval, duration and settings of a watch.
 pub struct WatchPlan {
     pub interval: Nanos,
-    /// Until a signal where there is none.
+    /// Duration; without one, the watch ends at a signal.
     pub duration: Option<Nanos>,
     pub run: WatchRun,
 }
 
-/// All that a watch has opened.
+/// Open resources of a watch.
 pub struct Watch {
     pub plan: WatchPlan,
     pub recorder: WakeupRecorder,
@@ -55,36 +55,36 @@ pub struct Watch {
     pub stacks: StackNames,
     pub beside: MachineReader,
     pub alarms: Alarms,
-    /// When the wake-up was of which an alarm told last.
+    /// Time of the wake-up of the last alarm.
     pub alarmed: Nanos,
     pub host: Host,
 }
 
-/// How a watch went.
+/// Result of a watch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WatchResult {
-    /// The worst is of a program's thread that was not held up by its own kind: the largest that
-    /// the kernel or the hardware is to blame for, else the largest at all.
+    /// The worst is that of a program's thread, not delayed by one of the same or a higher
+    /// priority: the largest that the kernel or the hardware caused, else the largest of all.
     pub found: WatchFound,
-    /// Intervals that could not be written, however often it was tried.
+    /// Intervals that could not be written in spite of retries.
     pub unwritten: u64,
-    /// Whether a signal ended it.
+    /// True if a signal ended it.
     pub stopped: bool,
 }
 
-/// What is told while it goes on.
+/// Event reported during a watch.
 pub enum WatchEvent<'a> {
-    /// An interval is over.
+    /// An interval has ended.
     Interval(&'a WatchInterval),
-    /// A remark, for people.
+    /// Remark for the user.
     Remark(String),
 }
 
 impl Watch {
-    /// Records until the time is over or a signal comes; the open interval is written then, too.
+    /// Records until the time is over or a signal comes; the open interval is written at the end.
     ///
     /// # Errors
-    /// The kernel does not hand over what it counted.
+    /// The counts of the kernel cannot be read.
     pub fn run(mut self, mut tell: impl FnMut(WatchEvent<'_>)) -> Result<WatchResult> {
         let (begun, interval_length) = (clock::monotonic(), self.plan.interval);
         let end = self.plan.duration.map(|duration| begun + duration);
@@ -176,7 +176,7 @@ impl Watch {
         let beside = IntervalEvidence { series: &series, pulses: &drained.late_pulses, stolen: Some(stolen) };
         let mut worst = culprits::named(drained.worst, beside, &self.host, &mut self.stacks, culprits);
         worst.iter_mut().for_each(|worst| worst.wall_ns = Nanos(worst.mono_ns.0 + drained.wall_offset.0));
-        // What took the time until the switch had no part in the switch itself.
+        // The cause of the time until the switch had no part in the switch itself.
         let until = series.iter_mut().filter(|series| series.series != WatchSeries::Switch);
         for row in until.flat_map(|series| series.cpus.iter_mut()) {
             let same = |worst: &&WorstWakeup| Some(worst.mono_ns) == row.max_mono_ns && worst.cpu == row.cpu;
@@ -220,8 +220,8 @@ fn note(interval: &WatchInterval, result: &mut WatchResult) {
     }
 }
 
-/// The worst of an interval as people ask for it: of programs' threads before the kernel's, and
-/// what no thread of the same or a higher priority caused before what one did.
+/// Worst wake-up of an interval for users: programs' threads precede the kernel's, and latencies
+/// not caused by a thread of the same or a higher priority precede the others.
 pub fn worst_of(interval: &WatchInterval) -> Option<&WorstWakeup> {
     use model::watch::{Holder, Victims};
     let rank =
@@ -229,13 +229,13 @@ pub fn worst_of(interval: &WatchInterval) -> Option<&WorstWakeup> {
     interval.worst.iter().max_by_key(rank)
 }
 
-/// How many wake-ups an interval's histograms hold.
+/// Number of wake-ups in an interval's histograms.
 fn wakeups_of(interval: &WatchInterval) -> u64 {
     let waits = interval.series.iter().filter(|series| series.series == WatchSeries::Wakeup);
     waits.flat_map(|series| &series.cpus).map(|row| row.n).sum()
 }
 
-/// What a ring lost of an interval: a load that it is too small for goes on.
+/// Remark on the losses of a ring that is too small for a load.
 fn losses(drained: &DrainedEpoch) -> Option<String> {
     let counts = &drained.counts;
     (counts.lost_events > 0).then(|| {

@@ -1,5 +1,5 @@
-//! Names for the stacks of the worst wake-ups, in little memory: what is needed of the kernel's
-//! list is taken out of it as it streams by, and kept for the next interval.
+//! Names for the stacks of the worst wake-ups in little memory: the needed entries are extracted
+//! from the kernel's list as it is read, and kept for the next interval.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use trace::symbols_near::SymbolsNear;
 
 use trace::names::{Names, ReadCode};
 
-/// Addresses that are remembered; beyond, all are looked for anew, and modules may have gone.
+/// Maximum number of known addresses; beyond it, all are looked up anew, as modules may be gone.
 const MAX_KNOWN: usize = 4096;
 
-/// How a kernel spells the functions of system calls (include/linux/syscalls.h,
+/// Prefixes of the kernel's system call functions (include/linux/syscalls.h,
 /// arch/*/include/asm/syscall_wrapper.h).
 const SYSTEM_CALLS: [&str; 8] = [
     "__x64_sys_",
@@ -28,7 +28,7 @@ const SYSTEM_CALLS: [&str; 8] = [
     "__do_sys_",
 ];
 
-/// The files that names come from, opened while that is permitted.
+/// Files that names come from, opened while that is permitted.
 pub struct StackNames {
     list: Option<KernelList>,
     text: Option<Arc<KernelText>>,
@@ -38,7 +38,7 @@ pub struct StackNames {
 }
 
 impl StackNames {
-    /// Opens them, and says what is missing.
+    /// Opens the files; returns remarks on missing ones.
     pub fn open() -> (StackNames, Vec<String>) {
         let mut missing = Vec::new();
         let list = KernelList::open()
@@ -59,13 +59,13 @@ impl StackNames {
         (names, missing)
     }
 
-    /// For where there are no stacks.
+    /// Names for watches without stacks.
     pub fn none() -> StackNames {
         let (list, text, machine) = (None, None, host::machine());
         StackNames { list, text, machine, known: BTreeSet::new(), names: None }
     }
 
-    /// Has names ready for these addresses; false where the list cannot be read or hides them.
+    /// Prepares names for these addresses; false if the list cannot be read or hides them.
     pub fn learn(&mut self, addresses: impl IntoIterator<Item = u64>) -> bool {
         // A return address may be the first of the next function.
         let wanted: BTreeSet<u64> = addresses.into_iter().flat_map(|at| [at, at.saturating_sub(1)]).collect();
@@ -91,8 +91,8 @@ impl StackNames {
         Names::new(Some(symbols), "", &self.machine, read)
     }
 
-    /// The functions of a stack, innermost first, without those of the recording; and which of them
-    /// an interrupt stopped as interrupts were re-enabled.
+    /// Functions of a stack, innermost first, without those of the recording; and the index of the
+    /// one that an interrupt stopped as interrupts were re-enabled.
     pub fn stack(&mut self, frames: Vec<u64>) -> (Vec<String>, Option<usize>) {
         let Some(names) = &mut self.names else { return (Vec::new(), None) };
         let (names, enables) = names.stack(frames);
@@ -102,10 +102,10 @@ impl StackNames {
     }
 }
 
-/// The frames among which those of the recording are.
+/// Number of innermost frames that may belong to the recording.
 const RECORDING: usize = 8;
 
-/// Whether a function belongs to the way from an event to a program (kernel/trace/bpf_trace.c,
+/// True if a function is on the path from an event to a program (kernel/trace/bpf_trace.c,
 /// include/trace/bpf_probe.h, include/trace/perf.h).
 fn is_of_recording(name: &str) -> bool {
     ["bpf_prog_", "bpf_trace_run", "__bpf_trace_", "__traceiter_", "perf_trace_", "bpf_trampoline_"]
@@ -114,7 +114,7 @@ fn is_of_recording(name: &str) -> bool {
         || matches!(name, "trace_call_bpf" | "perf_trace_run_bpf_submit" | "perf_call_bpf_enter")
 }
 
-/// The system call in which a thread sleeps, by its stack: the innermost.
+/// Innermost system call in which a thread sleeps, by its stack.
 pub fn system_call(stack: &[String]) -> Option<&str> {
     stack.iter().find_map(|name| SYSTEM_CALLS.iter().find_map(|start| name.strip_prefix(start)))
 }

@@ -1,9 +1,9 @@
-//! The systemd unit that `onbeat watch --unit` prints.
+//! Systemd unit that `onbeat watch --unit` prints.
 
-/// A unit that runs this program with these arguments, with no more rights than it takes.
+/// A unit that runs this program with these arguments and the least rights for that.
 pub fn unit(program: &str, arguments: &[String], keeps_rights: bool) -> String {
     let line = shell_words::join([program.to_owned()].iter().chain(arguments)).replace('%', "%%");
-    // What an action starts has the rights of the unit.
+    // Processes started by an action have the rights of the unit.
     let hardened = if keeps_rights { "" } else { HARDENED };
     format!(
         "[Unit]
@@ -28,8 +28,8 @@ WantedBy=multi-user.target
     )
 }
 
-/// ProtectKernelTunables, ProtectKernelLogs and PrivateDevices are left out: they hide tracefs and
-/// the kernel's symbols (systemd.exec(5)).
+/// Without ProtectKernelTunables, ProtectKernelLogs and PrivateDevices: they hide tracefs and the
+/// kernel's symbols (systemd.exec(5)).
 const HARDENED: &str = "NoNewPrivileges=yes
 ProtectSystem=strict
 ProtectHome=yes

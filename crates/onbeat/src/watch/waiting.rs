@@ -1,4 +1,4 @@
-//! Intervals that the disk has no room for wait for the next look.
+//! Queue of intervals that could not be written; each write tries them again.
 
 use std::collections::VecDeque;
 
@@ -6,10 +6,10 @@ use bundle::record::write::RecordWriter;
 use host::RecordDisk;
 use model::watch::{WatchInterval, WatchRun};
 
-/// So many are kept in memory, an hour of intervals of five minutes; then the oldest is given up.
+/// Capacity of the queue, an hour of intervals of five minutes; beyond it, the oldest is dropped.
 const WAITING: usize = 12;
 
-/// What is not on the disk yet, the oldest first.
+/// Intervals that are not on the disk yet, the oldest first.
 #[derive(Default)]
 pub struct WaitingIntervals {
     waiting: VecDeque<WatchInterval>,
@@ -17,7 +17,7 @@ pub struct WaitingIntervals {
 }
 
 impl WaitingIntervals {
-    /// Writes what waits and then this interval; what people should know comes back.
+    /// Writes the waiting intervals and then this one; returns remarks for the user.
     pub fn write<D: RecordDisk>(
         &mut self,
         writer: &mut RecordWriter<D>,
@@ -47,7 +47,7 @@ impl WaitingIntervals {
         told
     }
 
-    /// How many are not on the disk.
+    /// Number of intervals that are not on the disk.
     pub fn unwritten(&self) -> u64 {
         self.given_up + self.waiting.len() as u64
     }
