@@ -1,4 +1,4 @@
-//! The longest gaps of a run with their times, and the interrupts that came beside them.
+//! Longest gaps of a run with their times, and the interrupts during the run.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -12,26 +12,26 @@ use model::error::Result;
 use model::run::{Block, CpuRun, InterruptCount, Run, SpinGap};
 use model::units::{Cpu, Nanos};
 
-/// Gaps that a run keeps, over all its CPUs: the list is written again with each checkpoint.
+/// Maximum number of gaps of a run, over all its CPUs: each checkpoint writes the list again.
 pub const MOST_GAPS: usize = 2_000;
 
-/// Gaps of one CPU that may come in a second without one being passed over.
+/// Gaps of one CPU in a second that the queue holds.
 const QUEUED: usize = 8_192;
 
-/// How often they are taken.
+/// Interval at which the queue is read.
 const POLL: Nanos = Nanos::SECOND;
 
 /// Keeps the longest gaps.
 pub struct GapList {
     over: Nanos,
-    /// The shortest on top, of those of one length the last.
+    /// Heap with the shortest gap on top; of those of one length, the last.
     kept: BinaryHeap<Reverse<(Nanos, Reverse<Nanos>, Cpu)>>,
-    /// What each CPU had taken of each interrupt before the run.
+    /// Counts of each interrupt on each CPU before the run.
     before: Vec<InterruptLine>,
 }
 
 impl GapList {
-    /// Of gaps from that length on.
+    /// An empty list of gaps from that length.
     pub fn new(over: Nanos) -> GapList {
         GapList { over, kept: BinaryHeap::with_capacity(MOST_GAPS + 1), before: Vec::new() }
     }
@@ -43,8 +43,8 @@ impl GapList {
         }
     }
 
-    /// In the order of time. What did not fit into a queue and is among a CPU's worst is known from
-    /// there.
+    /// The gaps in order of time. Those that did not fit into a queue are added if they are among a
+    /// CPU's worst.
     fn list(&self, cpus: &[CpuRun]) -> Vec<SpinGap> {
         let kept = self.kept.iter().map(|Reverse((ns, Reverse(mono), cpu))| (*mono, *cpu, *ns));
         let worst = cpus.iter().filter_map(|cpu| Some((cpu.cpu?, cpu))).flat_map(|(number, cpu)| {
@@ -105,7 +105,7 @@ impl OnSpikes for GapList {
     }
 }
 
-/// What is not in the list is counted: every gap is in a histogram.
+/// Fills the list, and counts the gaps that are not in it: every gap is in a histogram.
 fn fill_gaps(run: &mut Run, list: impl FnOnce(&[CpuRun]) -> Vec<SpinGap>) {
     let gaps = list(&run.cpus);
     let found = run.samples().unwrap_or(0);
@@ -113,14 +113,14 @@ fn fill_gaps(run: &mut Run, list: impl FnOnce(&[CpuRun]) -> Vec<SpinGap>) {
     run.gaps = Some(gaps);
 }
 
-/// Read before the run and after it, never while samples count: printing that file takes each
-/// interrupt's lock with interrupts off.
+/// Counts of the interrupts. Read before the run and after it, never while samples count: printing
+/// that file takes each interrupt's lock with interrupts off.
 fn interrupts() -> Vec<InterruptLine> {
     let text = MachineFiles::live().read_text("/proc/interrupts");
     text.known().map(|text| named_counts(text)).unwrap_or_default()
 }
 
-/// What was added between two readings, by CPU, the most first.
+/// Increase between two readings, by CPU, the largest first.
 fn since(before: &[InterruptLine], after: &[InterruptLine]) -> BTreeMap<Cpu, Vec<InterruptCount>> {
     let mut counts: BTreeMap<Cpu, Vec<InterruptCount>> = BTreeMap::new();
     for line in after {
@@ -167,7 +167,7 @@ mod tests {
             (gaps as u64, MOST_GAPS)
         );
         assert!(kept.windows(2).all(|pair| pair[0].mono_ns < pair[1].mono_ns));
-        // Those left out are the last of the shortest.
+        // The dropped ones are the last of the shortest.
         let shortest = kept.iter().filter(|gap| gap.ns == Nanos(5)).count() as i64;
         assert_eq!(shortest, (gaps + 6) / 7 - 40);
     }

@@ -2,41 +2,41 @@
 
 use model::units::Nanos;
 
-/// Two reads further apart than the threshold.
+/// Gap between two reads that are further apart than the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockGap {
-    /// The last read before it.
+    /// Last read before it.
     pub before: Nanos,
-    /// The first after it.
+    /// First read after it.
     pub after: Nanos,
 }
 
 impl ClockGap {
-    /// How long it was.
+    /// Length of the gap.
     pub fn length(self) -> Nanos {
         self.after - self.before
     }
 }
 
-/// What time between the first read and the last belongs to.
+/// Account of the time from the first read to the last.
 #[derive(Clone, Copy, Debug)]
 pub struct GapFinder {
     over: Nanos,
     last: Nanos,
-    /// In gaps.
+    /// Time in gaps.
     pub lost: Nanos,
-    /// In which the clock was not read because onbeat did something else.
+    /// Time in which onbeat did other work and did not read the clock.
     pub own: Nanos,
     pub gaps: u64,
 }
 
 impl GapFinder {
-    /// Counts gaps from that length on, from the first read on.
+    /// A finder of gaps from that length, starting with the first read.
     pub fn new(over: Nanos, first: Nanos) -> GapFinder {
         GapFinder { over, last: first, lost: Nanos(0), own: Nanos(0), gaps: 0 }
     }
 
-    /// The next read: the gap before it, if there is one.
+    /// Takes the next read; returns the gap before it, if there is one.
     #[inline(always)]
     pub fn read(&mut self, now: Nanos) -> Option<ClockGap> {
         let before = std::mem::replace(&mut self.last, now);
@@ -48,7 +48,7 @@ impl GapFinder {
         Some(ClockGap { before, after: now })
     }
 
-    /// The first read after something else was done since the last.
+    /// Takes the first read after other work.
     pub fn resume(&mut self, now: Nanos) {
         self.own.0 += now.0 - self.last.0;
         self.last = now;

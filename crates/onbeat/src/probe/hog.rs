@@ -1,4 +1,4 @@
-//! Ordinary threads that are busy, beside those that spin with a real-time priority.
+//! Busy ordinary threads, next to those that spin with a real-time priority.
 //!
 //! The fair server of 6.12 and later stops a real-time task only while an ordinary task waits for
 //! its CPU (`dl_server_start()` in kernel/sched/fair.c).
@@ -15,14 +15,14 @@ use model::vocabulary::Policy;
 
 const STACK: usize = 64 << 10;
 
-/// One thread per CPU. Dropping it ends them.
+/// One busy thread per CPU. Dropping it ends them.
 pub struct Hogs {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Hogs {
-    /// Starts them; by the `latest` they end by themselves.
+    /// Starts the threads, which end by themselves at `latest`.
     ///
     /// # Errors
     /// A thread cannot be started or bound to its CPU.
@@ -53,7 +53,7 @@ impl Drop for Hogs {
 
 fn be_busy(cpu: Cpu, latest: Nanos, stop: &AtomicBool) {
     let own: CpuSet = [cpu].into_iter().collect();
-    // On another CPU, or with a priority, it would be no help, and in the way.
+    // On another CPU, or with a priority, it would be useless and a disturbance.
     if rt::pin(&own).is_err() || rt::set_policy(Policy::Other, 0).is_err() {
         return;
     }

@@ -1,10 +1,10 @@
-//! Probes: what a timer does not show.
+//! Probes: measurements of delays that a timer does not show.
 //!
-//! Each is a [`ThreadBody`](crate::measure::task::ThreadBody) in the place of the wake-ups of
-//! `measure`: the threads are prepared, watched, counted and ended as there, and their samples go
-//! the same way into the same bundle. `gaps` finds what `spin` counts, `gap_list` keeps the longest
-//! of it, `hog` is what may run meanwhile; `pair` has the two threads of `ipc` and `switch`; `ipc`
-//! has one file per kind.
+//! Each is a [`ThreadBody`](crate::measure::task::ThreadBody) in place of the wake-ups of
+//! `measure`: its threads are prepared, watched, counted and ended in the same way, and its samples
+//! go into the same bundle. `gaps` finds the gaps for `spin`, `gap_list` keeps the longest of them,
+//! `hog` runs ordinary threads; `pair` has the two threads of `ipc` and `switch`; `ipc` has one
+//! file per kind.
 
 pub mod gap_list;
 pub mod gaps;

@@ -1,4 +1,4 @@
-//! Two threads that take turns: the one that measures, and its partner.
+//! Pair of threads that take turns: the measuring thread and its partner.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering::*};
@@ -11,85 +11,85 @@ use host::{clock, rt};
 use model::error::{Exit, Failure, Result};
 use model::units::{Cpu, Nanos};
 
-/// The partner's frames are as small as the loop's.
+/// Stack size: the partner's frames are as small as the loop's.
 const STACK: usize = 64 << 10;
 
-/// What the two share.
+/// State shared by the two threads.
 #[derive(Default)]
 pub struct Turns {
-    /// When the partner began what is measured.
+    /// Start of the measured span, by the partner.
     began: AtomicI64,
-    /// Whether the partner can begin again.
+    /// True if the partner can begin again.
     ready: AtomicBool,
     over: AtomicBool,
-    /// The error number of a call that failed, 0 if none did.
+    /// Error number of a call that failed, 0 if none did.
     failed: AtomicI32,
 }
 
 impl Turns {
-    /// Whether the partner is to end.
+    /// True if the partner is to end.
     pub fn over(&self) -> bool {
         self.over.load(Acquire)
     }
 
-    /// The partner's next turn is its last, and it does nothing then.
+    /// Makes the partner's next turn its last, in which it does nothing.
     pub fn end(&self) {
         self.over.store(true, Release);
     }
 
-    /// The partner begins now.
+    /// Notes the start of the measured span, on the partner.
     #[inline(always)]
     pub fn begin(&self) {
         self.ready.store(false, Release);
         self.began.store(clock::monotonic().0, Release);
     }
 
-    /// When it began.
+    /// Start of the measured span.
     #[inline(always)]
     pub fn began(&self) -> Nanos {
         Nanos(self.began.load(Acquire))
     }
 
-    /// The partner waits for its turn from now on.
+    /// Notes that the partner waits for its turn from now on.
     #[inline(always)]
     pub fn set_ready(&self) {
         self.ready.store(true, Release);
     }
 
-    /// Whether it does.
+    /// True if the partner waits for its turn.
     #[inline(always)]
     pub fn ready(&self) -> bool {
         self.ready.load(Acquire)
     }
 
-    /// A call failed: what was measured until now is what there is.
+    /// Notes a failed call: nothing is measured after it.
     pub fn fail(&self, error: &io::Error) {
         self.failed.store(error.raw_os_error().unwrap_or(libc::EIO), Release);
     }
 
-    /// Why no more is measured, if so.
+    /// Error that stopped the measurement, if there is one.
     pub fn failed(&self) -> Option<io::Error> {
         Some(self.failed.load(Acquire)).filter(|&number| number != 0).map(io::Error::from_raw_os_error)
     }
 }
 
-/// The partner of a measuring thread; it ends with this value.
+/// Partner of a measuring thread; dropping it ends the thread.
 pub struct Partner {
     turns: Arc<Turns>,
     pub thread: i32,
-    /// Whether both are on one CPU.
+    /// True if both are on one CPU.
     shares: bool,
     handle: Option<JoinHandle<()>>,
-    /// Gives it its last turn.
+    /// Gives the partner its last turn.
     end: Box<dyn Fn()>,
 }
 
-/// How long the end of a partner is waited for that is not ready for its last turn.
+/// Number of polls, 1 ms apart, for the end of a partner that is not ready for its last turn.
 const END_POLLS: usize = 1_000;
 
 impl Partner {
-    /// Starts it on the second CPU, for a thread on the first, with the plan's policy. `body` is
-    /// its life, which ends when it finds after `end` that it is [`Turns::over`].
+    /// Starts it on the second of `cpus`, for a thread on the first, with the plan's policy. `body`
+    /// returns when it finds after `end` that it is [`Turns::over`].
     pub fn start(
         plan: &MeasurePlan,
         cpus: (Cpu, Cpu),
@@ -101,7 +101,7 @@ impl Partner {
         let (said, heard) = mpsc::sync_channel(1);
         let (plan, shared) = (plan.clone(), turns.clone());
         let main = move || {
-            // What is refused here is refused to the measuring thread, too, which says so.
+            // A refusal here happens to the measuring thread too, which reports it.
             let placed = take_place(&plan, cpu);
             rt::prefault_stack();
             let ready = placed.is_ok();
@@ -143,7 +143,7 @@ impl Drop for Partner {
         if !ended() {
             (self.end)();
         }
-        // One that waits for what a failed call did not give ends with the process.
+        // A partner that waits for a release that failed ends with the process.
         if !stuck {
             handle.map(JoinHandle::join);
         }

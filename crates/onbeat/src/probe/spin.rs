@@ -1,8 +1,7 @@
-//! `probe spin`: a thread that reads the clock without a pause, and counts the spans in which it
-//! did not get to.
+//! `probe spin`: a thread that reads the clock without a pause, and counts the gaps between reads.
 //!
 //! The clock is CLOCK_MONOTONIC through the vDSO, as everywhere in onbeat: the processor's counter
-//! where the clocksource is one, in nanoseconds that the kernel calibrated, on every machine alike.
+//! if the clocksource is one, in nanoseconds as calibrated by the kernel, on all machines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -18,10 +17,10 @@ use host::rt::{self, CpuReader};
 use model::error::Result;
 use model::units::Nanos;
 
-/// How long it spins before anything counts, so that its code and memory are there.
+/// Length of the warm-up, which loads code and memory.
 const WARM_UP: Nanos = Nanos(2_000_000);
 
-/// Reads the clock; gaps of a length from `over` on are samples.
+/// Reads the clock; gaps of at least `over` are samples.
 pub struct Spin {
     pub over: Nanos,
 }
@@ -59,7 +58,7 @@ impl Spin {
             lock_refused,
             clock_read,
             loop_cost: clock_read,
-            // All of its CPU: whether that may be is asked before there are threads.
+            // It uses its whole CPU: the plan is checked for that before threads start.
             cycle: Nanos(0),
             warmup: 0,
         };
@@ -67,7 +66,7 @@ impl Spin {
     }
 }
 
-/// What is read, and what reading it has taken of the CPU.
+/// Clock of the loop, and the CPU time of reading it.
 trait SpinClock {
     fn read(&mut self) -> Nanos;
     fn used(&self) -> Nanos;
@@ -86,8 +85,8 @@ impl SpinClock for Counter {
     }
 }
 
-/// Reads the clock until the end, or until it is told to stop. It looks at nothing else between two
-/// reads, and ends by what it reads: no other thread has to run for that.
+/// Reads the clock until the end or a stop. It does nothing else between two reads, and detects the
+/// end from the clock: no other thread has to run for that.
 #[inline(never)]
 fn spin(
     clock: &mut impl SpinClock,
@@ -117,7 +116,7 @@ fn spin(
             break;
         }
         if now >= block_end {
-            // A gap belongs to the block in which it began, however long it is.
+            // A gap belongs to the block in which it began, whatever its length.
             let boundary = Nanos(now.0 - (now.0 - block_end.0) % BLOCK_LENGTH.0);
             let ended = end_block(buffers, boundary, clock.used(), began, &mut starvation);
             debug_assert!(ended.swap == BlockSwap::Swapped || ended.swap == BlockSwap::Merged);
@@ -140,7 +139,7 @@ fn spin(
     LoopEnd { scheduled: finder.gaps, used: clock.used() - began, ..end }
 }
 
-/// Counts a gap; whether it reaches the limit.
+/// Counts a gap; true if it reaches the limit.
 #[cold]
 #[inline(never)]
 fn note(gap: ClockGap, number: u64, params: &LoopParams, buffers: &CpuBuffers) -> bool {
@@ -159,7 +158,7 @@ mod tests {
     use crate::measure::block::Drained;
     use proptest::prelude::*;
 
-    /// A clock that goes on by what it is told, and by 10 ns from then on.
+    /// A clock that advances by the given steps, then by 10 ns each.
     struct Script<'a> {
         now: Nanos,
         steps: &'a [i64],
@@ -235,7 +234,7 @@ mod tests {
             prop_assert!(blocks.windows(2).all(|pair| pair[0].end == pair[1].start));
             let lost: i64 = blocks.iter().map(|block| block.sum).sum();
             let long: Vec<i64> = steps[1..].iter().copied().filter(|&step| step >= 1_000).collect();
-            // What is done at the end of a block is onbeat's own time, and no gap.
+            // Work at the end of a block is onbeat's time, not a gap.
             prop_assert!(lost <= end.last.0 && gaps.len() <= long.len());
             if blocks.len() == 1 && gaps.len() < 64 {
                 prop_assert_eq!(lost, gaps.iter().map(|gap| gap.1 - gap.0).sum::<i64>());

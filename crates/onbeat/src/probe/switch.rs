@@ -1,8 +1,8 @@
 //! `probe switch`: two threads on one CPU hand over to each other by a futex and back; a sample is
-//! half of that.
+//! half of that time.
 //!
 //! From before the first wake of the partner to after the return from the wait: two system calls of
-//! each thread (FUTEX_WAKE, FUTEX_WAIT), two switches, and the stamp at the end.
+//! each thread (FUTEX_WAKE, FUTEX_WAIT), two switches, and the timestamp at the end.
 
 use std::sync::Arc;
 
@@ -13,11 +13,10 @@ use host::clock;
 use host::ipc::FutexWord;
 use model::units::Nanos;
 
-/// Samples that follow each other without a sleep. The first of them finds the CPU as a sleep left
-/// it.
+/// Samples in sequence without a sleep. The first of them runs on a CPU in its state after a sleep.
 pub const BURST: u32 = 32;
 
-/// Whose turn it is.
+/// Values of the futex: the thread whose turn it is.
 const OURS: u32 = 0;
 const PARTNERS: u32 = 1;
 
@@ -38,7 +37,7 @@ impl ThreadBody for Switch {
     }
 }
 
-/// The partner's life.
+/// Body of the partner.
 fn hand_back(turns: &Turns, turn: &FutexWord) {
     turns.set_ready();
     loop {
@@ -51,11 +50,11 @@ fn hand_back(turns: &Turns, turn: &FutexWord) {
     }
 }
 
-/// To the partner and back.
+/// Round trip to the partner and back.
 struct RoundTrip {
     turn: Arc<FutexWord>,
     partner: Partner,
-    /// Of the burst.
+    /// Remaining samples of the burst.
     left: u32,
     began: Nanos,
     ended: Nanos,
@@ -64,8 +63,8 @@ struct RoundTrip {
 impl Wake for RoundTrip {
     const COUNTS_MISSED: bool = false;
 
-    /// Sleeps until the instant before the first of a burst only: the others are due by then on
-    /// average.
+    /// Sleeps until the instant before the first sample of a burst only: on average, the others are
+    /// due by then.
     #[inline(always)]
     fn sleep_until(&mut self, instant: Nanos) -> Sleep {
         if self.left == 0 {

@@ -1,4 +1,4 @@
-//! A futex: a word that one thread changes and another waits on, as a mutex does without priority
+//! Futex: a word that one thread changes and another waits on, like a mutex without priority
 //! inheritance.
 
 use std::io;

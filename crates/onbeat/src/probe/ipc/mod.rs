@@ -1,9 +1,9 @@
-//! `probe ipc`: from before one thread releases to after another has acquired.
+//! `probe ipc`: the time from a release by one thread to its acquisition by another.
 //!
-//! Thread B sleeps to its slot, gives A its turn, and waits. A takes the time and releases; B has
-//! it, and takes the time. Both ways go by the kind that is measured, as in rt-tests' programs: B
-//! has just begun to wait, its CPU is not in a deep idle state, and the kernel's code has just been
-//! used.
+//! Thread B sleeps to its slot, gives A its turn, and waits. A reads the clock and releases; B
+//! acquires, and reads the clock. Both directions use the measured kind, as in rt-tests' programs:
+//! B has just begun to wait, its CPU is not in a deep idle state, and the kernel's code was used
+//! just before.
 
 mod eventfd;
 mod futex;
@@ -38,48 +38,48 @@ pub const ALL: &[&IpcKind] = &[
     &socket::KIND,
 ];
 
-/// One way to hand over.
+/// Kind of hand-over.
 pub struct IpcKind {
     pub name: &'static str,
-    /// Further names: what else it is called, and rt-tests' program that measures it.
+    /// Other names: synonyms, and rt-tests' program that measures it.
     pub aliases: &'static [&'static str],
-    /// What is between the two stamps.
+    /// Calls between the two timestamps.
     pub doc: &'static str,
-    /// Makes it for one way between two threads. Nothing of it may outlast the process.
+    /// Creates one direction between two threads. Nothing of it may outlast the process.
     pub open: fn(&IpcSetup) -> io::Result<Box<dyn Handover>>,
 }
 
-/// What a kind may have to know.
+/// Parameters for the creation of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct IpcSetup {
-    /// Whether the process has a namespace of its own for System V semaphores and queues.
+    /// True if the process has a private namespace for System V semaphores and queues.
     pub own_namespace: bool,
 }
 
-/// A means to hand over, one way. The calls on the way of a sample are `release` and `acquire`.
+/// Hand-over in one direction. `release` and `acquire` are in the measured path.
 pub trait Handover: Send + Sync {
-    /// On the thread that releases, before all else.
+    /// Prepares the releasing thread; called first there.
     fn attach_releaser(&self, _thread: u32) -> io::Result<()> {
         Ok(())
     }
 
-    /// On the thread that acquires, before all else.
+    /// Prepares the acquiring thread; called first there.
     fn attach_acquirer(&self, _thread: u32) -> io::Result<()> {
         Ok(())
     }
 
-    /// On the thread that releases: has it to give, so that the other has to wait.
+    /// Takes the object on the releasing thread, so that the other has to wait.
     fn hold(&self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Gives it.
+    /// Releases the object.
     fn release(&self) -> io::Result<()>;
 
-    /// Waits for it; an error of the kind `Interrupted` where a signal came first.
+    /// Waits for the object; an error of the kind `Interrupted` if a signal comes first.
     fn acquire(&self) -> io::Result<()>;
 
-    /// On the thread that has acquired: gives it back.
+    /// Returns the object on the thread that has acquired it.
     fn done(&self) -> io::Result<()> {
         Ok(())
     }
@@ -102,7 +102,7 @@ impl IpcKind {
         })
     }
 
-    /// Makes it for this number of pairs, both ways.
+    /// Creates both directions for this number of pairs.
     pub fn make(&self, setup: &IpcSetup, pairs: usize) -> Result<Vec<BothWays>> {
         let way = || (self.open)(setup).map(Arc::from);
         let made: io::Result<Vec<_>> =
@@ -122,12 +122,12 @@ impl IpcKind {
     }
 }
 
-/// The two ways between a pair of threads.
+/// Both directions between a pair of threads.
 #[derive(Clone)]
 pub struct BothWays {
-    /// From the thread that is measured to its partner.
+    /// Direction from the measuring thread to its partner.
     turn: Arc<dyn Handover>,
-    /// Back.
+    /// Direction from the partner back.
     measured: Arc<dyn Handover>,
 }
 
@@ -136,7 +136,7 @@ pub struct Ipc {
     pairs: Vec<Pair>,
 }
 
-/// A pair of threads and what they share.
+/// Pair of threads and their shared state.
 struct Pair {
     from: Cpu,
     turns: Arc<Turns>,
@@ -144,14 +144,14 @@ struct Pair {
 }
 
 impl Ipc {
-    /// For the plan's CPUs: in the same order what each pair hands over by, and the CPU of the
-    /// thread that releases.
+    /// Pairs for the plan's CPUs, in that order: the two directions, and the CPU of the thread that
+    /// releases.
     pub fn new(ways: Vec<BothWays>, from: &[Cpu]) -> Ipc {
         let pair = |(ways, &from): (BothWays, &Cpu)| Pair { from, turns: Arc::default(), ways };
         Ipc { pairs: ways.into_iter().zip(from).map(pair).collect() }
     }
 
-    /// Why a pair measured no more, if one did not.
+    /// Error of a pair that stopped measuring, if there is one.
     pub fn failed(&self) -> Option<io::Error> {
         self.pairs.iter().find_map(|pair| pair.turns.failed())
     }
@@ -165,7 +165,7 @@ impl ThreadBody for Ipc {
         let body = move |turns: &Turns| {
             if let Err(error) = release_in_turn(turns, &its) {
                 turns.fail(&error);
-                // It may wait for what will not come.
+                // It may wait for a release that will not come.
                 rt::interrupt_sleep(acquirer);
             }
         };
@@ -191,14 +191,14 @@ impl ThreadBody for Ipc {
     }
 }
 
-/// Before all else, on the thread that is measured: it has the partner's turn to give.
+/// Prepares the measuring thread, which holds the partner's turn at first.
 fn attach(ways: &BothWays, thread: u32) -> io::Result<()> {
     ways.measured.attach_acquirer(thread)?;
     ways.turn.attach_releaser(thread)?;
     ways.turn.hold()
 }
 
-/// The life of the thread that releases.
+/// Body of the thread that releases.
 fn release_in_turn(turns: &Turns, ways: &BothWays) -> io::Result<()> {
     let BothWays { turn, measured } = ways;
     let thread = rt::thread_id() as u32;
@@ -221,7 +221,7 @@ fn release_in_turn(turns: &Turns, ways: &BothWays) -> io::Result<()> {
     }
 }
 
-/// How a partner is waited for that is not ready for its next turn, and for how long.
+/// Poll interval and time limit for a partner that is not ready for its next turn.
 const READY_POLL: Nanos = Nanos(20_000);
 const READY_LIMIT: Nanos = Nanos(2_000_000_000);
 
@@ -235,7 +235,7 @@ struct Acquire<'a> {
 }
 
 impl Acquire<'_> {
-    /// Nothing more can be measured: the run ends.
+    /// Ends the run: nothing more can be measured.
     #[cold]
     fn give_up(&self, error: Option<io::Error>) -> Sleep {
         if let Some(error) = error {
@@ -245,7 +245,7 @@ impl Acquire<'_> {
         Sleep::Interrupted
     }
 
-    /// Whether the partner gets ready for its next turn.
+    /// Waits for the partner; true if it is ready for its next turn.
     #[cold]
     fn partner_gets_ready(&mut self) -> bool {
         let until = clock::monotonic() + READY_LIMIT;
@@ -277,7 +277,7 @@ impl Acquire<'_> {
             }
         }
         self.acquired = clock::monotonic();
-        // Before the partner can wait for its next turn: it would have it at once otherwise.
+        // Before the partner can wait for its next turn, which it would get immediately otherwise.
         match self.ways.turn.hold().and_then(|()| self.ways.measured.done()) {
             Ok(()) => Sleep::Full,
             Err(error) => self.give_up(Some(error)),

@@ -1,4 +1,4 @@
-//! A lock with priority inheritance: a thread that waits for it, and gets it from its owner.
+//! Lock with priority inheritance: a thread waits for it, and its owner hands it over.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -16,8 +16,8 @@ pub const KIND: IpcKind = IpcKind {
 #[derive(Default)]
 struct PiMutex {
     lock: PiFutex,
-    /// 1 from when it is held to be released until the other gives it back: who has released it
-    /// must not have it again before the other had it.
+    /// 1 from its acquisition by the releaser until the acquirer returns it: the releaser must not
+    /// take it again before the acquirer had it.
     lent: FutexWord,
     releaser: AtomicU32,
     acquirer: AtomicU32,

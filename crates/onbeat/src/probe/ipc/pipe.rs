@@ -1,4 +1,4 @@
-//! A pipe, and what its descriptors have in common with those of an eventfd and of sockets.
+//! Pipe, and the hand-over that it shares with eventfds and sockets.
 
 use std::io;
 
