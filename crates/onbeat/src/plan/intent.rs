@@ -1,21 +1,21 @@
-//! The intent: what the user asked for, before anything is known of the machine.
+//! Intent: the user's request, before anything is known of the machine.
 
 use model::error::{Failure, Result};
 use model::units::{CpuSet, Nanos};
 use model::vocabulary::{IdleStates, Policy, SchedulePhase, WakeMechanism};
 
-/// Which CPUs to measure.
+/// CPUs to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CpuChoice {
-    /// All that the machine offers.
+    /// All CPUs that the machine offers.
     All,
     Only(CpuSet),
-    /// All but these.
+    /// All CPUs but these.
     AllBut(CpuSet),
 }
 
-/// What `measure` was asked for. `None` is "not given": defaults may be replaced where explicit
-/// options are not.
+/// Request for a measurement. `None` means that the option was not given: a default may be
+/// replaced, an explicit option may not.
 #[derive(Clone, Debug)]
 pub struct MeasureIntent {
     pub cpus: CpuChoice,
@@ -28,7 +28,7 @@ pub struct MeasureIntent {
     /// Priority, if given.
     pub priority: Option<u32>,
     pub wake: WakeMechanism,
-    /// How the schedules lie to each other.
+    /// Phase of the CPUs' schedules relative to each other.
     pub phase: SchedulePhase,
     /// Idle states, if given.
     pub idle: Option<IdleStates>,
@@ -37,22 +37,22 @@ pub struct MeasureIntent {
     pub loops: Option<u64>,
     /// Latency at which the run stops.
     pub limit: Option<Nanos>,
-    /// CPUs of onbeat's own thread, if given.
+    /// CPUs of onbeat's housekeeping thread, if given.
     pub housekeeping: Option<CpuSet>,
-    /// How many threads cyclictest's `-t` asks for, if it does: one per measured CPU is what there
-    /// is.
+    /// Number of threads that cyclictest's `-t` requests, if given: only one per measured CPU is
+    /// accepted.
     pub threads: Option<u32>,
 }
 
-/// Shorter intervals leave a real-time thread no time to sleep, and the rest of the CPU none to
-/// run.
+/// Minimum interval: a shorter one leaves a real-time thread no time to sleep, and other threads
+/// none to run.
 const MIN_INTERVAL: Nanos = Nanos(10_000);
 
-/// Longer runs than this overflow no clock (100 years).
+/// Maximum length of a run (100 years), at which no clock overflows.
 pub const MAX_SPAN: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);
 
 impl MeasureIntent {
-    /// Refuses what makes no sense on any machine.
+    /// Refuses options that are invalid on any machine.
     pub fn check(&self) -> Result<()> {
         let refuse = |message: String| Err(Failure::usage(message));
         if self.interval < MIN_INTERVAL {

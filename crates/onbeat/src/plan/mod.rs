@@ -1,5 +1,4 @@
-//! Makes a plan that can be printed from intent and machine, or a refusal that names the remedy.
-//! Pure.
+//! Makes a printable plan from intent and machine, or an error that names the remedy. Pure.
 
 use self::intent::MAX_SPAN;
 pub use self::intent::{CpuChoice, MeasureIntent};
@@ -12,33 +11,33 @@ use model::vocabulary::{Expiry, IdleStates, Preempt, Probe, Quantity, SchedulePh
 
 pub mod intent;
 
-/// What the plan has to know of the machine.
+/// CPUs of the machine, as the plan needs them.
 #[derive(Clone, Debug, Default)]
 pub struct MachineCpus {
     /// CPUs that are online.
     pub online: CpuSet,
-    /// CPUs that this process was started on: `taskset` and boot-time isolation narrow them.
+    /// CPUs that this process was started on: `taskset` and boot-time isolation restrict them.
     pub inherited: CpuSet,
     /// CPUs that the cpuset permits: a thread can be pinned to each of them.
     pub permitted: CpuSet,
-    /// CPUs that an isolation of onbeat's has: its group alone permits them.
+    /// CPUs of an isolation by onbeat: only its group permits them.
     pub set_apart: CpuSet,
-    /// CPUs isolated at boot, on which nothing runs unless it is pinned there.
+    /// CPUs isolated at boot, on which only pinned threads run.
     pub isolated: CpuSet,
     /// Preemption model, as in `run.json`.
     pub preempt: Preempt,
 }
 
-/// One measured CPU's share of the plan.
+/// Part of the plan for one measured CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuPlan {
     pub cpu: Cpu,
     pub interval: Nanos,
-    /// How much later than the first CPU's its schedule starts.
+    /// Delay of its schedule's start after that of the first CPU.
     pub offset: Nanos,
 }
 
-/// What will be done.
+/// Plan of a measurement.
 #[derive(Clone, Debug)]
 pub struct MeasurePlan {
     /// Measured CPUs, ascending.
@@ -51,13 +50,13 @@ pub struct MeasurePlan {
     pub policy: Policy,
     /// Their priority, 0 for SCHED_OTHER.
     pub priority: u32,
-    /// Whether the user gave it; else a refusal falls back to SCHED_OTHER.
+    /// True if the user gave it; otherwise a refusal falls back to SCHED_OTHER.
     pub policy_explicit: bool,
     pub wake: WakeMechanism,
-    /// How the schedules lie to each other.
+    /// Phase of the CPUs' schedules relative to each other.
     pub phase: SchedulePhase,
     pub idle: IdleStates,
-    /// Whether the user gave it; else a refusal falls back to `as-is`.
+    /// True if the user gave it; otherwise a refusal falls back to `as-is`.
     pub idle_explicit: bool,
     pub duration: Option<Nanos>,
     pub loops: Option<u64>,
@@ -67,33 +66,33 @@ pub struct MeasurePlan {
     pub housekeeping: CpuSet,
     /// Seed of a dithered schedule.
     pub seed: u64,
-    /// How choices were made where the user made none.
+    /// Notes on choices that the user did not make.
     pub notes: Vec<String>,
-    /// The probe that it is of; none for `measure` and `hunt`.
+    /// Probe that it belongs to; none for `measure` and `hunt`.
     pub probe: Option<ProbePlan>,
 }
 
-/// What the threads of a probe do in the place of waking up in time.
+/// Task of a probe's threads, in place of periodic wake-ups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbePlan {
     pub probe: Probe,
-    /// The kind of handing over; `""` elsewhere.
+    /// Kind of hand-over; `""` for other probes.
     pub kind: String,
-    /// From which length on a gap counts.
+    /// Minimum length of a gap.
     pub over: Option<Nanos>,
-    /// For each measured CPU the one of the thread that releases; empty elsewhere.
+    /// CPU of the releasing thread for each measured CPU; empty for other probes.
     pub from: Vec<Cpu>,
 }
 
 impl ProbePlan {
-    /// Of a probe without kinds.
+    /// Plan of a probe without kinds.
     pub fn of(probe: Probe) -> ProbePlan {
         ProbePlan { probe, kind: String::new(), over: None, from: Vec::new() }
     }
 }
 
-/// Priority of the measuring threads where the user gives none: above interrupt threads (50), below
-/// the kernel's own at 99 (watchdog, migration).
+/// Default priority of the measuring threads: above interrupt threads (50), below the kernel's at
+/// 99 (watchdog, migration).
 pub const DEFAULT_PRIORITY: u32 = 80;
 
 pub fn plan(intent: &MeasureIntent, machine: &MachineCpus, seed: u64) -> Result<MeasurePlan> {
@@ -127,7 +126,7 @@ pub fn plan(intent: &MeasureIntent, machine: &MachineCpus, seed: u64) -> Result<
     })
 }
 
-/// With a distance the last CPU has the longest interval, which must fit too.
+/// Refuses a distance that makes the last CPU's interval, the longest one, too long for the run.
 fn check_intervals(intent: &MeasureIntent, cpus: usize) -> Result<()> {
     let longest = i128::from(intent.interval.0) + i128::from(intent.distance.0) * (cpus as i128 - 1);
     let longest = Nanos(i64::try_from(longest).unwrap_or(i64::MAX));
@@ -141,7 +140,7 @@ fn check_intervals(intent: &MeasureIntent, cpus: usize) -> Result<()> {
     Ok(())
 }
 
-/// cyclictest's `-t N` is accepted where it asks for one thread per planned CPU.
+/// Accepts cyclictest's `-t N` only for one thread per planned CPU.
 fn check_threads(intent: &MeasureIntent, measured: &CpuSet) -> Result<()> {
     match intent.threads {
         Some(wanted) if wanted as usize != measured.len() => Err(Failure::usage(format!(
@@ -186,8 +185,8 @@ fn measured_cpus(choice: &CpuChoice, machine: &MachineCpus, notes: &mut Vec<Stri
     }
 }
 
-/// What is refused of CPUs that the cpuset does not permit: an isolation of onbeat's names the way
-/// to them.
+/// Text of the refusal of CPUs that the cpuset does not permit; for an isolation by onbeat, it
+/// names the command that runs there.
 fn why_barred(wanted: &CpuSet, barred: &CpuSet, machine: &MachineCpus) -> String {
     let apart = &machine.set_apart;
     if barred.without(apart).is_empty() {
@@ -210,8 +209,8 @@ fn why_barred(wanted: &CpuSet, barred: &CpuSet, machine: &MachineCpus) -> String
     )
 }
 
-/// All CPUs, isolated ones too, unless the choice was narrowed on purpose (`taskset -c 2 onbeat
-/// ...`).
+/// All CPUs, including isolated ones, unless the choice was restricted on purpose (`taskset -c 2
+/// onbeat ...`).
 fn default_cpus(machine: &MachineCpus, usable: &CpuSet, notes: &mut Vec<String>) -> CpuSet {
     let balanced = usable.without(&machine.isolated);
     let inherited = machine.inherited.and(usable);
@@ -269,10 +268,10 @@ fn spread(measured: &CpuSet, intent: &MeasureIntent) -> Vec<CpuPlan> {
     measured.iter().enumerate().map(place).collect()
 }
 
-/// Where the kernel runs the expiry of a thread's timer.
+/// Context in which the kernel runs the expiry of a thread's timer.
 ///
-/// On PREEMPT_RT a timer expires in a softirq thread (`ktimers/N`, SCHED_FIFO 1) unless it is made
-/// for hard expiry, which the sleeps of real-time tasks are and timerfds and POSIX timers are not
+/// On PREEMPT_RT a timer expires in a softirq thread (`ktimers/N`, SCHED_FIFO 1) unless it is set
+/// up for hard expiry, as the sleeps of real-time tasks are and timerfds and POSIX timers are not
 /// ("hrtimer" in the kernel's Documentation/timers, kernel/time/hrtimer.c: __hrtimer_init_sleeper).
 pub fn expiry(preempt: Preempt, wake: WakeMechanism, policy: Policy) -> Expiry {
     use WakeMechanism::{Futex, Nanosleep};
@@ -285,12 +284,12 @@ pub fn expiry(preempt: Preempt, wake: WakeMechanism, policy: Policy) -> Expiry {
 }
 
 impl MeasurePlan {
-    /// The period of a CPU's samples, 0 where none of them can be missed: a probe's.
+    /// Period of a CPU's samples; 0 for a probe, which cannot miss samples.
     pub fn schedule_of(&self, own: &CpuPlan) -> Nanos {
         if self.probe.is_some() { Nanos(0) } else { own.interval }
     }
 
-    /// The plan as in `run.json`, before anything was refused.
+    /// Plan for `run.json`, before anything was refused.
     pub fn document(&self, preempt: Preempt) -> run::Plan {
         let measured = run::Plan {
             cpus: self.cpus.iter().map(|own| own.cpu).collect(),
@@ -316,7 +315,7 @@ impl MeasurePlan {
         }
     }
 
-    /// A CPU's part of `run.json` before anything is counted.
+    /// Entry of a CPU in `run.json` before anything is counted.
     pub fn blank_cpu(&self, index: usize) -> run::CpuRun {
         let probe = self.probe.as_ref();
         let measures = match probe.map(|probe| probe.probe) {
@@ -335,7 +334,7 @@ impl MeasurePlan {
 }
 
 impl ProbePlan {
-    /// No sample of a probe waits for a timer.
+    /// Plan of a probe for `run.json`; no sample of it waits for a timer.
     fn document(&self, measured: run::Plan) -> run::Plan {
         let spins = self.probe == Probe::Spin;
         run::Plan {
