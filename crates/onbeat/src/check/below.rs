@@ -1,4 +1,4 @@
-//! Real-time threads of the processes that the judged one has started: a script has none itself.
+//! Real-time threads of the checked process's children: a script has none itself.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,11 @@ use host::children;
 use host::threads::{real_time_threads, thread_facts};
 use model::text::quoted_value;
 
-/// Processes beyond these are not named.
+/// Maximum number of processes that are named.
 const MAX_NAMED: usize = 4;
 
-/// Which process below this one has real-time threads, and how it is judged; none where none has.
-/// What a program that was `started` here puts into the background is a child of onbeat.
+/// Remark on descendants with real-time threads, and how to check them; none if there are none.
+/// Background processes of a program that was `started` here are children of onbeat.
 pub fn remark(pid: u32, started: bool) -> Option<String> {
     let below = if started { children::left_beside(pid) } else { children::below(pid) };
     if below.is_empty() {
@@ -28,7 +28,7 @@ fn words(found: &[(u32, String)], started: bool) -> Option<String> {
         found.iter().map(|(pid, comm)| format!("{} (process {pid})", quoted_value(comm))).collect();
     let (named, comm) = (named.join(", "), quoted_value(comm));
     Some(match started {
-        // With the program that was started for the check its number is gone.
+        // Once the program that was started for the check has ended, its PID is gone.
         true => format!(
             "It started a process with real-time threads, {named}, which was not judged: start the program \
              without the check, and type `onbeat check {comm}` or `onbeat check PID`."

@@ -1,16 +1,16 @@
-//! What recording adds to a wake-up, measured on this thread, whose events are recorded with those
-//! of the program.
+//! Cost of recording per wake-up, measured on this thread, whose events are recorded with those of
+//! the program.
 
 use host::clock;
 use model::units::Nanos;
 
-/// Wake-ups of one measurement, and their distance: five milliseconds.
+/// Wake-ups of one measurement, and their distance: five milliseconds in all.
 const WAKEUPS: i64 = 50;
 const DISTANCE: Nanos = Nanos(100_000);
-/// Measurements, of which the least counts: what disturbs one makes it longer.
+/// Number of measurements, of which the least counts: disturbances lengthen them.
 const ROUNDS: usize = 30;
 
-/// The time on a CPU that a wake-up of this thread takes.
+/// CPU time per wake-up of this thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calibration(pub Option<Nanos>);
 
@@ -20,7 +20,7 @@ impl Calibration {
         Calibration(rounds.min())
     }
 
-    /// What this one takes more than that of before; at least 1 ns, because 0 is for what was not
+    /// Increase since the measurement before; at least 1 ns, because 0 means that nothing was
     /// recorded.
     pub fn above(self, before: Calibration) -> Option<u64> {
         let more = self.0?.0.saturating_sub(before.0?.0);

@@ -1,4 +1,4 @@
-//! Which process is meant, and what keeps it from being judged.
+//! Lookup of the process to check, and reasons against checking it.
 
 use crate::hunt::victims;
 use facts::process::status::ProcessStatus;
@@ -8,10 +8,10 @@ use host::MachineFiles;
 use model::error::{Failure, Result};
 use model::text::{quoted_value, several};
 
-/// Numbers that a refusal names.
+/// Maximum number of PIDs in a refusal.
 const MAX_NAMED: usize = 8;
 
-/// The process that a number or a name means.
+/// PID of the process with this number or name.
 pub fn find(host: &MachineFiles, wanted: &str) -> Result<u32> {
     let pid = match process_number(wanted) {
         Some(pid) => pid,
@@ -28,7 +28,7 @@ pub fn find(host: &MachineFiles, wanted: &str) -> Result<u32> {
 
 fn by_name(host: &MachineFiles, name: &str) -> Result<u32> {
     let mut found = processes_named(host, name);
-    // A name that only threads have means their process.
+    // A name that only threads have stands for their process.
     if found.is_empty() {
         let processes = victims::processes_with(&host.unrecorded(), name).into_iter();
         found = processes.filter_map(|process| process.try_into().ok()).collect();
@@ -72,7 +72,7 @@ fn judgeable(pid: u32, status: &ProcessStatus) -> Result<()> {
     Ok(())
 }
 
-/// What the rights and the namespaces of a process mean for what can be told of it.
+/// Remarks on limits of the check due to the rights and namespaces of a process.
 pub fn remarks(host: &MachineFiles, pid: u32) -> Vec<String> {
     let status = status_of(&host.unrecorded(), pid);
     let Some(status) = status.known() else { return Vec::new() };

@@ -1,9 +1,9 @@
-//! Looks at a running program from outside for some seconds: nothing is stopped, nothing written
-//! into it.
+//! Examines a running program from outside for some seconds: stops nothing and writes nothing into
+//! it.
 //!
-//! `find` (which process is meant), `below` (which of those that it started is real-time), `source`
-//! (the kernel's events of its threads), `cost` (what recording them adds to a wake-up). What is
-//! read is `facts::process`, what is judged `rules::checks`.
+//! `find` (the process to check), `below` (real-time threads of its descendants), `source` (kernel
+//! events of its threads), `cost` (cost of recording them per wake-up). `facts::process` reads,
+//! `rules::checks` judges.
 
 mod below;
 mod cost;
@@ -29,36 +29,36 @@ use rules::checks::view::{CALLS, ProgramView, Recorded, WAKING};
 use source::CheckSource;
 use trace::activity::{Activity, Waker};
 
-/// What is asked for.
+/// Process, window and options of a check.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckPlan {
     pub pid: u32,
     pub window: Nanos,
-    /// Whether system calls are recorded, which costs every process of the machine time.
+    /// True if system calls are recorded, which slows down every process of the machine.
     pub syscalls: bool,
-    /// Whether it was started for this, and what it puts into the background is a child of onbeat.
+    /// True if onbeat started the program: its background processes are children of onbeat then.
     pub started: bool,
 }
 
-/// How a check went.
+/// Result of a check.
 pub struct Checked {
     pub check: ProgramCheck,
-    /// Whether a signal ended the window early.
+    /// True if a signal ended the window early.
     pub interrupted: bool,
 }
 
-/// The looks at the threads are this far apart, on average: 200 a second.
+/// Mean interval between looks at the threads: 200 a second.
 const LOOK: Nanos = Nanos(5_000_000);
-/// Of the looks one in so many is at a thread without a real-time policy.
+/// Looks per look at a thread without a real-time policy.
 const OTHERS: usize = 4;
-/// More threads are looked at together, so that each of many is seen some times.
+/// Maximum number of threads per look, so that each of many threads is seen several times.
 const MAX_AT_ONCE: usize = 10;
-/// How often the events are taken out of the kernel's buffers, and the size is looked at, in looks.
+/// Looks between reads of the kernel's buffers, which include the size of the process.
 const ROUND: usize = 4;
-/// How often new threads are looked for, in looks.
+/// Looks between searches for new threads.
 const NEWS: usize = 40;
 
-/// Looks at a process and judges it.
+/// Examines a process and judges it.
 pub fn run(host: &MachineFiles, plan: &CheckPlan) -> Result<Checked> {
     let own = std::process::id();
     let mut machine = read_surroundings(host, &[plan.pid, own]);
@@ -74,7 +74,7 @@ pub fn run(host: &MachineFiles, plan: &CheckPlan) -> Result<Checked> {
     }
     let Some(process) = reader.end(clock::monotonic()) else {
         let ended = ended(plan.pid, clock::monotonic() - begun);
-        // Ctrl-C in a terminal ends a program that was started with the check, too.
+        // Ctrl-C in a terminal also ends a program that was started for the check.
         return Err(if interrupted { Failure { exit: Exit::Interrupted, ..ended } } else { ended });
     };
     let recorded = recorded.and_then(|activity| believed(activity, &process));
@@ -90,7 +90,7 @@ pub fn run(host: &MachineFiles, plan: &CheckPlan) -> Result<Checked> {
     let cost = CheckCost { wakeup, call };
     let mut remarks = remarks(&process, &recorded, call);
     if process.real_time().next().is_none() {
-        // Behind what says that none of its own has.
+        // After the remark that the process has no real-time thread.
         below::remark(plan.pid, plan.started).into_iter().for_each(|said| remarks.insert(1, said));
     }
     let view = ProgramView {
@@ -103,15 +103,15 @@ pub fn run(host: &MachineFiles, plan: &CheckPlan) -> Result<Checked> {
     Ok(Checked { check: check(&view, cost, remarks), interrupted })
 }
 
-/// The process between its two readings, and the events of its threads.
+/// State of the process during the window, and the events of its threads.
 struct Looking {
     reader: ProcessReader,
     source: Result<CheckSource, String>,
-    /// What a wake-up takes while events are recorded.
+    /// Cost of a wake-up while events are recorded.
     calibration: Option<Calibration>,
-    /// The same of a system call.
+    /// Duration of a system call while events are recorded.
     call_time: Option<Nanos>,
-    /// The threads that are looked at: of real-time policies, and others.
+    /// Threads to look at: those with a real-time policy, and others.
     threads: [Vec<u32>; 2],
     releases: Releases,
     started: bool,
@@ -126,13 +126,13 @@ impl Looking {
         let source = CheckSource::open(&recorded, plan.syscalls);
         let calibration = source.as_ref().ok().map(|_| Calibration::measure());
         let call_time = source.as_ref().ok().and_then(|_| call_time());
-        // What was counted while the events were switched on is not of the window.
+        // Counts from before the events were armed do not belong to the window.
         let reader = ProcessReader::begin(host, plan.pid, clock::monotonic()).ok_or_else(gone)?;
         let (releases, started) = (Releases::default(), plan.started);
         Ok(Looking { reader, source, calibration, call_time, threads, releases, started })
     }
 
-    /// Looks until the window ends, or a signal comes; whether one came.
+    /// Looks until the window ends or a signal comes; true if one came.
     fn look(&mut self, window: Nanos) -> Result<bool> {
         let (from, mut at) = (clock::monotonic(), [0; 2]);
         let mut round = 0;
@@ -141,7 +141,7 @@ impl Looking {
             if now - from >= window {
                 break Ok(false);
             }
-            // Not at the same time of each cycle.
+            // At random times, not at the same point of each cycle.
             let next = now + Nanos(LOOK.0 / 2 + (host::random_u64() % LOOK.0 as u64) as i64);
             let woken = rt::wait_until(next.min(from + window));
             let at_once = (self.threads[0].len() / 20).clamp(1, MAX_AT_ONCE);
@@ -153,7 +153,7 @@ impl Looking {
             if round % NEWS == 0 {
                 self.find_new();
                 if self.started {
-                    // Processes that it put into the background and that have ended.
+                    // Reaps background processes of the program that have ended.
                     children::left_beside(self.reader.pid());
                 }
             }
@@ -186,9 +186,9 @@ impl Looking {
         at[kind] += 1;
     }
 
-    /// What a thread did under its policy before is forgotten, as its counters are.
+    /// Discards the events of a thread under its earlier policy, as its counters are discarded.
     fn begin_anew(&mut self, tid: u32) {
-        // What is still in the buffers is of that time, too.
+        // Events still in the buffers belong to that time, too.
         self.take();
         if let Ok(source) = &mut self.source {
             source.forget(tid);
@@ -196,7 +196,7 @@ impl Looking {
         self.releases.forget(tid);
     }
 
-    /// Follows the threads that came, and those that became real-time.
+    /// Follows new threads, and those that became real-time.
     fn find_new(&mut self) {
         self.reader.find_new(clock::monotonic());
         self.threads = [self.reader.real_time(), self.reader.others()];
@@ -205,7 +205,7 @@ impl Looking {
         }
     }
 
-    /// Takes the events until now.
+    /// Takes the events up to now.
     fn take(&mut self) {
         let until = clock::monotonic();
         if let Ok(source) = &mut self.source {
@@ -214,7 +214,7 @@ impl Looking {
     }
 }
 
-/// That a process ended before it could be judged.
+/// Failure for a process that ended before it could be judged.
 fn ended(pid: u32, after: Nanos) -> Failure {
     Failure {
         exit: Exit::Inconclusive,
@@ -226,7 +226,7 @@ fn ended(pid: u32, after: Nanos) -> Failure {
     }
 }
 
-/// That what was looked at is no more: its memory and its threads went with the execution.
+/// Failure for a process that executed another program, which replaced its memory and threads.
 fn executed(pid: u32) -> Failure {
     Failure {
         exit: Exit::Inconclusive,
@@ -236,10 +236,10 @@ fn executed(pid: u32) -> Failure {
     }
 }
 
-/// What was recorded, unless it cannot have been of these threads: in a PID namespace they have
-/// other numbers here than in the kernel's events.
+/// The recorded events, unless they cannot be those of these threads: in a PID namespace the
+/// kernel's events have other thread IDs.
 fn believed(activity: Activity, process: &ProcessFacts) -> Recorded {
-    /// So many sleeps are not all missed.
+    /// Number of sleeps that cannot all have been missed.
     const MANY: u64 = 20;
     let slept =
         process.real_time().filter_map(|thread| thread.counted.known()).map(|counted| counted.voluntary);
@@ -252,7 +252,7 @@ fn believed(activity: Activity, process: &ProcessFacts) -> Recorded {
     Ok(activity)
 }
 
-/// The threads of others that woke those of the process, as long as they are there.
+/// Threads of other processes that woke those of the process, if they still exist.
 fn wakers(
     host: &MachineFiles,
     recorded: &Recorded,
@@ -274,7 +274,7 @@ fn has_calls(recorded: &Recorded) -> bool {
     recorded.as_ref().is_ok_and(|activity| activity.has_event(CALLS))
 }
 
-/// What was left out, and what recording a system call added where that was asked for.
+/// Remarks on omitted threads and on the cost of recording system calls.
 fn remarks(process: &ProcessFacts, recorded: &Recorded, call: Option<u64>) -> Vec<String> {
     let mut remarks = Vec::new();
     let none = process.real_time().next().is_none();

@@ -1,4 +1,4 @@
-//! The kernel's events of a program's threads: a private tracing instance with filters.
+//! Kernel events of a program's threads: a private tracing instance with filters.
 //!
 //! Source: Documentation/trace/events.rst (filters), Documentation/trace/ftrace.rst (instances).
 
@@ -19,17 +19,17 @@ use trace::page::Lost;
 use trace::symbols::{self, Symbols};
 
 const TIMER: &str = "timer:hrtimer_start";
-/// That of the looks at the threads.
+/// The clock with which the looks at the threads are timed.
 const CLOCK: &str = "mono";
 
-/// The buffer of a CPU: some ten thousand records.
+/// Buffer size of a CPU: some ten thousand records.
 const BUFFER_KIB: u64 = 1024;
-/// Pages of a CPU that are taken at once: a buffer that fills as fast as it is read is left.
+/// Maximum number of pages of a CPU per read: a buffer may fill as fast as it is read.
 const MAX_PAGES: usize = 512;
-/// Names of functions that are kept; user space's timers have some five.
+/// Maximum number of cached function names; user space's timers have some five.
 const MAX_NAMES: usize = 4096;
 
-/// The instance, armed, and what was counted so far.
+/// Armed instance, and the counts up to now.
 pub struct CheckSource {
     /// Closed before their instance is removed.
     pipes: Vec<(Cpu, RawPipe)>,
@@ -39,13 +39,13 @@ pub struct CheckSource {
     symbols: Option<Symbols>,
     names: HashMap<u64, String>,
     instance: Instance,
-    /// What was mounted for the instance is unmounted with it.
+    /// Kept open: a mount made for the instance is unmounted at its end.
     _tracing: Tracing,
 }
 
 impl CheckSource {
-    /// Makes an instance and arms what this kernel has of the events for these threads; else why
-    /// not, in words.
+    /// Creates an instance and arms the events that this kernel has, for these threads; the error
+    /// is a reason in words.
     pub fn open(tids: &[u32], syscalls: bool) -> Result<CheckSource, String> {
         if in_namespace(&MachineFiles::live()) {
             return Err(
@@ -91,11 +91,11 @@ impl CheckSource {
         Ok(source)
     }
 
-    /// Arms an event, where it can be read and is wanted.
+    /// Arms an event if it is readable and requested.
     fn arm(&mut self, wanted: &'static EventSpec, syscalls: bool) {
         let name = format!("{}:{}", wanted.system, wanted.event);
         let readable = !self.decoder.refused().iter().any(|(refused, _)| std::ptr::eq(*refused, wanted));
-        // A timer whose function has no name says nothing.
+        // A timer whose function has no name is not informative.
         let useful = name != TIMER || self.symbols.is_some();
         if !readable || !useful || (name == CALLS && !syscalls) {
             return;
@@ -107,10 +107,10 @@ impl CheckSource {
         }
     }
 
-    /// Filters an event to the threads that are followed.
+    /// Filters an event to the followed threads.
     fn filter(&self, name: &str) -> io::Result<()> {
         let field = if name.starts_with("sched:") { "pid" } else { "common_pid" };
-        // This thread's are recorded too: they show what recording costs.
+        // This thread's events are recorded too: they show the cost of recording.
         let threads = self.activity.threads.keys().copied().collect();
         let scope = Scope::new(threads, rt::thread_id()).with_housekeeping();
         let mut filter = scope.threads(field).unwrap_or_default();
@@ -120,12 +120,12 @@ impl CheckSource {
         self.instance.write(&format!("events/{}/filter", name.replace(':', "/")), &filter)
     }
 
-    /// Has these threads followed, too.
+    /// Follows these threads as well.
     pub fn follow(&mut self, tids: &[u32]) {
         let before = self.activity.threads.len();
         self.activity.follow(tids.iter().copied());
         if self.activity.threads.len() > before {
-            // An event that cannot be filtered anew shows nothing of the new threads.
+            // An event whose filter cannot be replaced shows nothing of the new threads.
             let failed = |name: &String| self.filter(name).is_err();
             let failed: Vec<String> =
                 self.activity.events.iter().filter(|name| failed(name)).cloned().collect();
@@ -133,14 +133,13 @@ impl CheckSource {
         }
     }
 
-    /// Forgets what a thread did until now, as far as it was taken; it is followed as before.
+    /// Discards the counts of a thread up to now; it is still followed.
     pub fn forget(&mut self, tid: u32) {
         let own = i32::try_from(tid).ok().and_then(|tid| self.activity.threads.get_mut(&tid));
         own.map(std::mem::take);
     }
 
-    /// Takes what is in the buffers; the wake-ups among it, none of which are missing that came
-    /// before this.
+    /// Takes the events from the buffers; returns all wake-ups before this call.
     pub fn take(&mut self) -> Vec<ThreadWaking> {
         let CheckSource { pipes, page, decoder, activity, symbols, names, .. } = self;
         let mut name = |address: u64| -> String {
@@ -179,7 +178,7 @@ impl CheckSource {
         activity.take_wakings()
     }
 
-    /// Stops recording; what was counted.
+    /// Stops recording; returns the counts.
     pub fn end(mut self) -> Result<Activity, String> {
         let stopped = self.instance.write("tracing_on", "0");
         self.take();
@@ -189,22 +188,22 @@ impl CheckSource {
     }
 }
 
-/// Whether this process has other numbers than in the kernel's events, which have those of the
-/// first namespace.
+/// True if threads have other IDs in this process than in the kernel's events, which use those of
+/// the initial namespace.
 pub fn in_namespace(host: &MachineFiles) -> bool {
-    // PROC_PID_INIT_INO (include/linux/proc_ns.h); there is no such link without CONFIG_PID_NS.
+    // PROC_PID_INIT_INO (include/linux/proc_ns.h); the link does not exist without CONFIG_PID_NS.
     const FIRST: &str = "pid:[4026531836]";
     host.unrecorded().link("/proc/self/ns/pid").known().is_some_and(|own| own != FIRST)
 }
 
-/// The CPUs that have a buffer to read; an offline one has no running thread.
+/// CPUs with a buffer to read; an offline one has no running thread.
 fn online() -> CpuSet {
     let text = MachineFiles::live().read_text("/sys/devices/system/cpu/online");
     let cpus = text.parse(|text| facts::line::parse_some_cpus(&text));
     cpus.known().cloned().unwrap_or_default()
 }
 
-/// The kernel's functions, where this user may see their addresses.
+/// Functions of the kernel, if this user may see their addresses.
 fn symbols() -> Option<Symbols> {
     match MachineFiles::live().read_at_most("/proc/kallsyms", symbols::READ_LIMIT) {
         Fact::Known(bytes) => Symbols::parse(&bytes).ok(),

@@ -1,5 +1,4 @@
-//! The program of `onbeat check -- PROGRAM`: it is started, given the time to become real-time, and
-//! ended.
+//! Program of `onbeat check -- PROGRAM`: it is started, given time to become real-time, and ended.
 
 use crate::hunt::family::Family;
 use crate::hunt::followed_program::FollowedProgram;
@@ -12,16 +11,16 @@ use model::followed::ProgramRun;
 use model::units::Nanos;
 use report::check::left::{ended_early, in_background, still_running};
 
-/// How long a program may take until it has a real-time thread.
+/// Maximum wait for a real-time thread of the program.
 const PATIENCE: Nanos = Nanos(10_000_000_000);
-/// What it does while it starts is not of its loop.
+/// Time for the program to start up, which is not part of its loop.
 const SETTLING: Nanos = Nanos(1_000_000_000);
 const LOOK: Nanos = Nanos(50_000_000);
-/// What it started and that ends with it may take so long; it is looked this often.
+/// Maximum wait for processes that end with the program, and the interval of the checks.
 const GRACE: Nanos = Nanos(300_000_000);
 const AGAIN: Nanos = Nanos(20_000_000);
 
-/// A program that is ended when this is dropped.
+/// Program that is ended when this is dropped.
 pub struct StartedProgram {
     program: FollowedProgram,
     host: MachineFiles,
@@ -37,11 +36,11 @@ impl StartedProgram {
         self.program.pid().unsigned_abs()
     }
 
-    /// Lets it run, and waits until it has a real-time thread and has settled; a program that gets
-    /// none in its time is looked at all the same.
+    /// Lets it run, and waits until it has a real-time thread and has settled; a program without
+    /// one in that time is checked as well.
     pub fn start(&mut self, host: &MachineFiles) -> Result<()> {
-        // Before it runs: what it puts into the background would be nobody's child here. Where that
-        // fails, only what is still below it is seen.
+        // Before it runs, so that its background processes become children of onbeat. If this
+        // fails, only its descendants are seen.
         let _ = children::keep_in_sight();
         self.program.start()?;
         let from = clock::monotonic();
@@ -68,13 +67,13 @@ impl StartedProgram {
         Ok(())
     }
 
-    /// Ends it; what of it goes on all the same, as a sentence.
+    /// Ends it; returns a sentence about processes that continue.
     pub fn finish(&mut self) -> Option<String> {
         let (document, beside) = self.end();
         still_running(&document, &beside)
     }
 
-    /// A failure with how the program ended, if it has, and with what goes on of it; it is ended.
+    /// Ends the program, and adds its end and its remaining processes to a failure.
     pub fn told(&mut self, failure: Failure) -> Failure {
         let by_itself = failure.exit == Exit::Inconclusive && self.program.has_ended();
         let (document, beside) = self.end();
@@ -97,7 +96,7 @@ impl StartedProgram {
         (self.program.finished(&family, &self.host), beside)
     }
 
-    /// What goes on beside it; what ends with it may take a moment.
+    /// Remaining background processes, after a wait for those that end with the program.
     fn left_beside(&self) -> Vec<u32> {
         let until = clock::monotonic() + GRACE;
         loop {
