@@ -135,7 +135,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
 }
 
 impl Args {
-    /// The audits of two captures, or of one and the machine, beside each other.
+    /// Compares the audits of two captures, or of one and the machine.
     fn compared(
         &self,
         captures: &[PathBuf],
@@ -174,8 +174,8 @@ impl Args {
         outputs.end(if worse { Exit::Limit } else { Exit::Ok })
     }
 
-    /// The gate, if one was asked for; the settings that stayed unknown are named where they might
-    /// have failed it.
+    /// Exit code of the gate, if one was requested; names the unknown settings that might have
+    /// failed it.
     fn gate(&self, audit: &Audit) -> Exit {
         let Some(least) = self.fail_on else { return Exit::Ok };
         let of = |verdict| {

@@ -1,4 +1,4 @@
-//! `onbeat bounds`: what a run can prove.
+//! `onbeat bounds`: statements that a run supports.
 
 use std::path::PathBuf;
 
@@ -68,12 +68,12 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Whether anything is asked.
+    /// True if a limit or a horizon is given.
     pub fn is_given(&self) -> bool {
         self.limit.is_some() || self.horizon.is_some()
     }
 
-    /// The question, with how many times the run's length an extrapolation may reach.
+    /// Question for the analysis; `reach` is the maximum extrapolation in lengths of the run.
     pub fn question(&self, reach: f64) -> Result<Question> {
         let horizon = self
             .horizon

@@ -1,4 +1,4 @@
-//! `onbeat capture`: what the audit reads of this machine, as a bundle.
+//! `onbeat capture`: the files of this machine that an audit reads, as a bundle.
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     unless_stopped(outputs.end(Exit::Ok))
 }
 
-/// Reads what the audit reads, and keeps it in this new folder.
+/// Reads the files that an audit reads, and stores them in this new folder.
 pub fn take(path: &Path) -> Result<Capture> {
     let host = MachineFiles::live().recording();
     survey(&host, &survey_request());

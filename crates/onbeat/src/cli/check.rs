@@ -18,7 +18,7 @@ use report::check::{junit, last_words, page, text};
 use rules::checks::findings::ProgramCheck;
 use rules::judgement::{AuditVerdict, Severity};
 
-/// A longer look shows no more, and its counts are of no single phase of the program.
+/// Maximum duration: a longer check shows no more, and its counts would mix phases of the program.
 const LONGEST: Nanos = Nanos(600_000_000_000);
 
 /// Judge a running program: how it is written for real time
@@ -82,7 +82,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json, &args.junit, &args.html], environment)?;
     let host = MachineFiles::live();
     let found = args.process.as_deref().map(|process| find::find(&host, process)).transpose()?;
-    // Its process has what the caller had: nothing of this one is changed yet.
+    // The program inherits the caller's state: this process has changed nothing yet.
     let program = program::choose(&args.program, args.user.as_deref())?;
     block_signals()?;
     let checked = match program {
@@ -124,8 +124,8 @@ impl Args {
         check::run(host, &CheckPlan { pid, window, syscalls: self.syscalls, started })
     }
 
-    /// The gate, if one was asked for; checks that stayed unknown are named where they might have
-    /// failed it.
+    /// Exit code of the gate, if one was requested; names the unknown checks that might have failed
+    /// it.
     fn gate(&self, check: &ProgramCheck) -> Exit {
         let Some(least) = self.fail_on else { return Exit::Ok };
         let of = |verdict| {
@@ -148,7 +148,7 @@ impl Args {
         if self.strict && !unknown.is_empty() {
             return Exit::Limit;
         }
-        // A program without real-time threads has passed nothing; what it fails is another's.
+        // A program without real-time threads passes nothing; failures concern other threads.
         if check.threads.is_empty() {
             return Exit::Inconclusive;
         }

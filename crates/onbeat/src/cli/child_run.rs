@@ -1,5 +1,5 @@
-//! A run of this program in a process of its own, waited for: a phase of a suite, a segment of an
-//! experiment.
+//! Run of this program in a separate process that is waited for: a phase of a suite, a segment of
+//! an experiment.
 
 use std::io;
 use std::path::Path;
@@ -7,16 +7,16 @@ use std::path::Path;
 use host::OwnRun;
 use model::error::{Exit, Failure, Result};
 
-/// How it ended.
+/// End of the run.
 pub enum ChildEnd {
-    /// With this exit code, and the last line that it said of itself.
+    /// Ended with this exit code and this last line on standard error.
     Ended { code: i32, words: String },
-    /// A stop signal came, which was handed on.
+    /// Stopped by a signal, which was passed on to it.
     Stopped,
 }
 
-/// Starts it, in a control group where one is named, and calls `wait` over and over until it has
-/// ended: that waits for a moment, and says whether a stop signal came.
+/// Starts the run, in a control group if one is given, and calls `wait` repeatedly until it has
+/// ended; `wait` blocks for a moment and returns true if a stop signal came.
 pub fn run_child(
     arguments: &[String],
     group: Option<&Path>,

@@ -1,11 +1,10 @@
-//! The list of all commands, under headings of what one wants to do: a flat list of more than
-//! twenty is not read.
+//! List of all commands under headings by purpose: a flat list of more than twenty is not read.
 
 use clap::builder::StyledStr;
 
 use report::words::filled;
 
-/// Headings with their commands, both in the order in which they are shown.
+/// Headings with their commands, both in the order of display.
 const GROUPS: &[(&str, &[&str])] = &[
     ("How late it is, and who does it", &["measure", "hunt", "explain", "probe", "watch"]),
     ("Is it set up and written for real time", &["audit", "check", "rules", "capture"]),
@@ -16,7 +15,7 @@ const GROUPS: &[(&str, &[&str])] = &[
 /// Columns before a command's description.
 const NAME: usize = 15;
 
-/// What clap's list of commands is replaced by; it knows only one heading for all of them.
+/// Replacement for clap's list of commands, which has one heading for all of them.
 pub fn template(command: &clap::Command, columns: usize) -> StyledStr {
     let styles = command.get_styles();
     let (header, literal) = (styles.get_header(), styles.get_literal());
@@ -35,7 +34,7 @@ pub fn template(command: &clap::Command, columns: usize) -> StyledStr {
     (page + &format!("\n{header}Options:{header:#}\n{{options}}{{after-help}}")).into()
 }
 
-/// The description of a command in the list; `help` is clap's, with words of its own.
+/// Description of a command in the list; `help` is clap's command, and gets its text here.
 fn about(command: &clap::Command, name: &str) -> String {
     let found = command.get_subcommands().find(|sub| sub.get_name() == name && name != "help");
     let own = found.and_then(clap::Command::get_about).map(ToString::to_string);

@@ -1,4 +1,4 @@
-//! `onbeat compare`: whether B is really better than A.
+//! `onbeat compare`: a test of whether B is better than A.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -71,13 +71,13 @@ pub struct Args {
     output: OutputFlags,
 }
 
-/// Separates A's runs from B's once the arguments are read; no path contains it.
+/// Separates A's runs from B's once the arguments are parsed; no path contains it.
 pub const BETWEEN: &str = "\0";
 
-/// Allows flags after the `--` of `compare` and `prove`, where users put them: there it separates A
-/// from B.
+/// Allows flags after the `--` of `compare` and `prove`, where users put them: the `--` separates A
+/// from B there.
 pub fn mark_separator(mut args: Vec<OsString>) -> Vec<OsString> {
-    // Elsewhere in `prove` a program is behind it.
+    // Otherwise, a program follows it in `prove`.
     let across_boots = || args.iter().any(|arg| arg == "--across-boots");
     if args.get(1).is_some_and(|name| name == "compare" || (name == "prove" && across_boots())) {
         if let Some(between) = args.iter_mut().skip(2).find(|arg| *arg == "--") {
@@ -99,7 +99,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let seen = print_remarks(&in_a.iter().chain(&in_b).collect::<Vec<_>>(), quiet);
     let Screen { columns, color } = outputs.screen;
     if let Err(failure) = check_comparable(&in_a, &in_b) {
-        // The differences are printed even where they are the reason for the refusal.
+        // The differences are printed even if they are the reason for the refusal.
         if let Some(differing) = differing(&in_a, &in_b).filter(|differing| !differing.is_empty()) {
             text::differences(Some(&differing), "", columns).lines().for_each(remark);
         }
@@ -149,7 +149,7 @@ impl Args {
         Ok((a, b))
     }
 
-    /// The page is no other kind of file.
+    /// Refuses a page whose name does not end in `.html`.
     fn check_page(&self) -> Result<()> {
         let named = self
             .page

@@ -1,5 +1,5 @@
-//! What all runs of an experiment have in common, in `prove` and in `cure`: its flags, and what the
-//! machine makes of them.
+//! Conditions that all runs of an experiment share, in `prove` and in `cure`: their flags, and
+//! their values on this machine.
 
 use std::path::Path;
 
@@ -57,7 +57,7 @@ pub struct ConditionFlags {
 }
 
 impl ConditionFlags {
-    /// The limit, without which nothing is late.
+    /// The limit, which is required.
     pub fn limit(&self) -> Result<Nanos> {
         let Some(text) = &self.limit else {
             return Err(Failure::usage(
@@ -67,12 +67,12 @@ impl ConditionFlags {
         limit(text)
     }
 
-    /// Whether CPUs are named.
+    /// True if CPUs are given.
     pub fn names_cpus(&self) -> bool {
         self.cpus.is_some()
     }
 
-    /// A plan without its change, and the measured CPUs.
+    /// Plan without a change, and the measured CPUs.
     pub fn plan(&self, environment: &Environment) -> Result<(ExperimentPlan, CpuSet)> {
         let limit_ns = self.limit()?;
         let permitted = rt::affinity().map_err(|error| {
@@ -109,7 +109,7 @@ impl ConditionFlags {
         Ok((plan, cpus))
     }
 
-    /// The CPUs of the load; none without one.
+    /// CPUs of the load; none without a load.
     fn load_cpus(
         &self,
         permitted: &CpuSet,
@@ -133,7 +133,7 @@ impl ConditionFlags {
     }
 }
 
-/// A run shorter than two blocks has no halves.
+/// Length of a run, at least two blocks: a shorter one has no halves.
 pub fn run_length(flag: &str, text: &str) -> Result<Nanos> {
     let length = positive_span(flag, text, Bare::Seconds)?;
     match length >= Nanos(2 * Nanos::SECOND.0) {
@@ -142,8 +142,8 @@ pub fn run_length(flag: &str, text: &str) -> Result<Nanos> {
     }
 }
 
-/// Refuses to go on where a CPU that is measured, or one of the load, is off by now: whatever is
-/// run from then on would be refused, or spoiled.
+/// Fails if a CPU of the measurement or of the load is offline: further runs would be refused or
+/// spoiled.
 ///
 /// # Errors
 /// Inconclusive: one is off.
@@ -160,7 +160,7 @@ pub fn require_online(measured: &CpuSet, load: &str) -> Result<()> {
     })
 }
 
-/// Refuses to go on with what was begun on another kernel.
+/// Fails if the run was begun on another kernel.
 pub fn require_kernel(begun: &str, remedy: &str) -> Result<()> {
     let kernel = host::release();
     if begun == kernel {

@@ -1,5 +1,5 @@
-//! `onbeat explain`: a hunt's explanation again, from what its bundle holds, or that of a trace
-//! which another tool recorded.
+//! `onbeat explain`: repeats a hunt's explanation from its bundle, or explains a trace recorded by
+//! another tool.
 
 use std::path::{Path, PathBuf};
 
@@ -87,7 +87,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         remarks.iter().for_each(|own| remark(&format!("onbeat: {shown}: {own}")));
     }
     let detail = Detail::of(args.output.quiet, args.verbose);
-    // What is done with a bundle cannot be done with a trace.
+    // The commands suggested for a bundle do not work on a trace.
     let place = traced.is_none().then_some(RunPlace { path: &shown, newest: chosen.newest, fresh: false });
     match args.spike {
         None => outputs.print(&run_text(&run, place, detail, outputs.screen)),
@@ -107,7 +107,7 @@ fn is_trace(path: &Path) -> bool {
     !document && host::identity(path).is_some() && !host::is_dir(path).unwrap_or(true)
 }
 
-/// The part of a trace that is wanted.
+/// Requested part of a trace.
 fn question(args: &Args) -> Result<TraceQuestion> {
     let threads = match &args.victim {
         None => WantedThreads::RealTime,

@@ -1,4 +1,4 @@
-//! `onbeat farm`: the farm's own program, which the board does not need.
+//! `onbeat farm`: runs the program of the farm, which boards do not need.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 
-/// Its name, beside this program.
+/// Name of the program, in the folder of this one.
 const PROGRAM: &str = "onbeat-farm";
 
 /// Keep the runs of many boards and show them in a browser: runs onbeat-farm
@@ -25,7 +25,7 @@ pub fn run(args: &Args) -> Result<Exit> {
     let own = std::env::current_exe().ok();
     let program =
         own.and_then(|own| Some(own.parent()?.join(PROGRAM))).unwrap_or_else(|| PathBuf::from(PROGRAM));
-    // Returns only where there is no such program, or none that may be run.
+    // Returns only if the program is missing or may not be run.
     let error = host::replace_by(&program.clone().into_os_string(), &args.arguments);
     Err(match error.kind() {
         ErrorKind::NotFound => Failure::not_supported(format!(

@@ -9,18 +9,18 @@ use model::labels::Labels;
 use model::units::{Bare, CpuSet, Nanos, parse_span};
 use stats::bounds::Computing;
 
-/// One of a closed list of words, each with its line in the help.
+/// Parser for a closed list of words, each with its line in the help.
 pub fn keyword<T: Keyword>() -> impl TypedValueParser<Value = T> {
     let words = T::ALL.iter().map(|word| PossibleValue::new(word.name()).help(word.help()));
     PossibleValuesParser::new(words).try_map(|name| T::named(&name).ok_or("not one of these"))
 }
 
-/// A span; what cannot be read is refused with its flag.
+/// Parses a span; an error names the flag.
 pub fn span(flag: &str, text: &str, bare: Bare) -> Result<Nanos> {
     parse_span(text, bare).map_err(|what| Failure::usage(format!("{flag}: {what}")))
 }
 
-/// A span of more than 0.
+/// Parses a span of more than 0.
 pub fn positive_span(flag: &str, text: &str, bare: Bare) -> Result<Nanos> {
     match span(flag, text, bare)? {
         span if span.0 > 0 => Ok(span),
@@ -28,7 +28,7 @@ pub fn positive_span(flag: &str, text: &str, bare: Bare) -> Result<Nanos> {
     }
 }
 
-/// CPUs, as a list or a mask behind `0x`.
+/// Parses CPUs, as a list or as a mask after `0x`.
 pub fn cpu_list(flag: &str, text: &str) -> Result<CpuSet> {
     match CpuSet::parse_list_or_mask(text) {
         Ok(cpus) if cpus.is_empty() => {
@@ -38,7 +38,7 @@ pub fn cpu_list(flag: &str, text: &str) -> Result<CpuSet> {
     }
 }
 
-/// A limit is a latency, or a rate whose period it is.
+/// Parses a limit: a latency, or a rate whose period it is.
 pub fn limit(text: &str) -> Result<Nanos> {
     let lower = text.trim().to_ascii_lowercase();
     let Some(number) = lower.strip_suffix("hz") else { return positive_span("--limit", text, Bare::Micros) };
@@ -57,7 +57,7 @@ pub fn limit(text: &str) -> Result<Nanos> {
     })
 }
 
-/// The computing time of a cycle: a span, or a share of its period.
+/// Parses the computing time of a cycle: a span, or a share of its period.
 pub fn computing(text: &str) -> Result<Computing> {
     let Some(percent) = text.trim().strip_suffix('%') else {
         return span("--period", text, Bare::Micros).and_then(|time| match time {
@@ -74,12 +74,12 @@ pub fn computing(text: &str) -> Result<Computing> {
     })
 }
 
-/// Labels, one a text.
+/// Parses labels, one per text.
 pub fn labels(texts: &[String]) -> Result<Labels> {
     Labels::parse(texts).map_err(|why| Failure::usage(format!("--label: {why}")))
 }
 
-/// A process that one of onbeat's own looks after.
+/// Parses the ID of a process that another process of onbeat supervises.
 pub fn process_id(text: &str) -> std::result::Result<ProcessId, String> {
     let read = || {
         let (pid, start) = text.split_once('/')?;

@@ -1,13 +1,12 @@
-//! How the examples below a command's help are laid out, so that no terminal breaks them into its
-//! margin.
+//! Layout of the examples below a command's help, so that no terminal wraps them into its margin.
 
 use report::words::{filled, wrapped};
 
 /// Blanks between an example and its description.
 const GAP: &str = "   ";
 
-/// The text for this number of columns: where a line is too long, its description goes below it,
-/// and what is still too long is broken at blanks with the rest indented.
+/// Text for this number of columns: if a line is too long, its description moves below it, and a
+/// part that is still too long is wrapped at blanks with an indent.
 pub fn fitted(text: &str, columns: usize) -> String {
     let fits = |line: &str| line.chars().count() <= columns;
     let parted = |line: &str| {
@@ -15,7 +14,7 @@ pub fn fitted(text: &str, columns: usize) -> String {
             line.split_at(line.trim_start().find(GAP)? + line.len() - line.trim_start().len());
         Some((command.to_owned(), words.trim().to_owned()))
     };
-    // All or none: a mixture reads worse than either.
+    // All or none: a mixture is harder to read than either.
     let beside = text.lines().all(|line| fits(line) || parted(line).is_none());
     let mut page = String::new();
     for line in text.lines() {

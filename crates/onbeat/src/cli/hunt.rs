@@ -139,7 +139,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
     let outputs = Outputs::of(&[&args.flags.run.json, &args.perfetto], environment)?;
     let actions = actions(args)?;
     let found = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
-    // Its process has what the caller had: nothing of this one is changed yet.
+    // The program inherits the caller's state: this process has changed nothing yet.
     let program = program::choose(&args.program, args.user.as_deref())?;
     let PreparedRun { plan, machine, housekeeping, mut run, core_types, before, mut sink } =
         prepare(&args.flags, &args.load, Command::Hunt, environment)?;
@@ -152,7 +152,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
         explainer.set_alarms(Alarms::new(Some(Nanos(0)), actions, record));
     }
     rt::release_code_pages(); // what made the recorder
-    // The hunt owns the instance, before anything can fail.
+    // The hunt owns the instance before anything can fail.
     let (measured, found) = if follows {
         let target = FollowTarget::of(found, program);
         target.describe(&mut run);
@@ -189,13 +189,13 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
     // The threads that a hunt follows do not compete with measuring threads: there are none.
     run.integrity.extend(changes.filter(|entry| !follows || entry.kind != IntegrityKind::RtCompetitor));
     load_flags::end(loads, &mut run);
-    // Also with -q: an action is what it is for.
+    // With -q as well: the action was requested.
     found.actions.iter().for_each(|line| remark(&format!("onbeat: {line}")));
     let its_own = run.program.as_ref().filter(|_| args.exit_code == "program").and_then(exit_code);
     whose(its_own, finish(args, environment, run, &found, writer, outputs))
 }
 
-/// What is of followed threads needs some, and those are known by their numbers here.
+/// Refuses options for followed threads without any, and following in a PID namespace.
 fn check_following(
     host: &MachineFiles,
     follows: bool,
@@ -217,7 +217,7 @@ fn check_following(
     Ok(())
 }
 
-/// For how long system calls are recorded, if they are.
+/// Duration of the recording of system calls, if they are recorded.
 fn syscalls(args: &Args) -> Result<Option<Nanos>> {
     match args.syscalls.as_deref() {
         None => Ok(None),
@@ -226,7 +226,7 @@ fn syscalls(args: &Args) -> Result<Option<Nanos>> {
     }
 }
 
-/// The exit code of the program where that is asked for; what went wrong is said all the same.
+/// Exit code of the program, if that is requested; a failure is reported all the same.
 fn whose(its_own: Option<u8>, ended: Result<Exit>) -> Result<u8> {
     match (its_own, ended) {
         (Some(code), Ok(_)) => Ok(code),
@@ -238,7 +238,7 @@ fn whose(its_own: Option<u8>, ended: Result<Exit>) -> Result<u8> {
     }
 }
 
-/// The exit code of a program that has ended, as shells have it.
+/// Exit code of a program that has ended, as shells compute it.
 fn exit_code(program: &ProgramRun) -> Option<u8> {
     let code = program.exit_code.or_else(|| Some(128 + program.signal?))?;
     Some((code & 0xff) as u8)
@@ -252,7 +252,7 @@ fn actions(args: &Args) -> Result<Vec<AlarmAction>> {
     Ok(actions)
 }
 
-/// Asks who the culprits are, as long as /proc knows threads by the numbers that events have.
+/// Looks up the culprits, if /proc uses the same thread IDs as the events.
 fn find_culprits(run: &mut Run) {
     let host = MachineFiles::live();
     if !in_namespace(&host) {
@@ -261,7 +261,7 @@ fn find_culprits(run: &mut Run) {
     }
 }
 
-/// Prints, writes and ends: the text even where writing fails, so that nothing measured is lost.
+/// Prints, writes and ends; prints even if a write fails, so that no measurement is lost.
 fn finish(
     args: &Args,
     environment: &Environment,
@@ -288,7 +288,7 @@ fn finish(
     } else if is_kept {
         outputs.print(&format!("kept in {}\n", quoted(&path)));
     }
-    // Any other end reports it as its error.
+    // For any other end, this is reported as its error.
     if let Some(why) = nothing_seen(run).filter(|_| run.ended == Ended::Signal) {
         outputs.print(&(why + "\n"));
     }

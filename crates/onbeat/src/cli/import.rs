@@ -1,4 +1,4 @@
-//! `onbeat import`: another tool's result as a bundle.
+//! `onbeat import`: the result of another tool as a bundle.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use model::text::{quoted, several};
 use model::units::{Bare, Nanos, parse_span};
 use report::run::table;
 
-/// Histograms of any length fit; a file that is larger is something else.
+/// Maximum size of a file: histograms of any length fit.
 const FILE_LIMIT: u64 = foreign::FILE_LIMIT as u64;
 
 /// Keep another tool's result as a bundle
@@ -113,7 +113,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     unless_stopped(outputs.end(Exit::Ok))
 }
 
-/// The name that `--as` takes; a tool's name alone is that of its text.
+/// Format name that `--as` takes; a tool's name alone stands for its text format.
 fn format_id(name: &str) -> String {
     match name {
         "cyclictest" => "cyclictest-text".to_owned(),
@@ -121,7 +121,7 @@ fn format_id(name: &str) -> String {
     }
 }
 
-/// The folder of the result of this index, counted from 0.
+/// Folder of the result with this index, counted from 0.
 fn folder(args: &Args, environment: &Environment, index: usize) -> PathBuf {
     let Some(first) = &args.folder else {
         return environment.runs().join(format!("import-{:016x}", random_u64()));
@@ -133,13 +133,13 @@ fn folder(args: &Args, environment: &Environment, index: usize) -> PathBuf {
     first.with_file_name(format!("{name}-{}", index + 1))
 }
 
-/// A run's identity: the name of its default folder, or a random one.
+/// Identity of a run: the name of its default folder, or a random one.
 fn folder_name(folder: &Path) -> String {
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
     name.filter(|name| name.starts_with("import-")).unwrap_or_else(|| format!("import-{:016x}", random_u64()))
 }
 
-/// True if times could be made of what the file lists by number.
+/// True if an interval would turn the file's cycle numbers into times.
 fn needs_interval(run: &Run) -> bool {
     let listed = |cpu: &CpuRun| cpu.listed_overflows().next().is_some() || cpu.worst.iter().any(is_numbered);
     run.plan.interval_ns.is_none() && run.cpus.iter().any(listed)

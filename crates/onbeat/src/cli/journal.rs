@@ -1,4 +1,4 @@
-//! The journal of changes as commands open it, and the kernel that they change.
+//! Access of commands to the journal of changes, and the kernel that they change.
 
 use std::io;
 use std::path::Path;
@@ -9,18 +9,18 @@ use host::{clock, is_root, process_start};
 use model::error::{Exit, Failure, Result};
 use model::units::Nanos;
 
-/// Where the journal is.
+/// Folder of the journal.
 pub const FOLDER: &str = "/var/lib/onbeat/journal";
 
-/// The journal, locked: no other process changes settings meanwhile.
+/// Locked journal: no other process changes settings while it exists.
 pub struct LockedJournal {
     pub store: Box<dyn Store>,
     pub kernel: LiveKernel,
-    /// None where there is no journal.
+    /// None without a journal.
     _lock: Option<JournalLock>,
 }
 
-/// Opens the journal to change settings, and makes it where there is none.
+/// Opens the journal to change settings, and creates it if necessary.
 ///
 /// # Errors
 /// Not permitted: this is not root, another onbeat has the lock, or the folder cannot be written.
@@ -28,7 +28,7 @@ pub fn lock(purpose: &str) -> Result<LockedJournal> {
     open_locked(purpose, |path| Folder::make(path).map(Some))
 }
 
-/// Opens the journal to go on with what it has; where there is none it is empty, and none is made.
+/// Opens the journal to continue with its content; without one it is empty, and none is created.
 ///
 /// # Errors
 /// As [`lock`].
@@ -67,7 +67,7 @@ fn open_locked(
     }
 }
 
-/// Opens the journal for reading; none where there is none yet.
+/// Opens the journal for reading; none if there is none.
 pub fn open() -> Result<Option<Folder>> {
     match Folder::open(Path::new(FOLDER)) {
         Ok(folder) => Ok(Some(folder)),
@@ -79,12 +79,12 @@ pub fn open() -> Result<Option<Folder>> {
     }
 }
 
-/// CLOCK_BOOTTIME, which goes on while the machine is suspended.
+/// CLOCK_BOOTTIME, which continues while the machine is suspended.
 pub fn boot_time() -> Nanos {
     clock::monotonic() + clock::boot_offset()
 }
 
-/// The head of an entry that this process makes.
+/// Header of an entry by this process.
 pub fn opened(boot: &str, cpus: &str, environment: &Environment, undo: UndoTime) -> Opened {
     let pid = std::process::id();
     let after = |span: Nanos| Some(boot_time().0.saturating_add(span.0));
@@ -108,12 +108,12 @@ pub fn opened(boot: &str, cpus: &str, environment: &Environment, undo: UndoTime)
     }
 }
 
-/// When changes undo themselves.
+/// Condition under which changes are undone automatically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UndoTime {
     Never,
     After(Nanos),
     UnlessConfirmed(Nanos),
-    /// When this process has ended, however it ends.
+    /// At the end of this process, however it ends.
     WithProcess,
 }

@@ -1,7 +1,7 @@
-//! The live view on a terminal: per CPU the last second's worst and the run's, a histogram of
-//! blocks, time left.
+//! Live view on a terminal: for each CPU the worst of the last second and of the run, a histogram
+//! of blocks, and the time left.
 //!
-//! Drawn once a second on standard error, when the blocks come, by the housekeeping thread. The
+//! Drawn once a second on standard error by the housekeeping thread, when it receives blocks. The
 //! terminal is not queried and no key is read; Ctrl-C ends the run.
 
 use std::io::{self, Write};
@@ -19,41 +19,41 @@ use report::palette::{DIM, PLAIN, Palette, Style, YELLOW};
 const EDGES_US: [i64; 16] =
     [0, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000];
 
-/// The columns' heights, one more for each power of ten or so; one sample is the first of them.
+/// Heights of the columns, one more for each power of ten or so; the first is for one sample.
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Lines that are added to another program's come this often, in seconds.
+/// Interval in seconds of the lines that are added to another program's output.
 const ADDED_EVERY: u64 = 10;
 
 /// Columns up to the histogram of a row.
 const NUMBERS: usize = 35;
 
-/// Columns of the bar that fills with time, at most.
+/// Maximum number of columns of the bar that shows the time.
 const BAR: usize = 24;
 
-/// The view, as long as the run is on; dropping it clears it away.
+/// View during a run; dropping it clears it.
 pub struct Live {
     title: String,
     color: bool,
-    /// Lines on the screen, above the cursor.
+    /// Number of lines on the screen, above the cursor.
     drawn: usize,
-    /// Seconds so far, where lines are added to what another program writes.
+    /// Seconds up to now, if lines are added to another program's output.
     adding: Option<u64>,
 }
 
 impl Live {
-    /// Takes some lines of the terminal.
+    /// A view for a plan, which takes some lines of the terminal.
     pub fn new(plan: &MeasurePlan, environment: &Environment) -> Live {
         let MeasurePlan { policy, priority, interval, wake, .. } = plan;
         Live::draws(format!("{} {priority}, every {interval}, {}", policy.name(), wake.name()), environment)
     }
 
-    /// The same under another title.
+    /// A view with another title.
     pub fn titled(title: String, environment: &Environment) -> Option<Live> {
         Some(Live::draws(title, environment))
     }
 
-    /// Draws over nothing, and adds a line per thread every ten seconds.
+    /// A view that draws over nothing, and adds a line per thread every ten seconds.
     pub fn adding(environment: &Environment) -> Live {
         let color = environment.color(&io::stderr());
         Live { title: String::new(), color, drawn: 0, adding: Some(0) }
@@ -79,7 +79,7 @@ impl Live {
         self.draw(&lines(&self.title, tick, columns, rows.saturating_sub(7).max(1)));
     }
 
-    /// Writes over what was drawn before. A terminal that is gone, or another job's, is left alone.
+    /// Overwrites the earlier lines. Ignores a terminal that is gone or belongs to another job.
     fn draw(&mut self, lines: &[(String, Style)]) {
         let Some((columns, _)) = host::terminal_size() else { return };
         if !host::in_foreground() {
@@ -101,14 +101,14 @@ impl Drop for Live {
     }
 }
 
-/// Cursor moves are ECMA-48's CPL, EL and ED, which every terminal has.
+/// Text of a screen. Cursor moves are ECMA-48's CPL, EL and ED, which every terminal has.
 fn compose(drawn: usize, lines: &[(String, Style)], columns: usize, palette: Palette) -> String {
     let mut screen = String::with_capacity(8 << 10);
     if drawn > 0 {
         screen += &format!("\x1b[{drawn}F");
     }
     for (text, style) in lines {
-        // A line that wraps would be two lines to go back over.
+        // A line that wraps would be two lines to move back over.
         let (text, room) = (clean(text), columns.saturating_sub(1));
         let text: String = match text.chars().count() > room && room > 3 {
             true => text.chars().take(room - 3).chain("...".chars()).collect(),
@@ -119,7 +119,7 @@ fn compose(drawn: usize, lines: &[(String, Style)], columns: usize, palette: Pal
     screen + "\x1b[J"
 }
 
-/// The screen for one second, for so many columns, with rows for up to this number of CPUs.
+/// Screen for one second, of this width, with rows for at most this number of CPUs.
 fn lines(title: &str, tick: &Progress, columns: usize, rows: usize) -> Vec<(String, Style)> {
     let worst = tick.totals.iter().filter_map(worst_of).max();
     if !tick.threads.is_empty() {
@@ -127,14 +127,14 @@ fn lines(title: &str, tick: &Progress, columns: usize, rows: usize) -> Vec<(Stri
     }
     let mut lines = vec![(time_line(title, tick, worst, columns), PLAIN)];
     lines.extend(tick.spikes.map(|spikes| (spike_line(spikes), PLAIN)));
-    // A part of a histogram would say something else than the whole.
+    // A part of a histogram would be misleading.
     let heading = heading();
     let fits = columns > heading.chars().count();
     let whole = |line: String| if fits { line } else { numbers(&line) };
     lines.push((whole(heading), DIM));
     let mut order: Vec<usize> = (0..tick.totals.len()).collect();
     if rows < order.len() {
-        // Where not all fit, those with the worst are the ones to see.
+        // If not all fit, those with the worst latencies are shown.
         order.sort_by_key(|&index| std::cmp::Reverse(worst_of(&tick.totals[index])));
         order.truncate(rows);
         order.sort_unstable();
@@ -154,12 +154,12 @@ fn lines(title: &str, tick: &Progress, columns: usize, rows: usize) -> Vec<(Stri
     lines
 }
 
-/// A row without its histogram.
+/// Row without its histogram.
 fn numbers(line: &str) -> String {
     line.chars().take(NUMBERS).collect::<String>().trim_end().to_owned()
 }
 
-/// The screen of a hunt that follows threads: a row for each, those with the worst response where
+/// Screen of a hunt that follows threads: a row for each, or for those with the worst response if
 /// not all fit.
 fn thread_lines(title: &str, tick: &Progress, columns: usize, rows: usize) -> Vec<(String, Style)> {
     let worst = tick.threads.iter().filter_map(|thread| thread.worst).max();
@@ -189,7 +189,7 @@ fn thread_row(thread: &ThreadProgress) -> String {
     format!("{name:<22} {period:>9} {cycles:>9} {late:>7} {worst:>9}  {culprit}")
 }
 
-/// The same as a line that stands alone.
+/// The values of a row as a separate line.
 fn thread_line(thread: &ThreadProgress) -> String {
     let ThreadProgress { name, period, cycles, late, worst, culprit } = thread;
     let every = period.map_or_else(String::new, |period| format!(" every {period}"));
@@ -198,7 +198,7 @@ fn thread_line(thread: &ThreadProgress) -> String {
     clean(&format!("{name}{every}: {}{late}{worst}", several(*cycles, "cycle", "cycles")))
 }
 
-/// What a hunt has found so far.
+/// Number of spikes up to now, and the largest culprit.
 fn spike_line(spikes: &SpikeProgress) -> String {
     let many = several(spikes.count, "spike", "spikes");
     match spikes.top.as_str() {
@@ -212,17 +212,17 @@ fn time_line(title: &str, tick: &Progress, worst: Option<Nanos>, columns: usize)
     let Some(duration) = tick.duration else {
         return format!("{title}; worst {worst}; {} so far, Ctrl-C ends it", words(tick.elapsed));
     };
-    // The second that is on is nearly over when it is shown.
+    // The present second is nearly over when it is shown.
     let left = Nanos((duration.0 - tick.elapsed.0).max(0) + Nanos::SECOND.0 / 2);
     let share = (tick.elapsed.as_secs() / duration.as_secs()).clamp(0.0, 1.0);
-    // Where there is little room, the time left and the worst are what to see.
+    // With little room, the time left and the worst latency come first.
     let cells = BAR.min(columns / 5);
     let full = (share * cells as f64).round() as usize;
     let bar = "█".repeat(full) + &"░".repeat(cells - full);
     format!("{bar} {} left; worst {worst}; {title}", words(left))
 }
 
-/// A span of whole seconds in days, hours, minutes and seconds.
+/// Span in whole seconds, minutes and hours.
 fn words(span: Nanos) -> String {
     let seconds = span.0 / Nanos::SECOND.0;
     match seconds {
@@ -236,7 +236,7 @@ fn heading() -> String {
     let mut axis = vec![' '; EDGES_US.len() + 4];
     for (name, edge) in [("10us", 10), ("100us", 100), ("1ms", 1_000), ("10ms", 10_000), ("100ms", 100_000)] {
         let column = EDGES_US.iter().position(|&us| us == edge).unwrap_or(0);
-        // Every second label only, or they would run into each other.
+        // Only every second label, or they would overlap.
         if matches!(edge, 10 | 1_000 | 100_000) {
             name.chars()
                 .enumerate()
@@ -270,7 +270,7 @@ fn bars(total: &Total) -> String {
     above.windows(2).map(|pair| HEIGHTS[height(pair[0] - pair[1])]).collect()
 }
 
-/// Logarithmic, so that one sample among millions is still visible.
+/// Height of a column: logarithmic, so that one sample among millions is still visible.
 fn height(count: u64) -> usize {
     if count == 0 { 0 } else { (1 + count.ilog10() as usize).min(HEIGHTS.len() - 1) }
 }

@@ -1,5 +1,5 @@
-//! `onbeat load`: loads alone, and the list of them; also the processes of a load, which are this
-//! program once more.
+//! `onbeat load`: runs loads alone, or lists them; also the entry of a load's processes, which run
+//! this program.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -101,7 +101,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     }
     block_signals()?;
     let mut running = RunningLoads::start(planned, &cpus)?;
-    // Not beside a measurement: there it would be the measuring threads', too.
+    // Not during a measurement: there it would apply to the measuring threads, too.
     rt::come_before_others();
     let shows = !args.output.quiet && !environment.dumb && io::stderr().is_terminal();
     let stopped = sample_until(&mut running, duration, shows);
@@ -118,10 +118,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     }
 }
 
-/// More processes than these are said before they are started.
+/// Number of processes above which a remark precedes their start.
 const MANY: u64 = 100;
 
-/// The process that a starter asks for.
+/// Orders of a starter for this process of a load.
 fn orders(args: &Args, counter: usize) -> Result<Orders> {
     let missing = || Failure::usage("--work is for onbeat's own processes: name a SPEC alone");
     Ok(Orders {
@@ -162,7 +162,7 @@ fn sample_until(running: &mut RunningLoads, duration: Option<Nanos>, shows: bool
     }
 }
 
-/// One line on the terminal, over the last one.
+/// Shows one line on the terminal, in place of the last one.
 fn show(elapsed: Nanos, duration: Option<Nanos>) {
     if !host::in_foreground() {
         return;
@@ -190,7 +190,7 @@ fn cpus(args: &Args) -> Result<CpuSet> {
     }
 }
 
-/// The loads with their defaults, and the mixes.
+/// List of the loads with their defaults, and of the mixes.
 fn overview(columns: usize) -> String {
     let of = |load: &&'static Load| (with_defaults(load), load.title);
     let loads: Vec<(String, &str)> = LOADS.iter().map(of).collect();

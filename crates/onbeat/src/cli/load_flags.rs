@@ -1,4 +1,4 @@
-//! The load beside a measurement: its flags, its start, its samples, its end.
+//! Load during a measurement: its flags, its start, its samples, its end.
 
 use std::path::Path;
 
@@ -25,13 +25,13 @@ pub struct LoadFlags {
 }
 
 impl LoadFlags {
-    /// The CPUs that are asked for.
+    /// CPUs given for the load.
     pub fn cpus(&self) -> Result<Option<CpuSet>> {
         self.load_cpus.as_deref().map(|text| cpu_list("--load-cpus", text)).transpose()
     }
 
-    /// Starts what is asked for: by default on those of `permitted` that are not `measured`; where
-    /// this process is in an isolated partition, on those beside it.
+    /// Starts the loads: by default on those of `permitted` that are not `measured`, or on the CPUs
+    /// outside of the partition if this process is in an isolated one.
     pub fn start(&self, permitted: &CpuSet, measured: &CpuSet, runs: &Path) -> Result<Option<RunningLoads>> {
         if self.loads.is_empty() {
             return Ok(None);
@@ -49,12 +49,12 @@ impl LoadFlags {
     }
 }
 
-/// Where loads make their files without names: the folder of the runs, or what exists of its path.
+/// Folder for the loads' unnamed files: that of the runs, or its nearest existing parent.
 pub fn existing(runs: &Path) -> std::path::PathBuf {
     runs.ancestors().find(|folder| is_dir(folder).unwrap_or(false)).unwrap_or(Path::new("/")).to_owned()
 }
 
-/// Ends the loads, and notes in the run what they did.
+/// Ends the loads, and adds their results to the run.
 pub fn end(loads: Option<RunningLoads>, run: &mut Run) {
     let Some(loads) = loads else { return };
     run.loads = loads.finish(clock::monotonic());

@@ -1,4 +1,4 @@
-//! `onbeat measure`: flags to intent, machine to plan, run, table.
+//! `onbeat measure`: makes an intent of flags and a plan for the machine, runs it, prints a table.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     finish(args, environment, &run, writer, outputs)
 }
 
-/// Prints, writes and ends: the table even where writing fails, so that nothing measured is lost.
+/// Prints, writes and ends; prints even if a write fails, so that no measurement is lost.
 fn finish(
     args: &Args,
     environment: &Environment,
@@ -78,7 +78,7 @@ fn finish(
     rt::release_code_pages(); // what looked at the machine again
     let path = writer.path().to_owned();
     let kept = writer.finish(run, &run.spikes);
-    // What was measured is safe: Ctrl-C may end whatever takes too long from here on.
+    // The results are safe: Ctrl-C may end anything that takes too long from here on.
     rt::unblock_signals();
     outputs.keep(kept.map(drop));
     if outputs.prints() {

@@ -1,4 +1,4 @@
-//! The flags of every command that runs the measuring loop: cyclictest's letters, with their
+//! Flags of every command that runs the measuring loop: the letters of cyclictest, with their
 //! meaning.
 
 use super::flags::{keyword, span};
@@ -9,7 +9,7 @@ use model::error::{Failure, Result};
 use model::units::{Bare, Nanos};
 use model::vocabulary::{IdleStates, SchedulePhase, WakeMechanism};
 
-/// So many intervals a distance has at most: it is there for threads that beat against each other.
+/// Maximum distance in intervals: a distance is meant for threads that beat against each other.
 const LONGEST_DISTANCE: i128 = 100;
 
 /// What is measured, how, and for how long.
@@ -69,7 +69,7 @@ pub struct MeasureFlags {
 }
 
 impl MeasureFlags {
-    /// The flags as intent; what cannot be read is refused with its flag.
+    /// The intent of the flags; an error names the flag.
     pub fn intent(&self) -> Result<MeasureIntent> {
         Ok(MeasureIntent {
             cpus: self.threading.cpu_choice()?,
@@ -88,7 +88,7 @@ impl MeasureFlags {
         })
     }
 
-    /// The distance; one that can only be rtla's duration is refused.
+    /// The distance; a value that can only be rtla's duration is refused.
     fn distance(&self) -> Result<Nanos> {
         let interval = span("-i", &self.interval, Bare::Micros)?;
         let distance = span("-d", &self.distance, Bare::Micros)?;
@@ -115,8 +115,8 @@ impl MeasureFlags {
         )))
     }
 
-    /// One line for all other tools' flags whose effect is always there, one for what is written
-    /// otherwise here.
+    /// Prints one line for all flags of other tools whose effect is always there, and one for those
+    /// that are written differently here.
     pub fn mention_needless_flags(&self) {
         let known = [
             (self.mlockall, "-m (memory is locked)"),

@@ -1,4 +1,4 @@
-//! The command line: one file per subcommand, each gathers, calls and prints.
+//! Command line: one file per subcommand, each of which gathers, calls and prints.
 
 use model::vocabulary::Ended;
 use std::ffi::OsString;
@@ -63,42 +63,42 @@ mod tune;
 mod watch;
 mod watch_way;
 
-/// What the process brings along; nothing else of its environment is read.
+/// Variables and arguments of the process; nothing else of its environment is read.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     /// `$XDG_STATE_HOME`.
     pub state_home: Option<OsString>,
     /// `$HOME`.
     pub home: Option<OsString>,
-    /// Whether `$TERM` is a terminal without cursor control (`dumb`).
+    /// True if `$TERM` is a terminal without cursor control (`dumb`).
     pub dumb: bool,
-    /// The command and its arguments, joined with blanks, for the formats that keep it.
+    /// Command and its arguments, joined with blanks, for the formats that contain it.
     pub command_line: String,
-    /// `$COLUMNS`, where it is a number.
+    /// `$COLUMNS`, if it is a number.
     pub columns: Option<usize>,
-    /// Whether `$SSH_CONNECTION` says that this is a login over the network.
+    /// True if `$SSH_CONNECTION` shows a login over the network.
     pub over_ssh: bool,
-    /// Whether `$DISPLAY` or `$WAYLAND_DISPLAY` says that there is a screen to open a page on.
+    /// True if `$DISPLAY` or `$WAYLAND_DISPLAY` shows that there is a screen to open a page on.
     pub display: bool,
-    /// Who called sudo or doas (`$SUDO_USER`, `$DOAS_USER`).
+    /// Caller of sudo or doas (`$SUDO_USER`, `$DOAS_USER`).
     pub invoked_by: Option<String>,
-    /// Whether `$NO_COLOR` asks for no colours (no-color.org).
+    /// True if `$NO_COLOR` asks for no colours (no-color.org).
     pub no_color: bool,
 }
 
 impl Environment {
-    /// Where runs are kept by default.
+    /// Default folder of runs.
     fn runs(&self) -> PathBuf {
         host::state_folder(self.state_home.as_deref(), self.home.as_deref()).join("runs")
     }
 
-    /// Whether what goes to this stream may be coloured.
+    /// True if output to this stream may be coloured.
     fn color(&self, stream: &impl IsTerminal) -> bool {
         stream.is_terminal() && !self.no_color && !self.dumb
     }
 
-    /// How wide text is written: `$COLUMNS`, else the terminal that one of the standard streams is,
-    /// because what goes through a pager is read on it too; 80 where there is none.
+    /// Width of text: `$COLUMNS`, or that of the terminal of a standard stream, as the output of a
+    /// pager is read on it too; 80 without a terminal.
     fn columns(&self) -> usize {
         let terminals = || {
             let found = host::columns_of(io::stdout()).or_else(|| host::columns_of(io::stderr()));
@@ -150,7 +150,7 @@ enum Command {
     Man(OnCall<man::Args>),
 }
 
-/// The reference of all commands as Markdown: all `--help` texts on one page.
+/// Reference of all commands as Markdown: all `--help` texts on one page.
 pub fn reference() -> String {
     let mut page = String::from(
         "# The command line\n\nMade by `cargo xtask docs` from what `--help` prints; change it there.\n",
@@ -168,7 +168,7 @@ pub fn reference() -> String {
     page
 }
 
-/// The command with all that its commands take.
+/// The command with all subcommands and their arguments.
 pub fn whole() -> clap::Command {
     let mut root = Cli::command();
     root.build();
@@ -187,7 +187,7 @@ fn command_of(columns: usize) -> clap::Command {
     root.help_template(template)
 }
 
-/// All commands that are shown, those of commands too, by their whole names.
+/// All visible commands, including subcommands, by their full names.
 fn subcommands(command: &clap::Command, name: &str) -> Vec<(String, clap::Command)> {
     let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help");
     let each = shown.flat_map(|sub| {
@@ -198,7 +198,7 @@ fn subcommands(command: &clap::Command, name: &str) -> Vec<(String, clap::Comman
     each.collect()
 }
 
-/// Help and errors are laid out for the terminal's columns, and only then all commands are made.
+/// Parses the arguments; builds all commands at the terminal's width only for help and errors.
 fn parsed(args: Vec<OsString>, environment: &Environment) -> Result<Cli, clap::Error> {
     let found = Cli::command().try_get_matches_from(&args).and_then(|found| Cli::from_arg_matches(&found));
     found.or_else(|error| {
@@ -210,8 +210,8 @@ fn parsed(args: Vec<OsString>, environment: &Environment) -> Result<Cli, clap::E
     })
 }
 
-/// Runs the command line and returns its exit status: an [`Exit`], or where that was asked for the
-/// one of a program that was started.
+/// Runs the command line and returns its exit status: an [`Exit`], or that of a started program if
+/// that was requested.
 pub fn run(args: Vec<OsString>, environment: &Environment) -> u8 {
     let outcome = foreign_flags::refuse(&args, Cli::command).and_then(|()| {
         refusals::of_empty_program(&args, whole)?;
@@ -264,8 +264,8 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8> {
     ended.map(|exit| exit as u8)
 }
 
-/// What cyclictest's JSON has beyond the run; the host name is only written where the user asked
-/// for this output.
+/// Data that cyclictest's JSON has beyond the run; the host name is written only if the user
+/// requested this output.
 fn context_of(run: &Run, environment: &Environment, node_name: &str) -> foreign::CyclictestContext {
     let started = humantime::parse_rfc3339_weak(&run.started).ok();
     let started = started.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());

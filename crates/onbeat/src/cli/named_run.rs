@@ -1,4 +1,4 @@
-//! The run that an argument names: a path, or the name of a folder where runs are kept.
+//! Run named by an argument: a path, or the name of a folder of the user's runs.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use bundle::capture::is_capture;
 use model::error::{Failure, Result};
 use model::text::quoted;
 
-/// The path as it is where something is there; else that of the run or capture of this name in the
-/// user's folder of runs, since texts and pages name runs so.
+/// The path itself if it exists; otherwise that of the run or capture of this name in the user's
+/// folder of runs, since texts and pages name runs so.
 pub fn named_run(named: &Path, environment: &Environment) -> Result<PathBuf> {
-    // What cannot be looked at is refused by who reads it, with the reason.
+    // An unreadable path is refused by its reader, with the reason.
     let there = host::identity(named).is_some() || host::is_dir(named).is_err();
     let text = named.as_os_str().as_encoded_bytes();
     if there || text.is_empty() || text.contains(&b'/') {
@@ -29,12 +29,12 @@ pub fn named_run(named: &Path, environment: &Environment) -> Result<PathBuf> {
     )))
 }
 
-/// As [`named_run`], of several, in their order.
+/// Like [`named_run`], for several, in their order.
 pub fn named_runs(named: &[PathBuf], environment: &Environment) -> Result<Vec<PathBuf>> {
     named.iter().map(|path| named_run(path, environment)).collect()
 }
 
-/// As [`named_run`], of a flag that may be left out.
+/// Like [`named_run`], for an optional flag.
 pub fn named_by_flag(named: Option<&PathBuf>, environment: &Environment) -> Result<Option<PathBuf>> {
     named.map(|path| named_run(path, environment)).transpose()
 }
@@ -50,7 +50,7 @@ mod tests {
 
     const ID: &str = "20261122T053837-0123abcd";
 
-    /// A user's folder of runs, in a folder that goes with the test.
+    /// A user's folder of runs, in a folder that is removed with the test.
     fn environment() -> (tempfile::TempDir, Environment) {
         let state = tempfile::tempdir().expect("a folder");
         let state_home = Some(state.path().as_os_str().to_owned());
@@ -97,7 +97,7 @@ mod tests {
         for name in ["src", "Cargo.toml", "run"] {
             keep(&environment.runs().join(name));
         }
-        // Tests are run in the folder of their crate.
+        // Tests run in the folder of their crate.
         for path in ["src", "Cargo.toml", ".", "./run", "run/", "/nonexistent/run", ""] {
             assert_eq!(named_run(Path::new(path), &environment).expect(path).as_os_str(), path);
         }

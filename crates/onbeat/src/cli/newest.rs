@@ -1,4 +1,4 @@
-//! The newest run of this user, for commands that were given none.
+//! Newest run of this user, for commands called without one.
 
 use std::path::PathBuf;
 
@@ -9,18 +9,18 @@ use host::MachineFiles;
 use model::error::{Failure, Result};
 use model::text::quoted;
 
-/// A run.json begins with what it is of.
+/// Length of the part of a run.json that contains its command.
 const HEAD: usize = 1 << 10;
 
-/// The run that a command reads: the one that was named, or the newest.
+/// Run that a command reads: the given one, or the newest.
 pub struct ChosenRun {
     pub path: PathBuf,
-    /// Whether it was not named.
+    /// True if the user gave no run.
     pub newest: bool,
 }
 
 impl ChosenRun {
-    /// The named one, else the newest of this user's, of a hunt where that is asked for.
+    /// The given run, or the user's newest one; the newest of a hunt if `hunted`.
     pub fn of(named: Option<&PathBuf>, hunted: bool, environment: &Environment) -> Result<ChosenRun> {
         if let Some(path) = named {
             return Ok(ChosenRun { path: named_run(path, environment)?, newest: false });
@@ -36,7 +36,7 @@ impl ChosenRun {
         Ok(ChosenRun { path: folder.join(found), newest: true })
     }
 
-    /// Names it in the first line, where it was not named by the user.
+    /// Names the run in the first line, unless the user gave it.
     pub fn announce(&self, outputs: &mut Outputs, beside: bool) {
         if !self.newest {
             return;
@@ -60,7 +60,7 @@ fn newest(folder: &MachineFiles, hunted: bool) -> Option<String> {
     })
 }
 
-/// Whether it is a name that runs are given: `20261122T053837-0123abcd`.
+/// True if the name has the form of a run's name: `20261122T053837-0123abcd`.
 fn is_dated(name: &str) -> bool {
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     match (name.get(..8), name.get(8..9), name.get(9..15), name.get(15..16)) {

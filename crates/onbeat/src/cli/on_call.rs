@@ -1,9 +1,9 @@
-//! A command whose flags are made when it is called: of two dozen commands one runs, and the texts
-//! of all of them are half of what a start costs.
+//! Command whose flags are built when it is called: one of two dozen commands runs, and the texts
+//! of all of them are half of the start-up cost.
 
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
-/// The flags of a command.
+/// Flags of a command.
 pub struct OnCall<T>(pub T);
 
 impl<T: Args> Args for OnCall<T> {

@@ -1,4 +1,4 @@
-//! A page shown by the desktop's own opener, as the user who called.
+//! Opens a page with the desktop's opener, as the user who called.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use super::outputs::remark;
 use host::{HeldProgram, find_user, is_root, owned_by_root};
 use model::text::quoted;
 
-/// The opener of the desktops (xdg-utils), in folders that only root writes to: `$PATH` may name
+/// Openers of the desktops (xdg-utils), in folders that only root may write: `$PATH` may name
 /// others.
 const OPENERS: [&str; 2] = ["/usr/bin/xdg-open", "/usr/local/bin/xdg-open"];
 
-/// Opens it, or says where it is and why it was not opened; a page that is not shown is no failure.
+/// Opens the page, or prints its path and the reason; a page that is not shown is not a failure.
 pub fn open(page: &Path, environment: &Environment) {
     let page = host::whole_path(page).unwrap_or_else(|_| page.to_owned());
     match started(&page, environment) {

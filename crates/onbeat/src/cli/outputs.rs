@@ -1,9 +1,8 @@
-//! Where a command's answer goes: the text on the terminal, documents in files or on standard
-//! output.
+//! Outputs of a command: text on the terminal, documents in files or on standard output.
 //!
-//! A command names its outputs once, in [`Outputs::of`], and gives each its content. What cannot be
-//! written is refused before anything is measured for it; of later failures the first is reported
-//! as the command's, after the rest is written.
+//! A command names its outputs once, in [`Outputs::of`], and gives each its content. Unwritable
+//! outputs are refused before a measurement; of later failures, the first is reported as the
+//! command's, after the rest is written.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -29,29 +28,29 @@ pub struct OutputFlags {
     pub quiet: bool,
 }
 
-/// How text is laid out: its width, and whether it has colours.
+/// Layout of text: its width, and the use of colours.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
     /// Columns.
     pub columns: usize,
-    /// Whether what goes to standard output is coloured.
+    /// True if text on standard output is coloured.
     pub color: bool,
 }
 
-/// The outputs of one command.
+/// Outputs of one command.
 pub struct Outputs {
-    /// Whether a document takes standard output, which then holds nothing else.
+    /// True if a document takes standard output, which then holds nothing else.
     taken: bool,
-    /// True once text was printed: what comes first has no empty line above it.
+    /// True once text was printed: the first text has no empty line above it.
     printed: bool,
-    /// How text is laid out.
+    /// Layout of text.
     pub screen: Screen,
     failure: Option<Failure>,
 }
 
 impl Outputs {
-    /// The files that the flags name, `-` being standard output. Refused are those that cannot be
-    /// written, and two in one place.
+    /// Outputs to the files that the flags name, `-` for standard output. Refuses unwritable files,
+    /// and two outputs to one place.
     pub fn of(files: &[&Option<PathBuf>], environment: &Environment) -> Result<Outputs> {
         let named: Vec<&Path> = files.iter().filter_map(|path| path.as_deref()).collect();
         let standard = named.iter().filter(|path| is_dash(path)).count();
@@ -70,12 +69,12 @@ impl Outputs {
         Ok(Outputs { taken: standard > 0, printed: false, screen, failure: None })
     }
 
-    /// The layout as the terminal is now: while a run goes on somebody may make it narrower.
+    /// Layout for the present width of the terminal, which may have changed during a run.
     pub fn screen_now(&self, environment: &Environment) -> Screen {
         Screen { columns: environment.columns(), ..self.screen }
     }
 
-    /// Whether the text is to be printed.
+    /// True if text is to be printed.
     pub fn prints(&self) -> bool {
         !self.taken
     }
@@ -89,14 +88,14 @@ impl Outputs {
         }
     }
 
-    /// The same of lines of any length, broken at the width of the terminal.
+    /// Prints lines of any length, wrapped at the width of the terminal.
     pub fn print_lines(&mut self, text: &str) {
         let mut lines = String::new();
         text.lines().for_each(|line| wrapped(&mut lines, line, self.screen.columns));
         self.print(&lines);
     }
 
-    /// Writes a document to where a flag names.
+    /// Writes a document to the file of a flag, if it is given.
     pub fn write(&mut self, to: &Option<PathBuf>, content: impl FnOnce() -> Result<String>) {
         if let Some(path) = to {
             self.keep(content().and_then(|content| write(path, content.as_bytes())));
@@ -123,16 +122,16 @@ impl Outputs {
         self.failure
     }
 
-    /// How the command ended, unless something could not be written.
+    /// Exit status of the command, or the first write error.
     pub fn end(self, exit: Exit) -> Result<Exit> {
         self.failure.map_or(Ok(exit), Err)
     }
 }
 
-/// Refuses a document of what has none.
+/// Refuses a document for output that has none.
 ///
 /// # Errors
-/// One is asked for.
+/// A document is requested.
 pub fn no_document(json: &Option<PathBuf>, what: &str, instead: &str) -> Result<()> {
     match json {
         Some(_) => Err(Failure::usage(format!("--json: {what} has no document: name {instead}"))),
@@ -140,13 +139,13 @@ pub fn no_document(json: &Option<PathBuf>, what: &str, instead: &str) -> Result<
     }
 }
 
-/// A line on standard error, always one line, even if a file name or external text contains line
-/// breaks. Where it cannot be written nothing reads it.
+/// Prints a line on standard error, always one line, even if a file name or external text contains
+/// line breaks. Write errors are ignored.
 pub fn remark(line: &str) {
     let _ = writeln!(io::stderr(), "{}", clean(line.trim()));
 }
 
-/// Bytes on standard output; a closed pipe is not an error.
+/// Writes bytes to standard output; a closed pipe is not an error.
 pub fn print(bytes: &[u8]) -> Result<()> {
     let bytes = safe(bytes);
     let mut out = io::stdout().lock();
@@ -162,7 +161,7 @@ pub fn print(bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// Writes to the file that a flag names, `-` being standard output.
+/// Writes to the file that a flag names, `-` for standard output.
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     if host::is_standard_output(path) {
         return print(bytes);
@@ -172,7 +171,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
         .map_err(|error| unwritable(path, &error))
 }
 
-/// The folder of an output is made with it, as that of a bundle is.
+/// Creates the folder of an output, as for a bundle.
 fn make_folder(path: &Path) -> io::Result<()> {
     match missing_folder(path) {
         Some(folder) => host::dir::Dir::create(folder).map(drop),
@@ -184,7 +183,7 @@ fn missing_folder(path: &Path) -> Option<&Path> {
     path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists())
 }
 
-/// Refuses a folder that is missing and may not be made, as far as can be checked without doing it.
+/// Refuses a missing folder that cannot be created, as far as that can be checked beforehand.
 fn can_make_folder(path: &Path, error: io::Error) -> io::Result<()> {
     let Some(folder) = missing_folder(path) else { return Err(error) };
     let known = folder.ancestors().skip(1).find(|above| above.as_os_str().is_empty() || above.exists());
@@ -204,7 +203,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::of_call(what, error, Exit::Usage, "choose another file")
 }
 
-/// No document contains a character beyond ASCII that a terminal would interpret as a control.
+/// Removes characters beyond ASCII that a terminal would interpret as controls.
 fn safe(bytes: &[u8]) -> Cow<'_, [u8]> {
     match std::str::from_utf8(bytes).map(harmless) {
         Ok(Cow::Owned(text)) => Cow::Owned(text.into_bytes()),
@@ -212,13 +211,13 @@ fn safe(bytes: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Whether standard output is a terminal that was closed: it answers EIO from then on
+/// True if standard output is a terminal that was closed: it returns EIO from then on
 /// (tty_hung_up_p, tty(4)).
 fn was_closed(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EIO) && host::is_character_device(io::stdout())
 }
 
-/// Whether what is printed on both streams is seen on one terminal.
+/// True if both streams are shown on one terminal.
 pub fn is_one_terminal() -> bool {
     io::stdout().is_terminal() && io::stderr().is_terminal()
 }
@@ -265,7 +264,7 @@ mod tests {
         outputs.json(&named, &[1]);
         outputs.end(Exit::Ok).expect("written");
         assert_eq!(host::read_user_file(&path, 10).expect("written"), b"[1]\n");
-        // Below a file there is no folder.
+        // A folder cannot exist below a file.
         let below = Some(path.join("y.json"));
         assert!(Outputs::of(&[&below], &Environment::default()).is_err());
     }

@@ -1,4 +1,4 @@
-//! The program of `onbeat hunt -- PROGRAM`: looked for, its user, its process.
+//! Program of `onbeat hunt -- PROGRAM`: its file, its user, its process.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,17 +8,17 @@ use host::{HeldProgram, ProgramUser, find_program, find_user, is_dir, is_root, s
 use model::error::{Exit, Failure, Result, run_with};
 use model::text::quoted;
 
-/// A program that waits to be let run, and what is to be remarked about it.
+/// Program that waits for its start, and remarks about it.
 pub struct ChosenProgram {
     pub followed: FollowedProgram,
     pub notes: Vec<String>,
 }
 
-/// Makes its process, before anything of this one is changed; none where no program was given.
+/// Creates its process, before this process changes anything; none if no program was given.
 pub fn choose(words: &[OsString], user: Option<&str>) -> Result<Option<ChosenProgram>> {
     let Some(name) = words.first() else { return Ok(None) };
     let file = find_program(name).map_err(|error| {
-        // Execution is refused there, which is no permission that is missing.
+        // Execution of a folder is refused, which is not a missing permission.
         let refused = error.kind() == std::io::ErrorKind::PermissionDenied;
         if refused && is_dir(Path::new(name)).unwrap_or(false) {
             return Failure::usage(format!("{} is a folder: give a program in it", quoted(Path::new(name))));

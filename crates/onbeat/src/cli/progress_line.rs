@@ -1,5 +1,5 @@
-//! One line on the terminal that says what is being done, while this process waits for runs of its
-//! own.
+//! Line on the terminal that shows the present activity, while this process waits for other runs of
+//! onbeat.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -8,7 +8,7 @@ use host::clock;
 use host::rt::{self, Woken};
 use model::units::Nanos;
 
-/// Whether the line is drawn.
+/// Progress line; inactive if it is not shown.
 #[derive(Clone, Copy)]
 pub struct ProgressLine {
     shows: bool,
@@ -19,7 +19,7 @@ impl ProgressLine {
         ProgressLine { shows: !quiet && !environment.dumb && io::stderr().is_terminal() }
     }
 
-    /// Waits, and shows what is being done; true if a stop signal came.
+    /// Waits, and shows the present activity; true if a stop signal came.
     pub fn wait(self, until: Nanos, doing: &str) -> bool {
         loop {
             if self.shows && host::in_foreground() {

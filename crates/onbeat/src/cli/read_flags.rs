@@ -1,4 +1,4 @@
-//! The flags of every command that reads runs or lists of maxima.
+//! Flags of every command that reads runs or lists of maxima.
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use study::parallel;
 use super::flags::{cpu_list, positive_span};
 use super::outputs::{is_one_terminal, remark};
 
-/// Work that is over sooner needs no progress.
+/// Time after which progress is shown.
 const PATIENCE: Nanos = Nanos(2_000_000_000);
 
 /// How the inputs are to be read.
@@ -32,7 +32,7 @@ pub struct ReadFlags {
 }
 
 impl ReadFlags {
-    /// The flags as values; what cannot be read is refused with its flag.
+    /// The values of the flags; an error names the flag.
     pub fn options(&self) -> Result<ReadOptions> {
         let span = |flag: &str, text: &Option<String>, bare| {
             text.as_deref().map(|text| positive_span(flag, text, bare)).transpose()
@@ -49,7 +49,7 @@ impl ReadFlags {
     }
 }
 
-/// Reads the inputs in their order, with a progress line where that takes long.
+/// Reads the inputs in their order, with a progress line if that takes long.
 pub fn read_all(paths: &[PathBuf], options: &ReadOptions, progress: bool) -> Result<Vec<Measurement>> {
     let begun = clock::monotonic();
     let progress = progress && std::io::stderr().is_terminal();
@@ -71,8 +71,8 @@ fn show_progress(ready: usize, of: usize, spent: Nanos) {
     }
 }
 
-/// Prints the remarks on inputs on standard error; whether they are seen next to the answer, which
-/// need not repeat them.
+/// Prints the remarks on inputs on standard error; true if they are on one terminal with the
+/// answer, which need not repeat them.
 pub fn print_remarks(measurements: &[&Measurement], quiet: bool) -> bool {
     if quiet {
         return false;

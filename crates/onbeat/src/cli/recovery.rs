@@ -1,14 +1,14 @@
-//! Blocks as the bundle keeps them for a run that is killed.
+//! Blocks in the form that the bundle keeps for a killed run.
 
 use crate::measure::sink::ClosedBlock;
 use bundle::tail::Tail;
 
-/// Records that are used again: what is freed while samples count may be unmapped.
+/// Reused records: memory freed while samples count may be unmapped.
 #[derive(Default)]
 pub struct RecoveryRecords(Vec<Tail>);
 
 impl RecoveryRecords {
-    /// The records of these blocks.
+    /// Records of these blocks.
     pub fn of(&mut self, closed: &[ClosedBlock]) -> &[Tail] {
         if self.0.len() < closed.len() {
             self.0.resize_with(closed.len(), Tail::default);

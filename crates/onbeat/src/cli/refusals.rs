@@ -1,11 +1,11 @@
-//! What clap refuses, as one line that says what to do.
+//! Errors of clap as one line with a remedy.
 
 use std::ffi::OsString;
 
 use super::outputs::print;
 use model::error::{Exit, Failure, Result};
 
-/// The command that was given without one of its own: `onbeat tune`.
+/// Command that was called without one of its subcommands: `onbeat tune`.
 fn named_command(error: &clap::Error) -> Option<String> {
     let help = error.render().to_string();
     let usage = help.lines().find_map(|line| line.strip_prefix("Usage: "))?;
@@ -13,7 +13,7 @@ fn named_command(error: &clap::Error) -> Option<String> {
     command.contains(' ').then(|| command.to_owned())
 }
 
-/// Help and version are printed; of a refusal only the sentence, with the way to more.
+/// Prints help and version; reduces an error to its sentence, and names the help.
 pub fn of_clap(error: &clap::Error) -> Result<Exit> {
     use clap::error::ErrorKind::*;
     match error.kind() {
@@ -33,8 +33,8 @@ pub fn of_clap(error: &clap::Error) -> Result<Exit> {
     }
 }
 
-/// Refuses a `--` with nothing behind it where a program belongs there: without one the command
-/// would do something else.
+/// Refuses a `--` without the program that belongs after it: the command would do something else
+/// without one.
 pub fn of_empty_program(args: &[OsString], commands: impl Fn() -> clap::Command) -> Result<()> {
     if args.last().is_none_or(|last| last != "--") {
         return Ok(());
@@ -48,7 +48,7 @@ pub fn of_empty_program(args: &[OsString], commands: impl Fn() -> clap::Command)
     })
 }
 
-/// How the standard library says that a text is no number of a type, and how onbeat does.
+/// Messages of the standard library for invalid numbers, and those of onbeat.
 const NUMBERS: [(&str, &str); 5] = [
     ("invalid digit found in string", "expected a whole number, not below 0"),
     ("cannot parse integer from empty string", "expected a whole number, not below 0"),
@@ -62,7 +62,7 @@ fn sentence_of(text: &str) -> String {
     let mut sentence = String::new();
     for line in text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:")) {
         let line = line.trim_start_matches("error: ");
-        // That a flag may be passed as a name is never what a wrong flag was meant to be.
+        // The tip to pass a flag as a name is never what the user wanted.
         if line.is_empty() || line.starts_with("For more information") || line.starts_with("tip: to pass '") {
             continue;
         }
@@ -72,7 +72,7 @@ fn sentence_of(text: &str) -> String {
             None => sentence += &format!(" {line}"),
         }
     }
-    // clap names the range of the type, which is not what is meant.
+    // clap names the range of the type, which is irrelevant.
     let ranged = sentence.rsplit_once(": ").filter(|(_, end)| end.ends_with(" is not in 0..=4294967295"));
     let sentence = ranged.map(|(start, _)| format!("{start}: {}", NUMBERS[0].1)).unwrap_or(sentence);
     let sentence = if sentence.starts_with("the argument ") && sentence.contains(" cannot be used with") {

@@ -1,4 +1,4 @@
-//! `onbeat report`: bundles to pictures and tables.
+//! `onbeat report`: pictures and tables of bundles.
 
 mod proven;
 
@@ -79,13 +79,13 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         return reported(&Args { bundles, ..args.clone() }, false, environment);
     }
     let chosen = ChosenRun::of(None, false, environment)?;
-    // Where a document takes standard output, the line stands on standard error.
+    // If a document takes standard output, the line goes to standard error.
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;
     chosen.announce(&mut outputs, args.format()?.is_some());
     reported(&Args { bundles: vec![chosen.path], ..args.clone() }, true, environment)
 }
 
-/// With `--open` the page comes into the bundle's folder, unless a file was named.
+/// Writes the report; `--open` puts the page in the bundle's folder, unless a file is named.
 fn reported(args: &Args, newest: bool, environment: &Environment) -> Result<Exit> {
     let page = match (&args.file, args.bundles.as_slice()) {
         _ if !args.open => return written(args, newest, environment),
@@ -163,7 +163,7 @@ fn written(args: &Args, newest: bool, environment: &Environment) -> Result<Exit>
 }
 
 impl Args {
-    /// Each run with its answer.
+    /// Tables of all runs, each with its answer.
     fn tables(&self, inputs: &[Input], newest: bool, screen: Screen) -> String {
         let mut text = String::new();
         for (input, path) in inputs.iter().zip(&self.bundles) {
@@ -185,7 +185,7 @@ impl Args {
         text
     }
 
-    /// A capture has no run: the report shows only how its machine is set up.
+    /// Page of a capture, which has no run: its audit alone.
     fn of_capture(&self, format: Option<ReportFormat>, mut outputs: Outputs) -> Result<Exit> {
         let no_run = self.output.json.is_some() || self.rt_tests_json.is_some() || self.hist.is_some();
         match (self.bundles.as_slice(), format) {
@@ -200,7 +200,7 @@ impl Args {
         }
     }
 
-    /// A record of `onbeat watch`: its worst wake-ups with names, and what it no longer holds.
+    /// Report of a record of `onbeat watch`: its worst wake-ups, and the data it has dropped.
     fn of_record(&self, format: Option<ReportFormat>, mut outputs: Outputs) -> Result<Exit> {
         let of_runs = self.rt_tests_json.is_some() || self.hist.is_some() || self.asked.is_given();
         let ([one], false) = (self.bundles.as_slice(), of_runs) else {
@@ -230,7 +230,7 @@ impl Args {
         outputs.end(Exit::Ok)
     }
 
-    /// A cure: its story again, as of its last move.
+    /// Report of a cure, as of its last move.
     fn of_cure(&self, format: Option<ReportFormat>, mut outputs: Outputs) -> Result<Exit> {
         let of_runs = self.rt_tests_json.is_some() || self.hist.is_some() || self.asked.is_given();
         let refusal = "the folder of a cure is shown by itself: `report DIR`, with -o FILE.html or .json";
@@ -254,7 +254,7 @@ impl Args {
         outputs.end(Exit::Ok)
     }
 
-    /// A suite: its tables, and the curves of its phases.
+    /// Report of a suite: its tables, and the curves of its phases.
     fn of_suite(&self, format: Option<ReportFormat>, mut outputs: Outputs) -> Result<Exit> {
         let of_runs = self.rt_tests_json.is_some() || self.hist.is_some() || self.asked.is_given();
         let refusal = "the folder of a suite is shown by itself: `report DIR`, with -o FILE.html or .json; \
@@ -282,7 +282,7 @@ impl Args {
         outputs.end(Exit::Ok)
     }
 
-    /// The kind of output; none is the text table.
+    /// Format of the output; none is the text table.
     fn format(&self) -> Result<Option<ReportFormat>> {
         let ending = self
             .file
@@ -319,7 +319,7 @@ impl Args {
         Some(self.file.clone().unwrap_or_else(|| "-".into()))
     }
 
-    /// The table is printed where no document was asked for.
+    /// True if the table is to be printed: no document was requested.
     fn prints_table(&self) -> bool {
         self.file.is_none()
             && self.output.json.is_none()

@@ -43,7 +43,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     outputs.end(Exit::Ok)
 }
 
-/// Suggests the rules whose ids begin with the same word.
+/// Error for an unknown rule, which suggests rules with similar words.
 fn unknown(id: &str) -> Failure {
     let start = |word: &str| word.chars().take(4).collect::<String>().to_ascii_lowercase();
     let asked: Vec<String> =
@@ -56,7 +56,7 @@ fn unknown(id: &str) -> Failure {
     Failure::usage(format!("there is no rule '{id}'{hint}: `onbeat rules` lists them"))
 }
 
-/// How many letters have to be put in, taken out or exchanged to make one word of the other.
+/// Edit distance of two words: letters to insert, delete or replace.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

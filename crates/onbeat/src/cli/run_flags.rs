@@ -1,4 +1,4 @@
-//! The flags that `measure`, `hunt` and the probes have in common.
+//! Flags that `measure`, `hunt` and the probes share.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -30,7 +30,7 @@ pub struct ThreadFlags {
     policy: Option<Policy>,
 }
 
-/// A priority, or as rtla's -P has it policy and priority: `f:95`, `r:95`, `o:0`.
+/// Priority, or policy and priority in the form of rtla's -P: `f:95`, `r:95`, `o:0`.
 #[derive(Clone, Copy)]
 struct ThreadPriority {
     policy: Option<Policy>,
@@ -91,7 +91,7 @@ pub struct RunFlags {
 }
 
 impl ThreadFlags {
-    /// The CPUs of `-a`.
+    /// CPUs of `-a`.
     pub fn cpu_choice(&self) -> Result<CpuChoice> {
         match self.cpus.as_deref().map(str::trim) {
             None | Some("all") => Ok(CpuChoice::All),
@@ -102,10 +102,10 @@ impl ThreadFlags {
         }
     }
 
-    /// The policy of `--policy`, or of a `-p` that has one.
+    /// Policy of `--policy`, or of a `-p` that has one.
     ///
     /// # Errors
-    /// Wrong usage: they are two.
+    /// Wrong usage: they differ.
     pub fn policy(&self) -> Result<Option<Policy>> {
         match (self.policy, self.priority.and_then(|both| both.policy)) {
             (Some(one), Some(other)) if one != other => Err(Failure::usage(format!(
@@ -120,7 +120,7 @@ impl ThreadFlags {
         self.priority.map(|both| both.priority)
     }
 
-    /// A line for rtla's form of a priority, with onbeat's.
+    /// Prints a line for rtla's form of a priority, with that of onbeat.
     pub fn mention_policy(&self) {
         let Some(ThreadPriority { policy: Some(policy), priority }) = self.priority else { return };
         let of = if policy == Policy::Rr { "--policy rr " } else { "" };
@@ -130,7 +130,7 @@ impl ThreadFlags {
 }
 
 impl RunFlags {
-    /// How much of the result is printed.
+    /// Amount of output.
     pub fn detail(&self) -> Detail {
         Detail::of(self.quiet, self.verbose)
     }

@@ -1,4 +1,4 @@
-//! A run as text, the answer last: the same after it was measured and later.
+//! Text of a run, with the answer last; the same after the measurement and later.
 
 use model::vocabulary::Command;
 use report::hunt;
@@ -8,19 +8,19 @@ use report::run::{answer, table};
 
 use super::outputs::Screen;
 
-/// How much is said.
+/// Amount of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// The table and the answer.
+    /// Table and answer.
     Brief,
-    /// What an engineer asks, the answer last.
+    /// Summary for an engineer, with the answer last.
     Answer,
-    /// The conditions and what the recorder says of itself as well.
+    /// Also the conditions and the recorder's account.
     All,
 }
 
 impl Detail {
-    /// As the flags `-q` and `-v` ask for it.
+    /// Amount of output by the flags `-q` and `-v`.
     pub fn of(quiet: bool, verbose: bool) -> Detail {
         match (quiet, verbose) {
             (true, _) => Detail::Brief,
@@ -30,7 +30,7 @@ impl Detail {
     }
 }
 
-/// The run with its answer.
+/// Text of a run with its answer.
 pub fn run_text<'a>(
     run: impl Into<InvolvedRun<'a>>,
     place: Option<RunPlace>,

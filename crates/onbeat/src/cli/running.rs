@@ -1,4 +1,4 @@
-//! Shared by every command that runs the measuring loop: from flags to a started run, and its end.
+//! Start and end of a run, shared by every command that runs the measuring loop.
 
 use model::vocabulary::{Command, Ended, IntegrityKind};
 use std::collections::BTreeSet;
@@ -32,39 +32,39 @@ use report::hunt::program;
 use study::audit::survey_request;
 use study::tuning::boot_id;
 
-/// A run that has its plan, its conditions and its bundle, and no sample yet.
+/// Run with a plan, conditions and a bundle, before its first sample.
 pub struct PreparedRun {
-    /// What will be done.
+    /// Plan of the run.
     pub plan: MeasurePlan,
-    /// What it was made for.
+    /// Machine for which the plan was made.
     pub machine: MachineCpus,
-    /// CPUs that the user gave to onbeat's own thread.
+    /// CPUs that the user gave to the housekeeping thread.
     pub housekeeping: Option<CpuSet>,
-    /// The document so far.
+    /// Document up to now.
     pub run: Run,
-    /// Kind of core per measured CPU.
+    /// Type of core per measured CPU.
     pub core_types: Vec<String>,
-    /// What may change meanwhile.
+    /// Conditions that may change during the run.
     pub before: Preconditions,
     pub sink: RunSink,
 }
 
-/// What is to be run, as the flags of a command have it.
+/// Requested run, from the flags of a command.
 pub struct WantedRun<'a> {
     pub intent: MeasureIntent,
-    /// Where the bundle is to be.
+    /// Path of the bundle.
     pub output: Option<PathBuf>,
     pub quiet: bool,
     pub command: Command,
-    /// Of the live view; by default what the plan says.
+    /// Title of the live view; by default from the plan.
     pub title: Option<&'a str>,
-    /// What runs beside it.
+    /// Load during the run.
     pub load: Option<&'a LoadFlags>,
-    /// What the run belongs to.
+    /// Labels of the run.
     pub labels: Labels,
 }
 
-/// Flags to intent, machine to plan; starts the loads, makes the bundle. Refuses with the remedy.
+/// Makes an intent of the flags and a plan for the machine; starts the loads, creates the bundle.
 pub fn prepare(
     flags: &MeasureFlags,
     load: &LoadFlags,
@@ -80,7 +80,7 @@ pub fn prepare(
     })
 }
 
-/// As [`prepare`]; `adjust` has the last word on the plan before anything is made for it.
+/// Like [`prepare`]; `adjust` may change the plan before anything is created for it.
 pub fn prepare_run(
     wanted: WantedRun,
     environment: &Environment,
@@ -95,7 +95,7 @@ pub fn prepare_run(
     adjust(&mut plan, &machine, &facts)?;
     let mut run = Run { labels: wanted.labels, ..document(wanted.command, &plan, &facts) };
     block_signals()?;
-    // Of a pair, both threads' CPUs.
+    // Of a pair, the CPUs of both threads.
     let from = plan.probe.iter().flat_map(|probe| probe.from.iter().copied());
     let measured: CpuSet = plan.cpus.iter().map(|own| own.cpu).chain(from).collect();
     let start = |load: &LoadFlags| load.start(&machine.permitted, &measured, &environment.runs());
@@ -129,28 +129,27 @@ pub fn prepare_run(
     })
 }
 
-/// The facts of the machine, and the paths that they are from; what else an audit reads is recorded
-/// as well, before a load or the run itself is a part of the machine.
+/// Facts of the machine, and the paths that they come from; records the other files of an audit as
+/// well, before a load or the run itself changes the machine.
 fn facts_and_audit(host: &MachineFiles) -> (Facts, BTreeSet<String>) {
     let facts = facts::gather(host);
     let gathered = host.recorded().map(AccessRecorder::paths).unwrap_or_default();
     (survey_beyond(facts, host, &survey_request()).facts, gathered)
 }
 
-/// Events that a killed hunt or watch left enabled cost every wake-up: they are removed before
-/// measuring.
+/// Removes tracing instances of a killed hunt or watch, whose events would slow down every wake-up.
 fn remove_stale_instances() -> Option<Integrity> {
     let removed = Tracing::open().ok()?.remove_dead();
     let detail = format!("removed what a killed onbeat had left armed: {}", removed.join(", "));
     (!removed.is_empty()).then(|| entry(IntegrityKind::Tracing, None, false, detail))
 }
 
-/// The bundle and the screen, side by side.
+/// Sink that writes to the bundle and the screen.
 pub struct RunSink {
     pub writer: BundleWriter,
-    /// The screen, if there is one.
+    /// Live view, if there is one.
     pub live: Option<Live>,
-    /// The loads beside it, if there are any.
+    /// Loads during the run, if there are any.
     pub loads: Option<RunningLoads>,
     pub recovery: RecoveryRecords,
 }
@@ -171,14 +170,14 @@ impl Sink for RunSink {
     }
 }
 
-/// Blocks the stop signals: from here on something is on the disk that none of them must leave half
-/// there.
+/// Blocks the stop signals: from here on there are files on the disk that none of them must leave
+/// incomplete.
 pub fn block_signals() -> Result<()> {
     rt::block_signals().map_err(|error| Failure::internal(format!("cannot block signals: {error}")))
 }
 
-/// How the run ended, unless a stop signal came while results were being written: all is written,
-/// and the signal is reported.
+/// End of the run, or a stop signal that came during the output: everything is written, and the
+/// signal is reported.
 pub fn unless_stopped(ended: Result<Exit>) -> Result<Exit> {
     match ended {
         Ok(Exit::Ok) if rt::stop_pending() => Ok(Exit::Interrupted),
@@ -186,7 +185,7 @@ pub fn unless_stopped(ended: Result<Exit>) -> Result<Exit> {
     }
 }
 
-/// How the run ended, as an exit code, unless an earlier step failed.
+/// Exit code of the run, unless an earlier step failed.
 pub fn exit_of(run: &Run, first: Option<Failure>) -> Result<Exit> {
     let lost = run.integrity.iter().find(|entry| entry.kind == IntegrityKind::Storage);
     let first = first.or_else(|| lost.map(|entry| Failure::internal(entry.detail.clone())));
@@ -224,8 +223,8 @@ fn wakeups(run: &Run) -> u64 {
     run.samples().unwrap_or(0)
 }
 
-/// Why a hunt that follows threads saw no wake-up; `None` if it saw one, or if the end of the
-/// threads is the reason.
+/// Reason why a hunt that follows threads saw no wake-up; `None` if it saw one, or if the end of
+/// the threads is the reason.
 pub fn nothing_seen(run: &Run) -> Option<String> {
     if !run.follows() || wakeups(run) > 0 {
         return None;
@@ -234,9 +233,9 @@ pub fn nothing_seen(run: &Run) -> Option<String> {
         run.integrity.iter().find(|entry| entry.kind == kind).map(|entry| entry.detail.as_str())
     };
     match detail(IntegrityKind::Lost) {
-        // Where a program went is known all the same.
-        Some(lost) => program::in_background(run).map(|daemon| daemon.to_string()).or_else(|| {
-            let end = program::end_of(run).map(|end| format!("{end}, and ")).unwrap_or_default();
+        // The background processes of a program are known all the same.
+        Some(lost) => report::hunt::program::in_background(run).or_else(|| {
+            let end = report::hunt::program::end_of(run).map(|end| format!("{end}, and ")).unwrap_or_default();
             Some(format!(
                 "{end}no wake-up could be told: {lost}; let fewer events come: follow fewer threads, leave the \
                  stacks out with --no-stacks, or hunt while the machine does less"
@@ -252,8 +251,8 @@ pub fn nothing_seen(run: &Run) -> Option<String> {
     }
 }
 
-/// Why a hunt has no result whose threads ended before enough of their wake-ups were seen; `None`
-/// if it has one.
+/// Failure of a hunt whose threads ended before enough of their wake-ups were seen; `None` if it
+/// has a result.
 fn ended_early(run: &Run) -> Option<Failure> {
     let wakeups = wakeups(run);
     let message = if wakeups == 0 {
@@ -274,7 +273,7 @@ fn ended_early(run: &Run) -> Option<Failure> {
     Some(Failure { exit: Exit::Inconclusive, message })
 }
 
-/// What the plan needs to know: which CPUs there are, and which this process may use.
+/// CPUs for the plan: the existing ones, and those that this process may use.
 fn look_at_machine(facts: &Facts) -> Result<MachineCpus> {
     let failed = |error: io::Error| {
         let remedy = "run outside a filter of system calls";
@@ -282,7 +281,7 @@ fn look_at_machine(facts: &Facts) -> Result<MachineCpus> {
     };
     let inherited = rt::affinity().map_err(failed)?;
     let online = facts.online.known().cloned().unwrap_or_else(|| inherited.clone());
-    // Asking for all CPUs and reading back what was granted shows what the cpuset permits.
+    // Requesting all CPUs and reading back the affinity shows what the cpuset permits.
     let permitted = rt::pin(&online).and_then(|()| rt::affinity()).unwrap_or_else(|_| inherited.clone());
     rt::pin(&inherited).map_err(failed)?;
     let isolated = facts.isolated.known().cloned().unwrap_or_default();
@@ -290,7 +289,7 @@ fn look_at_machine(facts: &Facts) -> Result<MachineCpus> {
     Ok(MachineCpus { online, inherited, permitted, set_apart, isolated, preempt: facts.preempt })
 }
 
-/// The CPUs of an isolation of onbeat's that is in force; before Linux 6.8 its outer group is the
+/// CPUs of an isolation by onbeat that is in force; before Linux 6.8 its outer group is the
 /// partition.
 fn cpus_set_apart() -> CpuSet {
     let read = |group: &str, file: &str| {
@@ -362,7 +361,7 @@ mod tests {
             assert!(!failure.message.contains('\n'));
             assert_eq!(exit_of(&run(ended, kind, 1), None).ok(), Some(Exit::Ok));
         }
-        // A signal keeps its code, and the sentence is there to be printed.
+        // A signal keeps its exit code, and the sentence can still be printed.
         assert_eq!(exit_of(&run(Ended::Signal, IntegrityKind::Lost, 0), None).ok(), Some(Exit::Interrupted));
         assert!(
             nothing_seen(&run(Ended::Signal, IntegrityKind::Lost, 0))

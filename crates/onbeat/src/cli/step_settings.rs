@@ -1,5 +1,5 @@
-//! What is set for a phase of a suite or an arm of an experiment, through the journal of changes:
-//! the preemption model, a limit of real-time tasks, a partition, rules.
+//! Settings for a phase of a suite or an arm of an experiment, through the journal of changes: the
+//! preemption model, a limit of real-time tasks, a partition, rules.
 
 use crate::cli::Environment;
 use crate::cli::journal::{self, LockedJournal, UndoTime};
@@ -29,10 +29,10 @@ use study::tuning::{boot_id, plan_tuning};
 
 const SWITCH: &str = "/sys/kernel/debug/sched/preempt";
 
-/// The rule whose setting it is.
+/// Rule for this setting.
 const RULE: &str = "preemption-model";
 
-/// The models that the kernel can switch to, or why it cannot.
+/// Models that the kernel can switch to, or the reason why it cannot.
 pub fn offered() -> Result<Vec<String>, String> {
     let files = MachineFiles::live();
     let read = files.read_text(SWITCH);
@@ -47,39 +47,39 @@ pub fn offered() -> Result<Vec<String>, String> {
     }
 }
 
-/// What is set for a step.
+/// Settings for a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepWish {
-    /// The preemption model; `""` for the one in use.
+    /// Preemption model; `""` for the present one.
     pub model: String,
     pub settings: Vec<SuiteSetting>,
     /// Threads of programs that are to run elsewhere.
     pub threads: Vec<CureThread>,
 }
 
-/// An interrupt that has not moved yet.
+/// Interrupt that has not moved yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnmovedInterrupt {
     pub irq: u32,
-    /// How often it had come; none where the kernel does not say.
+    /// Number of its occurrences; none if the kernel does not report it.
     pub count: Option<u64>,
 }
 
-/// What was set. What was found comes back when this is dropped, and when this process is killed.
+/// Settings in force. The earlier ones are restored when this is dropped or this process is killed.
 pub struct StepSettings<'a> {
     environment: &'a Environment,
-    /// The measured CPUs.
+    /// Measured CPUs.
     cpus: &'a CpuSet,
-    /// Whether safeguards may be taken away.
+    /// True if safeguards may be removed.
     yes: bool,
     in_force: StepWish,
-    /// What settings are changed for, as a refusal says it.
+    /// Purpose of the changes, for the text of a refusal.
     purpose: &'static str,
-    /// Locked at the first change, so that no other onbeat changes settings meanwhile.
+    /// Locked at the first change, so that no other onbeat changes settings.
     journal: Option<LockedJournal>,
-    /// The entry in force.
+    /// Journal entry in force.
     entry: Option<String>,
-    /// Whether interrupts are waited for until they have moved.
+    /// True if switches wait until interrupts have moved.
     patient: bool,
 }
 
@@ -94,7 +94,7 @@ impl<'a> StepSettings<'a> {
         StepSettings { environment, cpus, yes, in_force, purpose, journal: None, entry: None, patient: false }
     }
 
-    /// Locks the journal before the first change, and undoes what a killed command left.
+    /// Locks the journal before the first change, and undoes changes of a killed command.
     ///
     /// # Errors
     /// Not permitted: this is not root, or another onbeat is changing settings.
@@ -109,11 +109,11 @@ impl<'a> StepSettings<'a> {
         Ok(journal)
     }
 
-    /// Sets what a step asks for, after what another has set is put back; what cannot be set, and
-    /// why.
+    /// Sets what a step requests, after restoring the settings of another; the inner error is a
+    /// setting that cannot be made, and why.
     ///
     /// # Errors
-    /// The journal cannot be used, or what was set cannot be put back.
+    /// The journal cannot be used, or the earlier settings cannot be restored.
     pub fn switch(&mut self, wanted: StepWish) -> Result<Result<(), String>> {
         if self.in_force == wanted {
             return Ok(Ok(()));
@@ -135,8 +135,8 @@ impl<'a> StepSettings<'a> {
         }
     }
 
-    /// From now on has interrupts move before a change counts as made or undone, as far as they
-    /// come soon, and waits for them so long at each switch at the most.
+    /// From now on, waits at each switch, at most this long, until interrupts that occur soon have
+    /// moved; only then does a change count as made or undone.
     pub fn be_patient(&mut self, most: Nanos) {
         self.patient = true;
         if let Some(journal) = &mut self.journal {
@@ -144,30 +144,29 @@ impl<'a> StepSettings<'a> {
         }
     }
 
-    /// Interrupts that are not where they are to be with what is in force, each with how often it
-    /// has come so far.
+    /// Interrupts that are not where the settings in force put them, each with its count up to now.
     pub fn unmoved(&self) -> Vec<UnmovedInterrupt> {
         let Some(journal) = &self.journal else { return Vec::new() };
         let of = |irq| UnmovedInterrupt { irq, count: journal.kernel.interrupt_count(irq) };
         journal.kernel.unmoved_interrupts(self.entry.is_some()).into_iter().map(of).collect()
     }
 
-    /// Those of them that came since.
+    /// Those of these interrupts that occurred since.
     pub fn astray(&self, unmoved: &[UnmovedInterrupt]) -> Vec<u32> {
         let Some(journal) = &self.journal else { return Vec::new() };
         let came = |one: &&UnmovedInterrupt| journal.kernel.interrupt_count(one.irq) != one.count;
         unmoved.iter().filter(came).map(|one| one.irq).collect()
     }
 
-    /// The journal's entry in force; `""` for none.
+    /// Journal entry in force; `""` for none.
     pub fn entry(&self) -> &str {
         self.entry.as_deref().unwrap_or_default()
     }
 
-    /// Leaves what is in force: it stays behind this process.
+    /// Leaves the settings in force after the end of this process.
     ///
     /// # Errors
-    /// The journal cannot be written: then it is undone with this process.
+    /// The journal cannot be written: they are undone with this process then.
     pub fn leave(&mut self) -> Result<()> {
         let (Some(id), Some(journal)) = (&self.entry, &mut self.journal) else { return Ok(()) };
         let noted = Journal::resume(journal.store.as_mut(), id)
@@ -180,7 +179,7 @@ impl<'a> StepSettings<'a> {
         Ok(())
     }
 
-    /// Whether an entry is in force and stays; none where it is undone or is not there.
+    /// True if an entry in force is permanent; none if it is undone or does not exist.
     pub fn stays(&mut self, id: &str) -> Result<Option<bool>> {
         let entry = read_entry(self.lock()?.store.as_ref(), id).map_err(|error| {
             Failure::of_call("the journal of changes cannot be read", &error, Exit::Internal, "run as root")
@@ -211,7 +210,7 @@ impl<'a> StepSettings<'a> {
         }
     }
 
-    /// Restores what was found.
+    /// Restores the earlier settings.
     pub fn put_back(&mut self) -> Result<()> {
         self.in_force = StepWish::default();
         let (Some(id), Some(journal)) = (self.entry.take(), &mut self.journal) else { return Ok(()) };
@@ -225,7 +224,7 @@ impl<'a> StepSettings<'a> {
         let (restored, noted) = restore(&mut journal.kernel, journal.store.as_mut(), &entry, false);
         noted.map_err(failed)?;
         let left = restored.iter().find(|done| {
-            // Another program's value stays, and is said by `tune status`.
+            // Another program's value stays, and `tune status` reports it.
             done.state == ChangeState::Refused
         });
         match left {
@@ -241,8 +240,8 @@ impl<'a> StepSettings<'a> {
     }
 }
 
-/// Undoes what ends with a process that has ended: what watches over it cannot while this one has
-/// the lock.
+/// Undoes changes that end with a process that has ended: their keeper cannot do that while this
+/// process has the lock.
 fn undo_orphaned(journal: &mut LockedJournal, boot: &str) -> Result<()> {
     let ended = |opened: &Opened| {
         opened.boot == boot && opened.with_process && process_start(opened.pid) != Some(opened.start)
@@ -263,7 +262,7 @@ impl Drop for StepSettings<'_> {
     }
 }
 
-/// The first change that the kernel refused, or why it ended otherwise.
+/// First change that the kernel refused, or another reason for the end.
 fn refusal(result: &ApplyResult) -> Option<String> {
     let failure = result.failure.as_ref()?;
     let refused = result.document.changes.iter().find(|change| change.state == ChangeState::Refused);
@@ -276,7 +275,7 @@ fn refusal(result: &ApplyResult) -> Option<String> {
     })
 }
 
-/// All that is wanted as changes of the running machine, in their order.
+/// Changes of the running machine for all settings, in their order.
 fn changes(
     wanted: &StepWish,
     cpus: &CpuSet,
@@ -290,7 +289,7 @@ fn changes(
     }
     for setting in &wanted.settings {
         all.extend(match setting {
-            // Whether it may take the limit away was asked before.
+            // The permission to remove the limit was checked before.
             SuiteSetting::RtLimit(limit) => rt_limit::changes(&survey, cpus, *limit)?,
             SuiteSetting::Isolate => {
                 let request = IsolationRequest { cpus: cpus.clone(), ..IsolationRequest::default() };
@@ -306,7 +305,7 @@ fn changes(
     Ok(all)
 }
 
-/// None where it runs there already.
+/// Change for a thread; none if it is already set.
 fn thread_change(thread: &CureThread, kernel: &dyn Kernel) -> Result<Option<PlannedChange>, String> {
     let limit = MachineFiles::live().read_text("/proc/sys/kernel/sched_rt_runtime_us");
     if limit.known().is_none_or(|limit| limit.trim() == "-1") {

@@ -1,4 +1,4 @@
-//! What a hunt follows: threads that run already, or a program that it starts.
+//! Threads that a hunt follows: running ones, or those of a program that it starts.
 
 use std::io::{self, IsTerminal};
 
@@ -11,7 +11,7 @@ use crate::hunt::victims::{FollowedKind, Victim};
 use model::run::{Host, Run};
 use model::text::clean;
 
-/// What is followed, and how it is called.
+/// Followed threads, and their description.
 pub struct FollowTarget {
     pub family: Family,
     pub program: Option<FollowedProgram>,
@@ -20,7 +20,7 @@ pub struct FollowTarget {
 }
 
 impl FollowTarget {
-    /// Of the threads that were found, or of a program that waits.
+    /// A target of the threads found, or of a program that waits.
     pub fn of(found: Option<(FollowedKind, Vec<Victim>)>, program: Option<ChosenProgram>) -> FollowTarget {
         let (kind, victims) = found.unwrap_or((FollowedKind::Program, Vec::new()));
         let title = match &program {
@@ -40,7 +40,7 @@ impl FollowTarget {
         FollowTarget { family: Family::new(kind, victims, own), program, title, notes }
     }
 
-    /// A run without measuring threads: the followed ones take their place.
+    /// Describes a run without measuring threads: the followed ones take their place.
     pub fn describe(&self, run: &mut Run) {
         let limits = self.limits(&run.host);
         let document = &mut run.plan;
@@ -59,8 +59,8 @@ impl FollowTarget {
         document.notes.extend(limits);
     }
 
-    /// The limits that another user's program meets: they are those of the caller (setrlimit(2)),
-    /// and without privilege they hold.
+    /// Limits for another user's program: those of the caller (setrlimit(2)), which apply without
+    /// privilege.
     fn limits(&self, host: &Host) -> Vec<String> {
         let user = self.program.as_ref().map(|program| program.document().user).unwrap_or_default();
         if matches!(user.as_str(), "" | "root") {
@@ -83,8 +83,8 @@ impl FollowTarget {
         notes
     }
 
-    /// The live view, under its title. Where the program writes on the same terminal it draws over
-    /// nothing: lines are added now and then.
+    /// Live view with this title. If the program writes to the same terminal, lines are added from
+    /// time to time instead of drawing.
     pub fn live(&self, live: Option<Live>, environment: &Environment) -> Option<Live> {
         live?;
         match &self.program {

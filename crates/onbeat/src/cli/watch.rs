@@ -35,10 +35,10 @@ use report::words::MachineClock;
 use study::recorded::record;
 use trace::timeline::is_virtual;
 
-/// Fewer seconds would wake the machine more often than they show.
+/// Minimum interval: a shorter one would wake the machine more often than it shows.
 const SHORTEST: Nanos = Nanos(1_000_000_000);
 
-/// Threads with histograms of their own.
+/// Maximum number of threads with separate histograms.
 const THREADS: usize = 64;
 
 /// Record every wake-up of every real-time thread, for months
@@ -121,7 +121,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     asked.actions.iter().try_for_each(|action| action.check("--on-alarm"))?;
     let folder = args.output.clone().unwrap_or_else(|| environment.runs().with_file_name("watch"));
     block_signals()?;
-    // Refused before anything is made on the disk.
+    // Refused before anything is created on the disk.
     let mut remarks: Vec<String> = remove_leftovers().into_iter().collect();
     let chosen_limit = asked.chosen();
     let switch = args.switch;
@@ -136,7 +136,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     remarks.extend(choose(&mut recorder, &args.threads)?);
     let (writer, repaired) = RecordWriter::open_folder(&folder, asked.size)?;
     let by_ring = recorder.about().reading == Reading::Ring;
-    // No event of a ring has a stack.
+    // Events of a ring have no stacks.
     let (stacks, missing) = if by_ring { (StackNames::none(), Vec::new()) } else { StackNames::open() };
     remarks.extend(repaired.into_iter().chain(missing));
     remarks.extend(about(recorder.about()));
@@ -157,7 +157,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let result = watch.run(|event| match event {
         WatchEvent::Interval(interval) if follows => remark(&line_of(interval)),
         WatchEvent::Interval(_) => {}
-        // Also with -q: an alarm is what it is for, and a loss is never silent.
+        // Also with -q: an alarm was requested, and a loss is always reported.
         WatchEvent::Remark(line) => remark(&format!("onbeat: {line}")),
     })?;
     let (path, screen) = (quoted(&folder), outputs.screen_now(environment));
@@ -178,7 +178,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     }
 }
 
-/// The flags as values.
+/// Values of the flags.
 struct Asked {
     interval: Nanos,
     duration: Option<Nanos>,
@@ -219,12 +219,12 @@ impl Asked {
         })
     }
 
-    /// Room for histograms of threads: none where none is chosen, which is kernel memory.
+    /// Number of threads to reserve histograms for: 0 if none is chosen, as it is kernel memory.
     fn chosen(&self) -> usize {
         if self.threads == 0 { 0 } else { THREADS }
     }
 
-    /// What histograms may be added up with.
+    /// Description of the record; only histograms with the same one are added up.
     fn run(&self, release: &str, by_ring: bool) -> WatchRun {
         let plan = format!("watch {release}{}", if by_ring { " by ring" } else { "" });
         let boot = MachineFiles::live().read_text("/proc/sys/kernel/random/boot_id");
@@ -284,7 +284,7 @@ fn size_of(text: &str) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Chooses threads by number and by name; what was not found is said.
+/// Chooses threads by number and by name; returns remarks on those not found.
 fn choose(recorder: &mut WakeupRecorder, wanted: &[String]) -> Result<Vec<String>> {
     let mut remarks = Vec::new();
     let mut left = THREADS;
@@ -304,7 +304,7 @@ fn choose(recorder: &mut WakeupRecorder, wanted: &[String]) -> Result<Vec<String
         }
         let by_name = word.parse::<u32>().is_err();
         for tid in found {
-            // One of a name may end at any moment; one named by its number should be there.
+            // A thread found by name may end at any moment; one given by number should exist.
             if by_name && thread_facts(tid).is_none() {
                 continue;
             }
@@ -321,13 +321,13 @@ fn choose(recorder: &mut WakeupRecorder, wanted: &[String]) -> Result<Vec<String
     Ok(remarks)
 }
 
-/// How far ahead of UTC this machine's clock is now.
+/// Present offset of this machine's clock from UTC.
 fn offset_now() -> Option<i32> {
     let now = clock::monotonic() + clock::wall_offset();
     clock::utc_offset_s(now.0 / Nanos::SECOND.0)
 }
 
-/// An interval in a line.
+/// An interval in one line.
 fn line_of(interval: &WatchInterval) -> String {
     let clock = MachineClock::new("", offset_now());
     let at = format!("{} {}", clock.second(&wall_time(interval.wall_ns + interval.span_ns)), clock.zone());

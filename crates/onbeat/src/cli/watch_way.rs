@@ -1,4 +1,4 @@
-//! How `onbeat watch` records: in which way, what of it is not as it could be, with which rights.
+//! Recording of `onbeat watch`: its method, its limitations, its rights.
 
 use crate::alarm::AlarmAction;
 use host::capabilities;
@@ -28,7 +28,7 @@ impl RecordWay {
     }
 }
 
-/// The best way that works, where none was asked for.
+/// The given method; the best that works if none is given.
 pub fn reading(way: Option<RecordWay>) -> Reading {
     match way {
         None => Reading::Best,
@@ -38,7 +38,7 @@ pub fn reading(way: Option<RecordWay>) -> Reading {
     }
 }
 
-/// What of the recorder is not as it could be.
+/// Remarks on the recorder's limitations.
 pub fn about(about: &About) -> Vec<String> {
     let mut lines = Vec::new();
     match (about.reading, &about.why_not_better) {
@@ -73,15 +73,15 @@ pub fn about(about: &About) -> Vec<String> {
     lines
 }
 
-/// Removes what a killed onbeat left armed, which costs every wake-up.
+/// Removes tracing of a killed onbeat, which slows down every wake-up.
 pub fn remove_leftovers() -> Option<String> {
     let removed = Tracing::open().ok()?.remove_dead();
     (!removed.is_empty())
         .then(|| format!("removed what a killed onbeat had left armed: {}", removed.join(", ")))
 }
 
-/// Has another process remove the ring after this one: programs end with their process, a ring does
-/// not.
+/// Starts a process that removes the ring after this one: programs end with their process, a ring
+/// does not.
 pub fn keep_after(about: &About) -> Option<String> {
     if about.reading != Reading::Ring {
         return None;
@@ -90,7 +90,7 @@ pub fn keep_after(about: &About) -> Option<String> {
     Some(format!("if this is killed its trace ring stays until onbeat starts again: no keeper ({error})"))
 }
 
-/// Gives up what is not needed any more; what an alarm does may take any of it.
+/// Drops capabilities that are no longer needed; the actions of an alarm may need any of them.
 pub fn give_up_rights(actions: &[AlarmAction]) -> Option<String> {
     if !actions.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! The answer of a cure: printed, written, turned into an exit code.
+//! Result of a cure: printed, written, and turned into an exit code.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use model::cure::CureRun;
 use model::error::{Exit, Result};
 use report::curing::{markdown, text};
 
-/// Prints and writes the story so far.
+/// Prints and writes the record up to now.
 pub fn print_answer(outputs: &mut Outputs, args: &Args, folder: &Path, record: &mut CureRun) -> Result<()> {
     record.remaining = remaining(record);
     outputs.json_pretty(&args.output.json, &*record);
@@ -20,7 +20,7 @@ pub fn print_answer(outputs: &mut Outputs, args: &Args, folder: &Path, record: &
     Ok(())
 }
 
-/// That something is late is known where the last run saw it.
+/// Exit code; late wake-ups are known if the last run contains one.
 pub fn exit(end: CureEnd, record: &CureRun) -> Exit {
     match end {
         CureEnd::Held => Exit::Ok,

@@ -1,4 +1,4 @@
-//! One change of a cure: proven by the same pairs as `onbeat prove` measures, then kept or not.
+//! One change of a cure: proven by the same pairs as in `onbeat prove`, then kept or not.
 
 use super::course::{CureCourse, conditions, pilot};
 use super::folder::keep;
@@ -21,8 +21,8 @@ use model::units::Nanos;
 use report::proving::settling;
 
 impl<'a> CureCourse<'a> {
-    /// Proves a change; false if a stop signal came. The settings are given back, with nothing of
-    /// it in force.
+    /// Proves a change; false if a stop signal came. Returns the settings with nothing of the
+    /// change in force.
     pub fn attempt(
         &self,
         record: &mut CureRun,
@@ -45,7 +45,7 @@ impl<'a> CureCourse<'a> {
             script: None,
             script_time: Nanos::SECOND,
             warm_up: record.plan.look_ns,
-            // What is behind the last change needs its time too.
+            // Later moves need time too.
             at_most: Some(Nanos(left.0.saturating_sub(reserve(&record.plan).0))),
         };
         let mut switch = ArmSwitch::Settings { settings: Box::new(settings), wish: wish(&tried.candidate) };
@@ -61,7 +61,7 @@ impl<'a> CureCourse<'a> {
         match ran {
             Ok(PairsEnd::Signal) => return Ok((settings, false)),
             Ok(_) => note(step, &experiment),
-            // What this machine does not let be set proves nothing; whatever else is wrong ends it.
+            // A change that cannot be set here proves nothing; any other failure ends the cure.
             Err(failure) if failure.exit == Exit::NotSupported => {
                 note(step, &experiment);
                 (step.verdict, step.why) = ("inconclusive".into(), failure.message);
@@ -71,8 +71,8 @@ impl<'a> CureCourse<'a> {
         Ok((settings, true))
     }
 
-    /// An experiment of a new step, or the second of the last one, written down before its first
-    /// run.
+    /// Creates the experiment of a new step, or the second one of the last step, and writes it
+    /// before its first run.
     fn begin(&self, record: &mut CureRun, tried: &CureTry) -> Result<ExperimentRun> {
         let cure = &record.plan;
         let (level, most_pairs) = of_stage(tried.number, tried.again);
@@ -82,7 +82,7 @@ impl<'a> CureCourse<'a> {
         let mut plan = ExperimentPlan {
             change: tried.candidate.name(),
             settings: tried.candidate.rules.clone(),
-            // Each experiment has an order of its own.
+            // Each experiment has a different order.
             seed: cure.seed.wrapping_add(2 * tried.number + u64::from(tried.again)),
             most_pairs,
             win_at: level,
@@ -91,7 +91,7 @@ impl<'a> CureCourse<'a> {
         if let Some(pilot) = &pilot {
             fix_length(&mut plan, &folder, pilot)?;
         }
-        // What the change took to settle it takes again.
+        // The change needs the same time to settle as before.
         let before = record.steps.last().filter(|_| tried.again);
         let trial = match before.map(|step| read_record(&self.folder.join(&step.screened))).transpose()? {
             Some(first) => {
@@ -125,12 +125,12 @@ impl<'a> CureCourse<'a> {
         Ok(experiment)
     }
 
-    /// Keeps what the last step has proven: made as a change that ends with this process, noted,
-    /// and only then said to stay, so that whatever a kill leaves is either noted or undone.
+    /// Keeps the change that the last step has proven: sets it temporarily, writes the record, and
+    /// then makes it permanent, so that a kill leaves it recorded or undone.
     pub fn keep_change(&self, record: &mut CureRun, settings: &mut StepSettings) -> Result<()> {
         let Some(step) = record.steps.last_mut() else { return Ok(()) };
         match settings.switch(wish(&step.candidate))? {
-            // A stop is no refusal: what was proven is kept when it is gone on with.
+            // A stop is not a refusal: the proven change is kept after a resume.
             Err(_) if rt::stop_pending() => return Ok(()),
             Err(why) => {
                 step.why = format!("it was proven and could not be set again: {why}");
@@ -158,7 +158,7 @@ fn wish(candidate: &CureCandidate) -> StepWish {
 fn note(step: &mut CureStep, experiment: &ExperimentRun) {
     let proof = prove(&experiment.plan, &PairTally::of(&experiment.segments));
     proven(step, &proof, experiment.plan.win_at);
-    // The usual needs no word.
+    // The usual settling time is not reported.
     step.settling = match experiment.plan.settle_ns > SETTLE {
         true => settling(experiment).unwrap_or_default(),
         false => String::new(),

@@ -1,4 +1,4 @@
-//! What the flags and the machine decide about a cure before its first run.
+//! Parameters of a cure, from the flags and the machine, before its first run.
 
 use super::Args;
 use crate::cli::Environment;
@@ -11,13 +11,13 @@ use model::experiment::CountedUnit;
 use model::units::{Bare, CpuSet, Nanos};
 use study::tuning::boot_id;
 
-/// What is fixed.
+/// Fixed parameters.
 pub struct ChosenCure {
     pub plan: CurePlan,
     pub cpus: CpuSet,
 }
 
-/// From the flags.
+/// Parameters from the flags.
 pub fn chosen(args: &Args, environment: &Environment) -> Result<ChosenCure> {
     let (conditions, cpus) = args.conditions.plan(environment)?;
     if conditions.counted() == CountedUnit::Cycles && !args.conditions.names_cpus() {
@@ -49,7 +49,7 @@ pub fn chosen(args: &Args, environment: &Environment) -> Result<ChosenCure> {
     Ok(ChosenCure { plan, cpus })
 }
 
-/// A clean run of less than three horizons supports nothing of one.
+/// Refuses a time that is too short: a clean run of less than three horizons supports nothing.
 fn require_time(plan: &CurePlan) -> Result<()> {
     let around = Nanos(plan.look_ns.0.saturating_add(2 * around(plan.counted()).0));
     let least = Nanos(long_run(plan.horizon_ns).0.saturating_add(around.0));
@@ -66,11 +66,11 @@ fn require_time(plan: &CurePlan) -> Result<()> {
     )))
 }
 
-/// From a record: everything that is fixed stays.
+/// Parameters from a record, all of them unchanged.
 pub fn resumed(record: &CureRun) -> Result<ChosenCure> {
     let other = |what: &str| Failure::usage(format!("--resume: {what}: begin a cure of its own"));
     require_kernel(&record.kernel, "begin a cure of its own")?;
-    // Nothing that was kept outlasts a boot.
+    // Kept changes do not outlast a boot.
     if record.boot != boot_id()? && record.kept() > 0 {
         return Err(other("the machine was booted since, and nothing of what was kept is in force"));
     }

@@ -1,5 +1,4 @@
-//! The course of a cure: what `experiment::cure` says is done, and noted, until it says that
-//! nothing more is.
+//! Course of a cure: executes and records the moves of `experiment::cure` until there are no more.
 
 use std::path::Path;
 
@@ -22,7 +21,7 @@ use model::setting::Risk;
 use model::units::Nanos;
 use study::curing::{clean_run, curable, hunted, machine};
 
-/// What is common to all moves.
+/// State common to all moves.
 pub struct CureCourse<'a> {
     pub folder: &'a Path,
     pub chosen: &'a ChosenCure,
@@ -31,13 +30,13 @@ pub struct CureCourse<'a> {
     pub progress: ProgressLine,
 }
 
-/// How it ended.
+/// End of a cure.
 pub enum CourseEnd {
     Ended(CureEnd),
     Spoiled(String),
 }
 
-/// How often a run is looked at.
+/// Interval of the checks on a run.
 const PERIOD: Nanos = Nanos(200_000_000);
 
 impl<'a> CureCourse<'a> {
@@ -50,8 +49,8 @@ impl<'a> CureCourse<'a> {
         CureCourse { folder, chosen, environment, quiet, progress: ProgressLine::new(quiet, environment) }
     }
 
-    /// One move after the other, each kept in the record. What is in force at the end is what was
-    /// kept.
+    /// Executes the moves one by one, and records each. At the end, exactly the kept changes are in
+    /// force.
     pub fn run(&self, record: &mut CureRun, mut settings: StepSettings<'a>) -> Result<CourseEnd> {
         let (begun, spent_before) = (clock::monotonic(), record.spent_ns);
         (record.ended, record.why) = (String::new(), String::new());
@@ -98,8 +97,8 @@ impl<'a> CureCourse<'a> {
         Ok(ended)
     }
 
-    /// Keeps what the machine is like with the changes that are kept so far, for its map on the
-    /// page. A cure goes on without: the page then has what the runs say of it.
+    /// Captures the machine with the changes kept up to now, for its map on the page. A failure is
+    /// ignored: the page then uses the descriptions in the runs.
     fn remember(&self, record: &CureRun) {
         let path = self.folder.join(machine(record.kept()));
         if host::identity(&path).is_none() {
@@ -107,7 +106,7 @@ impl<'a> CureCourse<'a> {
         }
     }
 
-    /// A run without recording; false if a stop signal came.
+    /// Measures without recording; false if a stop signal came.
     fn measure(&self, record: &mut CureRun, length: Nanos, long: bool) -> Result<bool> {
         let bundle = self.new_bundle("runs", record.runs.len());
         let (plan, conditions) = (&record.plan, conditions(&record.plan));
@@ -116,7 +115,7 @@ impl<'a> CureCourse<'a> {
             (false, true) => "as it is",
             (false, false) => "after the change",
         };
-        // One late wake-up decides; a program that is followed is not stopped for a late cycle.
+        // One late wake-up decides; a followed program is not stopped at a late cycle.
         let more = match (long, plan.counted()) {
             (true, CountedUnit::WakeUps) => vec!["-b".to_owned(), format!("{}ns", plan.limit_ns.0)],
             _ => Vec::new(),
@@ -133,14 +132,14 @@ impl<'a> CureCourse<'a> {
         let (valid, load_cpus) = (run.valid, plan.load_cpus.clone());
         record.runs.push(run);
         if !valid {
-            // What was late in it counts, whatever it is ended by.
+            // Its late wake-ups count, whatever the reason for the end.
             keep(self.folder, record)?;
             require_online(&self.chosen.cpus, &load_cpus)?;
         }
         Ok(true)
     }
 
-    /// A run with recording, and what may be tried; false if a stop signal came.
+    /// Runs a hunt, and records possible changes; false if a stop signal came.
     fn hunt(&self, record: &mut CureRun, length: Nanos) -> Result<bool> {
         let bundle = self.new_bundle("hunts", record.hunts.len());
         let plan = &record.plan;
@@ -158,17 +157,17 @@ impl<'a> CureCourse<'a> {
         if record.hunts.len() > 1 { Ok(true) } else { self.look_at_program(record) }
     }
 
-    /// Waits for a moment beside a run; true if a stop signal came.
+    /// Waits for a moment during a run; true if a stop signal came.
     pub fn pause(&self, doing: &str) -> bool {
         self.progress.wait(clock::monotonic() + PERIOD, doing)
     }
 
-    /// A run of this program in a process of its own; false if a stop signal came.
+    /// Runs this program in a separate process; false if a stop signal came.
     fn child(&self, line: &[String], bundle: &str, doing: &str) -> Result<bool> {
         let end = run_child(line, None, &mut || self.pause(doing));
         self.progress.clear();
         let ChildEnd::Ended { code, words } = end? else { return Ok(false) };
-        // One that was late ends with 3, one that cannot begin has no bundle.
+        // A run with late wake-ups ends with 3; one that cannot begin has no bundle.
         if host::identity(&self.folder.join(bundle).join("run.json")).is_some() {
             return Ok(true);
         }
@@ -179,7 +178,7 @@ impl<'a> CureCourse<'a> {
         Err(Failure { exit, message: message.trim_start_matches("onbeat: ").to_owned() })
     }
 
-    /// A folder that is not there yet: what a cure that was killed had begun is no run of it.
+    /// Name of a new folder: runs begun by a killed cure are not part of it.
     pub fn new_bundle(&self, kind: &str, number: usize) -> String {
         let first = format!("{kind}/{:03}", number + 1);
         let again = (2..).map(|time| format!("{first}-again-{time}"));
@@ -189,12 +188,12 @@ impl<'a> CureCourse<'a> {
     }
 }
 
-/// The risk that a change may have.
+/// Maximum risk of a change.
 pub fn allowed(plan: &CurePlan) -> Risk {
     if plan.yes { Risk::High } else { Risk::Low }
 }
 
-/// A clean run as the one that an experiment begins with; its bundle as seen from there.
+/// A clean run as the first run of an experiment, with its bundle relative to that.
 pub fn pilot(run: &CureCleanRun) -> ExperimentSegment {
     ExperimentSegment {
         valid: run.valid,
@@ -208,7 +207,7 @@ pub fn pilot(run: &CureCleanRun) -> ExperimentSegment {
     }
 }
 
-/// What all runs of a cure have in common.
+/// Conditions that all runs of a cure share.
 pub fn conditions(plan: &CurePlan) -> ExperimentPlan {
     ExperimentPlan {
         limit_ns: plan.limit_ns,

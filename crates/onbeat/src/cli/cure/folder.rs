@@ -1,4 +1,4 @@
-//! The folder of a cure: made, kept up to date, gone on with.
+//! Folder of a cure: created, updated, resumed.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,13 @@ use model::cure::{CureRun, parse};
 use model::error::{Exit, Failure, Result, json_pretty};
 use model::text::quoted;
 
-/// The file of the record in a cure's folder.
+/// Name of the record in a cure's folder.
 const RECORD: &str = "cure.json";
 
-/// No record is longer.
+/// Maximum size of a record.
 const LIMIT: u64 = 16 << 20;
 
-/// Where it is kept, made if it is new; one that is there is not written over.
+/// Folder of the cure, created if it is new; an existing one is not overwritten.
 pub fn folder_of(args: &Args, environment: &Environment) -> Result<PathBuf> {
     match (&args.resume, &args.folder) {
         (Some(folder), _) => Ok(folder.clone()),
@@ -24,7 +24,7 @@ pub fn folder_of(args: &Args, environment: &Environment) -> Result<PathBuf> {
     }
 }
 
-/// Writes the record; what it holds counts when the cure is gone on with.
+/// Writes the record, from which a cure is resumed.
 pub fn keep(folder: &Path, record: &CureRun) -> Result<()> {
     let file = folder.join(RECORD);
     host::write_user_file(&file, json_pretty(record)?.as_bytes()).map_err(|error| {
@@ -42,7 +42,7 @@ pub fn read_record(folder: &Path) -> Result<CureRun> {
     parse(&bytes).map_err(|what| Failure::usage(format!("{}: {what}: {remedy}", quoted(&file))))
 }
 
-/// Whether it is the folder of a cure.
+/// True if the path is the folder of a cure.
 pub fn is_cure(path: &Path) -> bool {
     host::identity(&path.join(RECORD)).is_some()
 }

@@ -108,11 +108,11 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         return outputs.end(Exit::Ok);
     }
     let mut settings = StepSettings::new(environment, &chosen.cpus, chosen.plan.yes, "curing a machine");
-    // What a killed cure left unproven is undone with the lock.
+    // Taking the lock undoes unproven changes of a killed cure.
     settings.lock()?;
     block_signals()?;
     let mut record = match args.resume.as_deref() {
-        // Another onbeat may have gone on with it before this one had the lock.
+        // Another onbeat may have continued it before this one had the lock.
         Some(folder) => kept_record(folder, &mut settings)?,
         None => begun_as(&chosen)?,
     };
@@ -120,7 +120,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let course = CureCourse::new(&folder, &chosen, args.output.quiet, environment);
     let ran = course.run(&mut record, settings);
     if let Err(failure) = &ran {
-        // What is in force is told whatever went wrong.
+        // Changes in force are reported whatever went wrong.
         if record.kept() > 0 {
             record.why.clone_from(&failure.message);
             print_answer(&mut outputs, args, &folder, &mut record)?;
@@ -143,7 +143,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     }
 }
 
-/// A cure of which nothing is done yet.
+/// Record of a cure before its first move.
 fn begun_as(chosen: &ChosenCure) -> Result<CureRun> {
     Ok(CureRun {
         schema: CURE_SCHEMA.into(),
@@ -155,7 +155,7 @@ fn begun_as(chosen: &ChosenCure) -> Result<CureRun> {
     })
 }
 
-/// The record of a cure that is gone on with, whose changes have to be in force still.
+/// Record of a cure to resume, whose changes must still be in force.
 fn kept_record(folder: &std::path::Path, settings: &mut StepSettings) -> Result<CureRun> {
     let mut record = read_record(folder)?;
     resumed(&record)?;
@@ -165,7 +165,7 @@ fn kept_record(folder: &std::path::Path, settings: &mut StepSettings) -> Result<
         if settings.stays(&step.entry)? == Some(true) {
             continue;
         }
-        // Killed before it was said to stay, it was undone, and is kept anew.
+        // Killed before it became permanent, it was undone, and is kept anew.
         if at == last && !measured {
             (step.kept, step.entry, step.why) = (false, String::new(), String::new());
             continue;

@@ -1,4 +1,4 @@
-//! What `cure --dry-run` says: what is fixed, and what could be tried on this machine.
+//! Text of `cure --dry-run`: the fixed parameters, and the possible changes on this machine.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use model::text::clean;
 use report::curing::conditions;
 use study::curing::curable;
 
-/// The plan. Which of the changes are tried depends on who turns out to take the time.
+/// Text of the plan. The culprits decide which of the changes are tried.
 pub fn plan_text(chosen: &ChosenCure) -> Result<String> {
     let plan = &chosen.plan;
     let mut text = format!("{}\n", conditions(plan));

@@ -1,4 +1,4 @@
-//! What `onbeat check` says of the program whose cycles are counted: no setting mends it.
+//! Findings of `onbeat check` in the program whose cycles are counted: no setting repairs them.
 
 use super::course::CureCourse;
 use crate::cli::child_run::{ChildEnd, run_child};
@@ -8,14 +8,14 @@ use model::error::Result;
 use model::experiment::CountedUnit;
 use study::curing_program::program_findings;
 
-/// How long it is looked at.
+/// Duration of the check.
 const LOOK: &str = "3s";
 
-/// No document is longer.
+/// Maximum size of the document.
 const LIMIT: u64 = 16 << 20;
 
 impl CureCourse<'_> {
-    /// Looks at the program, and notes what is wrong in it; false if a stop signal came.
+    /// Checks the program, and records the findings; false if a stop signal came.
     pub fn look_at_program(&self, record: &mut CureRun) -> Result<bool> {
         if record.plan.counted() == CountedUnit::WakeUps {
             return Ok(true);
@@ -39,7 +39,7 @@ impl CureCourse<'_> {
         });
         record.program_findings = match read.and_then(|bytes| program_findings(&bytes)) {
             Ok(found) => found,
-            // That nothing is known of it is no finding against it, and is said.
+            // A failed check is not a finding against the program, but is reported.
             Err(why) => vec![CureRemaining {
                 culprit: name(&record.plan),
                 needs: "decision".into(),
@@ -50,7 +50,7 @@ impl CureCourse<'_> {
     }
 }
 
-/// Whose cycles are counted, as one calls it.
+/// Name of the program whose cycles are counted.
 fn name(plan: &CurePlan) -> String {
     match plan.program.first() {
         Some(program) => program.clone(),

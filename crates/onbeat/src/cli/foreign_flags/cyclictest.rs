@@ -1,4 +1,4 @@
-//! cyclictest's flags, those of rt-tests 2.10 and of versions before it.
+//! Flags of cyclictest in rt-tests 2.10 and earlier.
 
 use super::{ForeignFlag, number};
 
@@ -13,7 +13,7 @@ const fn both(letter: char, long: &'static str, meaning: &'static str, serves: &
 const KEPT: &str =
     "it is always kept, `onbeat measure --hist FILE` and `onbeat report RUN --hist FILE` write it";
 
-/// The histogram, whose letter is help here.
+/// Flags of the histogram, whose letter is the help here.
 pub const HISTOGRAM: &[ForeignFlag] = &[
     row('h', "histogram", "the histogram's end", KEPT).where_value(|value| number(value).is_some()),
     row(' ', "histogram", "the histogram's end", KEPT),
@@ -21,7 +21,7 @@ pub const HISTOGRAM: &[ForeignFlag] = &[
     row(' ', "histfile", "the histogram's file", KEPT),
 ];
 
-/// Those that rtla has, too.
+/// Flags that rtla has, too.
 pub const BOTH: &[ForeignFlag] = &[
     both('A', "aligned", "threads wake up at once", "--phase aligned"),
     both(
@@ -32,7 +32,7 @@ pub const BOTH: &[ForeignFlag] = &[
     ),
 ];
 
-/// The others that `measure` and `hunt` lack.
+/// Other flags that `measure` and `hunt` do not have.
 pub const CYCLICTEST: &[ForeignFlag] = &[
     row(' ', "secaligned", "threads wake up at a full second", "--phase aligned wakes all CPUs at once"),
     row('c', "clock", "which clock", "it is CLOCK_MONOTONIC, leave it out"),

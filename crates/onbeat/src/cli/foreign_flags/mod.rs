@@ -1,5 +1,5 @@
-//! Flags of cyclictest's and rtla's that a command lacks, or has with another meaning: each is
-//! refused with whose it is, what it does there, and what serves instead.
+//! Flags of cyclictest and rtla that a command does not have, or has with another meaning: the
+//! refusal names the tool, the flag's effect there, and the equivalent here.
 
 mod cyclictest;
 mod rtla;
@@ -13,25 +13,25 @@ use model::error::{Failure, Result};
 use cyclictest::{BOTH, CYCLICTEST, HISTOGRAM};
 use rtla::{EXPERIMENTS, HUNT, OSNOISE, OSNOISE_TOOL, RTLA, TIMERLAT};
 
-/// A flag of another tool's.
+/// Flag of another tool.
 struct ForeignFlag {
     tool: &'static str,
-    /// `' '` where it has none.
+    /// `' '` if it has none.
     letter: char,
     long: &'static str,
-    /// Its effect there.
+    /// Effect in the other tool.
     meaning: &'static str,
-    /// The way to the same here.
+    /// Equivalent in onbeat.
     serves: &'static str,
     when: When,
 }
 
-/// The uses that are refused.
+/// Uses of a flag that are refused.
 #[derive(Clone, Copy)]
 enum When {
-    /// All, where the command has no flag of that name.
+    /// All uses, if the command has no flag of that name.
     NotOwn,
-    /// Of the command's own flag of that name those with such a value, or without one.
+    /// Uses of the command's flag of that name with such a value, or without one.
     Value(fn(Option<&str>) -> bool),
 }
 
@@ -51,7 +51,7 @@ impl ForeignFlag {
     }
 }
 
-/// The tables of a command: first that of the tool whose place it takes.
+/// Tables for a command, first that of the tool it replaces.
 fn tables_of(path: &[&str]) -> &'static [&'static [ForeignFlag]] {
     match path {
         ["measure"] => &[HISTOGRAM, BOTH, CYCLICTEST, TIMERLAT, RTLA, OSNOISE],
@@ -64,7 +64,7 @@ fn tables_of(path: &[&str]) -> &'static [&'static [ForeignFlag]] {
 
 /// Refuses other tools' flags, in any spelling.
 pub fn refuse(args: &[OsString], root: impl FnOnce() -> Command) -> Result<()> {
-    // What is behind `--` are another program's.
+    // Arguments after `--` belong to another program.
     let words: Vec<Cow<str>> =
         args.iter().skip(1).take_while(|arg| *arg != "--").map(|arg| arg.to_string_lossy()).collect();
     if !words.iter().any(|word| word.starts_with('-')) {
@@ -93,15 +93,14 @@ pub fn refuse(args: &[OsString], root: impl FnOnce() -> Command) -> Result<()> {
     refused.map_or(Ok(()), |sentence| Err(Failure::usage(sentence)))
 }
 
-/// The command that is called, and the flags that are not its own.
+/// Called command, and the tables of foreign flags for it.
 struct CalledCommand<'a> {
     command: &'a Command,
     tables: &'static [&'static [ForeignFlag]],
 }
 
 impl CalledCommand<'_> {
-    /// The meaning that a long flag, without its dashes, has elsewhere; none where it means
-    /// something here.
+    /// Meanings that a long flag, without its dashes, has in other tools; none if it is valid here.
     fn long(&self, word: &str, next: Option<&str>) -> Option<Vec<&'static ForeignFlag>> {
         let (name, value) = word.split_once('=').map_or((word, next), |(name, value)| (name, Some(value)));
         let has = |arg: &&Arg| {
@@ -111,7 +110,7 @@ impl CalledCommand<'_> {
         self.elsewhere(|flag| flag.long == name, own.map(|_| value))
     }
 
-    /// The same of a group of letters, up to the one that takes the rest as its value.
+    /// Meanings for a group of letters, up to the one that takes the rest as its value.
     fn letters(&self, group: &str, next: Option<&str>) -> Option<Vec<&'static ForeignFlag>> {
         for (at, letter) in group.char_indices() {
             let rest = group[at + letter.len_utf8()..].trim_start_matches('=');
@@ -133,7 +132,7 @@ impl CalledCommand<'_> {
         None
     }
 
-    /// The rows of a name; `own` is the value that the command's own flag of that name has.
+    /// Rows for a name; `own` is the value of the command's flag of that name.
     fn elsewhere(
         &self,
         is_named: impl Fn(&ForeignFlag) -> bool,
@@ -146,7 +145,7 @@ impl CalledCommand<'_> {
         };
         let rows = self.tables.iter().flat_map(|table| table.iter());
         let mut found: Vec<_> = rows.filter(|flag| is_named(flag)).filter(is_meant).collect();
-        // Of osnoise only what no other tool has: the line is to be read.
+        // Only rows of osnoise that no other tool has, to keep the line readable.
         if found.iter().any(|flag| flag.tool != OSNOISE_TOOL) {
             found.retain(|flag| flag.tool != OSNOISE_TOOL);
         }

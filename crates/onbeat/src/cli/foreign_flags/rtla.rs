@@ -1,4 +1,4 @@
-//! rtla's flags, those of 7.3 and of versions before it.
+//! Flags of rtla 7.3 and earlier.
 
 use super::{ForeignFlag, number};
 
@@ -23,10 +23,10 @@ const HISTOGRAM: &str = "the histogram is kept whole, and `onbeat report RUN` wr
 const STOPS: &str = "`onbeat hunt -b SPAN` stops there with the explanation, --over SPAN keeps every spike";
 const SPIN: &str = "`onbeat probe spin` has the longest gaps, and -b SPAN stops at one";
 
-/// Below it, in us, an interval of a hunt has to have its unit.
+/// Interval in us below which `hunt` requires a unit.
 const SHORT_INTERVAL: u64 = 100;
 
-/// Flags of `hunt` that would pass for rtla's.
+/// Flags of `hunt` that may be meant as rtla's.
 pub const HUNT: &[ForeignFlag] = &[row(
     'i',
     "irq",
@@ -35,7 +35,7 @@ pub const HUNT: &[ForeignFlag] = &[row(
 )
 .where_value(|value| number(value).is_some_and(|us| us < SHORT_INTERVAL))];
 
-/// Those of `rtla timerlat`, of which `measure` and `hunt` are the place.
+/// Flags of `rtla timerlat`, which `measure` and `hunt` replace.
 pub const TIMERLAT: &[ForeignFlag] = &[
     row(' ', "aa-only", "stops at a latency and prints the analysis", STOPS),
     row(' ', "auto", "stops at a latency, with stacks and a trace", STOPS),
@@ -72,7 +72,7 @@ pub const TIMERLAT: &[ForeignFlag] = &[
     row('U', "user-load", "a program of one's own wakes up", "`onbeat hunt -- PROGRAM` follows its threads"),
 ];
 
-/// Those that timerlat and osnoise have in common.
+/// Flags that timerlat and osnoise share.
 pub const RTLA: &[ForeignFlag] = &[
     row('c', "cpus", "which CPUs", "-a CPUS"),
     row('C', "cgroup", "the threads' control group", "they are in onbeat's own: start onbeat in it"),
@@ -114,7 +114,7 @@ pub const RTLA: &[ForeignFlag] = &[
     row(' ', "with-zeros", "rows of zeros in the histogram", HISTOGRAM),
 ];
 
-/// Those of `rtla osnoise`, of which `probe spin` is the place.
+/// Flags of `rtla osnoise`, which `probe spin` replaces.
 pub const OSNOISE: &[ForeignFlag] = &[
     osnoise(' ', "auto", "stops at a noise, with a trace", SPIN),
     osnoise(
@@ -137,7 +137,7 @@ pub const OSNOISE: &[ForeignFlag] = &[
     osnoise('T', "threshold", "from when on it is noise", "`onbeat probe spin --over SPAN`"),
 ];
 
-/// Those of both tools' that are likely in `prove` and `cure`.
+/// Flags of both tools that users may try in `prove` and `cure`.
 pub const EXPERIMENTS: &[ForeignFlag] = &[
     row('c', "cpus", "which CPUs", "-a CPUS"),
     row('d', "duration", "how long", "--segment SPAN is the length of a run"),
@@ -154,7 +154,7 @@ pub const EXPERIMENTS: &[ForeignFlag] = &[
     row('T', "thread", "stops at a thread's latency", "-l SPAN is the limit"),
 ];
 
-/// A word that is a flag and not a negative number.
+/// True if a word is a flag and not a negative number.
 fn is_flag(word: &str) -> bool {
     word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c == '-' || c.is_ascii_alphabetic()))
 }

@@ -1,4 +1,4 @@
-//! `onbeat isolate create`: CPUs set apart.
+//! `onbeat isolate create`: isolates CPUs.
 
 use super::list::print;
 use crate::cli::Environment;

@@ -1,4 +1,4 @@
-//! `onbeat isolate list`: who is on the isolated CPUs, and what comes to them.
+//! `onbeat isolate list`: threads on the isolated CPUs, and work that may come to them.
 
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ pub struct Args {
     output: OutputFlags,
 }
 
-/// How long is counted.
+/// Duration of the count.
 const COUNTED: Nanos = Nanos(10 * Nanos::SECOND.0);
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
@@ -51,7 +51,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
             let known = match journal::open() {
                 Ok(Some(folder)) => entries(&folder)?,
                 Ok(None) => Vec::new(),
-                // The groups are for all to read.
+                // All users may read the groups.
                 Err(_) if !host::is_root() => Vec::new(),
                 Err(failure) => return Err(failure),
             };
@@ -62,7 +62,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     outputs.end(Exit::Ok)
 }
 
-/// Prints the document, after what comes was counted if that was asked for.
+/// Prints the document, after a count of the arrivals if that was requested.
 pub fn print(
     outputs: &mut Outputs,
     mut document: IsolationDocument,

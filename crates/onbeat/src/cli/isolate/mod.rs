@@ -1,4 +1,4 @@
-//! `onbeat isolate`: CPUs set apart on a running machine.
+//! `onbeat isolate`: isolation of CPUs on a running machine.
 
 mod create;
 mod list;
@@ -54,8 +54,8 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     }
 }
 
-/// The isolation of this boot that is in force, as the journal has it; what a killed command left
-/// is undone first.
+/// Isolation of this boot in force, according to the journal; first undoes changes of killed
+/// commands.
 fn isolation(journal: &mut LockedJournal) -> Result<EntryRecords> {
     let boot = boot_id()?;
     let abandoned = undo_abandoned(&mut journal.kernel, &mut *journal.store, &boot)?;
@@ -67,7 +67,7 @@ fn isolation(journal: &mut LockedJournal) -> Result<EntryRecords> {
         .ok_or_else(|| Failure::usage("no CPU is isolated by onbeat: run `onbeat isolate create CPUS` first"))
 }
 
-/// Refuses to place something in a partition that is not in force.
+/// Refuses to place a process in a partition that is not in force.
 fn require_in_force(entry: &EntryRecords) -> Result<model::isolation::IsolationDocument> {
     let document = isolation_of(study::audit::MachineSource::Live, Some(entry))?;
     match document.partition {

@@ -1,4 +1,4 @@
-//! `onbeat isolate move`: a running process moved to the isolated CPUs, or back.
+//! `onbeat isolate move`: moves a running process to the isolated CPUs, or back.
 
 use super::run::{is_inside, leave, make};
 use super::{isolation, require_in_force};

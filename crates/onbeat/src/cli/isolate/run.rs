@@ -1,4 +1,4 @@
-//! `onbeat isolate run`: a command on the isolated CPUs, or off them.
+//! `onbeat isolate run`: runs a command on the isolated CPUs, or off them.
 
 use std::ffi::OsString;
 
@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Result<Exit> {
             Failure::of_call(what, &error, Exit::NotPermitted, "run as root, or leave out -p")
         })?;
     }
-    // The command takes as long as it likes, and others may change settings meanwhile.
+    // The command may run for any time, in which others may change settings.
     drop(journal);
     let error = replace_by(program, arguments);
     let what = format!("{} cannot be run", quoted(program));
@@ -92,7 +92,7 @@ pub fn make(
         let what = "the journal of changes cannot be written, and nothing is changed without it";
         Failure::of_call(what, error, Exit::NotPermitted, "free some space")
     };
-    // Its steps as they are by now: one may have been added since.
+    // The present steps: one may have been added since.
     let entry =
         host::settings::read_entry(&*journal.store, &entry.opened.id).map_err(|error| unwritten(&error))?;
     let entry = entry.ok_or_else(|| Failure::internal("the journal of changes has lost the isolation"))?;
@@ -127,7 +127,7 @@ fn outside(journal: &mut LockedJournal, entry: &EntryRecords, asked: Option<&Cpu
     })
 }
 
-/// Whether a process's group is the isolated one, or below it.
+/// True if a process's group is the isolated one, or below it.
 pub fn is_inside(group: &Fact<String>) -> bool {
     let inner = inner_group();
     let below = |group: &String| {

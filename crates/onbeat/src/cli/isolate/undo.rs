@@ -1,4 +1,4 @@
-//! `onbeat isolate undo`: the CPUs given back.
+//! `onbeat isolate undo`: ends the isolation of CPUs.
 
 use crate::cli::Environment;
 use crate::cli::journal;

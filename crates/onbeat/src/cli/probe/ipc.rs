@@ -20,7 +20,7 @@ use model::vocabulary::{Command, Ended, IntegrityKind, Probe};
 use report::run::hand_overs;
 
 model::keywords! {
-    /// Where the two threads of a pair are.
+    /// Placement of the two threads of a pair.
     pub enum PairPlace {
         /// both on one CPU
         Same = "same",
@@ -63,13 +63,13 @@ pub struct Args {
 }
 
 impl Args {
-    /// Whether it is more than one kind in one place.
+    /// True if several kinds or several places are measured.
     fn measures_several(&self) -> bool {
         self.kinds.len() != 1 || self.place == PairPlace::Both
     }
 }
 
-/// The kinds with their words.
+/// Help text with the kinds and their descriptions.
 fn kinds_help() -> String {
     let line = |kind: &&IpcKind| format!("\n- {}: {}", kind.name, kind.doc);
     format!("What to measure; all by default:{}", ALL.iter().map(line).collect::<String>())
@@ -141,7 +141,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     unless_stopped(ended)
 }
 
-/// How long all of it takes.
+/// Line with the total duration.
 fn announcement(duration: &str, kinds: usize, places: usize) -> Result<String> {
     let each = positive_span("-D", duration, Bare::Seconds)?;
     let runs = (kinds * places) as i64;
@@ -182,7 +182,7 @@ fn measure_one(
         Ok(())
     })?;
     let from = prepared.plan.probe.as_ref().map_or_else(Vec::new, |probe| probe.from.clone());
-    // Not before it is known that it can begin: a refusal stands alone.
+    // Printed only once the run can begin: a refusal is printed without it.
     announcement.take().iter().for_each(|line| remark(line));
     let body = Arc::new(Ipc::new(made, &from));
     let failed = {
@@ -198,7 +198,7 @@ fn broken(error: &std::io::Error) -> Integrity {
     entry(IntegrityKind::Thread, None, true, words)
 }
 
-/// The CPUs on which threads acquire, and for each the one that releases to it.
+/// Sets the CPUs on which threads acquire, and for each the one that releases to it.
 fn place_pairs(plan: &mut MeasurePlan, place: PairPlace, kind: &str) -> Result<()> {
     let cpus: Vec<Cpu> = plan.cpus.iter().map(|own| own.cpu).collect();
     let mut from = cpus.clone();
@@ -219,7 +219,7 @@ fn place_pairs(plan: &mut MeasurePlan, place: PairPlace, kind: &str) -> Result<(
     Ok(())
 }
 
-/// The numbers of all, and where each is kept.
+/// Prints the results of all runs and the paths of their bundles.
 fn show(args: &Args, kept: &mut [KeptRun], outputs: &mut Outputs) {
     for one in kept.iter_mut() {
         outputs.keep(std::mem::replace(&mut one.kept, Ok(())));
@@ -235,7 +235,7 @@ fn show(args: &Args, kept: &mut [KeptRun], outputs: &mut Outputs) {
     outputs.print(&text);
 }
 
-/// One document of all runs: the first, with the CPUs and the integrity of all of them.
+/// One document for all runs: the first, with the CPUs and the integrity of all of them.
 fn together(runs: &[Run]) -> Option<Run> {
     let (first, others) = runs.split_first()?;
     let mut all = first.clone();

@@ -1,4 +1,4 @@
-//! `onbeat probe`: what a timer does not show.
+//! `onbeat probe`: measurements of delays that a timer does not show.
 
 mod ipc;
 mod probe_flags;
@@ -70,16 +70,16 @@ fn finish(flags: &RunFlags, kept: KeptRun, mut outputs: Outputs) -> Result<Exit>
     unless_stopped(exit_of(&run, outputs.into_failure()))
 }
 
-/// A run that is kept.
+/// Run with its bundle.
 struct KeptRun {
     run: Run,
-    /// Its bundle,
+    /// Path of its bundle.
     path: PathBuf,
-    /// and why it could not be written whole.
+    /// Error if the bundle could not be written in full.
     kept: Result<()>,
 }
 
-/// Measures, and writes the bundle; `found` is what is known of the run's integrity at its end.
+/// Measures, and writes the bundle; `found` returns integrity entries at the end of the run.
 fn measured(
     prepared: PreparedRun,
     body: Arc<dyn ThreadBody>,
@@ -92,7 +92,7 @@ fn measured(
     rt::release_code_pages(); // that of the measuring
     let RunSink { writer, live, loads, .. } = sink;
     drop(live);
-    // What is measured next chooses among the CPUs that onbeat was started on.
+    // The next measurement chooses among the CPUs that onbeat was started on.
     let _ = rt::pin(&machine.inherited);
     let mut run = match measured {
         Ok(run) => run,
@@ -105,7 +105,7 @@ fn measured(
     run.integrity.extend(found());
     run.integrity.extend(before.changes(&run));
     for entry in run.integrity.iter_mut().filter(|entry| spins && entry.kind == IntegrityKind::Throttled) {
-        // A thread that never sleeps is to show it.
+        // A thread that never sleeps is meant to show it.
         entry.invalidates = false;
     }
     let path = writer.path().to_owned();

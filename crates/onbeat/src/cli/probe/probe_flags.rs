@@ -1,4 +1,4 @@
-//! The flags that the probes share: those of `measure`, as far as they mean something here.
+//! Flags that the probes share: those of `measure` that apply to them.
 
 use crate::cli::flags::{keyword, positive_span, span};
 use crate::cli::load_flags::LoadFlags;
@@ -31,7 +31,7 @@ pub struct PairFlags {
 }
 
 impl ProbeFlags {
-    /// The flags as intent, of a probe that lasts so long.
+    /// The intent of the flags, for a probe of this duration.
     pub fn intent(&self, duration: &str, interval: Nanos) -> Result<MeasureIntent> {
         Ok(MeasureIntent {
             cpus: self.threads.cpu_choice()?,
@@ -50,7 +50,7 @@ impl ProbeFlags {
         })
     }
 
-    /// The same of a probe of two threads.
+    /// The intent for a probe with pairs of threads.
     pub fn pair_intent(&self, duration: &str, interval: &str, pairs: &PairFlags) -> Result<MeasureIntent> {
         let interval = span("-i", interval, Bare::Micros)?;
         let intent = self.intent(duration, interval)?;

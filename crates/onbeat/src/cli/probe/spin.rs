@@ -18,16 +18,15 @@ use model::run::Host;
 use model::units::{Bare, Cpu, CpuSet, Nanos};
 use model::vocabulary::{Command, Policy, Probe, SchedulePhase};
 
-/// A gap from which on it counts, unless reading the clock takes too long for that.
+/// Default length from which a gap counts, unless reading the clock takes too long.
 const OVER: Nanos = Nanos(1_000);
 
-/// So many reads of the clock a gap is at least by default, and at least where it is named.
+/// Minimum length of a gap in reads of the clock: by default, and if the user gives one.
 const READS_BY_DEFAULT: i64 = 4;
 const READS_AT_LEAST: i64 = 2;
 
-/// What a real-time thread that never sleeps may take where nothing stops it: half of what the
-/// kernel's own watchdogs wait for (kernel.watchdog_thresh, 10 s by default, twice for soft
-/// lockups).
+/// Maximum duration for a real-time thread that never sleeps and is not stopped: half of what the
+/// kernel's watchdogs wait for (kernel.watchdog_thresh, 10 s by default, twice for soft lockups).
 const UNTHROTTLED: Nanos = Nanos(10_000_000_000);
 
 /// Find what takes a CPU away from its thread, however short
@@ -98,13 +97,13 @@ fn cpus_of(plan: &MeasurePlan) -> impl Iterator<Item = Cpu> + '_ {
     plan.cpus.iter().map(|own| own.cpu)
 }
 
-/// When the run is over for sure, with all that comes before it.
+/// Latest end of the run, including its preparation.
 fn latest(plan: &MeasurePlan) -> Nanos {
     let length = plan.duration.unwrap_or_default();
     Nanos(clock::monotonic().0.saturating_add(length.0).saturating_add(60 * Nanos::SECOND.0))
 }
 
-/// Under SCHED_OTHER unless a policy or priority is given; no CPU's start is put off.
+/// Intent under SCHED_OTHER unless a policy or priority is given; all CPUs start together.
 fn intent(args: &Args) -> Result<MeasureIntent> {
     let intent = args.flags.intent(&args.duration, Nanos::MILLI)?;
     let chosen = intent.policy.is_some() || intent.priority.is_some();
@@ -112,7 +111,7 @@ fn intent(args: &Args) -> Result<MeasureIntent> {
     Ok(MeasureIntent { policy, phase: SchedulePhase::Aligned, ..intent })
 }
 
-/// The length from which on a gap counts, and why it is not the usual one.
+/// Length from which a gap counts, and the reason if it is not the default.
 fn threshold(asked: Option<Nanos>, read: Nanos) -> Result<(Nanos, Option<String>)> {
     match asked {
         Some(over) if over.0 < read.0 * READS_AT_LEAST => Err(Failure::usage(format!(
@@ -130,8 +129,8 @@ fn threshold(asked: Option<Nanos>, read: Nanos) -> Result<(Nanos, Option<String>
     }
 }
 
-/// Sees that a CPU remains for onbeat's own thread, and for a shell that could stop it, where the
-/// threads have a real-time policy.
+/// Ensures that a CPU remains for the housekeeping thread, and for a shell that could stop the
+/// threads, if these have a real-time policy.
 fn leave_a_cpu(plan: &mut MeasurePlan, machine: &MachineCpus, all: bool) -> Result<()> {
     let measured: CpuSet = plan.cpus.iter().map(|own| own.cpu).collect();
     if plan.policy == Policy::Other || !plan.housekeeping.without(&measured).is_empty() {
@@ -157,7 +156,7 @@ fn leave_a_cpu(plan: &mut MeasurePlan, machine: &MachineCpus, all: bool) -> Resu
     }
 }
 
-/// Refuses to spin for long where the kernel would not stop it.
+/// Refuses a long run that the kernel would not stop.
 fn refuse_without_end(plan: &MeasurePlan, host: &Host) -> Result<()> {
     let throttled = host.rt_runtime_us.is_some_and(|runtime| runtime >= 0);
     let served = host.fair_server_runtime_ns.is_some_and(|runtime| runtime > 0);

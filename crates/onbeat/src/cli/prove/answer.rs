@@ -1,4 +1,4 @@
-//! The answer of an experiment: printed, written, turned into an exit code.
+//! Result of an experiment: printed, written, and turned into an exit code.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use stats::pair::verdict::Verdict;
 use study::compare::series;
 use study::proving::{ProofAnswer, answer, arms};
 
-/// Prints and writes what the segments so far come to.
+/// Prints and writes the result of the segments up to now.
 pub fn print_answer(
     outputs: &mut Outputs,
     args: &Args,
@@ -48,7 +48,7 @@ pub fn page(
     next: Option<&str>,
 ) -> Result<String> {
     let (heading, verdict) = (heading(&record.plan), verdict(proof));
-    // The page has no line of conditions of its own.
+    // The page has no separate line of conditions.
     let kernel = match record.kernel.as_str() {
         "" => String::new(),
         kernel => format!("; kernel {}", clean(kernel)),

@@ -1,4 +1,4 @@
-//! What changes the machine between the arms: settings through the journal, or the user's script.
+//! Switch of the machine between the arms: settings through the journal, or the user's script.
 
 use std::path::{Path, PathBuf};
 
@@ -14,25 +14,25 @@ use model::experiment::ExperimentArm;
 use model::text::quoted;
 use model::units::Nanos;
 
-/// Switches, and knows where it is.
+/// Switch, and its state.
 pub enum ArmSwitch<'a> {
     Settings { settings: Box<StepSettings<'a>>, wish: StepWish },
     Script(ScriptSwitch),
 }
 
-/// A script, its time limit, and the arm in force; none while that is not known.
+/// Script, its time limit, and the arm in force; none if that is unknown.
 pub struct ScriptSwitch {
     script: SwitchScript,
     at_most: Nanos,
     in_force: Option<ExperimentArm>,
-    /// Whether it was ever called.
+    /// True if the script was called at least once.
     called: bool,
-    /// What its keeper goes by; none while there is no keeper.
+    /// Marker file of its keeper; none without a keeper.
     marker: Option<PathBuf>,
 }
 
 impl<'a> ArmSwitch<'a> {
-    /// Ready to switch: with the journal's lock, where settings are changed.
+    /// A switch that is ready: with the journal's lock, if settings are changed.
     ///
     /// # Errors
     /// Not permitted: this is not root, or another onbeat is changing settings.
@@ -49,8 +49,8 @@ impl<'a> ArmSwitch<'a> {
         Ok(ArmSwitch::Settings { settings: Box::new(settings), wish })
     }
 
-    /// Starts what puts a script's change back where this process is killed, and puts back what
-    /// an experiment that was killed left in force.
+    /// Starts the keeper that reverts a script's change if this process is killed, and reverts a
+    /// change left in force by a killed experiment.
     pub fn begin(&mut self, folder: &Path) -> Result<()> {
         let ArmSwitch::Script(switch) = self else { return Ok(()) };
         let found = script_keeper::start(&switch.script, switch.at_most, folder)?;
@@ -74,23 +74,23 @@ impl<'a> ArmSwitch<'a> {
         }
     }
 
-    /// Has interrupts move before an arm counts as reached, and waits for them so long at the most.
+    /// Requires interrupts to move before an arm counts as reached; waits at most this long.
     pub fn be_patient(&mut self, most: Nanos) {
         if let ArmSwitch::Settings { settings, .. } = self {
             settings.be_patient(most);
         }
     }
 
-    /// Interrupts that are not where the arm in force has them.
+    /// Interrupts that are not where the arm in force puts them.
     pub fn unmoved(&self) -> Vec<UnmovedInterrupt> {
         match self {
             ArmSwitch::Settings { settings, .. } => settings.unmoved(),
-            // What a script moves it waits for itself.
+            // A script has to wait for the interrupts that it moves.
             ArmSwitch::Script(_) => Vec::new(),
         }
     }
 
-    /// Those of them that came since.
+    /// Those of these interrupts that occurred since.
     pub fn astray(&self, unmoved: &[UnmovedInterrupt]) -> Vec<u32> {
         match self {
             ArmSwitch::Settings { settings, .. } => settings.astray(unmoved),
@@ -98,7 +98,7 @@ impl<'a> ArmSwitch<'a> {
         }
     }
 
-    /// Makes the machine what it was, whatever signal is pending.
+    /// Restores the machine, whatever signal is pending.
     pub fn put_back(&mut self) -> Result<()> {
         match self {
             ArmSwitch::Settings { settings, .. } => settings.put_back(),
@@ -112,7 +112,7 @@ impl<'a> ArmSwitch<'a> {
 }
 
 impl ScriptSwitch {
-    /// Calls it, until `is_stopped` says so.
+    /// Calls the script, until `is_stopped` returns true.
     fn to(&mut self, arm: ExperimentArm, is_stopped: &dyn Fn() -> bool) -> Result<()> {
         if self.in_force == Some(arm) {
             return Ok(());
@@ -120,7 +120,7 @@ impl ScriptSwitch {
         let (path, word) = (quoted(self.script.path()).to_string(), arm.name());
         self.in_force = None;
         self.called = true;
-        // Before it is called: what it does may be half done when this process is killed.
+        // Before the call: it may be half done when this process is killed.
         self.mark("b")?;
         let mark = self.marker.as_deref().unwrap_or(Path::new(""));
         let ended = self.script.call(word, self.at_most, mark, is_stopped).map_err(|error| {

@@ -1,4 +1,4 @@
-//! `prove --across-boots`: the same verdict from bundles, where a change takes a reboot.
+//! `prove --across-boots`: a verdict from bundles, for a change that takes a reboot.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -86,15 +86,15 @@ pub fn run(args: &Args, mut outputs: Outputs, environment: &Environment) -> Resu
     outputs.end(exit(proof.verdict))
 }
 
-/// Whether in the order of time each two runs have one of A and one of B: only then is a pair's
-/// winner a coin's, whatever the machine does over the days.
+/// True if, in order of time, each two runs have one of A and one of B: only then is the winner of
+/// a pair as random as a coin, whatever the machine does over the days.
 fn alternated([a, b]: [&[Measurement]; 2]) -> bool {
     let starts = |side: &[Measurement]| -> Vec<String> { side.iter().map(started).collect() };
     of_starts(&starts(a), &starts(b)) == Design::Paired
 }
 
-/// The side with which more than three quarters of the pairs began, where there is one: a steady
-/// drift would then win as many.
+/// Side with which more than three quarters of the pairs began, if there is one: a steady drift
+/// would win as many.
 fn one_sided([a, b]: [&[Measurement]; 2]) -> Option<ExperimentArm> {
     let first = began_with_a([a, b]);
     let rest = a.len().min(b.len()) - first;
@@ -105,16 +105,16 @@ fn one_sided([a, b]: [&[Measurement]; 2]) -> Option<ExperimentArm> {
     })
 }
 
-/// Pairs whose first run was one without the change.
+/// Number of pairs whose first run was without the change.
 fn began_with_a([a, b]: [&[Measurement]; 2]) -> usize {
     a.iter().zip(b).filter(|(a, b)| started(a) < started(b)).count()
 }
 
-/// Refuses runs that were not measured alike: what that makes of them is not the change's doing.
+/// Refuses runs measured under different conditions, whose effect is not that of the change.
 fn check_conditions(a: &[Measurement], b: &[Measurement]) -> Result<()> {
     let measured = |measured: &Measurement| {
         let run = measured.run.as_ref()?;
-        // How much of it there is may follow from the change, as where CPUs are isolated.
+        // The amount of load may depend on the change, for example if CPUs are isolated.
         let loads: Vec<&str> = run.loads.iter().map(|load| load.name.as_str()).collect();
         let threads = match run.plan.priority {
             Some(priority) => format!("{} {priority}", run.plan.policy),
@@ -141,9 +141,9 @@ fn check_conditions(a: &[Measurement], b: &[Measurement]) -> Result<()> {
     Ok(())
 }
 
-/// Two runs of one boot in different pairs whose partners are of other boots: a pair whose runs
-/// share their boot differs by the change alone, and others only count as often as was booted.
-/// What boot it was is not known of bundles of older versions.
+/// Two runs of one boot in different pairs whose partners are of other boots. A pair within one
+/// boot differs by the change alone; others count only once per boot. Bundles of older versions do
+/// not contain the boot.
 fn of_one_boot([a, b]: [&[Measurement]; 2]) -> Option<(PathBuf, PathBuf)> {
     let boot =
         |measured: &Measurement| measured.run.as_ref().map_or_else(String::new, |run| run.boot.clone());
@@ -158,7 +158,7 @@ fn of_one_boot([a, b]: [&[Measurement]; 2]) -> Option<(PathBuf, PathBuf)> {
     None
 }
 
-/// Takes a verdict back.
+/// Turns a verdict into an inconclusive one.
 fn open(proof: &mut Proof, why: &str) {
     if proof.verdict != Verdict::Inconclusive {
         (proof.verdict, proof.reason) = (Verdict::Inconclusive, why.to_owned());
@@ -183,7 +183,7 @@ fn started(measured: &Measurement) -> String {
     measured.run.as_ref().map_or_else(String::new, |run| run.started.clone())
 }
 
-/// The i-th run without the change beside the i-th with it, by their times.
+/// Experiment of pairs: the i-th run without the change and the i-th with it, by their times.
 fn record(args: &Args, limit_ns: Nanos, arms: [&[Measurement]; 2]) -> Result<ExperimentRun> {
     let mut segments = Vec::new();
     for (at, both) in arms[0].iter().zip(arms[1]).enumerate() {
@@ -221,7 +221,7 @@ fn record(args: &Args, limit_ns: Nanos, arms: [&[Measurement]; 2]) -> Result<Exp
     Ok(ExperimentRun { schema: EXPERIMENT_SCHEMA.into(), plan, segments, ..ExperimentRun::default() })
 }
 
-/// What to run next to have enough: a pair begins with the side with which fewer began.
+/// Next run to make: a pair begins with the side with which fewer began.
 fn next(plan: &ExperimentPlan, [a, b]: [usize; 2], began_with_b: usize, more: u32) -> [String; 3] {
     let pairs = a.min(b);
     let arm = match (a.cmp(&b), (2 * began_with_b).cmp(&pairs)) {

@@ -1,4 +1,4 @@
-//! What the flags and the machine decide about an experiment before its first segment.
+//! Parameters of an experiment, from the flags and the machine, before its first segment.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use rules::intent::Profile;
 use study::audit::MachineSource;
 use study::tuning::plan_tuning;
 
-/// What is fixed, and how it is brought about.
+/// Fixed parameters and the means to make the change.
 pub struct ChosenProof {
     pub plan: ExperimentPlan,
     pub cpus: CpuSet,
@@ -28,11 +28,11 @@ pub struct ChosenProof {
     pub script: Option<SwitchScript>,
     pub script_time: Nanos,
     pub warm_up: Nanos,
-    /// For all pairs together.
+    /// Time limit for all pairs together.
     pub at_most: Option<Nanos>,
 }
 
-/// From the flags.
+/// Parameters from the flags.
 pub fn chosen(args: &Args, environment: &Environment) -> Result<ChosenProof> {
     require_one_change(args)?;
     let settings = settings(&args.changes)?;
@@ -44,12 +44,12 @@ pub fn chosen(args: &Args, environment: &Environment) -> Result<ChosenProof> {
         ..conditions
     };
     let chosen = with_change(args, plan, cpus, settings)?;
-    // One that is gone on with may be so a part at a time.
+    // A resumed experiment may run in parts.
     require_time(&chosen.plan, chosen.warm_up, chosen.at_most)?;
     Ok(chosen)
 }
 
-/// From a record: everything that is fixed stays.
+/// Parameters from a record, all of them unchanged.
 pub fn resumed(args: &Args, record: &ExperimentRun) -> Result<ChosenProof> {
     require_kernel(&record.kernel, "begin an experiment of its own")?;
     let damaged = |_| Failure::usage("--resume: its record names no CPUs: begin an experiment of its own");
@@ -75,9 +75,9 @@ fn with_change(
         Some(script) => quoted(script.path()).to_string(),
         None => plan.settings.join(" "),
     };
-    // From another folder it is the same one.
+    // The path remains valid from another folder.
     let path = script.as_ref().map_or_else(String::new, |script| script.path().display().to_string());
-    // A record of before these were kept is gone on with by the usual ones.
+    // Records of older versions do not contain these: the defaults apply.
     let asked = || positive_span("--script-time", &args.script_time, Bare::Seconds);
     let script_time = plan.script_time_ns.map_or_else(asked, Ok)?;
     let warm_up = plan.warm_up_ns.map_or_else(|| run_length("--warm-up", &args.warm_up), Ok)?;
@@ -111,7 +111,7 @@ pub fn most_pairs(pairs: u32) -> Result<u32> {
     }
 }
 
-/// Rules with their values; nothing else that a suite could set.
+/// Rules with their values; other settings of suites are refused.
 fn settings(texts: &[String]) -> Result<Vec<SuiteSetting>> {
     let refused = |text: &str| {
         Err(Failure::usage(format!(
@@ -129,7 +129,7 @@ fn settings(texts: &[String]) -> Result<Vec<SuiteSetting>> {
     texts.iter().map(rule).collect()
 }
 
-/// What B changes now, none where a script does; refused where that is nothing, or not all that was
+/// Changes of B, none for a script; fails if nothing would change, or not everything that was
 /// named.
 pub fn changes(chosen: &ChosenProof, yes: bool) -> Result<Option<PlanDocument>> {
     if chosen.settings.is_empty() {

@@ -1,4 +1,4 @@
-//! The folder of an experiment: made, kept up to date, gone on with.
+//! Folder of an experiment: created, updated, resumed.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,13 @@ use model::experiment::{ExperimentRun, parse};
 use model::text::quoted;
 use model::wall_time::wall_time;
 
-/// The file of the record in an experiment's folder.
+/// Name of the record in an experiment's folder.
 const RECORD: &str = "experiment.json";
 
-/// No record is longer.
+/// Maximum size of a record.
 const LIMIT: u64 = 16 << 20;
 
-/// Where the experiment is kept, made if it is new; one that is there is not written over.
+/// Folder of the experiment, created if it is new; an existing one is not overwritten.
 pub fn folder_of(args: &Args, environment: &Environment) -> Result<PathBuf> {
     match (&args.resume, &args.folder) {
         (Some(folder), _) => Ok(folder.clone()),
@@ -25,7 +25,7 @@ pub fn folder_of(args: &Args, environment: &Environment) -> Result<PathBuf> {
     }
 }
 
-/// Makes a folder that is not there yet.
+/// Creates a folder, which must not exist.
 pub fn make(folder: PathBuf) -> Result<PathBuf> {
     if host::identity(&folder).is_some() {
         return Err(Failure::usage(format!(
@@ -40,7 +40,7 @@ pub fn make(folder: PathBuf) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// A folder of such a kind beside the runs, called by the time.
+/// A folder of this kind next to the runs, named after the time.
 pub fn named(environment: &Environment, kind: &str, command: &str) -> PathBuf {
     let now = wall_time(clock::monotonic() + clock::wall_offset());
     let compact: String = now.chars().take(19).filter(|c| *c != '-' && *c != ':').collect();
@@ -48,7 +48,7 @@ pub fn named(environment: &Environment, kind: &str, command: &str) -> PathBuf {
     environment.runs().with_file_name(kind).join(name)
 }
 
-/// Writes the record; what it holds counts when the experiment is gone on with.
+/// Writes the record, from which an experiment is resumed.
 pub fn keep(folder: &Path, record: &ExperimentRun) -> Result<()> {
     let file = folder.join(RECORD);
     host::write_user_file(&file, json_pretty(record)?.as_bytes()).map_err(|error| {
@@ -66,23 +66,23 @@ pub fn read_record(folder: &Path) -> Result<ExperimentRun> {
     parse(&bytes).map_err(|what| Failure::usage(format!("{}: {what}: {remedy}", quoted(&file))))
 }
 
-/// Whether it is the folder of an experiment.
+/// True if the path is the folder of an experiment.
 pub fn is_experiment(path: &Path) -> bool {
     host::identity(&path.join(RECORD)).is_some()
 }
 
-/// The record of an experiment that is there, and its lock.
+/// Record of an existing experiment, and its lock.
 pub fn begun(folder: &Path) -> Result<(ExperimentRun, FolderLock)> {
-    // What is no experiment gets no lock; and what was read before may have been gone on with.
+    // Only an experiment gets a lock; it may have been resumed after the first read.
     read_record(folder)?;
     let locked = lock(folder)?;
     Ok((read_record(folder)?, locked))
 }
 
-/// Keeps others from going on with the experiment meanwhile.
+/// Locks the experiment, so that no other process resumes it.
 ///
 /// # Errors
-/// Not permitted: another onbeat is at it.
+/// Not permitted: another onbeat uses it.
 pub fn lock(folder: &Path) -> Result<FolderLock> {
     let locked = RecordFolder::open(folder).and_then(|open| open.lock()).map_err(|error| {
         let what = format!("cannot lock {}", quoted(folder));

@@ -126,13 +126,13 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         return outputs.end(Exit::Ok);
     }
     let mut switch = ArmSwitch::of(&chosen, environment, args.yes)?;
-    // Behind the lock: what a killed experiment left in force is undone by now.
+    // With the lock held, changes of a killed experiment have been undone.
     changes(&chosen, args.yes)?;
     block_signals()?;
     let folder = folder_of(args, environment)?;
     let _locked = locked.map_or_else(|| lock(&folder), Ok)?;
     let mut record = before.unwrap_or_else(|| begun_as(&chosen));
-    // Killed in its warm-up, it can be gone on with too.
+    // An experiment killed in its warm-up can be resumed too.
     keep(&folder, &record)?;
     let setup = SegmentSetup::new(&folder, &chosen, args.output.quiet, environment);
     let ran = switch.begin(&folder).and_then(|()| setup.run(&mut record, &mut switch));
@@ -153,7 +153,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     outputs.end(verdict)
 }
 
-/// An experiment of which nothing is measured yet.
+/// Record of an experiment before its first run.
 fn begun_as(chosen: &ChosenProof) -> ExperimentRun {
     ExperimentRun {
         schema: EXPERIMENT_SCHEMA.into(),
@@ -163,7 +163,7 @@ fn begun_as(chosen: &ChosenProof) -> ExperimentRun {
     }
 }
 
-/// How it ended. That something could not be put back is told beside whatever else went wrong.
+/// End of the experiment. A failed restore is reported together with any other failure.
 fn both(ran: Result<PairsEnd>, restored: Result<()>) -> Result<PairsEnd> {
     match (ran, restored) {
         (Err(ran), Err(left)) => {
@@ -173,7 +173,7 @@ fn both(ran: Result<PairsEnd>, restored: Result<()>) -> Result<PairsEnd> {
     }
 }
 
-/// Which of the ways to make the change was chosen.
+/// Requires one of the ways to make the change.
 fn require_one_change(args: &Args) -> Result<()> {
     match args.changes.is_empty() && args.script.is_none() {
         true => Err(Failure::usage(

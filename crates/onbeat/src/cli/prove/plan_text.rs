@@ -1,4 +1,4 @@
-//! What an experiment would do, in words.
+//! Text of an experiment's plan.
 
 use super::chosen::ChosenProof;
 use super::timing::{pair_length, trial_of};
@@ -12,7 +12,7 @@ use model::text::clean;
 use model::units::Nanos;
 use report::proving::{conditions, heading};
 
-/// The plan, as it is fixed before anything is measured.
+/// Text of the plan, as fixed before the first measurement.
 pub fn plan_text(chosen: &ChosenProof, changes: Option<&PlanDocument>) -> String {
     let plan = &chosen.plan;
     let mut text = format!("{}\n{}\n", heading(plan), conditions(plan));

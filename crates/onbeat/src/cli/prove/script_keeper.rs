@@ -1,8 +1,7 @@
-//! The process that calls `FILE a` where the experiment was killed while `FILE b` was in force.
+//! Process that calls `FILE a` if the experiment was killed while `FILE b` was in force.
 //!
-//! It is started before the script is called for the first time, and goes by a file in the
-//! experiment's folder, which says what was called last. Only a call that ended as it should is
-//! taken for one that has put the change back.
+//! It is started before the first call of the script, and relies on a file in the experiment's
+//! folder that names the last call. Only a successful call counts as having reverted the change.
 
 use std::path::{Path, PathBuf};
 
@@ -15,36 +14,36 @@ use model::error::{Exit, Failure, Result};
 use model::text::{clean, excerpt, quoted, several};
 use model::units::{Bare, Nanos};
 
-/// The file that says which arm is in force, or may be.
+/// File that names the arm that is or may be in force.
 const MARKER: &str = "script-arm";
 
-/// No marker is longer.
+/// Maximum size of the marker.
 const LIMIT: u64 = 4 << 10;
 
-/// What is waited between calls of `FILE a` that fail.
+/// Pauses between failed calls of `FILE a`.
 const PAUSES: [Nanos; 4] = [Nanos(0), Nanos::SECOND, Nanos(10_000_000_000), Nanos(60_000_000_000)];
 
-/// How often the experiment is looked at while another process is at it.
+/// Interval of the checks while another process uses the experiment.
 const PERIOD: Nanos = Nanos::SECOND;
 
-/// What the experiment's folder says of its script.
+/// State of the script according to the experiment's folder.
 pub struct ScriptMarker {
-    /// The file that the keeper goes by.
+    /// Marker file that the keeper reads.
     pub path: PathBuf,
-    /// Whether `FILE b` may be in force from before.
+    /// True if `FILE b` may be in force from an earlier run.
     pub left: bool,
-    /// Why the keeper could not put it back; `""` if it could, or was killed too.
+    /// Reason why the keeper could not revert it; `""` if it could, or was killed too.
     pub why: String,
 }
 
-/// Starts it for this process. What an experiment that was killed left running is ended first.
+/// Starts the keeper for this process, after ending processes that a killed experiment left.
 pub fn start(script: &SwitchScript, at_most: Nanos, folder: &Path) -> Result<ScriptMarker> {
     let failed = |error: std::io::Error| {
         let what = "the process that would undo the change after a kill cannot be started";
         Failure::of_call(what, &error, Exit::Internal, "try again")
     };
     let marker = host::whole_path(folder).map_err(failed)?.join(MARKER);
-    // What was left says so until it is put back: this process may be killed before that, too.
+    // The marker stays until the change is reverted: this process may be killed before that, too.
     let said = match host::identity(&marker) {
         Some(_) => host::read_user_file(&marker, LIMIT).map_err(failed)?,
         None => b"a".to_vec(),
@@ -65,7 +64,7 @@ pub fn start(script: &SwitchScript, at_most: Nanos, folder: &Path) -> Result<Scr
     Ok(ScriptMarker { path: marker, left, why })
 }
 
-/// Says which arm is in force from now on.
+/// Writes the arm that is in force from now on.
 pub fn mark(marker: &Path, word: &str) -> Result<()> {
     host::write_user_file(marker, word.as_bytes()).map_err(|error| {
         let what = format!("cannot write {}", quoted(marker));
@@ -73,7 +72,7 @@ pub fn mark(marker: &Path, word: &str) -> Result<()> {
     })
 }
 
-/// The keeper's own part.
+/// Runs the keeper.
 pub fn run(owner: ProcessId, script: &Path, args: &Args) -> Result<Exit> {
     let Some(marker) = &args.folder else {
         return Err(Failure::usage("--keep-for is for onbeat's own process"));
@@ -85,7 +84,7 @@ pub fn run(owner: ProcessId, script: &Path, args: &Args) -> Result<Exit> {
     let script = SwitchScript::open(script).map_err(failed)?;
     keeper::outlive(owner).map_err(failed)?;
     let folder = RecordFolder::open(marker.parent().unwrap_or(Path::new("."))).map_err(failed)?;
-    // A resume begins by putting it back, unless that process is killed as well.
+    // A resume first reverts the change, unless that process is killed as well.
     let _locked = loop {
         match folder.lock().map_err(failed)? {
             Ok(locked) => break locked,
@@ -95,7 +94,7 @@ pub fn run(owner: ProcessId, script: &Path, args: &Args) -> Result<Exit> {
     if host::read_user_file(marker, LIMIT).map_err(failed)? == b"a" {
         return Ok(Exit::Ok);
     }
-    // It may be half done: what is left of it must not go on behind `FILE a`.
+    // A call may be half done: its processes must not continue during `FILE a`.
     end_marked(marker);
     let mut why = String::new();
     for pause in PAUSES {
@@ -105,13 +104,13 @@ pub fn run(owner: ProcessId, script: &Path, args: &Args) -> Result<Exit> {
             Ok(ended) => why = how_it_ended(&ended, at_most),
             Err(error) => why = error,
         }
-        // Whoever goes on with the experiment is told, and tries it again.
+        // A resume reports this, and tries again.
         mark(marker, &format!("b\n{} a {}", quoted(script.path()), excerpt(&why)))?;
     }
     Err(Failure { exit: Exit::Limit, message: format!("the change may still be in force: {why}") })
 }
 
-/// How a call ended that did not end as it should, as what follows its name.
+/// End of a failed call, as the text that follows its name.
 pub fn how_it_ended(ended: &ScriptEnd, at_most: Nanos) -> String {
     match ended {
         ScriptEnd::Done => "ended with 0".to_owned(),

@@ -1,5 +1,5 @@
-//! The warm-up and the pairs of an experiment, each run of `onbeat measure` in a process of its
-//! own; the trial between them is in `trial.rs`.
+//! Warm-up and pairs of an experiment, each run of `onbeat measure` in a separate process; the
+//! trial between them is in `trial.rs`.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -25,28 +25,28 @@ use model::text::{clean, several};
 use model::units::Nanos;
 use study::proving::{maxima, segment};
 
-/// What is common to all segments.
+/// State common to all segments.
 pub struct SegmentSetup<'a> {
     pub folder: &'a Path,
     pub chosen: &'a ChosenProof,
     quiet: bool,
     progress: ProgressLine,
-    /// What the longest switch to each arm took so far, a and b.
+    /// Longest switch to each arm up to now, a and b.
     longest_switches: Cell<[Nanos; 2]>,
 }
 
-/// Why no further pair was measured.
+/// Reason to measure no further pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PairsEnd {
-    /// As the pairs decided: `e-value` or `fixed`.
+    /// Decision by the pairs: `e-value` or `fixed`.
     Decided(&'static str),
-    /// `--for` is over.
+    /// End of the time given by `--for`.
     Time,
     Signal,
 }
 
 impl PairsEnd {
-    /// As the document has it.
+    /// Word for the document.
     pub fn name(self) -> &'static str {
         match self {
             PairsEnd::Decided(name) => name,
@@ -56,15 +56,15 @@ impl PairsEnd {
     }
 }
 
-/// One segment, unless a stop signal came.
+/// End of one segment.
 pub enum SegmentEnd {
     Measured(Box<ExperimentSegment>),
-    /// There is no bundle: what its run said of itself, and its exit code.
+    /// A run without a bundle: its last message and its exit code.
     Refused(Failure),
     Stopped,
 }
 
-/// How often the run is looked at.
+/// Interval of the checks on a run.
 const PERIOD: Nanos = Nanos(200_000_000);
 
 impl<'a> SegmentSetup<'a> {
@@ -73,7 +73,7 @@ impl<'a> SegmentSetup<'a> {
         SegmentSetup { folder, chosen, quiet, progress, longest_switches: Cell::default() }
     }
 
-    /// Measures what is not there yet, and keeps the record after each segment.
+    /// Measures the missing segments, and writes the record after each.
     pub fn run(&self, record: &mut ExperimentRun, switch: &mut ArmSwitch) -> Result<PairsEnd> {
         let begun = clock::monotonic();
         if record.pilot.is_none() && !self.warm_up(record, switch)? {
@@ -105,13 +105,13 @@ impl<'a> SegmentSetup<'a> {
         }
     }
 
-    /// What a pair takes, with its switches.
+    /// Duration of a pair with its switches.
     fn next_pair(&self, record: &ExperimentRun) -> Nanos {
         let switches = switches(record, self.longest_switches.get());
         Nanos(pair_length(&record.plan).0.saturating_add(switches.0))
     }
 
-    /// Whether there is time for what takes so long.
+    /// True if there is time for this duration.
     fn is_time(&self, begun: Nanos, takes: Nanos) -> bool {
         let until = Nanos((clock::monotonic() - begun).0.saturating_add(takes.0));
         self.chosen.at_most.is_none_or(|at_most| until <= at_most)
@@ -128,7 +128,7 @@ impl<'a> SegmentSetup<'a> {
         }
         let pilot = match self.segment(plan, "warm-up", self.chosen.warm_up, "warm-up")? {
             SegmentEnd::Stopped => return Ok(false),
-            // What the run cannot do now it could not do later either.
+            // Later runs would fail in the same way.
             SegmentEnd::Refused(failure) => return Err(failure),
             SegmentEnd::Measured(pilot) => *pilot,
         };
@@ -148,7 +148,7 @@ impl<'a> SegmentSetup<'a> {
         keep(self.folder, record).map(|()| true)
     }
 
-    /// Measures both arms, or the first alone where that is spoiled; false if a stop signal came.
+    /// Measures both arms, or only the first if it is spoiled; false if a stop signal came.
     fn pair(
         &self,
         number: u32,
@@ -204,7 +204,7 @@ impl<'a> SegmentSetup<'a> {
         self.longest_switches.set(longest);
         match switched {
             Err(failure) if rt::stop_pending() => {
-                // A script that the stop ended may have hung.
+                // A script ended by the stop may have hung.
                 if failure.exit == Exit::Interrupted {
                     remark(&format!("onbeat: {}", failure.message));
                 }
@@ -235,8 +235,8 @@ impl<'a> SegmentSetup<'a> {
         Ok(SegmentEnd::Refused(Failure { exit, message }))
     }
 
-    /// A folder that is not there yet: what an experiment that was killed had begun is no segment,
-    /// and is left as it is.
+    /// Name of a new folder: runs begun by a killed experiment are not segments, and are left
+    /// unchanged.
     fn new_bundle(&self, name: &str) -> String {
         let again = (2..).map(|time| format!("segments/{name}-again-{time}"));
         let mut names = std::iter::once(format!("segments/{name}")).chain(again);
@@ -245,7 +245,7 @@ impl<'a> SegmentSetup<'a> {
     }
 }
 
-/// The length of the segments, as a run without the change tells it, unless it was asked for.
+/// Sets the length of the segments from a run without the change, unless the user gave it.
 pub fn fix_length(plan: &mut ExperimentPlan, folder: &Path, pilot: &ExperimentSegment) -> Result<()> {
     if plan.segment_ns.0 == 0 {
         let late = events(pilot) as f64 / pilot.observed_ns.as_secs().max(1e-9);
@@ -255,8 +255,8 @@ pub fn fix_length(plan: &mut ExperimentPlan, folder: &Path, pilot: &ExperimentSe
     Ok(())
 }
 
-/// What came by itself: seconds with something late, since one stall is late in each period that it
-/// took. Of a run whose seconds are not known all that was late.
+/// Number of independent events: seconds with late wake-ups, since one stall makes each period in
+/// it late. All late wake-ups if the seconds are unknown.
 fn events(pilot: &ExperimentSegment) -> u64 {
     match pilot.late_blocks.iter().sum() {
         0 => pilot.late,
@@ -264,7 +264,7 @@ fn events(pilot: &ExperimentSegment) -> u64 {
     }
 }
 
-/// Whether the settling time is to be told by a trial, and is not yet.
+/// True if a trial has to determine the settling time and has not run yet.
 fn lacks_trial(record: &ExperimentRun) -> bool {
     record.plan.settle_trial_ns.0 > 0 && record.trial.is_empty()
 }
@@ -273,7 +273,7 @@ fn place(number: u32, most: u32) -> String {
     format!("pair {} of at most {most}", number.saturating_add(1))
 }
 
-/// The command of the runs that decide: followed threads are seen by their events alone.
+/// Command of the runs that decide: followed threads are only seen through their events.
 pub fn deciding(plan: &ExperimentPlan) -> &'static str {
     match plan.counted() {
         CountedUnit::WakeUps => "measure",
@@ -281,8 +281,8 @@ pub fn deciding(plan: &ExperimentPlan) -> &'static str {
     }
 }
 
-/// The command line of a run without a person at it, under the conditions of a plan; `more` flags
-/// come before the program, whose arguments are its own.
+/// Command line of an unattended run under the conditions of a plan; the flags in `more` come
+/// before the program and its arguments.
 pub fn arguments(
     command: &str,
     plan: &ExperimentPlan,
@@ -314,7 +314,7 @@ pub fn arguments(
     line
 }
 
-/// Refuses a limit that the usual wake-up reaches: what is to be rare is not late then.
+/// Refuses a limit that the usual wake-up reaches: reaching it is not rare then.
 pub fn require_rare(limit: Nanos, counted: CountedUnit, pilot: &ExperimentSegment) -> Result<()> {
     if pilot.late.saturating_mul(2) <= pilot.samples {
         return Ok(());

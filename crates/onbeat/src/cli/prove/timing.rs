@@ -1,4 +1,4 @@
-//! What the parts of an experiment take, and whether `--for` has room for them.
+//! Durations of the parts of an experiment, and the check that they fit into `--for`.
 
 use experiment::cure::{around, trial_length};
 use experiment::length::LEAST;
@@ -8,24 +8,24 @@ use model::experiment::{ExperimentArm, ExperimentPlan, ExperimentRun, Experiment
 use model::text::several;
 use model::units::Nanos;
 
-/// Both runs of the trial, with what is around them.
+/// Duration of both runs of the trial, with their surroundings.
 pub fn trial_of(plan: &ExperimentPlan) -> Nanos {
     trial_length(plan.settle_trial_ns, plan.counted())
 }
 
-/// Both segments of a pair, with what is around them; switches are taken for none.
+/// Duration of both segments of a pair, with their surroundings but without switches.
 pub fn pair_length(plan: &ExperimentPlan) -> Nanos {
     let around = around(plan.counted());
     let one = plan.segment_ns.0.saturating_add(plan.settle_ns.0).saturating_add(around.0);
     Nanos(one.saturating_mul(2))
 }
 
-/// What the switches of the next pair may take, by what they took: a script's time, or that of
-/// interrupts that are waited for. `seen` are the longest to each arm that this process has seen, a
-/// and b; a record that is gone on with has those of before.
+/// Maximum duration of the next pair's switches, by earlier ones: the time of a script, or of waits
+/// for interrupts. `seen` are the longest ones in this process, a and b; the record of a resumed
+/// experiment has earlier ones.
 pub fn switches(record: &ExperimentRun, seen: [Nanos; 2]) -> Nanos {
     let of = |arm: ExperimentArm, seen: Nanos| {
-        // A pair may begin with the arm that is in force, but not two in turn with the same one.
+        // A pair may begin with the arm in force, but not two in sequence with the same arm.
         let segments = record.segments.iter().rev().filter(|segment| segment.arm == arm).take(2);
         let longest = segments.map(|segment| segment.settled_ns).max().unwrap_or_default();
         let kept = longest.0.saturating_sub(record.plan.settle_ns.0).max(0);
@@ -34,11 +34,11 @@ pub fn switches(record: &ExperimentRun, seen: [Nanos; 2]) -> Nanos {
     Nanos(of(ExperimentArm::A, seen[0]).saturating_add(of(ExperimentArm::B, seen[1])))
 }
 
-/// Refuses a time that cannot hold the warm-up, the trial and the fewest pairs that decide, each
-/// of them as short as it can be.
+/// Refuses a time that is too short for the warm-up, the trial and the fewest pairs that decide,
+/// each of minimum length.
 ///
 /// # Errors
-/// Usage, with the least time.
+/// Usage, with the minimum time.
 pub fn require_time(plan: &ExperimentPlan, warm_up: Nanos, at_most: Option<Nanos>) -> Result<()> {
     let Some(at_most) = at_most else { return Ok(()) };
     let segment_ns = if plan.segment_ns.0 > 0 { plan.segment_ns } else { LEAST };
@@ -61,8 +61,7 @@ pub fn require_time(plan: &ExperimentPlan, warm_up: Nanos, at_most: Option<Nanos
     )))
 }
 
-/// What it means that nothing reached the limit in the warm-up, in a line; none where something
-/// did.
+/// Line about a warm-up in which nothing reached the limit; none if anything did.
 pub fn nothing_late(plan: &ExperimentPlan, pilot: &ExperimentSegment) -> Option<String> {
     let all = Nanos(pair_length(plan).0.saturating_mul(i64::from(plan.most_pairs)));
     let (one, limit) = (plan.counted().one(), plan.limit_ns.spaced());
@@ -126,14 +125,14 @@ mod tests {
             ..ExperimentSegment::default()
         };
         let (a, b) = (ExperimentArm::A, ExperimentArm::B);
-        // The second pair began with what was in force: its first run has no switch.
+        // The second pair began with the arm in force: its first run has no switch.
         let segments = vec![segment(a, 2), segment(b, 32), segment(b, 2), segment(a, 52)];
         let record = ExperimentRun { plan: usual(), segments, ..ExperimentRun::default() };
         assert_eq!(switches(&record, [Nanos(0); 2]), seconds(30 + 50));
         assert_eq!(switches(&record, [seconds(51), seconds(1)]), seconds(30 + 51));
         let fresh = ExperimentRun { plan: usual(), ..ExperimentRun::default() };
         assert_eq!(switches(&fresh, [seconds(4), Nanos(0)]), seconds(4));
-        // A time that is out of range in a damaged record is not waited for.
+        // A time out of range in a damaged record is ignored.
         let damaged = vec![segment(a, i64::MIN / SECOND)];
         let record = ExperimentRun { segments: damaged, ..fresh };
         assert_eq!(switches(&record, [Nanos(0); 2]), Nanos(0));

@@ -1,5 +1,5 @@
-//! The trial of an experiment: a run behind a switch to each side, from which the settling time
-//! follows before the first pair that counts.
+//! Trial of an experiment: a run after a switch to each arm, which determines the settling time
+//! before the first pair.
 
 use super::arm_switch::ArmSwitch;
 use super::folder::keep;
@@ -10,12 +10,12 @@ use model::error::Result;
 use model::experiment::{ExperimentArm, ExperimentRun, SettleRun};
 use study::proving::maxima;
 
-/// The sides in the order in which they are switched to: what is in force before it is A.
+/// Arms in the order of the switches: A is in force before.
 const ORDER: [ExperimentArm; 2] = [ExperimentArm::B, ExperimentArm::A];
 
 impl SegmentSetup<'_> {
-    /// Measures behind a switch to each side, and fixes the settling time; false if a stop signal
-    /// came. One that was interrupted is made anew: what its second run began with is not known.
+    /// Measures after a switch to each arm, and fixes the settling time; false if a stop signal
+    /// came. An interrupted trial is repeated: the initial state of its second run is unknown.
     pub fn trial(&self, record: &mut ExperimentRun, switch: &mut ArmSwitch) -> Result<bool> {
         switch.be_patient(record.plan.segment_ns);
         let mut trial = Vec::new();

@@ -1,4 +1,4 @@
-//! The folder of an experiment: its answer again, as of its last segment.
+//! Report of an experiment's folder: its answer, as of its last segment.
 
 use super::Args;
 use crate::cli::outputs::{Outputs, Screen};
@@ -14,7 +14,7 @@ use study::compare::series;
 use study::proving::{answer, arms};
 
 impl Args {
-    /// Its pairs and what they show, whether it has ended or not.
+    /// Report of the pairs and their result, whether the experiment has ended or not.
     pub fn of_experiment(&self, format: Option<ReportFormat>, mut outputs: Outputs) -> Result<Exit> {
         let of_runs = self.rt_tests_json.is_some() || self.hist.is_some() || self.asked.is_given();
         let refusal =
@@ -26,7 +26,7 @@ impl Args {
         let tally = PairTally::of(&record.segments);
         let (proof, needs) = (prove(&record.plan, &tally), ProofNeeds::of(&record.plan, &tally));
         let [mut a, mut b] = arms(one, &record)?;
-        // What ended it before its pairs decided is not in the record.
+        // The record does not contain the reason for an end before its pairs decided.
         let stopped = proof.end.map_or("signal", |end| end.name());
         let answered = answer(&record, &proof, stopped, [&mut a, &mut b]);
         outputs.json_pretty(&self.output.json, &answered);

@@ -1,4 +1,4 @@
-//! What the flags, the machine and a suite that was begun decide about a recipe's phases.
+//! Parameters of a recipe's phases, from the flags, the machine and a suite that is resumed.
 
 use super::Args;
 use super::folder::{as_begun, kept_cpus};
@@ -18,7 +18,7 @@ use model::text::quoted;
 use model::units::{Bare, CpuSet, Nanos, named_cpus};
 use model::vocabulary::Preempt;
 
-/// What the flags leave open, decided.
+/// Parameters that the flags leave open.
 pub struct Chosen {
     pub steps: Vec<SuiteStep>,
     /// Rows that are not measured now.
@@ -27,7 +27,7 @@ pub struct Chosen {
     pub cpus: CpuSet,
     pub load_cpus: CpuSet,
     pub seed: u64,
-    /// Of every phase, in place of the recipe's.
+    /// Length of every phase, in place of the recipe's.
     pub length: Option<Nanos>,
 }
 
@@ -73,7 +73,7 @@ fn chosen_cpus(args: &Args, recipe: &Recipe, begun: Option<&SuiteRun>) -> Result
         None => {
             let divided = divided(recipe, &permitted);
             match &cpus {
-                // What the recipe would have taken is not asked for.
+                // The recipe's choice is not checked.
                 Some(cpus) => (cpus.clone(), load_beside(recipe, cpus, &permitted)),
                 None => divided?,
             }
@@ -95,7 +95,7 @@ fn chosen_cpus(args: &Args, recipe: &Recipe, begun: Option<&SuiteRun>) -> Result
     Ok((measured, load_cpus.unwrap_or(load)))
 }
 
-/// The measured CPUs and those of the load among these.
+/// Divides the permitted CPUs into measured ones and those of the load.
 ///
 /// # Errors
 /// There are too few to divide.
@@ -124,7 +124,7 @@ fn divided(recipe: &Recipe, permitted: &CpuSet) -> Result<(CpuSet, CpuSet)> {
     }
 }
 
-/// The CPUs of the load where the measured ones are given.
+/// CPUs of the load for given measured ones.
 fn load_beside(recipe: &Recipe, measured: &CpuSet, permitted: &CpuSet) -> CpuSet {
     match recipe.load_on {
         LoadOn::Other => permitted.without(measured),
@@ -132,13 +132,13 @@ fn load_beside(recipe: &Recipe, measured: &CpuSet, permitted: &CpuSet) -> CpuSet
     }
 }
 
-/// Whether a real-time thread that never sleeps is on each measured CPU in one of the phases.
+/// True if a phase runs a real-time thread that never sleeps on each measured CPU.
 fn spins(recipe: &Recipe) -> bool {
     recipe.phases.iter().any(|phase| matches!(phase.kind(), StepKind::Spin { .. }))
 }
 
-/// The models to switch to; none where the recipe does not ask, or the kernel cannot. Those with
-/// which a suite was begun on this kernel stay.
+/// Models to switch to; none if the recipe does not request any, or the kernel cannot switch. A
+/// suite begun on this kernel keeps its models.
 fn chosen_models(args: &Args, recipe: &Recipe, begun: Option<&SuiteRun>) -> Result<Vec<String>> {
     if let Some(begun) = begun {
         let given = Some(&args.models).filter(|models| !models.is_empty());
@@ -166,7 +166,7 @@ fn chosen_models(args: &Args, recipe: &Recipe, begun: Option<&SuiteRun>) -> Resu
     }
 }
 
-/// Whether a word is on the kernel's command line.
+/// True if a word is on the kernel's command line.
 fn has_word(word: &str) -> Result<bool> {
     let files = MachineFiles::live();
     let line = files.read_text("/proc/cmdline").parse(|text| parse_cmdline(&text));

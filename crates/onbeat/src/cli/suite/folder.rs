@@ -1,4 +1,4 @@
-//! The folder of a suite: made, kept up to date, gone on with.
+//! Folder of a suite: created, updated, resumed.
 
 use std::path::{Path, PathBuf};
 
@@ -12,13 +12,13 @@ use model::text::{clean, quoted};
 use model::units::CpuSet;
 use model::wall_time::wall_time;
 
-/// The file of the document in a suite's folder.
+/// Name of the document in a suite's folder.
 const DOCUMENT: &str = "suite.json";
 
-/// No document is longer.
+/// Maximum size of a document.
 const LIMIT: u64 = 16 << 20;
 
-/// Where the suite is kept; one that is there is not written over.
+/// Folder of the suite; an existing one is not overwritten.
 pub fn folder_of(args: &Args, recipe: &Recipe, environment: &Environment) -> Result<PathBuf> {
     let folder = match (&args.resume, &args.folder) {
         (Some(folder), _) => return Ok(folder.clone()),
@@ -70,12 +70,12 @@ pub fn read_suite(folder: &Path) -> Result<SuiteRun> {
     Ok(suite)
 }
 
-/// Whether it is the folder of a suite.
+/// True if the path is the folder of a suite.
 pub fn is_suite(path: &Path) -> bool {
     host::identity(&path.join(DOCUMENT)).is_some()
 }
 
-/// The suites whose rows come along, each once.
+/// Suites whose rows are added, each once.
 pub fn others(args: &Args) -> Result<Vec<SuiteRun>> {
     let folders: Vec<&PathBuf> = args.resume.iter().chain(&args.with).collect();
     for (at, folder) in folders.iter().enumerate() {
@@ -87,7 +87,7 @@ pub fn others(args: &Args) -> Result<Vec<SuiteRun>> {
     args.with.iter().map(|folder| read_suite(folder)).collect()
 }
 
-/// Refuses to go on with a suite otherwise than it was begun: its rows could not be compared.
+/// Refuses to resume a suite with other parameters: its rows could not be compared.
 pub fn as_begun<T: PartialEq>(flag: &str, given: Option<&T>, begun: Option<&T>) -> Result<()> {
     match given {
         Some(_) if begun.is_some() && given != begun => Err(Failure::usage(format!(

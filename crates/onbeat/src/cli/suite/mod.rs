@@ -1,4 +1,4 @@
-//! `onbeat suite`: the field's test recipes, run phase by phase and tabulated.
+//! `onbeat suite`: common test recipes, run phase by phase and tabulated.
 
 mod chosen;
 pub mod folder;
@@ -88,7 +88,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// The first flag that nothing follows from without a suite.
+    /// First given flag that has no effect without a suite.
     fn of_a_suite(&self) -> Option<&'static str> {
         let given = [
             ("--with", !self.with.is_empty()),
@@ -106,7 +106,7 @@ impl Args {
     }
 }
 
-/// No document is longer.
+/// Maximum size of a file with a recipe.
 const LIMIT: u64 = 16 << 20;
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
@@ -156,7 +156,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     suite.left_out.clone_from(&chosen.left_out);
     forget_found(&mut suite);
     (suite.cpus, suite.load_cpus) = (setup.cpus.to_string(), setup.load_cpus.to_string());
-    // Killed in its first phase, it can be gone on with too.
+    // A suite killed in its first phase can be resumed too.
     keep(&folder, &suite)?;
     let mut settings =
         StepSettings::new(environment, &chosen.cpus, args.yes, "changing settings for a suite");
@@ -183,7 +183,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     }
 }
 
-/// Runs what is not there yet from this kernel, and keeps the document after each; true if a stop
+/// Runs the missing phases of this kernel, and writes the document after each; true if a stop
 /// signal came.
 fn run_steps(
     setup: &PhaseSetup,
@@ -227,7 +227,7 @@ fn wish(step: &SuiteStep) -> StepWish {
     StepWish { model: step.model.clone(), settings: step.settings.clone(), ..StepWish::default() }
 }
 
-/// A row that is there, from another boot or another suite, is not left out any more.
+/// Removes from the omitted rows those that another boot or suite has measured.
 fn forget_found(suite: &mut SuiteRun) {
     let phases = &suite.phases;
     let is_there = |left: &SuiteLeftOut| {
@@ -237,7 +237,7 @@ fn forget_found(suite: &mut SuiteRun) {
     suite.left_out.retain(|left| !is_there(left));
 }
 
-/// Refuses to go on with a suite whose recipe has changed: its rows could not be compared.
+/// Refuses to resume a suite whose recipe has changed: its rows could not be compared.
 fn require_same(recipe: &Recipe, before: Option<&SuiteRun>) -> Result<()> {
     let changed = before.and_then(|before| difference(&before.recipe, &described(recipe)));
     changed.map_or(Ok(()), |what| {
@@ -247,8 +247,8 @@ fn require_same(recipe: &Recipe, before: Option<&SuiteRun>) -> Result<()> {
     })
 }
 
-/// Over ssh, what may cut off the login has to undo itself unless it is confirmed from another,
-/// which a suite cannot wait for.
+/// Refuses an isolation over ssh: a change that may cut off the login needs a confirmation from
+/// another login, for which a suite cannot wait.
 fn require_login(steps: &[SuiteStep], environment: &Environment) -> Result<()> {
     match steps.iter().find(|step| step.isolates()) {
         Some(step) if environment.over_ssh => Err(Failure::usage(format!(

@@ -1,5 +1,5 @@
-//! One phase of a suite: a run of `onbeat measure` or `probe spin` in a process of its own, read
-//! from its bundle.
+//! One phase of a suite: a run of `onbeat measure` or `probe spin` in a separate process, read from
+//! its bundle.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -24,34 +24,34 @@ use model::suite::SuitePhase;
 use model::units::{CpuSet, Nanos};
 use report::load::sentence;
 
-/// What is common to all phases.
+/// State common to all phases.
 pub struct PhaseSetup<'a> {
     pub recipe: &'a Recipe,
-    /// The folder of the suite.
+    /// Folder of the suite.
     pub folder: &'a Path,
-    /// Measured CPUs, and those of the load.
+    /// Measured CPUs.
     pub cpus: CpuSet,
     pub load_cpus: CpuSet,
     pub kernel: &'a str,
-    /// What all runs belong to, as it was given.
+    /// Labels of all runs, as given.
     pub labels: &'a [String],
-    /// Whether progress is drawn on standard error.
+    /// True if progress is drawn on standard error.
     pub shows: bool,
 }
 
-/// How a phase ended.
+/// End of a phase.
 pub enum PhaseEnd {
     Row(Box<SuitePhase>),
-    /// A stop signal came; what was measured of it is in its bundle.
+    /// A stop signal came; the bundle contains what was measured.
     Stopped,
 }
 
-/// How often the run is looked at.
+/// Interval of the checks on a run.
 const PERIOD: Nanos = Nanos(200_000_000);
 
 impl PhaseSetup<'_> {
-    /// Settles, runs a step and reads what it came to. `place` is its number among all, `left` what
-    /// the later ones take.
+    /// Waits to settle, runs a step and reads its result. `place` is its number among all, `left`
+    /// the duration of the later ones.
     pub fn run(&self, step: &SuiteStep, place: &str, left: Nanos) -> Result<PhaseEnd> {
         let begun = clock::monotonic();
         if self.wait(begun + self.recipe.settle(), step, place, left) {
@@ -88,7 +88,7 @@ impl PhaseSetup<'_> {
         Ok(PhaseEnd::Row(Box::new(self.with_conditions(row))))
     }
 
-    /// The load of a phase whose measuring runs where the load may not: it is started from here.
+    /// Load of a phase whose run is in a partition without the load's CPUs: this process starts it.
     fn load_outside(&self, step: &SuiteStep) -> Result<Option<RunningLoads>> {
         if !step.isolates() || step.load.is_empty() {
             return Ok(None);
@@ -110,8 +110,7 @@ impl PhaseSetup<'_> {
         PhaseEnd::Row(Box::new(not_run(step, self.kernel, why)))
     }
 
-    /// A folder that is not there yet: what a suite that was killed had measured is not the phase,
-    /// and is left as it is.
+    /// Name of a new folder: runs of a killed suite are not the phase, and are left unchanged.
     fn new_bundle(&self, name: &str) -> String {
         let again = (2..).map(|time| format!("phases/{name}-again-{time}"));
         let mut names = std::iter::once(format!("phases/{name}")).chain(again);
@@ -146,7 +145,7 @@ impl PhaseSetup<'_> {
         line
     }
 
-    /// Frequency and temperature, read between phases alone: on some machines that takes firmware.
+    /// Adds frequency and temperature; read between phases only, as they may need firmware.
     fn with_conditions(&self, row: SuitePhase) -> SuitePhase {
         let files = MachineFiles::live();
         let number =
@@ -161,7 +160,7 @@ impl PhaseSetup<'_> {
         }
     }
 
-    /// Waits, and shows how far the suite is; true if a stop signal came.
+    /// Waits, and shows the progress of the suite; true if a stop signal came.
     fn wait(&self, until: Nanos, step: &SuiteStep, place: &str, left: Nanos) -> bool {
         loop {
             if self.shows && host::in_foreground() {
@@ -186,7 +185,7 @@ impl PhaseSetup<'_> {
     }
 }
 
-/// A row beside loads that are not in its run.
+/// Row with the result of loads that are not in its run.
 fn beside_loads(row: SuitePhase, loads: &[LoadRun]) -> SuitePhase {
     let idle = loads.iter().filter(|load| !load.held).map(sentence);
     let why: Vec<String> = idle.chain(Some(row.why.clone()).filter(|why| !why.is_empty())).collect();

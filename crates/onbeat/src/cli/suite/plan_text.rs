@@ -1,4 +1,4 @@
-//! What a suite would do, in words.
+//! Text of a suite's plan.
 
 use super::chosen::Chosen;
 use ::suite::phases::{SuiteStep, length};
@@ -6,7 +6,7 @@ use ::suite::recipe::Recipe;
 use ::suite::recipe_phase::StepKind;
 use model::units::{Nanos, named_cpus};
 
-/// The phases in their order, how long they take, and what they change.
+/// Phases in their order, with their durations and changes.
 pub fn plan_text(recipe: &Recipe, chosen: &Chosen) -> String {
     let mut text = format!("{}: {}\n", recipe.name, recipe.title);
     for (at, step) in chosen.steps.iter().enumerate() {
@@ -56,7 +56,7 @@ fn changes(steps: &[SuiteStep]) -> String {
     }
 }
 
-/// In minutes, or in seconds where they are few.
+/// Duration in seconds, minutes, or hours and minutes, by its length.
 pub fn spoken(span: Nanos) -> String {
     match span.0 / Nanos::SECOND.0 {
         seconds @ 0..120 => format!("{seconds} s"),

@@ -1,4 +1,4 @@
-//! `onbeat tune apply`: changes made, or taken back.
+//! `onbeat tune apply`: makes changes.
 
 use std::path::PathBuf;
 
@@ -101,8 +101,8 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     outputs.end(exit)
 }
 
-/// What takes a safeguard away needs --yes; over ssh, what may cut off the login that makes it has
-/// to undo itself.
+/// Refuses a loss of safeguards without --yes; over ssh, refuses a change that may cut off the
+/// login unless it is undone without a confirmation.
 pub fn require_consent(
     plan: &PlanDocument,
     yes: bool,
@@ -123,7 +123,7 @@ pub fn require_consent(
     }
 }
 
-/// Which safeguards a plan takes away, and how it does not.
+/// Error for a plan that removes safeguards, with the alternative.
 fn lost_safeguards(plan: &PlanDocument) -> Option<String> {
     let risky = high_risk(plan);
     let instead = match plan.changes.iter().any(|change| change.rule.is_empty()) {
@@ -134,7 +134,7 @@ fn lost_safeguards(plan: &PlanDocument) -> Option<String> {
     (!risky.is_empty()).then(|| format!("a safeguard would be lost with {lost}: add --yes, or {instead}"))
 }
 
-/// No plan is longer: one for 10,000 threads takes some megabytes.
+/// Maximum size of a plan: one for 10,000 threads takes some megabytes.
 const PLAN_LIMIT: u64 = 64 << 20;
 
 fn kept_plan(file: &std::path::Path) -> Result<PlanDocument> {
@@ -146,21 +146,21 @@ fn kept_plan(file: &std::path::Path) -> Result<PlanDocument> {
     admitted_plan(plan)
 }
 
-/// What is to be made, and how it is told.
+/// Changes to make, and their report.
 pub struct Request<'a> {
     pub plan: PlanDocument,
-    /// Whether its values may be older than the machine's.
+    /// True if its values may be older than the machine's.
     pub from_file: bool,
     pub keep_going: bool,
     pub time: UndoTime,
-    /// The CPUs that matter, which onbeat's own processes leave alone.
+    /// Audited CPUs, which onbeat's processes avoid.
     pub cpus: &'a str,
     pub about: &'a str,
     pub json: &'a Option<PathBuf>,
     pub quiet: bool,
 }
 
-/// Makes the changes under the lock, and prints what came of them.
+/// Makes the changes under the lock, and prints the result.
 pub fn make(outputs: &mut Outputs, environment: &Environment, request: Request) -> Result<Exit> {
     let boot = boot_id()?;
     if request.plan.changes.is_empty() {
@@ -170,7 +170,7 @@ pub fn make(outputs: &mut Outputs, environment: &Environment, request: Request) 
         return Ok(Exit::Ok);
     }
     let mut journal = journal::lock("changing settings")?;
-    // From here on a stop takes back what was done, instead of leaving it to the next command.
+    // From here on a stop undoes the changes, instead of leaving that to the next command.
     block_signals()?;
     let abandoned = undo_abandoned(&mut journal.kernel, &mut *journal.store, &boot)?;
     if !abandoned.is_empty() && !request.quiet {

@@ -1,4 +1,4 @@
-//! `onbeat tune confirm`: changes that were to undo themselves stay.
+//! `onbeat tune confirm`: keeps changes that would be undone automatically.
 
 use crate::cli::Environment;
 use crate::cli::journal;

@@ -1,4 +1,4 @@
-//! `onbeat tune export`: files that keep what the rules ask for over a boot.
+//! `onbeat tune export`: files that keep the rules' settings over a boot.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -77,14 +77,14 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     outputs.end(Exit::Ok)
 }
 
-/// What onbeat has changed in this boot, and would be forgotten with it.
+/// Changes by onbeat in this boot, which would be lost at the next one.
 fn in_force(quiet: bool) -> Result<Vec<PlannedChange>> {
     let document = match journal::open() {
         Ok(Some(folder)) => {
             status(&LiveKernel::default(), &entries(&folder)?, &boot_id()?, journal::boot_time().0, false)
         }
         Ok(None) => return Ok(Vec::new()),
-        // Root alone may read it.
+        // Only root may read it.
         Err(failure) => {
             if !quiet {
                 remark(&format!("onbeat: what is in force is not exported: {}", failure.message));
@@ -97,7 +97,7 @@ fn in_force(quiet: bool) -> Result<Vec<PlannedChange>> {
     Ok(document.changes.into_iter().filter(is_made).collect())
 }
 
-/// Writes the files into a new or empty folder; what was begun is taken away again if it fails.
+/// Writes the files into a new or empty folder; removes them again after an error.
 fn write(path: &Path, files: &[ExportFile]) -> Result<()> {
     let refusal = |error: &io::Error| {
         let what = format!("cannot export to {}", quoted(path));

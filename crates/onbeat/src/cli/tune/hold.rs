@@ -1,8 +1,8 @@
-//! `onbeat tune hold`: the processes that `tune apply` leaves behind: one that undoes an entry by
-//! itself when its time has come, one that holds a device open.
+//! `onbeat tune hold`: background processes of `tune apply`: one undoes an entry at its time, one
+//! holds a device open.
 //!
-//! `--for` and `--confirm-within` start the first before the first change, and it goes on when they
-//! and their terminal have ended.
+//! `--for` and `--confirm-within` start the first before the first change, and it continues when
+//! they and their terminal have ended.
 
 use std::path::Path;
 
@@ -29,10 +29,10 @@ pub struct Args {
     value: Option<String>,
 }
 
-/// How often the journal is looked at for a confirmation.
+/// Interval of the checks of the journal for a confirmation.
 const PERIOD: Nanos = Nanos(500_000_000);
 
-/// How often the lock is tried for when the time has come.
+/// Interval of the attempts to take the lock at the due time.
 const RETRY: Nanos = Nanos(50_000_000);
 
 pub fn run(args: &Args) -> Result<Exit> {
@@ -64,7 +64,7 @@ fn undo_when_due(id: &str) -> Result<Exit> {
             Waiting::Process { pid, start, .. } if process_start(pid) == Some(start) => {
                 clock::sleep_for(PERIOD);
             }
-            // What has the lock may be about to confirm, or to undo: the journal says which.
+            // The owner of the lock may be about to confirm or undo: the journal shows the result.
             Waiting::Until { .. } | Waiting::Process { .. } => match take_lock(&folder).map_err(failed)? {
                 Err(_) => clock::sleep_for(RETRY),
                 Ok(lock) => match expire(&mut LiveKernel::default(), &mut folder, id, &boot)? {
@@ -79,12 +79,12 @@ fn undo_when_due(id: &str) -> Result<Exit> {
     }
 }
 
-/// Takes a CPU that does not matter, at a real-time priority: a machine that is kept busy by what
-/// was changed is the one that has to be changed back.
+/// Moves to a CPU that is not audited, at a real-time priority: a change that keeps the machine
+/// busy has to be undone as well.
 fn leave_alone(cpus: &CpuSet) {
     let Ok(all) = rt::affinity() else { return };
     let others = all.without(cpus);
-    // Where neither is permitted the entry is undone later, not never.
+    // If neither is permitted, the entry is undone late, but it is undone.
     if !others.is_empty() {
         let _ = rt::pin(&others);
     }

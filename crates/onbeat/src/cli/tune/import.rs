@@ -1,4 +1,4 @@
-//! `onbeat tune import`: other programs' settings as a plan.
+//! `onbeat tune import`: a plan from other programs' settings.
 
 use std::path::PathBuf;
 

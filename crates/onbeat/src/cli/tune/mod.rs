@@ -1,4 +1,4 @@
-//! `onbeat tune`: settings changed through a journal, and undone from it.
+//! `onbeat tune`: changes of settings through a journal, and their undo.
 
 pub(super) mod apply;
 mod confirm;

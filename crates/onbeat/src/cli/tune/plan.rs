@@ -1,4 +1,4 @@
-//! `onbeat tune plan`: what would be changed.
+//! `onbeat tune plan`: shows the changes, and makes none.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Which changes: the flags that `plan`, `apply` and `export` share.
+//! Selection of changes: the flags that `plan`, `apply` and `export` share.
 
 use crate::cli::flags::{cpu_list, keyword};
 use model::error::Result;
@@ -28,21 +28,21 @@ pub struct PlanFlags {
 }
 
 impl PlanFlags {
-    /// Plans what the flags ask for; nothing is written.
+    /// Plan for the flags; nothing is written.
     pub fn plan(&self, machine: MachineSource) -> Result<PlannedTuning> {
         let request = self.request()?;
         let cpus = self.cpus.as_deref().map(|text| cpu_list("--cpus", text)).transpose()?;
         plan_tuning(machine, self.profile, cpus.as_ref(), &request, self.take_over)
     }
 
-    /// Which rules.
+    /// Rules that the plan is to satisfy.
     pub fn request(&self) -> Result<PlanRequest> {
         let rules = self.rules.iter().map(|text| RuleRequest::parse(text)).collect::<Result<_>>()?;
         Ok(PlanRequest { rules, without: self.without.clone() })
     }
 }
 
-/// What a plan is for, in words.
+/// Description of a plan's CPUs and profile.
 pub fn about(planned: &PlannedTuning) -> String {
     let cpus = planned.intent.cpus.to_string();
     let cpus = if cpus.is_empty() { "unknown CPUs".to_owned() } else { named_cpus(cpus) };

@@ -1,4 +1,4 @@
-//! `onbeat tune status`: what of onbeat's is in force.
+//! `onbeat tune status`: changes by onbeat that are in force.
 
 use crate::cli::Environment;
 use crate::cli::journal;

@@ -1,4 +1,4 @@
-//! `onbeat tune undo`: what onbeat changed, restored.
+//! `onbeat tune undo`: restores the settings that onbeat changed.
 
 use crate::cli::Environment;
 use crate::cli::journal;
@@ -39,7 +39,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         (None, false) => Which::Last,
     };
     let mut journal = journal::lock_if_there("undoing changes")?;
-    // An undo that is stopped half-way is of no use to anyone: it takes a moment.
+    // Not interruptible: half an undo would be useless, and all of it takes a moment.
     block_signals()?;
     let result = undo(&mut journal.kernel, &mut *journal.store, &which, &boot_id()?, args.force)?;
     outputs.json_pretty(&args.output.json, &result.document);
