@@ -1,4 +1,4 @@
-//! What is done when a wake-up was late: `--on-alarm` of a watch, `--on-spike` of a hunt.
+//! Actions at a late wake-up: `--on-alarm` of a watch, `--on-spike` of a hunt.
 
 use std::fmt;
 use std::process::ExitStatus;
@@ -12,20 +12,20 @@ use model::error::{Exit, Failure};
 use model::text::{clean, several};
 use model::units::Nanos;
 
-/// The least time between two: what comes earlier is counted.
+/// Minimum time between two alarms; earlier ones are counted.
 const PAUSE: Nanos = Nanos(60_000_000_000);
 
-/// Failures that are repeated at the end of a run.
+/// Maximum number of failures that are repeated at the end of a run.
 const MAX_FAILURES: usize = 3;
 
-/// What to do.
+/// Action at a late wake-up.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AlarmAction {
     /// `exec:PROGRAM ARGS`: no shell, words as a shell would split them.
     Exec(Vec<String>),
     /// `signal:NAME:PID`.
     Signal(Signal, i32),
-    /// `trace-off`: the machine's own tracer keeps what it has.
+    /// `trace-off`: stops the machine's tracer, which keeps its content.
     TraceOff,
 }
 
@@ -55,7 +55,7 @@ impl FromStr for AlarmAction {
 }
 
 impl AlarmAction {
-    /// Refuses what could not be done now either: nobody is there to see that it fails later.
+    /// Refuses an action that would fail now: a later failure might go unnoticed.
     pub fn check(&self, flag: &str) -> Result<(), Failure> {
         let failed = |what: String, error: &std::io::Error, remedy: &str| {
             Failure::of_call(format!("{flag}: {what}"), error, Exit::Usage, remedy)
@@ -89,7 +89,7 @@ impl fmt::Display for AlarmAction {
     }
 }
 
-/// A late wake-up as an action is told of it; texts are `""` where unknown.
+/// Late wake-up, as described to an action; texts are `""` if unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AlarmCause {
     pub latency: Nanos,
@@ -100,7 +100,7 @@ pub struct AlarmCause {
 }
 
 impl AlarmCause {
-    /// With the folder of the record.
+    /// Environment variables for a program; `record` is the folder of the record.
     fn variables(&self, record: &str) -> [(&'static str, String); 6] {
         [
             ("ONBEAT_LATENCY_NS", self.latency.0.to_string()),
@@ -113,7 +113,7 @@ impl AlarmCause {
         .map(|(name, value)| (name, value.replace('\0', "")))
     }
 
-    /// For people, in a line.
+    /// One-line description for the user.
     fn sentence(&self) -> String {
         let victim = if self.victim.is_empty() { "a thread" } else { &self.victim };
         let culprit = if self.culprit.is_empty() { "an unknown culprit" } else { &self.culprit };
@@ -122,24 +122,24 @@ impl AlarmCause {
     }
 }
 
-/// The actions of a run, with how often they were due.
+/// Actions of a run, and the counts of alarms.
 #[derive(Debug, Default)]
 pub struct Alarms {
     limit: Option<Nanos>,
     actions: Vec<AlarmAction>,
     programs: StartedPrograms,
     last: Option<Nanos>,
-    /// Raised.
+    /// Number of alarms raised.
     pub raised: u64,
-    /// Due within the pause after another.
+    /// Number of alarms within the pause after another.
     pub held_back: u64,
-    /// The first ones.
+    /// The first failures.
     failures: Vec<String>,
     record: String,
 }
 
 impl Alarms {
-    /// From this latency on; without one there are none. `record` is the folder of the run, for the
+    /// Actions from this latency on, none without one. `record` is the folder of the run, for the
     /// programs.
     pub fn new(limit: Option<Nanos>, actions: Vec<AlarmAction>, record: String) -> Alarms {
         Alarms { limit, actions, record, ..Alarms::default() }
@@ -149,13 +149,12 @@ impl Alarms {
         self.limit
     }
 
-    /// Whether a latency is one to tell of.
+    /// True if the latency reaches the limit.
     pub fn is_due(&self, latency: Nanos) -> bool {
         self.limit.is_some_and(|limit| latency >= limit)
     }
 
-    /// For how many late wake-ups actions were due and which of them failed, for people; none where
-    /// none was due.
+    /// Notes on the number of alarms and the failed actions, for the user; empty without any alarm.
     pub fn notes(&self) -> Vec<String> {
         if self.raised == 0 || self.actions.is_empty() {
             return Vec::new();
@@ -169,13 +168,13 @@ impl Alarms {
         [first].into_iter().chain(self.failures.clone()).collect()
     }
 
-    /// Ends the programs that still run; the lines about those that failed.
+    /// Ends programs that still run; returns lines about those that failed.
     pub fn end(&mut self) -> Vec<String> {
         self.programs.end();
         self.look()
     }
 
-    /// The lines about programs that have failed since the last look.
+    /// Lines about programs that have failed since the last call.
     pub fn look(&mut self) -> Vec<String> {
         let failed = self.programs.take_failed().into_iter();
         let line = |(program, status): (String, Option<ExitStatus>)| {
@@ -194,8 +193,8 @@ impl Alarms {
         lines
     }
 
-    /// Takes a late wake-up at this time; the lines to print: that it was late, and what could not
-    /// be done.
+    /// Takes a late wake-up at this time; returns the lines to print, about it and about failed
+    /// actions.
     pub fn take(&mut self, late: &AlarmCause, now: Nanos) -> Vec<String> {
         if !self.is_due(late.latency) {
             return Vec::new();

@@ -1,12 +1,11 @@
-//! onbeat measures how late a real-time Linux machine wakes its threads, and reports under which
-//! conditions it did so.
+//! onbeat measures the wake-up latency of a real-time Linux machine, and reports the conditions of
+//! the measurement.
 //!
-//! [`plan`] turns what was asked for and what the machine is into a plan or a refusal. [`measure`]
-//! carries it out: `measure::cycle` is the loop. [`probe`] has other threads do what a timer does
-//! not show. [`hunt`] records the kernel's events meanwhile and explains each late wake-up.
-//! [`check`] looks at a program from outside. [`cli`] has one file per subcommand: it gathers,
-//! calls and prints. ARCHITECTURE.md follows a latency, a number, a setting and a spike through the
-//! crates.
+//! [`plan`] turns a request and a machine into a plan or a refusal. [`measure`] executes it:
+//! `measure::cycle` is the loop. [`probe`] measures delays that a timer does not show. [`hunt`]
+//! records kernel events during a measurement and explains each late wake-up. [`check`] examines a
+//! program from outside. [`cli`] has one file per subcommand: it gathers, calls and prints.
+//! ARCHITECTURE.md follows a latency, a number, a setting and a spike through the crates.
 
 pub mod alarm;
 pub mod check;

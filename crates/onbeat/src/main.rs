@@ -1,11 +1,11 @@
 //! The binary: arguments in, exit code out. Everything else is in the library.
 
-// The one place that knows the process: its arguments, its environment, its end.
+// Only this file accesses the process: its arguments, its environment, its end.
 #![allow(clippy::disallowed_methods)]
 
 use std::process::ExitCode;
 
-/// Keeps what is freed: see `host::rt::disable_heap_trimming`, which asks the same of glibc.
+/// Allocator that keeps freed memory: see `host::rt::disable_heap_trimming`, the same for glibc.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static HEAP: host::heap::Heap = host::heap::Heap::new();
