@@ -1,4 +1,4 @@
-//! The tests that see the program or the whole tree, in one binary: one link instead of five.
+//! Tests of the program or the whole tree, in one binary: one link instead of five.
 
 #![allow(clippy::disallowed_methods)] // These tests start the program, write its inputs and read the tree.
 #![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.

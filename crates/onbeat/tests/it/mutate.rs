@@ -1,5 +1,5 @@
-//! Damages files in thousands of seeded ways and sees that every reader stays civil: no panic, no
-//! long computation, an error of one line, and numbers that agree where it accepts.
+//! Damages files in thousands of seeded ways and checks that every reader is robust: no panic, no
+//! long computation, a one-line error, and consistent numbers if it accepts.
 //!
 //! `ONBEAT_SEED` and `ONBEAT_ROUNDS` change the run; a failure prints the seed and the round.
 
@@ -29,7 +29,7 @@ use trace::format::Format;
 
 const SEED: u64 = 0x6f6e_6265_6174;
 const ROUNDS: u64 = 2000;
-/// CPU time, far above what any of these files takes: a loaded machine does not count.
+/// Limit of CPU time, far above the need of any of these files: a loaded machine does not count.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// CPU time of this thread.
@@ -37,7 +37,7 @@ fn cpu_time() -> Duration {
     Duration::from_nanos(host::clock::thread_cpu().expect("a CPU clock").0.unsigned_abs())
 }
 
-/// What is damaged, and how, from a seed.
+/// Random choices of the damage, from a seed.
 struct Choices(SplitMix64);
 
 impl Choices {
@@ -86,7 +86,7 @@ const TOKENS: &[&[u8]] = &[
     b"\xef\xbb\xbf",
 ];
 
-/// A stretch of the bytes: a few bytes, a line, or a word.
+/// Range of the bytes: a few bytes, a line, or a word.
 fn stretch(bytes: &[u8], choices: &mut Choices) -> (usize, usize) {
     let at = choices.below(bytes.len());
     let until =
@@ -126,7 +126,7 @@ fn mutate(bytes: &mut Vec<u8>, choices: &mut Choices) {
     }
 }
 
-/// Runs the reader on mutations of the sample; the reader itself asserts what it accepts.
+/// Runs the reader on mutations of the sample; the reader asserts properties of accepted ones.
 fn batter(name: &str, sample: &[u8], reader: impl Fn(&[u8]) -> Result<(), String>) {
     let number =
         |name: &str, default| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(default);
@@ -159,7 +159,7 @@ fn batter(name: &str, sample: &[u8], reader: impl Fn(&[u8]) -> Result<(), String
     assert!(refused > 0, "{name}: nothing was refused, so the mutations do not reach the reader");
 }
 
-/// What is accepted must be a run: consistent, and fit for every function that reads it.
+/// Checks an accepted run: it is consistent, and valid input for every function that reads runs.
 fn use_run(run: &Run) {
     for cpu in &run.cpus {
         assert!(Some(total_of(&cpu.histogram)) <= cpu.cycles || cpu.is_summary());
@@ -171,7 +171,7 @@ fn use_run(run: &Run) {
         }
         cpu.clone().fill_quantiles();
     }
-    // Formats whose size follows the number of CPUs and rows only stay small for small runs.
+    // Formats that grow with the number of CPUs and rows only stay small for small runs.
     if let Ok(json) = cyclictest_json::write(run, &CyclictestContext::default()) {
         serde_json::from_str::<serde_json::Value>(&json).expect("valid JSON");
     }
@@ -236,7 +236,7 @@ fn run_json_survives_damage() {
     });
 }
 
-/// A pair of which one was spoiled, and one that counts.
+/// Experiment with two pairs: one is spoiled, and one counts.
 fn sample_experiment() -> ExperimentRun {
     let segment = |pair: u32, arm: ExperimentArm, late: u64, why: &str| ExperimentSegment {
         pair,
@@ -352,7 +352,7 @@ fn lists_of_maxima_survive_damage() {
 
 #[test]
 fn flags_survive_damage() {
-    // These quote the user's own words back, whatever they are: only the panics count here.
+    // These quote the user's words, whatever they are: only panics count here.
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     batter("cpu list", b"0-3,8,10-30:2/4", |bytes| {
         CpuSet::parse(&text(bytes)).map(drop).map_err(|_| "refused".to_owned())
@@ -362,7 +362,7 @@ fn flags_survive_damage() {
     });
 }
 
-/// What a kernel of `tests/pages` says of its events and pages.
+/// Page header, event formats and texts of a kernel of `tests/pages`.
 fn recorded(name: &str) -> (Vec<u8>, String, String) {
     let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/pages/debian-6.12-rt");
     let text = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
@@ -405,7 +405,7 @@ fn trace_formats_survive_damage() {
     });
 }
 
-/// The most memory that the process has held, in KiB (`VmHWM` of proc(5)).
+/// Peak memory of the process, in KiB (`VmHWM` of proc(5)).
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

@@ -1,4 +1,4 @@
-//! Pages of real kernels, decoded and compared with what those kernels themselves made of them.
+//! Pages of real kernels, decoded and compared with those kernels' text of them.
 //!
 //! Each folder of `tests/pages` holds the raw pages of both CPUs and the kernel's own rendering of
 //! the same buffer (the file `trace`, read before the pages were). Every line must have its event
@@ -14,7 +14,7 @@ use trace::decode::{Decoder, PageNotes};
 use trace::event::{Raw, Task, What};
 use trace::page::Lost;
 
-/// A line of the kernel's text, or the first line of a stack with those below it.
+/// Line of the kernel's text, or the first line of a stack with those below it.
 #[derive(Debug, Default)]
 struct Line {
     cpu: u32,
@@ -71,7 +71,7 @@ fn lines_of(trace: &str) -> Vec<Line> {
     lines
 }
 
-/// The decoder of a folder, with every format that is there.
+/// Decoder of a folder, with all of its formats.
 fn decoder(dir: &Path) -> Decoder {
     let all = text(dir.join("formats"));
     let wanted = catalog::formats(&all);
@@ -101,8 +101,8 @@ fn state(state: i64) -> String {
     format!("prev_state={letter}{}", if state & 0x100 != 0 { "+" } else { "" })
 }
 
-/// What the text must hold of an event: whole words, beside names of functions that go with an
-/// address.
+/// Text that a line must contain for an event: whole words, and names of functions that belong to
+/// an address.
 #[derive(Default)]
 struct Said {
     event: Vec<&'static str>,
@@ -230,7 +230,7 @@ fn of_timers(what: &What<u64>) -> Option<Said> {
     })
 }
 
-/// The kernel's word for an event whose name is that of a vector.
+/// Word of the kernel for an event named after a vector.
 fn vector(what: &What<u64>) -> Option<String> {
     match what {
         What::VectorEntry { vector } => Some(format!("{}_entry", vector.name())),
@@ -239,14 +239,14 @@ fn vector(what: &What<u64>) -> Option<String> {
     }
 }
 
-/// What follows a key in the text, up to the next blank or bracket.
+/// Text after a key, up to the next blank or bracket.
 fn after<'a>(body: &'a str, key: &str) -> Option<&'a str> {
     let at = if key.is_empty() { Some(0) } else { body.find(key).map(|at| at + key.len()) };
     body[at?..].split([' ', ')']).next()
 }
 
-/// Compares one event with its line; names that stand for addresses go into the book, which must
-/// stay one to one.
+/// Compares one event with its line; names for addresses go into the book, which must stay one to
+/// one.
 fn compare(event: &Raw, line: &Line, book: &mut BTreeMap<u64, String>) {
     let what = &event.what;
     let said = of_threads(what).or_else(|| of_interrupts(what)).or_else(|| of_timers(what)).unwrap();
@@ -305,8 +305,8 @@ fn the_kernels_own_text_says_the_same() {
             }
             assert!(notes.iter().all(|page| page.unknown + page.malformed == 0 && !page.cut), "{notes:?}");
         }
-        // Different functions have different names; a name with an offset may be there for each of
-        // its places.
+        // Different functions have different names; a name with an offset may occur for each of its
+        // places.
         let mut names: Vec<_> = book.values().filter(|name| !name.contains(['+', '('])).collect();
         let count = names.len();
         names.sort();
@@ -325,7 +325,7 @@ fn what_was_overwritten_is_counted_as_the_kernel_counts_it() {
             let stats = text(dir.join(format!("cpu{cpu}.stats")));
             let overrun = stats.lines().find_map(|line| line.strip_prefix("overrun: ")).unwrap();
             let (_, notes) = decode(&dir, cpu);
-            // The number is behind the data, unless the page was full.
+            // The number is after the data, unless the page was full.
             if notes[0].lost == Lost::Some {
                 full += 1;
             } else {

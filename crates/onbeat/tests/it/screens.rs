@@ -1,8 +1,8 @@
-//! What people see: sessions in `tests/screens`, each command with its whole output and exit code.
+//! Screens: sessions in `tests/screens`, each command with its whole output and exit code.
 //!
 //! `TRYCMD=overwrite` writes them again; read the difference.
 
-/// The sessions of a folder, on a terminal of this width.
+/// Checks the sessions of a folder, on a terminal of this width.
 fn are_as_they_were(columns: &str, sessions: &str) {
     trycmd::TestCases::new()
         .env("COLUMNS", columns)

@@ -1,5 +1,5 @@
-//! The tutorial's commands, typed as it says, but for those that need root: each does what it is
-//! there for.
+//! Commands of the tutorial, run as written, except those that need root: each has its intended
+//! effect.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The commands in its blocks of console, in their order.
+/// Commands in its console blocks, in their order.
 fn commands(text: &str) -> Vec<String> {
     let mut inside = false;
     let mut found = Vec::new();
@@ -37,7 +37,7 @@ fn the_tutorial_s_commands_work_as_they_are_written() {
         if command.contains("sudo ") || command.starts_with("cargo ") || (of_robot && !compiler) {
             continue;
         }
-        // As long as it takes to see that it works.
+        // As long as needed to see that it works.
         let short = command.replace("-D 10s", "-D 2s");
         let output = Command::new("bash")
             .args(["-c", &short])
@@ -50,7 +50,7 @@ fn the_tutorial_s_commands_work_as_they_are_written() {
             .unwrap();
         let code = output.status.code();
         let err = String::from_utf8_lossy(&output.stderr);
-        // 3 and 7 are verdicts, of a machine that is as it is.
+        // 3 and 7 are verdicts on the machine.
         assert!(matches!(code, Some(0 | 3 | 7)), "{command}: {code:?} {err}");
         ran += 1;
     }

@@ -1,4 +1,4 @@
-//! `audit`, `capture` and `rules` as a script sees them.
+//! `audit`, `capture` and `rules` as used by a script.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -125,8 +125,7 @@ fn nothing_is_known_of_an_empty_tree_and_nothing_passes() {
 #[test]
 fn a_capture_of_this_machine_is_judged_as_the_machine() {
     let place = Place::new();
-    // Threads come and go on a machine at work: what counts is a capture between two audits that
-    // agree.
+    // Threads come and go on a machine at work: only a capture between two equal audits counts.
     let still = (0..20).find_map(|n| {
         let before = onbeat(&["audit", "--json", "-"]).stdout;
         let bundle = place.path(&format!("bundle{n}"));
@@ -156,8 +155,8 @@ fn the_bundle_of_a_run_says_of_its_machine_what_a_capture_says() {
         (audit(&run) == audit(&capture)).then_some(run)
     });
     let run = still.expect("a machine whose settings stand still for a second");
-    // What a run's facts are not from is in one file: a block of the disk for each would be too
-    // much.
+    // Files that no fact of a run comes from are stored in one file: a block of the disk for each
+    // would be too much.
     let texts = fs::read_to_string(format!("{run}/host.texts")).unwrap();
     let files = |path: &str| fs::metadata(format!("{run}/host{path}")).is_ok();
     assert!(files("/proc/sys/kernel/osrelease") && !files("/proc/sys/vm/stat_interval"));
@@ -214,7 +213,7 @@ fn rules_are_told_one_by_one_and_together() {
         for field in ["sources", "cures", "cured_by"] {
             assert!(rule[field].is_array(), "{field}");
         }
-        // A knob is set, or says why not.
+        // A knob is settable, or names the reason why not.
         let why = rule["unsettable_why"].as_str().map(str::is_empty);
         assert_eq!(rule["settable"].as_bool(), why, "{rule}");
         assert_eq!(rule["settable"].is_boolean(), rule["kind"] == "knob", "{rule}");

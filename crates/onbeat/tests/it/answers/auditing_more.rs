@@ -1,5 +1,5 @@
-//! What stands beside an audit: what to copy, what a hunt says it would gain, and the difference of
-//! two.
+//! Additions to an audit: texts to copy, gains according to a hunt, and the difference of two
+//! audits.
 
 use std::fs;
 
@@ -51,7 +51,7 @@ fn what_is_unknown_now_is_worse_only_where_it_is_asked_for() {
     refused(&["audit", "--diff", &rt, &bare, "--root", &bare], 2);
     refused(&["audit", "--diff", &place.path("none")], 2);
     refused(&["audit", "--diff", &rt, "--fail-on", "high"], 2);
-    // With one capture it is the machine as it is now.
+    // One capture is compared with the present machine.
     assert!([0, 3].contains(&code(&onbeat(&["audit", "-q", "--diff", &rt]))));
 }
 
@@ -94,6 +94,6 @@ fn what_to_copy_is_a_block_for_each_place() {
     ] {
         assert!(copied.contains(place), "{place}: {copied}");
     }
-    // Of today's line the names of disks are masked: it is none to type in.
+    // Names of disks in the present line are masked: it is not for typing.
     assert!(!copied.contains("root=") && copied.contains("\n# add:\n"), "{copied}");
 }

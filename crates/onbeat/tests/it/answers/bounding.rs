@@ -1,4 +1,4 @@
-//! What `bounds` answers: of the textbook's numbers, of limits, of lists and runs with flaws.
+//! Answers of `bounds`: for textbook numbers, limits, lists, and runs with flaws.
 
 use model::run::Integrity;
 use model::units::Nanos;

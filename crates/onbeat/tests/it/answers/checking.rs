@@ -1,4 +1,4 @@
-//! Programs checked as a script does it: the two examples, and what is refused.
+//! Checks of programs as used by a script: the two examples, and refusals.
 
 use std::path::Path;
 use std::process::{Child, Command};
@@ -23,7 +23,7 @@ type Language = (&'static str, &'static [&'static str], &'static str);
 const C: Language = ("cc", &["-O2", "-pthread", "-Wall", "-Werror"], "c");
 const RUST: Language = ("rustc", &["--edition", "2024", "-O", "-D", "warnings"], "rs");
 
-/// An example that runs until it is dropped.
+/// An example program that runs until it is dropped.
 struct Robot(Child);
 
 impl Drop for Robot {
@@ -34,7 +34,7 @@ impl Drop for Robot {
 }
 
 impl Robot {
-    /// Builds and starts an example; what is missing for that otherwise.
+    /// Builds and starts an example; the error is a missing requirement.
     fn start(place: &Place, language: &Language, name: &str) -> Result<Robot, String> {
         if !host::is_root() {
             return Err("real-time threads and looking at them take root".into());
@@ -46,11 +46,11 @@ impl Robot {
         build.args(flags).args(["-o", &program]).arg(source.join(format!("{name}.{ending}")));
         let built = build.output().map_err(|error| format!("there is no {compiler} ({error})"))?;
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        // What is written to /dev/null is no mistake.
+        // Writing to /dev/null is not a mistake.
         let output = std::fs::File::create(place.path("output")).unwrap();
         let errors = output.try_clone().unwrap();
         let mut child = Command::new(&program).arg("600").stdout(output).stderr(errors).spawn().unwrap();
-        // It ends at once where the kernel gives it no priority.
+        // It ends immediately if the kernel gives it no priority.
         for _ in 0..100 {
             if real_time(child.id()) {
                 return Ok(Robot(child));
@@ -68,7 +68,7 @@ fn real_time(pid: u32) -> bool {
     host::threads::real_time_threads().iter().any(|thread| thread.process == pid)
 }
 
-/// The checks that fail with at least this severity, once each.
+/// Checks that fail with at least this severity, once each.
 fn failed(check: &Value, severities: &[&str]) -> Vec<String> {
     let found = check["findings"].as_array().unwrap().iter();
     let grave = |found: &&Value| {
@@ -100,7 +100,7 @@ fn robots(language: &Language) {
     };
     let check = json(&["check", &careless.0.id().to_string(), "-q"], 0);
     let found = failed(&check, GRAVE);
-    // On a machine of one CPU each thread has the only one.
+    // On a machine with one CPU each thread has the only one.
     let one_cpu = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
     let expected: Vec<&str> =
         MISTAKES.iter().copied().filter(|id| !(one_cpu && *id == "no-affinity")).collect();
@@ -129,7 +129,7 @@ fn what_is_no_program_is_refused_in_one_line() {
         assert!(refused(&["check", &own, "-D", duration], 2).contains("--duration"), "{duration}");
     }
     assert!(refused(&["check", &own, "--strict"], 2).contains("--fail-on"));
-    // Of a program without real-time threads some checks stay unknown, also for root.
+    // For a program without real-time threads some checks stay unknown, for root too.
     let strict = onbeat(&["check", &own, "-q", "-D", "100ms", "--fail-on", "info", "--strict"]);
     let said = String::from_utf8_lossy(&strict.stderr).into_owned();
     let expected = if said.contains("onbeat: unknown, of severity") { 3 } else { 7 };
@@ -151,7 +151,7 @@ fn a_program_that_ends_at_once_or_cannot_be_run_is_not_judged() {
 fn what_a_started_program_leaves_running_is_said() {
     let place = Place::new();
     let note = place.path("number");
-    // The shell in the middle ends at once: what sleeps is nobody's child but the first process's.
+    // The shell in the middle ends immediately: the sleep becomes a child of the first process.
     let leaves = format!("(sh -c 'echo $$ > {note}; exec sleep 1000' > /dev/null 2>&1 &) ; ");
     let left = || {
         let pid = std::fs::read_to_string(&note).unwrap().trim().to_owned();
@@ -179,7 +179,7 @@ fn a_program_without_real_time_threads_passes_no_gate() {
     assert!(check["remarks"][0].as_str().unwrap().contains("No thread had a real-time policy"));
     assert_eq!(check["cost_ns_per_call"], 0, "calls were not recorded");
     let calls = json(&["check", &own, "-D", "200ms", "-q", "--syscalls"], 0);
-    // Without the right to record them, or on a kernel that does not offer it, there are none.
+    // Without the right to record them, or on a kernel without them, there are none.
     let said = calls["remarks"].to_string().contains("each one of the program took");
     assert_eq!(calls["cost_ns_per_call"] != 0, said, "{calls:#}");
     for severity in ["fatal", "low"] {

@@ -1,4 +1,4 @@
-//! `compare`: four verdicts, and whatever may not become one.
+//! `compare`: four verdicts, and inputs that must not lead to one.
 
 use model::labels::Labels;
 use model::run::{Block, CpuRun, Integrity, Run};
@@ -64,7 +64,7 @@ fn lengths_and_lost_records_make_no_verdict() {
     let (long, short) = (quiet("long", 5, 600), quiet("short", 5, 60));
     let found = compared(&long, &short, &["--limit", "50us"], 7);
     assert!(found["rate_ratio"].is_null() && found["p_value"] == 1.0, "{found}");
-    // The second half of the blocks was never written; the run itself knows its maximum.
+    // The second half of the blocks is missing; the run itself contains its maximum.
     let mut us = gumbel(120, 12);
     us[110] = 90.0;
     let lost = place.bundle("lost", &us, |_, blocks| blocks.truncate(60));
@@ -123,7 +123,7 @@ fn what_was_measured_and_not_recorded_carries_no_verdict() {
     });
     let answer = json(&["bounds", &silent, "--limit", "80us", "--horizon", "10s"], 7);
     assert!(gate(&answer, "G11")["detail"].as_str().unwrap().contains("CPU 1"), "{answer}");
-    // A second without a due wake-up was watched all the same, and a line without its length is as
+    // A second without a due wake-up was watched all the same, and a line without a length is as
     // long as its wake-ups.
     let slow = place.bundle("slow", &us, |run, blocks| {
         run.plan.interval_ns = Some(Nanos(2 * SECOND));
@@ -201,7 +201,7 @@ fn the_environment_is_compared_and_nonsense_is_refused() {
     assert!(refused(&["compare", &plain], 2).contains("--"));
 }
 
-/// A night's histogram of cyclictest's: 60,000 wake-ups about `usual` us, `late` of them at 60 us.
+/// Histogram of a night by cyclictest: 60,000 wake-ups about `usual` us, `late` of them at 60 us.
 fn night(place: &Place, name: &str, usual: usize, late: usize) -> String {
     let rows = [(usual - 1, 20_000), (usual, 39_700 - late), (usual + 1, 300), (60, late)];
     let rows: String =
@@ -223,7 +223,7 @@ fn nights(place: &Place, name: &str, usual: usize, late: &[usize]) -> Vec<String
     (0..late.len()).map(of).collect()
 }
 
-/// The screen of the same comparison.
+/// Screen of the same comparison.
 fn screen(a: &[String], b: &[String], flags: &[&str]) -> String {
     let mut args: Vec<&str> = ["compare", "-q"].to_vec();
     args.extend(a.iter().map(String::as_str).chain(["--"]).chain(b.iter().map(String::as_str)));
@@ -295,7 +295,7 @@ fn what_no_number_of_runs_decides_has_a_remedy_that_is_true() {
     let (mixed, mixed_b) = ([&a[..1], &calm].concat(), [&b[..1], &late].concat());
     let found = compared(&mixed, &mixed_b, &["--limit", "50us"], 3);
     assert_eq!((found["verdict"].as_str(), found["counted"].as_str()), (Some("worse"), Some("wake-ups")));
-    // One tool made most of A and nothing of B: its numbers are no verdict, whatever one run is.
+    // One tool made most of A and nothing of B: its numbers give no verdict, whatever one run is.
     let found = compared(&mixed, &b, &["--limit", "50us"], 7);
     let reason = found["reason"].as_str().unwrap();
     assert!(reason.contains("the tool (cyclictest | onbeat in A, cyclictest in B)"), "{reason}");
@@ -354,7 +354,7 @@ fn what_two_tools_differ_in_is_named() {
         "{what:?}"
     );
     assert_eq!(found["environment_diff"][1]["b"], "onbeat");
-    // Entries are paired with what measures the same: gaps are no wake-ups.
+    // Only entries with the same quantity are paired: gaps are not wake-ups.
     let measuring = |name: &str, quantities: [&str; 2]| {
         place.bundle(name, &us, |run, blocks| {
             let entry = |quantity: &&str| CpuRun { measures: (*quantity).into(), ..run.cpus[0].clone() };
@@ -368,7 +368,7 @@ fn what_two_tools_differ_in_is_named() {
     assert!(refused(&["compare", "-q", &a[0], &gaps], 2).contains("nothing that all of them have"));
     let paired = compared(&a[..1], &[both], &[], 7);
     assert_eq!(paired["b"][0]["max_ns"], 30_000, "{paired}");
-    // What a file does not say of its machine is neither the same nor another.
+    // Conditions missing in a file are neither the same nor different.
     assert!(what.iter().all(|what| !what.starts_with("host.")), "{what:?}");
     assert!(screen(&a[..1], &a[1..2], &[]).contains("fair the conditions of A or B are not recorded"));
 }

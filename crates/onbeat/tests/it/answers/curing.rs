@@ -1,4 +1,4 @@
-//! Cures as a user meets them before the first run. No machine is cured here: that happens in
+//! Cures as a user sees them before the first run. No machine is cured here: that happens in
 //! virtual machines.
 
 use std::fs;
@@ -71,7 +71,7 @@ fn a_record_that_cannot_be_gone_on_with_says_why() {
     );
 }
 
-/// A cure that has ended, with the bundles of its runs.
+/// A finished cure, with the bundles of its runs.
 fn told(place: &Place) -> String {
     let run = |name: &str, us: f64, changes: u64, late: u64| {
         let bundle = format!("runs/{name}");

@@ -1,5 +1,5 @@
-//! `--json` of every command and mode: it writes its document, or is refused in a line. Commands
-//! and flags are those of the command line itself, so that none is forgotten.
+//! `--json` of every command and mode: it writes a document, or is refused in one line. Commands
+//! and flags come from the command line itself, so that none is missing.
 
 use std::process::{Command, Output};
 
@@ -9,10 +9,10 @@ use super::place::{Place, gumbel};
 /// of tune and isolate.
 const CHANGING: [&str; 5] = ["tune apply", "tune undo", "tune confirm", "isolate create", "isolate undo"];
 
-/// Flags that open a window, print help, or say the same of every command.
+/// Flags that open a window, print help, or have the same effect in every command.
 const NOT_MODES: [&str; 5] = ["help", "version", "open", "quiet", "verbose"];
 
-/// The arguments of a short run that changes nothing; `@` stands for the folder.
+/// Arguments of a short run that changes nothing; `@` stands for the folder.
 fn lines(command: &str) -> &'static [&'static str] {
     match command {
         "measure" => &["-p 0 -D 50ms --idle as-is -o @/new"],
@@ -56,14 +56,14 @@ fn leaves(command: &clap::Command, name: &str, into: &mut Vec<(String, clap::Com
     }
 }
 
-/// The flags without a value, each of which may be another mode.
+/// Flags without a value, each of which may select another mode.
 fn switches(command: &clap::Command) -> Vec<String> {
     let all = command.get_arguments().filter(|arg| !arg.is_hide_set() && !arg.get_action().takes_values());
     let long = all.filter_map(|arg| arg.get_long()).filter(|name| !NOT_MODES.contains(name));
     long.map(|name| format!("--{name}")).collect()
 }
 
-/// Inputs in a folder of their own.
+/// Inputs in a new folder.
 fn inputs() -> Place {
     let place = Place::new();
     place.bundle("run", &gumbel(60, 1), |_, _| ());
@@ -81,7 +81,7 @@ fn inputs() -> Place {
 fn ask(place: &Place, command: &str, line: &str, flag: &str) -> Output {
     let own = std::process::id().to_string();
     let line = line.replace("@pid", &own).replace('@', &place.path(""));
-    // What an earlier line has made is in the way of the next.
+    // The output of an earlier line would block the next.
     let _ = std::fs::remove_dir_all(place.at("new"));
     Command::new(env!("CARGO_BIN_EXE_onbeat"))
         .args(command.split(' '))

@@ -1,4 +1,4 @@
-//! `onbeat hunt -- PROGRAM` as people call it: what is refused, and on a kernel that lets it, a
+//! `onbeat hunt -- PROGRAM` as called by a user: refusals, and on a kernel that permits it, a
 //! program from its start to its end.
 
 use std::process::{Command, Output};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::place::*;
 
-/// Whether hunts are possible for this user here, as `onbeat hunt` itself says.
+/// True if this user can hunt here, according to `onbeat hunt` itself.
 fn hunts() -> bool {
     let place = Place::new();
     let output = onbeat(&["hunt", "-q", "-D", "1ms", "-o", &place.path("try"), "--", "true"]);
@@ -18,7 +18,7 @@ fn hunts() -> bool {
     !refused
 }
 
-/// The test's own program, compiled; none where there is no compiler.
+/// Compiled program of the test; none without a compiler.
 fn compiled(place: &Place) -> Option<String> {
     let (source, program) =
         (concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/answers/periodic.c"), place.path("periodic"));
@@ -79,14 +79,14 @@ fn a_program_without_real_time_threads_has_one_line_and_its_own_exit_code_if_so_
     };
     let (code, err) = run("a", &["--", "sh", "-c", "exit 3"]);
     assert_eq!(code, 7, "{err}");
-    // On a machine at work events may be lost, and with them what its threads were.
+    // On a machine at work events may be lost, and with them the policies of threads.
     let of_threads = err.contains("SCHED_FIFO") || err.contains("overwritten");
     assert!(err.contains("ended with exit code 3") && of_threads, "{err}");
     let (code, err) = run("b", &["--exit-code", "program", "--", "sh", "-c", "exit 3"]);
     assert_eq!(code, 3, "{err}");
     let (code, err) = run("c", &["--exit-code", "program", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!(code, 128 + 9, "{err}");
-    // A daemon: its parent ends, and it goes on. With our pipes open it would be waited for.
+    // A daemon: its parent ends, and it continues. It would be waited for if it had our pipes.
     let left = place.path("left");
     let script = format!("sleep 60 >/dev/null 2>&1 & echo $! >{left}; exit 0");
     let (code, err) = run("d", &["--", "sh", "-c", &script]);
@@ -94,7 +94,7 @@ fn a_program_without_real_time_threads_has_one_line_and_its_own_exit_code_if_so_
     std::process::Command::new("kill").arg(left.trim()).status().unwrap();
     assert_eq!(code, 7, "{err}");
     assert!(err.contains("background") && err.contains("--victim"), "{err}");
-    // The hunt's time is over: the program is asked to end.
+    // At the end of the hunt, the program is asked to end.
     let (code, err) = run("e", &["-D", "200ms", "--", "sleep", "1000"]);
     assert_eq!(code, 7, "{err}");
     assert!(err.contains("signal 15"), "{err}");
@@ -129,7 +129,7 @@ fn a_program_has_the_environment_the_input_and_the_mask_of_its_caller() {
     assert_eq!(field(&told, "Cpus_allowed_list"), field(&own, "Cpus_allowed_list"), "{told}");
 }
 
-/// The run of the test's program on a CPU, into a folder with a name of its own.
+/// Run of the test's program on a CPU, into a folder with this name.
 fn followed(place: &Place, name: &str, program: &str, cpu: usize, more: &[&str]) -> (i32, Value, String) {
     let (folder, number) = (place.path(name), cpu.to_string());
     let args = [&["hunt", "-o", &folder], more, &["--", program, &number, "400", "5"]].concat();
@@ -143,7 +143,7 @@ fn followed(place: &Place, name: &str, program: &str, cpu: usize, more: &[&str])
 fn a_program_is_followed_from_its_start_to_its_end() {
     let place = Place::new();
     let Some(program) = compiled(&place).filter(|_| hunts()) else { return };
-    // Some guests show the switches of one CPU alone.
+    // Some guests show the switches of one CPU only.
     for cpu in 0..8 {
         let name = format!("run-{cpu}");
         let (code, run, said) = followed(&place, &name, &program, cpu, &["--over", "1s"]);
@@ -169,7 +169,7 @@ fn a_program_is_followed_from_its_start_to_its_end() {
     eprintln!("left out: threads that are followed (this kernel shows the switches of no CPU)");
 }
 
-/// The thread reads a clock that only the kernel can read, and sleeps in a call.
+/// Checks the calls of a thread that reads a clock of the kernel, and sleeps in a call.
 fn calls_are_apart(run: &Value, said: &str) {
     let notes = run["plan"]["notes"].to_string();
     assert!(notes.contains("--syscalls adds") && notes.contains("followed threads"), "{notes}");
@@ -187,7 +187,7 @@ fn calls_are_apart(run: &Value, said: &str) {
     assert!(lost || named.iter().any(clock), "{named:?}: {said}");
 }
 
-/// A late thread of FIFO 80, every 2 ms, ten cycles of it longer than that by its own work.
+/// Checks a late FIFO 80 thread with a period of 2 ms, ten of whose cycles overrun by their work.
 fn as_planted(run: &Value, thread: &Value, said: &str) {
     assert_eq!(
         (thread["comm"].as_str(), thread["policy"].as_str()),

@@ -1,4 +1,4 @@
-//! A hunt's bundle as a script sees it: explained again, whole, cut short, damaged.
+//! Bundle of a hunt as used by a script: explained again, complete, truncated, damaged.
 
 use model::run::{self, Run};
 use model::units::{Cpu, Nanos};
@@ -44,8 +44,8 @@ fn window(cycle: u64) -> Window {
     }
 }
 
-/// A bundle of a hunt that was killed before its first spike got into `run.json`, with these lines
-/// of events.
+/// Bundle of a hunt that was killed before its first spike was in `run.json`, with these lines of
+/// events.
 fn bundle(place: &Place, lines: &str) -> String {
     let plan = run::Plan { cpus: vec![Cpu(1)], interval_ns: Some(Nanos(MS)), ..run::Plan::default() };
     let hunt = Run {
@@ -74,7 +74,7 @@ fn line(window: &Window) -> String {
     serde_json::to_string(window).unwrap() + "\n"
 }
 
-/// A spike as a hunt appended it, at so many milliseconds.
+/// A spike as appended by a hunt, at this time in milliseconds.
 fn appended(ms: i64) -> run::Spike {
     let slice =
         run::Slice { kind: "thread".into(), start_ns: Nanos(ms * MS), ns: Nanos(MS), ..Default::default() };
@@ -102,7 +102,7 @@ fn a_killed_hunt_lists_what_was_appended() {
     let run = json(&["explain", &dir], 0);
     let listed: Vec<u64> =
         run["spikes"].as_array().unwrap().iter().map(|spike| spike["cycle"].as_u64().unwrap()).collect();
-    // And the one whose events alone were written.
+    // Also the one with only its events written.
     let expected: Vec<u64> = spikes.iter().filter_map(|spike| spike.cycle).chain([7]).collect();
     assert_eq!((listed, run["spikes_dropped"].as_u64()), (expected, Some(0)));
     for args in [["report", &dir], ["bounds", &dir], ["explain", &dir]] {
@@ -154,7 +154,7 @@ fn what_was_cut_short_or_damaged_is_counted_and_the_rest_is_explained() {
     assert!(out.contains("hog"), "{out}");
     let (code, _, err) = said(&["explain", &dir, "-q", "--json", "/dev/null"]);
     assert_eq!((code, err.as_str()), (0, ""));
-    // A time at the end of what a number holds breaks nothing.
+    // A time at the end of the range of a number breaks nothing.
     let mut wild = window(4);
     wild.events[2].time = Nanos(i64::MAX);
     wild.events[3].time = Nanos(i64::MIN);

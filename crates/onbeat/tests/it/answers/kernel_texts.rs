@@ -1,4 +1,4 @@
-//! `audit` of a kernel that does not run: its configuration, and what its boot loader hands to it.
+//! `audit` of a kernel that is not running: its configuration, and its boot loader's parameters.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::place::*;
 
-/// A configuration with its heading, of which options were left out.
+/// An excerpt of a configuration, with its heading.
 const EXCERPT: &str = include_str!("../../../../../tests/fixtures/kconfig/6.12-rt-excerpt");
 
 fn write(root: &str, path: &str, text: &str) -> String {
@@ -17,7 +17,7 @@ fn write(root: &str, path: &str, text: &str) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-/// `verdict value` of a rule, with its severity where it fails.
+/// `verdict value` of a rule, with its severity if it fails.
 fn said(audit: &Value, rule: &str) -> String {
     let all = audit["findings"].as_array().unwrap();
     let found = all.iter().find(|found| found["rule"] == rule).unwrap();
@@ -84,7 +84,7 @@ fn another_architecture_and_a_dynamic_kernel() {
     let audit = json(&["audit", "--kconfig", &write(&place.path("a"), "config", arm)], 0);
     assert_eq!(said(&audit, "preemption-model"), "fail fatal voluntary");
     assert_eq!(said(&audit, "machine-check-polling"), "not-applicable x86 only, this is aarch64");
-    // What acts unless a parameter says otherwise is judged without any.
+    // Options that act unless a parameter disables them are judged without parameters.
     let debug = format!("{arm}CONFIG_DEBUG_KMEMLEAK=y\n# CONFIG_CPU_FREQ is not set\n");
     let audit = json(&["audit", "--kconfig", &write(&place.path("d"), "config", &debug)], 0);
     assert_eq!(said(&audit, "memory-debugging"), "fail high DEBUG_KMEMLEAK");
@@ -114,7 +114,7 @@ fn a_boot_loaders_text_is_judged_with_it() {
     assert_eq!(said(&audit, "threaded-interrupts"), "pass threadirqs");
     assert_eq!(said(&audit, "high-resolution-timers"), "pass built in; switched on");
     assert_eq!(audit["texts"]["cmdline"], "/boot/cmdline.txt");
-    // A command that prints the parameters cannot be run: what needs them is unknown, and no pass.
+    // A command that prints the parameters cannot be run: rules that need them are unknown.
     let computed = place.path("computed");
     write(&computed, "etc/default/grub", "GRUB_CMDLINE_LINUX=\"$(cat /x)\"\n");
     let audit = json(&["audit", "--root", &computed], 0);

@@ -1,5 +1,5 @@
-//! Loads as a user meets them: they load, they are found out when they do not, and nothing of them
-//! is left. None of these tests asks how fast they are.
+//! Loads as a user sees them: they load, a failure to load is detected, and nothing of them is
+//! left. None of these tests depends on their speed.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use super::place::{Place, json, onbeat, refused};
 
 const ONBEAT: &str = env!("CARGO_BIN_EXE_onbeat");
 
-/// Every load of its own that this machine can run, small, and a program.
+/// Every built-in load that this machine can run, small, and a program.
 fn all_small() -> Vec<&'static str> {
     let mut specs = Vec::new();
     for load in LOADS {
@@ -40,7 +40,7 @@ fn all_small() -> Vec<&'static str> {
     specs
 }
 
-/// An onbeat that a test which fails does not leave to those after it; its keeper ends the rest.
+/// An onbeat that is killed if its test fails; its keeper ends the rest.
 struct Started(Child);
 
 impl std::ops::Deref for Started {
@@ -59,7 +59,7 @@ impl std::ops::DerefMut for Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // One that has ended is not there to be killed.
+        // One that has ended cannot be killed.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -72,7 +72,7 @@ fn start(arguments: &[&str]) -> Started {
     Started(command.spawn().unwrap())
 }
 
-/// The processes whose command line has a word.
+/// Processes whose command line contains a word.
 fn processes_with(word: &str) -> Vec<u32> {
     let pids = fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -83,14 +83,14 @@ fn processes_with(word: &str) -> Vec<u32> {
     pids.filter(has).collect()
 }
 
-/// The children of a process, and theirs.
+/// Descendants of a process.
 fn descendants(pid: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     let children: Vec<u32> = text.split_whitespace().map(|word| word.parse().unwrap()).collect();
     children.iter().flat_map(|child| descendants(*child)).chain(children.iter().copied()).collect()
 }
 
-/// Waits for something that does happen; how long it takes is not what is tested.
+/// Waits for an event that will occur; its duration is not tested.
 fn eventually(what: &str, is_so: impl Fn() -> bool) {
     let until = Instant::now() + Duration::from_secs(60);
     while !is_so() {
@@ -166,7 +166,7 @@ fn stopped_for_three_seconds_every_load_is_found_out() {
         processes_with(&starter).len() + 1 >= specs.len() && !processes_with("while :; do :; done").is_empty()
     });
     wait_until_they_work(&starter);
-    // The windows that are a slow start's are over.
+    // The windows allowed for a slow start are over.
     std::thread::sleep(Duration::from_secs(3));
     let stopped = descendants(onbeat.id());
     let signal = |name: &str| {
@@ -187,7 +187,7 @@ fn stopped_for_three_seconds_every_load_is_found_out() {
     }
 }
 
-/// Seconds of processor time that a process has used.
+/// CPU time that a process has used, in seconds.
 fn processor_time(pid: u32) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').collect();
@@ -195,22 +195,22 @@ fn processor_time(pid: u32) -> f64 {
     (ticks(11) + ticks(12)) as f64 / rustix::param::clock_ticks_per_second() as f64
 }
 
-/// Waits until the loads work: their processes are there before, and nothing is looked at while the
-/// slowest prepares its files. `cpu` waits for the others, and then does nothing but run.
+/// Waits until the loads work: their processes exist before, and nothing is checked while the
+/// slowest prepares its files. `cpu` waits for the others, and then only runs.
 fn wait_until_they_work(starter: &str) {
     let cpu = |pid: &u32| processes_with("cpu:1").contains(pid) && processor_time(*pid) > 0.05;
     eventually("the loads work", || processes_with(starter).iter().any(cpu));
 }
 
-/// How often a process has slept.
+/// Number of times that a process has slept.
 fn sleeps(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
     line.unwrap().trim().parse().unwrap()
 }
 
-/// The last process that a process has started, and that it is stopped by now; `None` where it was
-/// too short-lived, as those of `fork` may be.
+/// Stops the last process that a process has started; `None` if it was too short-lived, as those of
+/// `fork` may be.
 fn stop_one(worker: u32) -> Option<Pid> {
     let last = descendants(worker).into_iter().max().unwrap_or(worker);
     let pid = Pid::from_raw(last as i32)?;
@@ -225,7 +225,7 @@ fn a_load_that_did_not_load_is_inconclusive() {
     let mut onbeat = start(&["load", "cpu:1", "-q", "-D", "8s"]);
     let starter = format!("--starter={}", onbeat.id());
     wait_until_they_work(&starter);
-    // Not the keeper among them: stopped, it would outlive the test.
+    // Without the keeper: stopped, it would outlive the test.
     let works = processes_with(&starter);
     for pid in descendants(onbeat.id()).into_iter().filter(|pid| works.contains(pid)) {
         kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::STOP).unwrap();
@@ -242,7 +242,7 @@ fn one_stopped_process_among_those_of_a_load_is_found_out() {
     let arguments = [&["load"], specs.as_slice(), &["-q", "-D", "1000s", "--json", &document]].concat();
     let mut onbeat = start(&arguments);
     let starter = format!("--starter={}", onbeat.id());
-    // Those that a load has started have its command line.
+    // Processes started by a load have its command line.
     let workers = || -> Vec<u32> {
         let of_onbeat = fs::read_to_string(format!("/proc/{0}/task/{0}/children", onbeat.id())).unwrap();
         let children = of_onbeat.split_whitespace().map(|word| word.parse().unwrap());
@@ -266,7 +266,7 @@ fn one_stopped_process_among_those_of_a_load_is_found_out() {
     let slept = sleeps(onbeat.id());
     eventually("it has looked", || sleeps(onbeat.id()) >= slept + 4);
     stopped.into_iter().for_each(|pid| kill_process(pid, Signal::CONT).unwrap());
-    // It goes on as if nothing had been.
+    // It continues as before.
     std::thread::sleep(Duration::from_secs(1));
     kill_process(Pid::from_raw(onbeat.id() as i32).unwrap(), Signal::TERM).unwrap();
     assert_eq!(onbeat.wait().unwrap().code(), Some(6));
@@ -281,7 +281,7 @@ fn one_stopped_process_among_those_of_a_load_is_found_out() {
 fn no_other_folder_is_taken_for_a_cage() {
     let place = Place::new();
     let mut other = Command::new("sleep").arg("1000").spawn().unwrap();
-    // A process number that is never given, and a folder that only looks like its group.
+    // A process ID that is never assigned, and a folder that only looks like its group.
     for name in ["group", "onbeat-load-4194305-1"] {
         fs::create_dir(place.at(name)).unwrap();
         fs::write(place.at(name).join("cgroup.procs"), format!("{}\n", other.id())).unwrap();

@@ -1,5 +1,5 @@
-//! Runs of the measuring loop, ended, refused and limited from outside. None of them needs
-//! privilege, or a time to keep.
+//! Runs of the measuring loop: ended, refused and limited from outside. None needs privilege or
+//! exact timing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,14 +15,14 @@ use super::place::{Place, refused};
 
 const ONBEAT: &str = env!("CARGO_BIN_EXE_onbeat");
 
-/// What every run here is started with.
+/// Arguments of every run here.
 const PLAIN: &str = "measure -p 0 --idle as-is -i 5000 -q";
 
 fn run_in(folder: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(folder.join("run.json")).unwrap()).unwrap()
 }
 
-/// The lines of `rows.jsonl` are the run's histogram, to the sample.
+/// Checks that the lines of `rows.jsonl` add up to the run's histogram, to the sample.
 fn five_minutes_add_up(folder: &Path) {
     let bundle = Bundle::open(folder).unwrap();
     let mut sums: BTreeMap<Cpu, RowSums> = BTreeMap::new();
@@ -68,7 +68,7 @@ fn a_signal_at_any_time_leaves_a_whole_run_or_none() {
         assert!(shell(&format!("kill -TERM {}", child.id())).status.success());
         let status = child.wait_with_output().unwrap().status;
         match (status.code(), folder.exists()) {
-            // Before anything was made, or before anything was measured.
+            // Before anything was created or measured.
             (None | Some(6), false) => {}
             (Some(6), true) => {
                 let run = run_in(&folder);

@@ -1,4 +1,4 @@
-//! The commands as a script sees them: the built binary, JSON, exit codes, one line per refusal.
+//! Commands as used by a script: the built binary, JSON, exit codes, one line per refusal.
 
 mod auditing;
 mod auditing_more;

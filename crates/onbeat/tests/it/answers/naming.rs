@@ -1,11 +1,11 @@
-//! Runs by their names in the user's folder of runs: as if their paths were given.
+//! Names of runs in the user's folder, which are equivalent to their paths.
 
 use std::fs;
 use std::process::{Command, Output};
 
 use super::place::*;
 
-/// Two runs and where they are kept, and the program run as their user.
+/// Two runs and their folder, and the program run as their user.
 struct User(Place);
 
 impl User {

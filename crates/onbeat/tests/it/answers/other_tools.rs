@@ -1,16 +1,16 @@
-//! Every option of cyclictest and rtla has its row in the guide for who comes from them, and its
-//! answer on the command line.
+//! Every option of cyclictest and rtla has its row in the guide for their users, and its answer on
+//! the command line.
 
 use super::place::onbeat;
 
-/// A program of another tool, its options as its `--help` lists them, and what takes its place.
+/// Program of another tool, its options as listed by its `--help`, and its replacement.
 struct OtherTool {
-    /// The program and its version.
+    /// Program and version.
     name: &'static str,
-    /// The guide's headings below which its rows are.
+    /// Headings of the guide with its rows.
     headings: &'static [&'static str],
     command: &'static [&'static str],
-    /// Of each option the letter, if it has one, and the name.
+    /// Letter, if there is one, and name of each option.
     options: &'static [&'static str],
 }
 
@@ -58,7 +58,7 @@ impl OtherTool {
     }
 }
 
-/// The first cells of the rows below a heading, up to the next one.
+/// First cells of the rows below a heading, up to the next one.
 fn first_cells<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {
     let mut lines = page.lines().skip_while(|line| *line != heading);
     assert!(lines.next().is_some(), "the guide has no {heading}");
@@ -88,7 +88,7 @@ fn every_option_has_its_row_in_the_guide() {
 fn every_option_is_taken_or_named() {
     for tool in TOOLS {
         for option in tool.options().flat_map(|option| option.split('/')) {
-            // What is taken goes on to a duration that is refused.
+            // An accepted option leads to a duration that is refused.
             let output = onbeat(&[tool.command, &["-D", "0", option]].concat());
             let said = String::from_utf8(output.stderr).unwrap();
             let is_unknown = said.contains("unexpected argument") || said.contains("a similar argument");

@@ -1,4 +1,4 @@
-//! Inputs made up in a folder of their own, the program run on them, and what it said taken apart.
+//! Synthetic inputs in a temporary folder, the program run on them, and its parsed output.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -26,7 +26,7 @@ pub fn json(args: &[&str], expected: i32) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The one line of a refusal.
+/// Line of a refusal.
 pub fn refused(args: &[&str], expected: i32) -> String {
     let output = onbeat(args);
     let text = String::from_utf8(output.stderr.clone()).unwrap();
@@ -53,7 +53,7 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// A path in it, for what is not there yet.
+    /// A path in it that does not exist yet.
     pub fn path(&self, name: &str) -> String {
         self.at(name).display().to_string()
     }
@@ -69,7 +69,7 @@ impl Place {
         self.at(name).display().to_string()
     }
 
-    /// A bundle of one CPU, one block a second.
+    /// A bundle of one CPU, with one block a second.
     pub fn bundle(&self, name: &str, us: &[f64], change: impl Fn(&mut Run, &mut Vec<Block>)) -> String {
         let (mut run, mut blocks) = made(name, us);
         change(&mut run, &mut blocks);
@@ -107,7 +107,7 @@ fn made(name: &str, us: &[f64]) -> (Run, Vec<Block>) {
     let mut run = Run {
         schema: SCHEMA.into(),
         id: name.into(),
-        // An import is not held to the exact extremes that a measured run has.
+        // An import need not have the exact extremes of a measured run.
         command: "import".into(),
         complete: true,
         elapsed_ns: Some(Nanos(us.len() as i64 * SECOND)),

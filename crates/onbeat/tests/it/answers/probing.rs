@@ -1,5 +1,5 @@
-//! The probes as a script asks them: what they refuse, and the shape of what they answer. None of
-//! them needs privilege, or a time to keep.
+//! Probes as used by a script: their refusals, and the form of their answers. None of these tests
+//! needs privilege or exact timing.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use super::place::{Place, code, json, onbeat, refused};
 
 const ONBEAT: &str = env!("CARGO_BIN_EXE_onbeat");
 
-/// The first CPU that this process may use.
+/// First CPU that this process may use.
 fn cpu() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
@@ -21,7 +21,7 @@ fn sum(cpu: &Value, rows: &str) -> u64 {
     cpu[rows].as_array().unwrap().iter().map(|row| row[2].as_u64().unwrap()).sum()
 }
 
-/// What holds for each CPU of each probe.
+/// Checks the common properties of each CPU of each probe.
 fn counted(run: &Value, probe: &str) {
     assert_eq!((&run["command"], &run["plan"]["probe"]), (&Value::from("probe"), &Value::from(probe)));
     for cpu in run["cpus"].as_array().unwrap() {
@@ -31,7 +31,7 @@ fn counted(run: &Value, probe: &str) {
     }
 }
 
-/// What every command that reads bundles makes of it.
+/// Checks every command that reads bundles.
 fn is_read(bundle: &Path) {
     let bundle = bundle.display().to_string();
     for args in
@@ -162,7 +162,7 @@ fn a_probe_names_the_load_beside_it_and_whether_it_held() {
             let loads = run["loads"].as_array().unwrap();
             assert_eq!(loads.len(), if probe[1] == "ipc" { 2 } else { 1 }, "{probe:?}");
             assert!(loads.iter().all(|found| found["spec"] == load), "{probe:?}");
-            // A machine that is busy may keep even a small load from its turn.
+            // A busy machine may delay even a small load.
             let held = loads.iter().all(|found| found["held"] == true);
             assert!(!held || load == "timers:1", "{probe:?}: {loads:?}");
             assert_eq!(code(&output), if held { 0 } else { 7 }, "{probe:?}: {loads:?}");
@@ -194,7 +194,7 @@ fn what_cannot_be_measured_is_refused_in_a_line_and_leaves_nothing() {
         );
         refused_with(&["probe", probe, "-p", "0", "--load", "cpu"], &["none is left", "--load-cpus"]);
     }
-    // As root too: all CPUs for threads that never sleep.
+    // For root too: no threads that never sleep on all CPUs.
     refused_with(&["probe", "spin", "-a", &cpu, "--housekeeping", &cpu, "-p", "1"], &["-p 0"]);
 }
 
@@ -211,7 +211,7 @@ fn a_kill_leaves_no_semaphore() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    // The keeper of a process without a namespace of its own needs a moment.
+    // The keeper of a process without a private namespace needs a moment.
     for _ in 0..200 {
         if sets() <= before {
             return;

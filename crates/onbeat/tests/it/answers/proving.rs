@@ -1,5 +1,5 @@
-//! Experiments as a user meets them. No setting is changed: scripts that only write down what they
-//! were called with, plans, records and bundles that are made up.
+//! Experiments as a user sees them. No setting is changed: scripts only write their arguments, and
+//! plans, records and bundles are synthetic.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::place::{Place, code, json as answered, onbeat, refused};
 
-/// A script that notes its word in `calls`, and then does this.
+/// A script that notes its word in `calls`, and then runs this text.
 fn script(place: &Place, then: &str) -> String {
     let path =
         place.text("switch", &format!("#!/bin/sh\necho \"$1\" >>\"{}\"\n{then}\n", place.path("calls")));
@@ -25,7 +25,7 @@ fn calls(place: &Place) -> String {
     fs::read_to_string(place.at("calls")).unwrap_or_default().split_whitespace().collect()
 }
 
-/// So many late wake-ups, of 50 us or more, among all.
+/// Sets this number of late wake-ups, of 50 us or more.
 fn late(us: u64) -> impl Fn(&mut Run, &mut Vec<Block>) {
     move |run, _| {
         let rows = [(0, 50_000, run.cpus[0].cycles.unwrap() - us), (50_000, 100_000, us)];
@@ -42,7 +42,7 @@ fn boots(place: &Place, a: &[u64], b: &[u64]) -> Vec<String> {
     boots_for(place, a, b, [10, 10])
 }
 
-/// The same with runs that last so many seconds without the change and with it.
+/// Bundles with runs of these lengths in seconds, without the change and with it.
 fn boots_for(place: &Place, a: &[u64], b: &[u64], seconds: [usize; 2]) -> Vec<String> {
     let side = |name: &str, counts: &[u64]| -> Vec<String> {
         let maxima = vec![20.0; seconds[usize::from(name == "b")]];
@@ -100,7 +100,7 @@ fn runs_that_share_a_boot_count_once() {
             }
         }
         let output = onbeat(&line.iter().map(String::as_str).collect::<Vec<_>>());
-        // Where its lines are broken depends on the folder's name.
+        // The folder's name decides where its lines are wrapped.
         let told = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
         (code(&output), told)
     };
@@ -108,7 +108,7 @@ fn runs_that_share_a_boot_count_once() {
     let (code, told) =
         said(&|side, at| if side == "b" && at < 2 { "b".into() } else { format!("{side}{at}") });
     assert!(code == 7 && told.contains("are of one boot, and of different pairs"), "{told}");
-    // A change that takes no boot: the runs of a pair differ by it alone.
+    // A change without a boot: the runs of a pair differ by it alone.
     assert_eq!(said(&|_, at| format!("{}", at / 2)).0, 0);
     assert_eq!(said(&|_, _| String::new()).0, 0, "not known");
 }
@@ -224,7 +224,7 @@ fn a_script_that_does_not_switch_ends_the_experiment_with_a_put_back() {
     ] {
         let place = Place::new();
         let script = script(&place, then);
-        // The first coin of this seed says that the change comes first.
+        // The first coin of this seed puts the change first.
         let more = ["--limit", "10s", "--segment", "2s", "--script-time", "5s", "--seed", "1"];
         let output = proving(&place, &script, &more).output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -238,7 +238,7 @@ fn a_script_that_does_not_switch_ends_the_experiment_with_a_put_back() {
 fn that_nothing_is_late_in_the_warm_up_is_told_before_the_pairs() {
     for (quiet, said) in [(false, 1), (true, 0)] {
         let place = Place::new();
-        // It ends with the first call for the change, behind the warm-up.
+        // It ends with the first call for the change, after the warm-up.
         let script = script(&place, "[ \"$1\" = a ]");
         let mut line = vec!["prove", "--script", &script, "--limit", "10s", "-a", "0", "--warm-up", "2s"];
         let folder = place.path("experiment");
@@ -261,7 +261,7 @@ fn a_limit_that_every_wake_up_reaches_is_refused() {
     assert_eq!(calls(&place), "a");
 }
 
-/// Waits until the change is in force; the experiment, which goes on.
+/// Waits until the change is in force; returns the running experiment.
 fn in_force(place: &Place) -> Child {
     in_force_by(place, &script(place, ""))
 }
@@ -316,7 +316,7 @@ fn an_experiment_that_is_stopped_puts_back_and_can_be_gone_on_with() {
 fn what_is_gone_on_with_has_the_times_that_were_fixed() {
     let place = Place::new();
     let mut record = kept(&place, 10, 1);
-    // The first coin of this seed says that the change comes first.
+    // The first coin of this seed puts the change first.
     (record["segments"], record["pilot"], record["plan"]["seed"]) = (json!([]), Value::Null, json!(1));
     record["plan"]["limit_ns"] = json!(10_000_000_000u64);
     record["plan"]["script_time_ns"] = json!(1_500_000_000u64);
@@ -341,7 +341,7 @@ fn a_stop_ends_a_script_that_hangs_and_says_so() {
     while !calls(&place).ends_with('b') {
         std::thread::sleep(Duration::from_millis(20));
     }
-    // Not SIGINT, which who runs this in the background may have had ignored.
+    // Not SIGINT, which a background process may have inherited as ignored.
     assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
@@ -429,7 +429,7 @@ fn how_long_a_change_takes_to_settle_is_told_before_the_first_pair() {
     let place = Place::new();
     let mut record = kept(&place, 10, 1);
     record["segments"] = json!([]);
-    // The first coin of this seed says that the change comes first.
+    // The first coin of this seed puts the change first.
     record["plan"]["seed"] = json!(1);
     record["plan"]["settle_trial_ns"] = json!(2_000_000_000u64);
     fs::write(place.at("done/experiment.json"), record.to_string()).unwrap();
@@ -452,7 +452,7 @@ fn a_record_that_decides_is_answered_without_measuring() {
     let (folder, page) = (place.path("done"), place.path("page.html"));
     fs::write(place.at("done/experiment.json"), record.to_string()).unwrap();
     let document = answered(&["prove", "-q", "--resume", &folder, "--page", &page], 0);
-    // Without a lock, a script or the same kernel it is shown all the same.
+    // It is shown without a lock, a script or the same kernel.
     let shown = answered(&["report", &folder], 0);
     assert_eq!((&shown["verdict"], &shown["experiment"]), (&document["verdict"], &document["experiment"]));
     assert!(refused(&["report", &folder, "-o", &place.path("x.svg")], 2).contains("shown by itself"));

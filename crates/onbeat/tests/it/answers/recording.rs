@@ -1,4 +1,4 @@
-//! Records of `onbeat watch` as a user reads them.
+//! Records of `onbeat watch` as read by a user.
 
 use std::fs;
 use std::path::Path;
@@ -47,8 +47,8 @@ fn a_record_is_shown_with_its_worst_by_name() {
     }
 }
 
-/// A run that goes on is marked in each interval, with a begin that is read anew when the watch is
-/// started again: it is one run. Another of the same words is another.
+/// A continuing run is marked in each interval, with a start that is read again when the watch
+/// restarts: it is one run. Another with the same command line is separate.
 #[test]
 fn a_run_beside_a_watch_is_one_mark() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Suites as a user meets them, with short phases. No setting is changed: the recipes here compare
+//! Suites as a user sees them, with short phases. No setting is changed: the recipes here compare
 //! no preemption models.
 
 use std::fs;
@@ -33,7 +33,7 @@ fn a_suite_is_run_tabulated_and_gone_on_with() {
     let place = Place::new();
     let recipe = place.text("own.toml", &RECIPE.replace("LOAD", "cpu:1"));
     let folder = place.path("suite");
-    // A machine that does not permit the priority has holes, which are told.
+    // A machine that does not permit the priority has invalid phases, which are reported.
     let expected =
         if onbeat(&["measure", "-p", "1", "-D", "100ms", "-q", "-o", &place.path("try")]).status.success() {
             (0, true)
@@ -46,7 +46,7 @@ fn a_suite_is_run_tabulated_and_gone_on_with() {
         return;
     }
     assert_eq!((&suite["complete"], &suite["schema"]), (&Value::from(true), &Value::from("onbeat.suite/1")));
-    // As if it had been killed in the second phase, which has begun its bundle.
+    // As if it had been killed in the second phase, after its bundle was begun.
     let mut cut = suite.clone();
     cut["phases"].as_array_mut().unwrap().pop();
     cut["complete"] = Value::from(false);
@@ -80,7 +80,7 @@ fn a_suite_is_run_tabulated_and_gone_on_with() {
     }
     let line = refused(&["suite", "quick", "--resume", &folder], 2);
     assert!(line.contains("is own, not quick"), "{line}");
-    // Gone on with on another kernel: what the first gave stays beside, none of it counts for this.
+    // Resumed on another kernel: the rows of the first stay, and none of them counts for this one.
     let mut begun = suite.clone();
     begun["kernel"] = Value::from("9.9-rt");
     for phase in begun["phases"].as_array_mut().unwrap() {
@@ -93,7 +93,7 @@ fn a_suite_is_run_tabulated_and_gone_on_with() {
     let own = &suite["phases"][0]["kernel"];
     assert_eq!(kernels, [&Value::from("9.9-rt"), &Value::from("9.9-rt"), own, own]);
     fs::write(format!("{folder}/suite.json"), resumed.to_string()).unwrap();
-    // A suite from another kernel is a row of its own.
+    // A suite from another kernel is a separate row.
     let mut other = suite.clone();
     other["phases"][0]["kernel"] = Value::from("9.9-rt");
     fs::create_dir(place.at("other")).unwrap();
@@ -219,8 +219,8 @@ fn what_a_suite_may_not_do_is_refused_before_anything_is_made() {
     assert!(!place.at("suite").exists());
 }
 
-/// As a suite's phases do where the file of the program has capabilities: what was asked of the
-/// kernel before the program began is forgotten then, so the program asks itself.
+/// Like the phases of a suite whose program file has capabilities: a request to the kernel before
+/// the program's start is lost then, so the program makes it itself.
 #[test]
 fn a_run_ends_with_its_starter() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! A watch as a user meets it: it records, refuses in a line, and leaves a record that is whole
-//! whatever ended it. A kernel that takes no programs is refused with what it lacks.
+//! Watches as a user sees them: they record, refuse in one line, and leave a complete record at any
+//! end. A kernel that takes no programs is refused with the reason.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -10,12 +10,12 @@ use rustix::process::Signal;
 
 use super::place::{Place, json, onbeat, refused};
 
-/// Whether this machine can be watched; if not, that is said in one line.
+/// True if this machine can be watched; if not, one line says so.
 fn records(place: &Place) -> bool {
     records_by(place, &[])
 }
 
-/// The same in one way.
+/// True if it can be watched by this method.
 fn records_by(place: &Place, way: &[&str]) -> bool {
     let path = place.path("try");
     let all = ["watch", "-q", "-D", "1s", "--interval", "1s", "-o", &path];
@@ -52,7 +52,7 @@ fn the_switch_is_in_the_record_where_the_kernel_shows_it() {
     assert!(worst.iter().any(|worst| worst["switch_ns"].is_i64() && worst["timer_ns"].is_i64()), "{worst:?}");
 }
 
-/// Measures beside a watch with these flags; the report's document.
+/// Measures during a watch with these flags; returns the report's document.
 fn measured_beside(more: &[&str]) -> Option<serde_json::Value> {
     let place = Place::new();
     if !records_by(&place, more) {
@@ -91,7 +91,7 @@ fn measured_beside(more: &[&str]) -> Option<serde_json::Value> {
     })
 }
 
-/// How many tracing instances a process has left.
+/// Number of tracing instances that a process has left.
 fn instances_of(pid: u32) -> usize {
     let names = Tracing::open().map(|tracing| tracing.others().instances).unwrap_or_default();
     names.iter().filter(|name| name.starts_with(&format!("onbeat-{pid}-"))).count()
@@ -120,10 +120,10 @@ fn a_ring_records_and_goes_with_its_process_whatever_ends_it() {
         rustix::process::kill_process(pid, signal).unwrap();
         let said = watch.wait_with_output().unwrap();
         let told = String::from_utf8(said.stderr).unwrap();
-        // One that was killed may have had no time to say it.
+        // A killed one may have had no time to report it.
         let is_told = told.contains("a trace ring of ") || signal == Signal::KILL;
         assert!(is_told && !told.contains("keeper"), "{told}");
-        // Another process removes what a killed one leaves.
+        // Another process removes the instances of a killed one.
         for _ in 0..1_000 {
             if instances_of(pid.as_raw_nonzero().get() as u32) == 0 {
                 break;
@@ -154,7 +154,7 @@ fn a_record_has_one_writer() {
     assert!(line.contains(&first.id().to_string()), "{line}");
     first.kill().unwrap();
     first.wait().unwrap();
-    // Killed in its first interval it leaves a record that can be gone on with.
+    // Killed in its first interval, it leaves a record that can be continued.
     let again = onbeat(&["watch", "-q", "-D", "1s", "--interval", "1s", "-o", &record]);
     assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
 }

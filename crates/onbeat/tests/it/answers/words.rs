@@ -1,5 +1,5 @@
-//! What people read: as wide as they asked for, in whole sentences, and steered by no name that
-//! another chose.
+//! Texts for users: of the requested width, in whole sentences, and not controlled by names from
+//! outside.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,14 +7,14 @@ use std::process::{Command, Output};
 
 use super::place::*;
 
-/// The program with a width.
+/// Output of the program with a width.
 fn wide(columns: &str, args: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_onbeat")).env("COLUMNS", columns).args(args).output();
     String::from_utf8(output.unwrap().stdout).unwrap()
 }
 
 fn widest(text: &str) -> usize {
-    // An address or a path is one word, which nothing breaks.
+    // An address or a path is one word, which is not wrapped.
     let lines = text.lines().filter(|line| line.trim_start_matches(['-', ' ']).contains(' '));
     lines.map(|line| line.chars().count()).max().unwrap_or(0)
 }
@@ -133,8 +133,8 @@ fn an_import_without_a_histogram_says_so() {
     }
     let said = refused(&["report", &place.path("run"), &place.path("run"), "-o", &place.path("x.csv")], 2);
     assert!(said.contains("run: this run has no histogram"), "{said}");
-    // Of what was never later than 80 us a limit of 100 us was not reached, and of 50 us it cannot
-    // be told how often.
+    // A run that never exceeded 80 us did not reach a limit of 100 us; for 50 us the number is
+    // unknown.
     let far = json_of(&["bounds", &place.path("run"), "--limit", "100us"]);
     assert_eq!((&far["claim"]["exceedances"], &far["claim"]["exceedances_at_most"]), (&0.into(), &0.into()));
     let near = json_of(&["bounds", &place.path("run"), "--limit", "50us"]);

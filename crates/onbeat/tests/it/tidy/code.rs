@@ -1,7 +1,7 @@
-//! What of each crate is product, and what its files name: modules, types, paths.
+//! Product code of each crate, and the modules, types and paths that its files name.
 //!
-//! Product is what is compiled without tests and without the feature `fixture`, wherever it stands
-//! in a file and whatever the file is called.
+//! Product is everything compiled without tests and without the feature `fixture`, wherever it is
+//! in a file and whatever the file's name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,17 +12,17 @@ use syn::{Attribute, Item, Lit, Meta, UseTree, Visibility};
 
 use super::tree::root;
 
-/// A path as it is written, `crate::a::B`.
+/// Path as written, `crate::a::B`.
 pub type Segments = Vec<String>;
 
-/// A file, without what is only compiled for tests.
+/// File without the parts that are only compiled for tests.
 #[derive(Debug, Default)]
 pub struct Product {
     /// Relative to the root of the repository.
     pub path: String,
-    /// Where it stands in its crate: `["a", "b"]` for `crate::a::b`.
+    /// Module path in its crate: `["a", "b"]` for `crate::a::b`.
     pub module: Segments,
-    /// Lines with code: no comments, no blanks; a text of several lines counts as each of them.
+    /// Lines with code: no comments, no blanks; each line of a multi-line text counts.
     pub lines: usize,
     /// Lines of text literals with their numbers, those of clap's help comments included.
     pub texts: Vec<(usize, String)>,
@@ -30,13 +30,13 @@ pub struct Product {
     pub types: Vec<String>,
     /// Paths of at least two segments, in `use` lines, code and macros.
     pub paths: BTreeSet<Segments>,
-    /// Names that it hands on by `pub use`, and what they are.
+    /// Names that it re-exports by `pub use`, with their paths.
     pub reexports: BTreeMap<String, Segments>,
-    /// Modules it declares: name, and file where an attribute says so.
+    /// Modules that it declares: name, and file if an attribute gives it.
     pub modules: Vec<(String, Option<String>)>,
 }
 
-/// The product's files of the crate whose root file this is.
+/// Product files of the crate with this root file.
 pub fn crate_of(root_file: &str) -> Vec<Product> {
     let mut found = Vec::new();
     let mut left = vec![(PathBuf::from(root_file), Segments::new())];
@@ -52,7 +52,7 @@ pub fn crate_of(root_file: &str) -> Vec<Product> {
     found
 }
 
-/// The file of a module that another declares.
+/// File of a module that another one declares.
 fn file_of(parent: &Path, name: &str, file: Option<&str>) -> PathBuf {
     let dir = parent.parent().unwrap();
     if let Some(file) = file {
@@ -64,7 +64,7 @@ fn file_of(parent: &Path, name: &str, file: Option<&str>) -> PathBuf {
     if root().join(&flat).exists() { flat } else { dir.join(name).join("mod.rs") }
 }
 
-/// The product of a file's text.
+/// Product part of a file's text.
 pub fn parse(text: &str) -> Product {
     let mut file = syn::parse_file(text).unwrap();
     let mut product = Product::default();
@@ -96,8 +96,8 @@ pub fn parse(text: &str) -> Product {
     product
 }
 
-/// Takes away what is only compiled for tests, and documentation: all, or what is no help of
-/// clap's.
+/// Removes code that is only compiled for tests, and documentation: all of it, or all but clap's
+/// help.
 struct WithoutTests {
     keeps_help: bool,
 }
@@ -135,7 +135,7 @@ impl VisitMut for WithoutTests {
     }
 }
 
-/// Whether the attributes in front keep it out of the product.
+/// True if these attributes exclude an item from the product.
 fn for_tests(item: &impl quote::ToTokens) -> bool {
     let tests = ["test", "cfg(test)", "cfg(any(test,feature=\"fixture\"))", "cfg(feature=\"fixture\")"];
     let mut tokens = item.to_token_stream().into_iter();
@@ -229,7 +229,7 @@ fn lines_of(tokens: TokenStream, lines: &mut BTreeSet<usize>) {
     }
 }
 
-/// Paths in tokens, those of macros included; braces behind `::` are the group of a `use` line.
+/// Paths in tokens, including those of macros; braces after `::` are the group of a `use` line.
 fn paths_of(tokens: TokenStream, prefix: &[String], paths: &mut BTreeSet<Segments>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let colon = |at: usize| matches!(tokens.get(at), Some(TokenTree::Punct(punct)) if punct.as_char() == ':');

@@ -1,5 +1,4 @@
-//! What lines of sources and documents may not contain, how wide they are, and where their links
-//! lead.
+//! Lines of sources and documents: forbidden words, widths, and targets of links.
 
 use super::tree::{Source, files, root, sources_and_documents};
 
@@ -12,11 +11,11 @@ const PROMISES: &[&str] = &[concat!("wc", "et"), concat!("guaran", "teed")];
 
 const CODE_COLUMNS: usize = 110;
 const COMMENT_COLUMNS: usize = 100;
-/// Lines that are wider still.
+/// Number of lines that are wider still.
 const WIDE_CODE: usize = 308;
 const WIDE_COMMENTS: usize = 3;
 
-/// Where one of the needles stands as a word of its own; a document's fenced blocks are optional.
+/// Places where a needle is a separate word; a document's fenced blocks are optional.
 fn places(source: &Source, needles: &[&str], fenced_too: bool) -> Vec<String> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let alone = |line: &str, needle: &str| {
@@ -33,7 +32,7 @@ fn places(source: &Source, needles: &[&str], fenced_too: bool) -> Vec<String> {
     found
 }
 
-/// The lines from 1, those of a Markdown file outside fenced blocks unless asked for.
+/// Lines counted from 1, those of a Markdown file outside fenced blocks unless requested.
 pub fn lines(source: &Source, fenced_too: bool) -> impl Iterator<Item = (usize, &str)> {
     let markdown = source.path.ends_with(".md") && !fenced_too;
     let mut fenced = false;
@@ -53,8 +52,8 @@ fn undocumented(source: &Source) -> Option<String> {
     (!purpose).then(|| format!("{} does not open with its purpose in //!", source.path))
 }
 
-/// Code blocks in doc comments: they would be compiled as tests of their own, which the gate does
-/// not run.
+/// Code blocks in doc comments: they would be compiled as separate tests, which the gate does not
+/// run.
 fn doc_examples(source: &Source) -> Vec<String> {
     let opens = |line: &str| {
         let comment = line.trim_start().strip_prefix("///").or(line.trim_start().strip_prefix("//!"));
@@ -72,8 +71,7 @@ fn wide(source: &Source, comments: bool) -> Vec<String> {
     over.map(|(number, _)| format!("{}:{number} is wider than {limit} columns", source.path)).collect()
 }
 
-/// Links of a Markdown file that lead to no file; those with a scheme or to a heading are not
-/// followed.
+/// Links of a Markdown file to missing files; those with a scheme or to a heading are not followed.
 fn dead_links(source: &Source) -> Vec<String> {
     let base = root().join(&source.path);
     let base = base.parent().unwrap();
@@ -97,7 +95,7 @@ fn nothing_is_left_unfinished() {
 
 #[test]
 fn no_path_of_a_developers_machine() {
-    // The lab's guests have homes of their own making.
+    // The guests of the lab have other home folders.
     let ours = sources_and_documents().filter(|source| !source.path.starts_with("xtask/src/live/"));
     super::expect_none(ours.flat_map(|source| places(&source, MACHINE_PATHS, false)));
 }

@@ -1,7 +1,7 @@
-//! The rules of the source tree that neither a manifest nor Clippy holds.
+//! Rules of the source tree that neither a manifest nor Clippy checks.
 //!
-//! Each check is a function from a file to what is wrong with it, tried on bad samples beside it: a
-//! check that cannot fail is a defect.
+//! Each check is a function from a file to its faults, tried on bad samples next to it: a check
+//! that cannot fail is a defect.
 
 mod code;
 mod lines;
@@ -17,8 +17,8 @@ fn expect_none(offences: impl IntoIterator<Item = String>) {
     assert!(offences.is_empty(), "\n{}\n", offences.join("\n"));
 }
 
-/// A ratchet: what is over a limit that the tree does not meet yet becomes less; lower the number
-/// with it.
+/// Fails for more offences than a limit that the tree does not meet yet; lower the limit with their
+/// number.
 fn expect_at_most(most: usize, offences: impl IntoIterator<Item = String>) {
     let offences: Vec<String> = offences.into_iter().collect();
     let count = offences.len();

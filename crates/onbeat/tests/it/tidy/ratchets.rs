@@ -98,7 +98,7 @@ fn added_lines() -> AddedLines {
     added
 }
 
-/// The added lines of a diff without context.
+/// Added lines of a diff without context.
 fn hunks(diff: &str) -> AddedLines {
     let mut added = AddedLines::new();
     let mut path = String::new();
@@ -116,7 +116,7 @@ fn hunks(diff: &str) -> AddedLines {
     added
 }
 
-/// The habits of a Rust file; inside of macros only those of expressions separated by commas.
+/// Habits in a Rust file; inside of macros only those of expressions separated by commas.
 fn habits(source: &Source) -> Vec<Place> {
     let mut visitor = HabitVisitor::default();
     visitor.visit_file_mut(&mut syn::parse_file(&source.text).unwrap());
@@ -193,7 +193,7 @@ fn is_named(kind: &Type, name: &str) -> bool {
     matches!(kind, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == name))
 }
 
-/// The words in one line of a text; names in braces are values, and `is no longer` is plain.
+/// Words in one line of a text; names in braces are values, and `is no longer` is plain.
 fn words(text: &str) -> Vec<&'static str> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let text = text.to_lowercase().replace("\\n", "  ").replace("is no longer", "");
@@ -207,8 +207,8 @@ fn words(text: &str) -> Vec<&'static str> {
     WORDS.iter().flat_map(|(word, _)| std::iter::repeat_n(*word, times(word))).collect()
 }
 
-/// The words in texts for users: of the product, of its pages' scripts, and of the manual as far
-/// as it is not generated.
+/// Words in texts for users: of the product, of its pages' scripts, and of the part of the manual
+/// that is not generated.
 fn words_for_users() -> Vec<Place> {
     let generated = ["docs/cli.md", "docs/loads.md", "docs/suites.md"];
     let mut found = Vec::new();

@@ -1,15 +1,15 @@
-//! How long files may be and how large what is tracked; Clippy counts the lines of functions.
+//! Limits of file lengths and of the size of tracked files; Clippy counts the lines of functions.
 
 use super::code::{Product, parse};
 use super::tree::{paths, root};
 use super::walls::product;
 
-/// Lines of code: no tests, comments or blanks.
+/// Maximum number of lines of code in a file: no tests, comments or blanks.
 const FILE_LINES: usize = 300;
-/// Files of more lines.
+/// Number of files with more lines.
 const LONG_FILES: usize = 0;
-/// Bytes of a tracked file: the largest is a distribution's kernel configuration, in captures of
-/// the corpus.
+/// Maximum size of a tracked file: the largest is a distribution's kernel configuration, in
+/// captures of the corpus.
 const FILE_BYTES: u64 = 384 << 10;
 
 fn long_file(file: &Product) -> Option<String> {

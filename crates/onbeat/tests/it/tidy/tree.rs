@@ -9,13 +9,13 @@ pub struct Source {
 }
 
 impl Source {
-    /// A made-up file, for the tests of the checks.
+    /// A synthetic file, for the tests of the checks.
     pub fn new(path: &str, text: &str) -> Source {
         Source { path: path.into(), text: text.into() }
     }
 }
 
-/// The root of the repository.
+/// Root of the repository.
 pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

@@ -1,4 +1,4 @@
-//! Who may use whom: what manifests do not say, and that the picture of them is theirs.
+//! Rules of dependencies beyond the manifests, and the match of their picture with the manifests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -9,13 +9,12 @@ use serde_json::Value;
 use super::code::{Product, Segments, crate_of, parse};
 use super::tree::{files, root};
 
-/// Functions from values to values; `facts` reads, but only by asking `host`.
+/// Crates of functions from values to values; `facts` reads, but only through `host`.
 const PURE: &[&str] = &["model", "stats", "experiment", "trace", "rules", "report", "facts"];
-/// Modules of the standard library that reach out of the program, and its clocks.
+/// Modules of the standard library that access the world outside the program, and its clocks.
 const IMPURE: &[&str] = &["fs", "env", "process", "thread", "net"];
 const CLOCKS: &[&str] = &["Instant", "SystemTime"];
-/// The one attribute that lifts Clippy's ban on files, clocks and environment from code of the
-/// product.
+/// The only attribute that lifts Clippy's ban on files, clocks and environment from product code.
 const LIFTED: &str = concat!("allow(clippy::dis", "allowed_methods)");
 const LIFTED_IN: &[&str] = &[
     "crates/farm/src/main.rs",
@@ -25,7 +24,7 @@ const LIFTED_IN: &[&str] = &[
 ];
 const UNSAFE_LINT: &str = concat!("unsafe", "_code");
 
-/// Types of one name in several files that are still to be renamed.
+/// Number of type names that are in several files and still to be renamed.
 const SHARED_NAMES: usize = 0;
 
 /// Every file of the product, crate by crate.
@@ -60,10 +59,10 @@ fn impurities(file: &Product) -> Vec<String> {
     named.map(|path| format!("{} is pure and names {}", file.path, path.join("::"))).collect()
 }
 
-/// For each file of a crate the other files that it uses.
+/// Other files that each file of a crate uses.
 ///
-/// A `pub use` hands on a name and uses nothing. A module lists and calls the files below it, which
-/// use what it defines for all of them: such a pair is no circle.
+/// A `pub use` re-exports a name and uses nothing. A module lists and calls the files below it,
+/// which use its definitions: such a pair is not a circle.
 fn uses(files: &[Product]) -> BTreeMap<&str, BTreeSet<&str>> {
     let by_module: BTreeMap<&[String], &Product> =
         files.iter().map(|file| (&file.module[..], file)).collect();
@@ -77,8 +76,7 @@ fn uses(files: &[Product]) -> BTreeMap<&str, BTreeSet<&str>> {
     files.iter().map(|file| (file.path.as_str(), used(file))).collect()
 }
 
-/// The file in which a path ends, through what other files hand on; none if it leads out of the
-/// crate.
+/// File in which a path ends, through re-exports of other files; none if it leads out of the crate.
 fn target<'a>(
     from: &[String],
     path: &[String],
@@ -101,7 +99,7 @@ fn target<'a>(
     }
 }
 
-/// The shortest way from each file back to itself, each circle once.
+/// Shortest way from each file back to itself, each circle once.
 fn circles(uses: &BTreeMap<&str, BTreeSet<&str>>) -> BTreeSet<String> {
     let circle = |start: &str| -> Option<String> {
         let mut ways = vec![vec![start]];
@@ -126,7 +124,7 @@ fn circles(uses: &BTreeMap<&str, BTreeSet<&str>>) -> BTreeSet<String> {
     uses.keys().filter_map(|start| circle(start)).collect()
 }
 
-/// Names of types that stand in several files; `Args` is clap's, and `Result` an alias of the
+/// Names of types that are in several files; `Args` is clap's, and `Result` an alias of the
 /// standard one.
 fn shared_names(files: &[Product]) -> Vec<String> {
     let mut places: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -137,7 +135,7 @@ fn shared_names(files: &[Product]) -> Vec<String> {
     places.iter().map(|(name, places)| format!("{name} is a type of {}", places.join(", "))).collect()
 }
 
-/// Crate by crate, which others of the workspace its code may name, by its manifest.
+/// Other crates of the workspace that each crate's code may name, by its manifest.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
@@ -156,7 +154,7 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     metadata["packages"].as_array().unwrap().iter().map(of).filter(|(name, _)| name != "xtask").collect()
 }
 
-/// The rows below `| crate | may use |` of a document.
+/// Rows below `| crate | may use |` of a document.
 fn table(text: &str) -> BTreeMap<String, BTreeSet<String>> {
     let rows = text.lines().skip_while(|line| !line.starts_with("| crate | may use |")).skip(2);
     let cells = rows.take_while(|line| line.starts_with('|')).map(|line| line.split('|').map(str::trim));
