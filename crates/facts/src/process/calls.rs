@@ -1,20 +1,20 @@
-//! The system calls that rules ask for, and those that loops of programs make, by their names.
+//! Names of the system calls that rules use, and of those that programs make in loops.
 //!
-//! The numbers are those of this machine's own programs; those of a 32-bit program on a 64-bit
-//! kernel are others, and are not looked up ([`has_own_numbers`]).
+//! The numbers are those of this machine's native programs; a 32-bit program on a 64-bit kernel has
+//! others, which are not looked up ([`has_own_numbers`]).
 
 #![allow(clippy::useless_conversion)] // A c_long is shorter on 32-bit machines.
 
-/// The name of a system call, if it is one that rules ask for or that programs make in a loop.
+/// Name of a system call, if rules use it or programs make it in loops.
 pub fn call_name(number: i64) -> Option<&'static str> {
     let found = COMMON.iter().chain(OLDER).chain(OTHERS).find(|(_, own)| i64::from(*own) == number);
     found.map(|(name, _)| *name)
 }
 
-/// Whether a process's calls have the numbers of onbeat's own, by `/proc/PID/auxv`: its words are
-/// as long as the program's, and AT_PHENT (4) is the size of a program header, 32 bytes in an ELF
-/// file of 32 bits and 56 in one of 64 (include/uapi/linux/{auxvec,elf}.h). Programs of x86's x32
-/// are of 32 bits, too, and have numbers from 0x40000000 on.
+/// True if a process's calls have the same numbers as onbeat's, by `/proc/PID/auxv`: its words are
+/// as long as the program's, and AT_PHENT (4) is the size of a program header, 32 bytes in a 32-bit
+/// ELF file and 56 in a 64-bit one (include/uapi/linux/{auxvec,elf}.h). Programs of x86's x32 are
+/// 32-bit files, too, with call numbers from 0x40000000 on.
 pub fn has_own_numbers(auxiliary: &[u8]) -> Result<bool, String> {
     const AT_PHENT: u64 = 4;
     let has = |length: usize, size: u64| {
@@ -28,7 +28,7 @@ pub fn has_own_numbers(auxiliary: &[u8]) -> Result<bool, String> {
     }
 }
 
-/// A word of this machine's byte order.
+/// Word in this machine's byte order.
 fn word(bytes: &[u8]) -> u64 {
     let of_32 = || bytes.try_into().map(|bytes| u64::from(u32::from_ne_bytes(bytes)));
     bytes.try_into().map(u64::from_ne_bytes).or_else(|_| of_32()).unwrap_or_default()
@@ -77,7 +77,7 @@ const COMMON: &[(&str, libc::c_long)] = &[
     ("writev", libc::SYS_writev),
 ];
 
-/// Calls that no rule asks for, and that a cycle may spend its time in.
+/// Calls that no rule uses, and in which a cycle may spend its time.
 #[rustfmt::skip]
 const OTHERS: &[(&str, libc::c_long)] = &[
     ("bpf", libc::SYS_bpf),
@@ -135,7 +135,7 @@ const OTHERS: &[(&str, libc::c_long)] = &[
     ("wait4", libc::SYS_wait4),
 ];
 
-/// Those with 64-bit times, which a C library of today calls on 32-bit machines
+/// Calls with 64-bit times, which current C libraries use on 32-bit machines
 /// (include/uapi/asm-generic/unistd.h).
 #[cfg(target_pointer_width = "32")]
 const CLOCK_NANOSLEEP: libc::c_long = 407;

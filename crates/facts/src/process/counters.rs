@@ -1,24 +1,24 @@
-//! What the kernel counts for a thread: page faults, time on a CPU, switches, calls that read and
-//! write.
+//! The kernel's counters of a thread: page faults, time on a CPU, context switches, reads and
+//! writes.
 //!
 //! Source: proc_pid_stat(5), `/proc/PID/io` and "schedstat" in Documentation/filesystems/proc.rst
 //! and Documentation/scheduler/sched-stats.rst.
 
-/// What the scheduler and the memory management count.
+/// Counters of the scheduler and the memory management.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadCounters {
-    /// Page faults without and with reading from a disk.
+    /// Page faults without (minor) and with (major) reading from a disk.
     pub minor_faults: u64,
     pub major_faults: u64,
-    /// Time on a CPU; none where the kernel does not count it by the nanosecond.
+    /// Time on a CPU; none if the kernel does not count it in nanoseconds.
     pub run_ns: Option<u64>,
-    /// How often it gave its CPU away by itself, and how often it was taken.
+    /// Voluntary and involuntary context switches.
     pub voluntary: u64,
     pub involuntary: u64,
 }
 
 impl ThreadCounters {
-    /// What was counted since an earlier reading.
+    /// Increase since an earlier reading.
     pub fn since(&self, before: &ThreadCounters) -> ThreadCounters {
         ThreadCounters {
             minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
@@ -30,19 +30,19 @@ impl ThreadCounters {
     }
 }
 
-/// The calls that read and write, by a thread.
+/// Reads and writes of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallCounters {
     pub reads: u64,
     pub read_bytes: u64,
     pub writes: u64,
     pub written_bytes: u64,
-    /// Bytes that came from a disk.
+    /// Bytes read from a disk.
     pub fetched_bytes: u64,
 }
 
 impl CallCounters {
-    /// What was counted since an earlier reading.
+    /// Increase since an earlier reading.
     pub fn since(&self, before: &CallCounters) -> CallCounters {
         CallCounters {
             reads: self.reads.saturating_sub(before.reads),
@@ -70,7 +70,7 @@ pub fn parse_io(text: &str) -> Result<CallCounters, String> {
     })
 }
 
-/// The switches of a thread's status: by itself, and not.
+/// Voluntary and involuntary context switches in a thread's `status`.
 pub fn parse_switches(status: &str) -> Result<(u64, u64), String> {
     let number = |key: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(key));
@@ -80,8 +80,8 @@ pub fn parse_switches(status: &str) -> Result<(u64, u64), String> {
     Ok((number("voluntary_ctxt_switches:")?, number("nonvoluntary_ctxt_switches:")?))
 }
 
-/// The time on a CPU in `/proc/PID/task/TID/schedstat`: nanoseconds that it ran, waited, and how
-/// often it ran.
+/// Time on a CPU in `/proc/PID/task/TID/schedstat`: nanoseconds running, nanoseconds waiting, and
+/// number of time slices.
 pub fn parse_run_ns(text: &str) -> Result<u64, String> {
     let words: Vec<&str> = text.split_whitespace().take(4).collect();
     match words[..] {
@@ -90,7 +90,7 @@ pub fn parse_run_ns(text: &str) -> Result<u64, String> {
     }
 }
 
-/// The page faults and the nice value in a `stat` line: fields 10, 12 and 19.
+/// Minor and major page faults and the nice value in a `stat` line: fields 10, 12 and 19.
 pub fn parse_faults_and_nice(stat: &[u8]) -> Result<(u64, u64, i64), String> {
     let expected = || "expected TID (NAME) STATE and 50 numbers".to_owned();
     let close = stat.iter().rposition(|&byte| byte == b')').ok_or_else(expected)?;

@@ -1,12 +1,12 @@
-//! What a process has open, and whether a file was read or written meanwhile.
+//! Open descriptors of a process, and whether a file was read or written in the window.
 //!
-//! A link's last part alone is read: folders are the user's. Which file system a descriptor is on
-//! tells a terminal from a file (`mnt_id` of `/proc/PID/fdinfo/N`, `/proc/PID/mountinfo`).
+//! Only the last part of a link is read: the folders are private. The file system of a descriptor
+//! distinguishes a terminal from a file (`mnt_id` of `/proc/PID/fdinfo/N`, `/proc/PID/mountinfo`).
 //! Source: Documentation/filesystems/proc.rst, sections 3.5 and 3.8.
 
 use std::collections::BTreeMap;
 
-/// What a descriptor is.
+/// Kind of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenKind {
     /// A terminal or a console.
@@ -15,12 +15,12 @@ pub enum OpenKind {
     File,
     Pipe,
     Socket,
-    /// A counter that wakes a reader: each write is of eight bytes.
+    /// A counter that wakes a reader; each write is of eight bytes.
     Eventfd,
-    /// `/dev/null` and its like.
+    /// `/dev/null`, `zero` or `full`.
     Null,
     Device,
-    /// A timer or an epoll set, which a program does not write output to.
+    /// A timer or an epoll set, for example, to which a program does not write output.
     Other,
 }
 
@@ -29,30 +29,30 @@ pub enum OpenKind {
 pub struct Descriptor {
     pub number: u32,
     pub kind: OpenKind,
-    /// The last part of its name.
+    /// Last part of its name.
     pub name: String,
     pub writable: bool,
-    /// Where it is read or written next.
+    /// Position of the next read or write.
     pub position: u64,
-    /// Whether that changed in the window.
+    /// True if that changed in the window.
     pub moved: bool,
-    /// How it was set last, where it is a timer (timerfd).
+    /// Last setting of a timer (timerfd).
     pub timer: Option<DescriptorTimer>,
 }
 
-/// How a timer with a descriptor (timerfd) was set last.
+/// Last setting of a timer with a descriptor (timerfd).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescriptorTimer {
-    /// To a time of the clock that people set.
+    /// True for an absolute time of the wall clock.
     pub on_wall_clock: bool,
-    /// For a span from then on, not to a time.
+    /// True for a span from then on, rather than an absolute time.
     pub relative: bool,
-    /// To expire again and again.
+    /// True if it expires repeatedly.
     pub periodic: bool,
 }
 
 impl Descriptor {
-    /// What it is called in a sentence: `descriptor 1 (a terminal)`.
+    /// Description for a sentence: `descriptor 1 (a terminal)`.
     pub fn words(&self) -> String {
         let what = match self.kind {
             OpenKind::Terminal => format!("terminal {}", self.name),
@@ -66,13 +66,13 @@ impl Descriptor {
     }
 }
 
-/// What `/proc/PID/fdinfo/N` says: position, whether it is open for writing, its mount.
+/// Content of `/proc/PID/fdinfo/N`: position, access, mount and, for a timerfd, its timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenState {
     pub position: u64,
     pub writable: bool,
     pub mount: u64,
-    /// That of a descriptor.
+    /// Last setting, for a timerfd.
     pub timer: Option<DescriptorTimer>,
 }
 
@@ -90,7 +90,7 @@ pub fn parse_fdinfo(text: &str) -> Result<OpenState, String> {
     })
 }
 
-/// The lines that a timer has besides (fs/timerfd.c, `timerfd_show`).
+/// Parses the additional lines of a timer (fs/timerfd.c, `timerfd_show`).
 fn timer(text: &str) -> Result<DescriptorTimer, String> {
     // TFD_TIMER_ABSTIME is 1. CLOCK_REALTIME and CLOCK_REALTIME_ALARM; a span on them is counted by
     // CLOCK_MONOTONIC (`__hrtimer_init()`).
@@ -111,7 +111,7 @@ fn number(text: &str, key: &str, radix: u32) -> Result<u64, String> {
     u64::from_str_radix(value(text, key)?, radix).map_err(|_| format!("expected a number after '{key}'"))
 }
 
-/// Parses `/proc/PID/mountinfo` into the type of file system of each mount; nothing else of it is
+/// Parses `/proc/PID/mountinfo` into the file system type of each mount; nothing else of it is
 /// kept.
 pub fn parse_mounts(text: &str) -> BTreeMap<u64, String> {
     let one = |line: &str| {
@@ -122,7 +122,7 @@ pub fn parse_mounts(text: &str) -> BTreeMap<u64, String> {
     text.lines().filter_map(one).collect()
 }
 
-/// What a descriptor is, by its name's last part and the type of its file system.
+/// Kind of a descriptor, by the last part of its name and the type of its file system.
 pub fn open_kind(name: &str, filesystem: &str) -> OpenKind {
     let is_console = name.starts_with("tty") || name == "console" || name.starts_with("hvc");
     match name {
@@ -131,7 +131,7 @@ pub fn open_kind(name: &str, filesystem: &str) -> OpenKind {
         "anon_inode:[eventfd]" => OpenKind::Eventfd,
         _ if name.starts_with("anon_inode:") => OpenKind::Other,
         _ if filesystem == "devpts" => OpenKind::Terminal,
-        // Containers have a tmpfs of their own as /dev.
+        // Containers mount a separate tmpfs as /dev.
         "null" | "zero" | "full" if matches!(filesystem, "devtmpfs" | "tmpfs") => OpenKind::Null,
         _ if filesystem == "devtmpfs" && is_console => OpenKind::Terminal,
         _ if filesystem == "devtmpfs" => OpenKind::Device,

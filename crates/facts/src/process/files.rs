@@ -1,4 +1,4 @@
-//! The files of a process, each with its outcome.
+//! Files of a process, each with its outcome.
 
 use super::status::{ProcessStatus, parse_status};
 use crate::tasks::{TaskStat, has_ended, parse_task_stat, task_number};
@@ -10,9 +10,8 @@ pub fn text(host: &MachineFiles, path: &str) -> Fact<String> {
     whole::bytes(host, path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The folder of a process's files: that of another thread where its first one has ended and it
-/// goes on, because one that has ended has no memory and no open files any more (`do_exit()` of
-/// kernel/exit.c).
+/// Folder of a process's files: that of another thread if its first one has ended, because an ended
+/// thread has no memory and no open files any more (`do_exit()` of kernel/exit.c).
 pub fn dir_of(host: &MachineFiles, pid: u32) -> String {
     let first = format!("/proc/{pid}");
     if lives(host, &first) {
@@ -23,13 +22,13 @@ pub fn dir_of(host: &MachineFiles, pid: u32) -> String {
     others.find(|dir| lives(host, dir)).unwrap_or(first)
 }
 
-/// Whether a thread is there, and has not ended.
+/// True if a thread exists and has not ended.
 pub fn lives(host: &MachineFiles, dir: &str) -> bool {
     let stat = whole::bytes(host, &format!("{dir}/stat"));
     stat.known().is_some_and(|line| !has_ended(line))
 }
 
-/// What the status of a process says, as long as one of its threads goes on.
+/// Status of a process, as long as one of its threads is alive.
 pub fn status_of(host: &MachineFiles, pid: u32) -> Fact<ProcessStatus> {
     text(host, &format!("{}/status", dir_of(host, pid))).parse(|text| parse_status(&text))
 }

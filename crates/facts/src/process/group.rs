@@ -1,5 +1,5 @@
-//! What the control group of a process gives it, and the groups above: each of them may have a
-//! quota, and holds back what is below it.
+//! CPU time of a process's control group and of the groups above it: each of them may have a quota,
+//! and throttles everything below it.
 //!
 //! Source: Documentation/admin-guide/cgroup-v2.rst, "CPU Interface Files";
 //! Documentation/scheduler/sched-bwc.rst for version 1.
@@ -10,13 +10,13 @@ use crate::line::parse_u64;
 use host::MachineFiles;
 use model::fact::Fact;
 
-/// The group of a process with those above it, as folders.
+/// The control group of a process and those above it, as folders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupDirs {
-    /// From the process's own upwards.
+    /// Folders from the process's group upwards.
     dirs: Vec<String>,
     version: Version,
-    /// Whether the last one is the uppermost of the machine: in a container there are more above.
+    /// True if the last one is the machine's root group: a container does not show those above.
     complete: bool,
 }
 
@@ -29,7 +29,7 @@ enum Version {
 /// Finds the group that schedules a process; absent on kernels without control groups.
 pub fn find(host: &MachineFiles, groups: &Fact<Cgroups>) -> Fact<GroupDirs> {
     groups.clone().then(|groups| {
-        // A controller is of one version at a time, and version 1 lists it.
+        // A controller belongs to one version at a time, and version 1 lists it.
         let (mounts, path, version) = match (&groups.cpu, &groups.unified) {
             (Some((controllers, path)), _) => {
                 let mounts = vec![format!("/sys/fs/cgroup/{controllers}"), "/sys/fs/cgroup/cpu".to_owned()];
@@ -76,7 +76,7 @@ impl GroupDirs {
     }
 }
 
-/// How often the group or one above it was held back until now; absent where none counts it.
+/// Number of times that the group or one above it was throttled so far; absent if none counts it.
 pub fn throttled(host: &MachineFiles, groups: &Fact<GroupDirs>) -> Fact<u64> {
     groups.clone().then(|groups| {
         let mut sum = None;
@@ -96,8 +96,8 @@ fn parse_throttled(text: &str) -> Result<Option<u64>, String> {
     line.map(parse_u64).transpose()
 }
 
-/// The tightest quota of CPU time of the group and those above it: microseconds in each period;
-/// `None` without one.
+/// Tightest CPU quota of the group and those above it: microseconds in each period; `None` without
+/// one.
 pub fn quota(host: &MachineFiles, groups: &Fact<GroupDirs>) -> Fact<Option<(u64, u64)>> {
     groups.clone().then(|groups| {
         let mut tightest: Option<(u64, u64)> = None;
@@ -160,7 +160,7 @@ mod tests {
     use host::access::Access;
     use std::collections::BTreeMap;
 
-    /// What the groups of a made-up machine say: quota, and how often they were held back.
+    /// Quota and throttling count of the groups of a fake machine.
     fn read(cgroup: &str, files: &[(&str, &str)]) -> (Fact<Option<(u64, u64)>>, Fact<u64>) {
         let file = |(path, text): &(&str, &str)| {
             (format!("/sys/fs/cgroup/{path}"), Access::File(text.as_bytes().to_vec()))

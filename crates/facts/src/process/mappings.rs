@@ -1,31 +1,31 @@
-//! What the memory of a process consists of.
+//! Memory mappings of a process.
 //!
 //! Source: `/proc/PID/smaps` in Documentation/filesystems/proc.rst; the flags in
 //! `show_smap_vma_flags` of fs/proc/task_mmu.c.
 
-/// Mappings beyond these are not kept; 5,000 threads have two each.
+/// Limit of mappings; 5,000 threads have two each.
 const MAPPINGS_LIMIT: usize = 65_536;
 
-/// A mapping.
+/// Memory mapping, in pages of one kind and with one set of rights.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryMapping {
-    /// Its addresses; 0 where they are the kernel's own.
+    /// Addresses; 0 for the kernel's, which are hidden.
     pub start: u64,
     pub end: u64,
-    /// Whether it may be read, written, executed.
+    /// Rights to read, write and execute.
     pub access: [bool; 3],
-    /// Where in its file it begins.
+    /// Offset in its file.
     pub offset: u64,
-    /// The file's name without its folders, or the kernel's: `[heap]`, `[stack]`; `""` for
+    /// Name of its file without the folders, or the kernel's name: `[heap]`, `[stack]`; `""` for
     /// anonymous memory.
     pub name: String,
     pub size_kib: u64,
-    /// What of it is in memory.
+    /// Resident part.
     pub resident_kib: u64,
     pub swapped_kib: u64,
-    /// The size of its pages.
+    /// Page size.
     pub page_kib: u64,
-    /// The kernel's marks, two letters each: `lo` is locked.
+    /// The kernel's flags, two letters each: `lo` means locked.
     pub flags: Vec<String>,
 }
 
@@ -34,8 +34,8 @@ impl MemoryMapping {
         self.flags.iter().any(|own| own == flag)
     }
 
-    /// Whether locking applies to it: `mlock_fixup()` leaves out device memory, memory that must
-    /// not expand, and huge pages, which are never paged out; what has no rights has no pages.
+    /// True if locking applies to it: `mlock_fixup()` skips device memory, memory that must not
+    /// expand, and huge pages, which are never paged out; a mapping without rights has no pages.
     pub fn can_be_locked(&self) -> bool {
         let special = ["io", "pf", "de", "mm", "ht"].iter().any(|flag| self.has(flag));
         let kernels = ["[vdso]", "[vsyscall]", "[vvar]", "[vvar_vclock]"].contains(&self.name.as_str());
@@ -47,13 +47,13 @@ impl MemoryMapping {
     }
 }
 
-/// The mapping that an address lies in.
+/// Mapping that contains an address.
 pub fn mapping_at(mappings: &[MemoryMapping], address: u64) -> Option<&MemoryMapping> {
     mappings.iter().find(|mapping| mapping.start <= address && address < mapping.end)
 }
 
-/// An address as mapping and offset; `""` where no mapping has it. In a file of a program the
-/// offset is that of the loaded file, as `nm` and `addr2line` have it.
+/// An address as mapping and offset; `""` if no mapping contains it. In a file of a program the
+/// offset is that of the loaded file, as `nm` and `addr2line` print it.
 pub fn place_in(mappings: &[MemoryMapping], address: u64) -> String {
     let Some(mapping) = mapping_at(mappings, address) else { return String::new() };
     match file_of(mappings, mapping) {
@@ -63,8 +63,8 @@ pub fn place_in(mappings: &[MemoryMapping], address: u64) -> String {
     }
 }
 
-/// The first mapping of the file that a mapping belongs to: its own, or, for anonymous memory
-/// behind a file's, that file's data which the linker leaves out because it is zero.
+/// First mapping of the file that a mapping belongs to: its own or, for anonymous memory right
+/// behind a file's, that file, whose zeroed data is not in it.
 pub fn file_of<'m>(all: &'m [MemoryMapping], mapping: &MemoryMapping) -> Option<&'m MemoryMapping> {
     let at = all.iter().position(|own| own.start == mapping.start)?;
     let before = at.checked_sub(1).map(|before| &all[before]);
@@ -75,7 +75,7 @@ pub fn file_of<'m>(all: &'m [MemoryMapping], mapping: &MemoryMapping) -> Option<
     is_file.then(|| whole.take_while(|own| own.name == owner.name).last()).flatten()
 }
 
-/// Parses `/proc/PID/maps`: the same mappings without what the kernel counts of them.
+/// Parses `/proc/PID/maps`: the same mappings without sizes and flags.
 pub fn parse_maps(text: &str) -> Result<Vec<MemoryMapping>, String> {
     let found: Option<Vec<MemoryMapping>> = text.lines().take(MAPPINGS_LIMIT).map(head).collect();
     match found {
@@ -84,8 +84,8 @@ pub fn parse_maps(text: &str) -> Result<Vec<MemoryMapping>, String> {
     }
 }
 
-/// Parses `/proc/PID/smaps`. A kernel without marks of mappings (before 3.8) makes it malformed,
-/// because what is locked could not be told.
+/// Parses `/proc/PID/smaps`. A text without flags of mappings (before 3.8) is malformed, because
+/// locked memory could not be recognized.
 pub fn parse_smaps(text: &str) -> Result<Vec<MemoryMapping>, String> {
     let mut found: Vec<MemoryMapping> = Vec::new();
     for line in text.lines() {
@@ -128,7 +128,7 @@ fn head(line: &str) -> Option<MemoryMapping> {
     let (range, rights, offset) = (word(), word(), word());
     let (start, end) = range.split_once('-')?;
     let [read, write, execute, _] = *rights.as_bytes() else { return None };
-    // Those of the vsyscall page are the kernel's, and are masked at the door.
+    // Addresses of the vsyscall page are the kernel's, and are masked in `host`.
     let number = |text| u64::from_str_radix(text, 16).unwrap_or(0);
     let (_device, _inode) = (word(), word());
     let name = rest.trim().trim_end_matches(" (deleted)");
@@ -142,7 +142,7 @@ fn head(line: &str) -> Option<MemoryMapping> {
     })
 }
 
-/// A file's name alone: its folders are the user's.
+/// Name of a file without its folders, which are private.
 fn short(name: &str) -> String {
     let last = if name.starts_with('/') { name.rsplit('/').next().unwrap_or_default() } else { name };
     last.chars().take(64).map(|c| if c.is_control() { '?' } else { c }).collect()

@@ -1,8 +1,8 @@
 //! A running process and its threads as `/proc` shows them from outside, at two moments.
 //!
-//! Nothing in here stops the process: `smaps` is read once, because reading it takes the lock of
-//! its memory; `syscall` and `fd` ask for the rights of a debugger and attach to nothing.
-//! Source: Documentation/filesystems/proc.rst, proc_pid_stat(5), proc_pid_smaps(5).
+//! Nothing here stops the process: `smaps` is read once, because reading it takes the process's
+//! mmap lock; `syscall` and `fd` need the rights of a debugger and attach to nothing. Source:
+//! Documentation/filesystems/proc.rst, proc_pid_stat(5), proc_pid_smaps(5).
 
 pub mod calls;
 pub mod counters;
@@ -42,81 +42,79 @@ use waits::Waits;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessFacts {
     pub pid: u32,
-    /// The name of its first thread.
+    /// Name of its first thread.
     pub comm: String,
     pub window: Nanos,
     pub status: Fact<ProcessStatus>,
-    /// Whether its calls have the numbers of onbeat's own, and so their names.
+    /// True if its system calls have the numbers of onbeat's, so that they can be named.
     pub own_numbers: Fact<bool>,
     pub limits: Fact<Limits>,
-    /// The facts that decide whether its threads may take a real-time policy.
+    /// Facts that decide whether its threads may take a real-time policy.
     pub rights: PolicyRights,
-    /// What its memory consists of, in the order of addresses, as of the window's end.
+    /// Its memory mappings, in the order of addresses, at the window's end.
     pub mappings: Fact<Vec<MemoryMapping>>,
-    /// Where its pages are; absent on kernels without memory nodes.
+    /// Memory nodes of its pages; absent on kernels without nodes.
     pub nodes: Fact<Vec<NodePages>>,
-    /// What it has open.
+    /// Open descriptors.
     pub descriptors: Fact<Vec<Descriptor>>,
-    /// How its writable memory changed meanwhile.
+    /// Changes of its writable memory in the window.
     pub growth: Fact<Growth>,
-    /// How often its control group was held back meanwhile (`nr_throttled`); absent where no group
-    /// with a budget has it.
+    /// Number of times that its control group or one above was throttled in the window
+    /// (`nr_throttled`); absent if none counts it.
     pub throttled: Fact<u64>,
-    /// The quota of its control group: microseconds in each period; `None` without one.
+    /// Quota of its control group: microseconds in each period; `None` without one.
     pub quota: Fact<Option<(u64, u64)>>,
     pub threads: Vec<ProgramThread>,
-    /// Threads that there was no room for.
+    /// Threads over the limit, which were not read.
     pub threads_left_out: u64,
     /// Threads that ended within the window, or began at its end.
     pub threads_changed: u64,
-    /// Threads of a real-time policy that were seen and that ended within the window; there may
-    /// have been more.
+    /// Real-time threads that were seen and that ended within the window; there may have been more.
     pub real_time_ended: u64,
 }
 
-/// How the private writable memory of a process changed (`VmData`), as far as looking from time to
-/// time shows.
+/// Changes of the private writable memory of a process (`VmData`), as far as samples show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Growth {
     pub least_kib: u64,
     pub most_kib: u64,
-    /// How often it was another size than at the look before.
+    /// Number of samples that differ in size from the sample before.
     pub changes: u64,
-    /// How often less of it was there than at the look before: pages were given back to the system,
-    /// which leaves the size as it is where the C library keeps the addresses (`madvise`).
+    /// Number of samples with less resident memory than the one before: pages were returned to the
+    /// system, whatever the size (`madvise`).
     pub given_back: u64,
     pub looks: u64,
 }
 
-/// A thread of it.
+/// Thread of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramThread {
     pub tid: u32,
     pub comm: String,
-    /// Its policy, if it is a real-time one.
+    /// Real-time policy, if it has one.
     pub policy: Option<RtPolicy>,
-    /// 1 to 99; 0 for others than FIFO and round robin.
+    /// Priority from 1 to 99; 0 for policies other than FIFO and round robin.
     pub priority: u32,
     pub nice: i64,
     pub allowed: Fact<CpuSet>,
-    /// The CPUs on which it was seen.
+    /// CPUs on which it was seen.
     pub seen_on: BTreeSet<Cpu>,
-    /// What the scheduler and the memory management counted in the window.
+    /// Counters of the scheduler and the memory management over the window.
     pub counted: Fact<ThreadCounters>,
-    /// What it read and wrote in the window.
+    /// Reads and writes in the window.
     pub calls: Fact<CallCounters>,
-    /// By how much its sleeps may be prolonged.
+    /// Timer slack: the time by which its sleeps may be prolonged.
     pub slack_ns: Fact<u64>,
-    /// In which calls it slept when it was looked at.
+    /// System calls in which it was seen asleep.
     pub waits: Fact<Waits>,
-    /// What is there of its stack; absent where its stack pointer was not seen, or lies in none.
+    /// Resident part of its stack; absent if its stack pointer was not seen or lies in no mapping.
     pub stack: Fact<StackPages>,
-    /// For how long it was looked at: less than the process where it came later.
+    /// Time under observation: less than the process's for a thread that came later.
     pub window: Nanos,
 }
 
 impl ProgramThread {
-    /// Its policy as a word.
+    /// Name of its policy.
     pub fn policy_name(&self) -> &'static str {
         match self.policy {
             Some(RtPolicy::Deadline) => "deadline",
@@ -126,8 +124,8 @@ impl ProgramThread {
         }
     }
 
-    /// The kernel's own scale, on which less comes first: -1 deadline, 0 to 98 real-time (99 less
-    /// the priority), 100 to 139 fair.
+    /// Priority on the kernel's scale, on which less comes first: -1 deadline, 0 to 98 real-time
+    /// (99 minus the priority), 100 to 139 fair.
     pub fn rank(&self) -> i64 {
         rank_of(self.policy, self.priority, self.nice)
     }
@@ -142,7 +140,7 @@ fn rank_of(policy: Option<RtPolicy>, priority: u32, nice: i64) -> i64 {
 }
 
 impl ProcessFacts {
-    /// Its threads of a real-time policy.
+    /// Its real-time threads.
     pub fn real_time(&self) -> impl Iterator<Item = &ProgramThread> {
         self.threads.iter().filter(|thread| thread.policy.is_some())
     }
@@ -151,13 +149,13 @@ impl ProcessFacts {
         self.threads.iter().find(|thread| thread.tid == tid)
     }
 
-    /// The mapping that an address lies in.
+    /// Mapping that contains an address.
     pub fn mapping_at(&self, address: u64) -> Option<&MemoryMapping> {
         mapping_at(self.mappings.known()?, address)
     }
 
-    /// An address as mapping and offset; `""` where no mapping has it. In a file of a program the
-    /// offset is that of the loaded file, as `nm` and `addr2line` have it.
+    /// An address as mapping and offset; `""` if no mapping contains it. In a file of a program the
+    /// offset is that of the loaded file, as `nm` and `addr2line` print it.
     pub fn place(&self, address: u64) -> String {
         let Some(mapping) = self.mapping_at(address) else { return String::new() };
         match self.file_of(mapping) {
@@ -166,7 +164,7 @@ impl ProcessFacts {
         }
     }
 
-    /// What a mapping is called in a sentence.
+    /// Description of a mapping for a sentence.
     pub fn words_for(&self, mapping: &MemoryMapping) -> String {
         let has = |at: u64| mapping.start <= at && at < mapping.end;
         let sleeps =
@@ -180,8 +178,8 @@ impl ProcessFacts {
         }
     }
 
-    /// Whether it is what glibc's malloc gives a thread: aligned to 64 MiB, the rest of which is
-    /// reserved behind it (HEAP_MAX_SIZE of malloc/arena.c; half of that on 32-bit machines).
+    /// True for an arena that glibc's malloc gives a thread: aligned to 64 MiB, the rest of which
+    /// is reserved behind it (HEAP_MAX_SIZE of malloc/arena.c; half of that on 32-bit machines).
     fn is_arena(&self, mapping: &MemoryMapping) -> bool {
         const SIZE: u64 = 64 << 20;
         let rest = self.mappings.known().and_then(|all| mapping_at(all, mapping.end));
@@ -190,7 +188,7 @@ impl ProcessFacts {
         mapping.start % SIZE == 0 && reserved
     }
 
-    /// The first mapping of the file that a mapping belongs to.
+    /// First mapping of the file that a mapping belongs to.
     fn file_of(&self, mapping: &MemoryMapping) -> Option<&MemoryMapping> {
         mappings::file_of(self.mappings.known()?, mapping)
     }

@@ -1,13 +1,13 @@
-//! On which memory nodes the pages of a process are.
+//! Memory nodes of the pages of a process.
 //!
 //! Source: `/proc/PID/numa_maps` in numa(7).
 
 use std::collections::BTreeMap;
 
-/// Lines beyond these make it malformed, as with `smaps`.
+/// Limit of lines; a longer text is malformed, as with `smaps`.
 const MAPPINGS_LIMIT: usize = 65_536;
 
-/// The pages of one mapping, by node.
+/// Pages of one mapping, by node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodePages {
     pub start: u64,

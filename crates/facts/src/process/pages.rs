@@ -1,31 +1,30 @@
-//! Which pages of a stack are in memory.
+//! Resident pages of a stack.
 //!
-//! Source: Documentation/admin-guide/mm/pagemap.rst: eight bytes for each page, of which bit 63
-//! says whether it is there. The sizes in `smaps` would not do: what lies next to a stack may be of
-//! one mapping with it.
+//! Source: Documentation/admin-guide/mm/pagemap.rst: eight bytes for each page, whose bit 63 is set
+//! if it is present. The sizes in `smaps` would not do: a stack may share a mapping with what lies
+//! next to it.
 
 use super::mappings::MemoryMapping;
 use host::MachineFiles;
 use model::fact::Fact;
 
-/// How far below the stack pointer it is looked, in KiB.
+/// Range below the stack pointer that is examined, in KiB.
 const BELOW_KIB: u64 = 128;
 
-/// Of a stack below its stack pointer.
+/// Resident part of a stack below its stack pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackPages {
     pub looked_at_kib: u64,
     pub present_kib: u64,
 }
 
-/// What is there of the stack that a mapping is, below a stack pointer; `dir` has the process's
-/// files.
+/// Resident part of the stack in a mapping, below a stack pointer; `dir` has the process's files.
 pub fn stack_pages(host: &MachineFiles, dir: &str, stack: &MemoryMapping, pointer: u64) -> Fact<StackPages> {
     pages_of(host, dir, stack, pointer, host::work::page_size() as u64)
 }
 
-/// A word of `pagemap` is for a page of the system's size, whatever larger pages a mapping has
-/// (`pagemap_read()` of fs/proc/task_mmu.c).
+/// Like [`stack_pages`], with the system's page size as `page`: a word of `pagemap` is for a page
+/// of it, whatever larger pages a mapping has (`pagemap_read()` of fs/proc/task_mmu.c).
 fn pages_of(
     host: &MachineFiles,
     dir: &str,
@@ -43,7 +42,7 @@ fn pages_of(
 }
 
 fn count(bytes: &[u8], page_kib: u64) -> StackPages {
-    // Little and big-endian machines have the bit in their own order.
+    // Little and big-endian machines store the word in their native order.
     let words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_ne_bytes));
     let (all, there) = words.fold((0, 0), |(all, there), word| (all + 1, there + (word >> 63)));
     StackPages { looked_at_kib: all * page_kib, present_kib: there * page_kib }
@@ -62,7 +61,7 @@ mod tests {
         let bytes = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let answers = BTreeMap::from([("/proc/7/pagemap".to_owned(), Access::File(bytes))]);
         let host = MachineFiles::in_memory(answers);
-        // In huge pages, of which the file knows nothing.
+        // Huge pages, which the file does not show.
         let stack =
             MemoryMapping { start: 2 << 12, end: 60 << 12, page_kib: 2048, ..MemoryMapping::default() };
         let found = |pointer: u64| pages_of(&host, "/proc/7", &stack, pointer, 4096);

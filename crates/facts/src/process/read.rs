@@ -20,35 +20,35 @@ use host::MachineFiles;
 use model::fact::Fact;
 use model::units::Nanos;
 
-/// Threads beyond these are counted, and not looked at: each takes some ten short files.
+/// Limit of threads that are read, some ten short files each; further ones are counted.
 pub const MAX_THREADS: usize = 1024;
 
-/// Threads that lived for a moment, beyond which none is counted.
+/// Limit of counted short-lived threads.
 const MAX_BRIEF: usize = 1 << 16;
 
-/// Descriptors beyond these are not looked at.
+/// Limit of descriptors that are read.
 const MAX_DESCRIPTORS: usize = 512;
 
-/// Less than this is a thread that ended, or a buffer.
+/// Decrease, in KiB, that counts as memory given back: less is a thread that ended, or a buffer.
 const GIVEN_BACK_KIB: u64 = 256;
 
-/// How a look found a thread.
+/// Outcome of looking at a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeenThread {
     /// Asleep in a call.
     Asleep(Wait),
-    /// Of another kind of policy than before: what it did until now was its start or its end, and
-    /// it is counted anew.
+    /// Real-time by now, or no longer: its activity so far belongs to its start or its end, and
+    /// counting starts anew.
     OtherPolicy,
     /// Running, asleep in no call, or ended.
     Elsewhere,
 }
 
-/// A process between two readings. Nothing of it is recorded: a bundle holds no other program.
+/// A process between two readings. None of it is recorded: bundles hold no other programs.
 pub struct ProcessReader {
     pub(super) host: MachineFiles,
     pid: u32,
-    /// Its start in ticks since boot: a number is used again, a start is not.
+    /// Start in ticks since boot: process IDs are reused, starts are not.
     start: u64,
     comm: String,
     begun: Nanos,
@@ -62,12 +62,12 @@ pub struct ProcessReader {
     last_anonymous_kib: u64,
     threads: BTreeMap<u32, ThreadReading>,
     left_out: u64,
-    /// Threads of a real-time policy that were seen between two looks for new ones.
+    /// Real-time threads that were seen between two searches for new ones.
     brief: BTreeSet<u32>,
 }
 
 impl ProcessReader {
-    /// Reads it for the first time; nothing where there is no such process, or no more.
+    /// Reads the process for the first time; none if it does not exist, or no longer.
     pub fn begin(host: &MachineFiles, pid: u32, now: Nanos) -> Option<ProcessReader> {
         let host = host.unrecorded();
         let stat = stat_of(&host, &format!("/proc/{pid}")).known()?.clone();
@@ -106,13 +106,13 @@ impl ProcessReader {
         Some(reader)
     }
 
-    /// The threads of a real-time policy, by number.
+    /// IDs of the real-time threads, ascending.
     pub fn real_time(&self) -> Vec<u32> {
         let own = self.threads.iter().filter(|(_, reading)| reading.state.policy.is_some());
         own.map(|(tid, _)| *tid).collect()
     }
 
-    /// The other threads, by number.
+    /// IDs of the other threads, ascending.
     pub fn others(&self) -> Vec<u32> {
         let own = self.threads.iter().filter(|(_, reading)| reading.state.policy.is_none());
         own.map(|(tid, _)| *tid).collect()
@@ -122,14 +122,14 @@ impl ProcessReader {
         self.pid
     }
 
-    /// Whether the process is still there.
+    /// True while the process exists.
     pub fn lives(&self) -> bool {
         goes_on(&self.host, self.pid, self.start)
     }
 
-    /// Whether it has executed another program since it was first read, whose memory and threads
-    /// are none of those that were looked at: an execution makes a new auxiliary vector, with
-    /// addresses of its own (`create_elf_tables()` of fs/binfmt_elf.c).
+    /// True if it has executed another program since the first reading, which replaces the memory
+    /// and the threads that were read: an execution creates a new auxiliary vector, with other
+    /// addresses (`create_elf_tables()` of fs/binfmt_elf.c).
     pub fn has_executed(&self) -> bool {
         match (&self.auxiliary, auxiliary(&self.host, self.pid)) {
             (Fact::Known(then), Fact::Known(now)) => !now.is_empty() && *then != now,
@@ -137,7 +137,7 @@ impl ProcessReader {
         }
     }
 
-    /// Reads the threads that came since the last time, as far as there is room.
+    /// Reads the threads that appeared since the last call, up to the limit.
     pub fn find_new(&mut self, now: Nanos) {
         for tid in threads_of(&self.host, self.pid) {
             if self.threads.len() >= MAX_THREADS {
@@ -149,10 +149,10 @@ impl ProcessReader {
         }
     }
 
-    /// Looks for real-time threads that may end before new ones are looked for; what they do is not
-    /// read.
+    /// Looks for real-time threads that may end before new ones are searched for; their activity is
+    /// not read.
     pub fn look_for_brief(&mut self) {
-        // Of those that there is no room for each would be asked again.
+        // Each thread over the limit would be read again at every call.
         if self.threads.len() >= MAX_THREADS {
             return;
         }
@@ -167,7 +167,7 @@ impl ProcessReader {
         }
     }
 
-    /// Looks at how a thread waits, and where it is; between the two readings.
+    /// Reads in what call a thread waits and on which CPU it ran; between the two readings.
     pub fn look_at(&mut self, tid: u32, now: Nanos) -> SeenThread {
         let (host, pid) = (&self.host, self.pid);
         let Some(reading) = self.threads.get_mut(&tid) else { return SeenThread::Elsewhere };
@@ -185,12 +185,12 @@ impl ProcessReader {
                 first.add(look);
                 *waits = Fact::Known(first);
             }
-            // What was seen before stays.
+            // Earlier observations remain.
             (_, Fact::Known(waits)) if waits.looks() > 0 => {}
             (outcome, waits) => *waits = outcome.map(|_| Waits::default()),
         }
         if let Fact::Known(stat) = stat_of(host, &format!("/proc/{pid}/task/{tid}")) {
-            // A thread that becomes real-time is looked at from then on.
+            // A thread that becomes real-time is observed from then on.
             if stat.policy.is_some() != reading.state.policy.is_some() {
                 let Some(anew) = thread::reading(host, pid, tid, now) else { return SeenThread::Elsewhere };
                 *reading = anew;
@@ -201,7 +201,7 @@ impl ProcessReader {
         asleep.map_or(SeenThread::Elsewhere, SeenThread::Asleep)
     }
 
-    /// Looks at how large its writable memory is.
+    /// Samples the size of its writable memory.
     pub fn look_at_size(&mut self) {
         let Fact::Known(growth) = &mut self.growth else { return };
         match status_of(&self.host, self.pid) {
@@ -211,7 +211,7 @@ impl ProcessReader {
                 growth.least_kib = growth.least_kib.min(status.data_kib);
                 growth.most_kib = growth.most_kib.max(status.data_kib);
                 self.last_kib = status.data_kib;
-                // What went to a swap device was not given back by the program.
+                // Memory in swap was not given back by the program.
                 if let Some(there) = status.anonymous_kib.filter(|_| status.swapped_kib == 0) {
                     growth.given_back += u64::from(there + GIVEN_BACK_KIB <= self.last_anonymous_kib);
                     self.last_anonymous_kib = there;
@@ -221,7 +221,7 @@ impl ProcessReader {
         }
     }
 
-    /// Reads it for the second time; nothing where it ended before all was read.
+    /// Reads the process for the second time; none if it ended before all was read.
     pub fn end(mut self, now: Nanos) -> Option<ProcessFacts> {
         self.look_at_size();
         let (pid, host) = (self.pid, self.host);
@@ -230,7 +230,7 @@ impl ProcessReader {
         let tids = threads_of(&host, pid);
         let mut threads = Vec::new();
         let unknown = tids.iter().filter(|tid| !self.threads.contains_key(tid));
-        // Its first thread stays in sight when it has ended.
+        // The first thread stays listed after its end.
         let mut changed =
             unknown.filter(|tid| lives(&host, &format!("/proc/{pid}/task/{tid}"))).count() as u64;
         changed = changed.saturating_sub(self.left_out);
@@ -239,7 +239,7 @@ impl ProcessReader {
         let known = self.threads.iter().filter(|(tid, own)| ended(tid) && own.state.policy.is_some());
         let real_time_ended = (brief.count() + known.count()) as u64;
         for (tid, before) in self.threads {
-            // One whose policy changed since the last look did most of it under the other.
+            // If its policy changed since the last look, most of its activity was under the other.
             let same = |after: &ThreadReading| {
                 after.start == before.start && after.state.policy.is_some() == before.state.policy.is_some()
             };
@@ -273,7 +273,7 @@ impl ProcessReader {
             threads_changed: changed,
             real_time_ended,
         };
-        // What a process that ends has no more would be taken for what it never had.
+        // Missing files of an ending process would look like things that it never had.
         goes_on(&host, pid, self.start).then_some(found)
     }
 }
@@ -282,13 +282,13 @@ fn auxiliary(host: &MachineFiles, pid: u32) -> Fact<Vec<u8>> {
     host.read_at_most(&format!("{}/auxv", dir_of(host, pid)), 4096)
 }
 
-/// Whether a process is there, and one of its threads goes on.
+/// True if a process exists and one of its threads is alive.
 fn goes_on(host: &MachineFiles, pid: u32, start: u64) -> bool {
     let stat = stat_of(host, &format!("/proc/{pid}"));
     stat.known().is_some_and(|stat| stat.start_ticks == start) && lives(host, &dir_of(host, pid))
 }
 
-/// The processes whose first thread has a name, as the kernel cuts it after 15 bytes.
+/// IDs of the processes whose first thread has a name, truncated to 15 bytes as in the kernel.
 pub fn processes_named(host: &MachineFiles, name: &str) -> Vec<u32> {
     let host = host.unrecorded();
     let wanted: Vec<u8> = name.bytes().take(15).collect();
@@ -302,7 +302,7 @@ pub fn processes_named(host: &MachineFiles, name: &str) -> Vec<u32> {
     pids
 }
 
-/// As many of some threads as are looked at, those of a real-time policy first.
+/// As many of the threads as the limit permits, those of a real-time policy first.
 fn most_important(host: &MachineFiles, pid: u32, mut tids: Vec<u32>) -> Vec<u32> {
     if tids.len() > MAX_THREADS {
         let stat = |tid: u32| stat_of(host, &format!("/proc/{pid}/task/{tid}"));

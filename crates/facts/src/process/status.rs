@@ -1,30 +1,30 @@
-//! What `/proc/PID/status` says of a process.
+//! Status of a process, from `/proc/PID/status`.
 //!
 //! Source: Documentation/filesystems/proc.rst, table 1-2.
 
 use crate::limits::Capabilities;
 
-/// What rules read of a process's status.
+/// Fields of a process's status that rules use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessStatus {
-    /// The process that the thread belongs to.
+    /// Process that the thread belongs to.
     pub process: u32,
-    /// The process that traces it, a debugger for one; 0 for none.
+    /// Process that traces it, such as a debugger; 0 for none.
     pub tracer: u32,
-    /// The real and the effective user.
+    /// Real and effective user ID.
     pub users: [u32; 2],
-    /// Its number in each namespace of processes, from that of the reader inwards.
+    /// Process ID in each PID namespace, from that of the reader inwards.
     pub numbers: Vec<u32>,
     pub threads: u64,
-    /// Memory that is locked, private and writable, swapped out; all 0 for a thread of the kernel.
+    /// Locked, private writable, and swapped memory; all 0 for a kernel thread.
     pub locked_kib: u64,
     pub data_kib: u64,
     pub swapped_kib: u64,
-    /// Anonymous memory that is there; none before Linux 4.5.
+    /// Resident anonymous memory; none before Linux 4.5.
     pub anonymous_kib: Option<u64>,
     pub has_memory: bool,
     pub capabilities: Capabilities,
-    /// 0 no filter of system calls, 1 strict, 2 by a program; none where the kernel has none.
+    /// Mode of seccomp: 0 none, 1 strict, 2 by a program; none if the kernel has no seccomp.
     pub seccomp: Option<u32>,
 }
 
@@ -47,7 +47,7 @@ pub fn parse_status(text: &str) -> Result<ProcessStatus, String> {
     };
     let has_memory = line("VmData:").is_some();
     let kib = |key: &str| if has_memory { number(key) } else { Ok(0) };
-    // Kernels before 4.1 have no such line: the number here is the only one known.
+    // Kernels before 4.1 have no such line: the ID in this namespace is the only one known.
     let numbers = if line("NStgid:").is_some() { words("NStgid:")? } else { vec![number("Tgid:")?] };
     Ok(ProcessStatus {
         process: small("Tgid:")?,
@@ -57,7 +57,7 @@ pub fn parse_status(text: &str) -> Result<ProcessStatus, String> {
         threads: number("Threads:")?,
         locked_kib: kib("VmLck:")?,
         data_kib: kib("VmData:")?,
-        // Not there on kernels without swap.
+        // The line is missing on kernels without swap.
         swapped_kib: if line("VmSwap:").is_some() { kib("VmSwap:")? } else { 0 },
         anonymous_kib: if line("RssAnon:").is_some() { Some(kib("RssAnon:")?) } else { None },
         has_memory,

@@ -1,4 +1,4 @@
-//! What a process runs among: the kernel, the cores, other real-time threads, memory nodes.
+//! Surroundings of a process: kernel, cores, other real-time threads, memory nodes.
 
 use std::collections::BTreeMap;
 
@@ -14,32 +14,32 @@ use model::fact::Fact;
 use model::units::CpuSet;
 use model::vocabulary::Preempt;
 
-/// What rules about a process read of the machine.
+/// Facts about the machine that rules about a process use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Surroundings {
     pub preempt: Preempt,
     pub online: Fact<CpuSet>,
-    /// The CPUs of each core that has more than one.
+    /// CPUs of each core that has more than one.
     pub cores: Fact<Vec<CpuSet>>,
-    /// What real-time threads may take of each period, in microseconds; -1 is all.
+    /// Time that real-time threads may use of each period, in microseconds; -1 for all of it.
     pub rt_runtime_us: Fact<i64>,
     pub rt_period_us: Fact<i64>,
-    /// The fair servers, the kernel's release and whether it has RT_GROUP_SCHED: they tell whether
-    /// that limit holds, and what else does.
+    /// Fair servers: with the release and RT_GROUP_SCHED they decide whether that limit applies,
+    /// and what else does.
     pub fair_servers: Fact<Vec<FairServer>>,
     pub release: Fact<String>,
     pub group_scheduling: Fact<bool>,
-    /// The settings about budgets of control groups.
+    /// Settings of control groups' real-time budgets.
     pub budgets: BudgetSettings,
-    /// The real-time threads of the machine but those of the process.
+    /// Real-time threads of the machine, without those of the process.
     pub others: Fact<Vec<OtherThread>>,
-    /// The CPUs of each memory node; absent without nodes.
+    /// CPUs of each memory node; absent without nodes.
     pub nodes: Fact<Vec<(u32, CpuSet)>>,
-    /// The threads of others that woke the process's, by number, as they are at the end.
+    /// Other threads that woke the process's, by thread ID, with their priorities at the end.
     pub wakers: BTreeMap<u32, WakingThread>,
 }
 
-/// A real-time thread of another process, or of the kernel.
+/// Real-time thread of another process, or of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherThread {
     pub tid: u32,
@@ -47,20 +47,20 @@ pub struct OtherThread {
     pub kernel: bool,
     pub policy: RtPolicy,
     pub priority: u32,
-    /// The CPUs it may run on; none where this could not be read.
+    /// CPUs that it may run on; none if they could not be read.
     pub allowed: Option<CpuSet>,
 }
 
-/// A thread of no real-time policy or another process's, that woke one of the process.
+/// Thread that woke one of the process: another process's, or one without a real-time policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WakingThread {
     pub comm: String,
-    /// Its place on the kernel's scale of priorities, on which less comes first.
+    /// Priority on the kernel's scale, on which less comes first.
     pub rank: i64,
     pub kernel: bool,
 }
 
-/// Reads what a process runs among; `without` are this process and the one that is judged.
+/// Reads the surroundings; `without` are the IDs of this process and of the judged one.
 pub fn read_surroundings(host: &MachineFiles, without: &[u32]) -> Surroundings {
     let host = host.unrecorded();
     let facts = gather(&host);
@@ -108,8 +108,8 @@ fn nodes(host: &MachineFiles) -> Fact<Vec<(u32, CpuSet)>> {
     })
 }
 
-/// What a thread is that is no part of the process, by its number: its name and its place on the
-/// kernel's scale of priorities. Nothing where it has ended.
+/// Name and priority, on the kernel's scale, of a thread outside of the process; none if it has
+/// ended.
 pub fn thread_of_machine(host: &MachineFiles, tid: u32) -> Option<WakingThread> {
     let host = host.unrecorded();
     let line = whole::bytes(&host, &format!("/proc/{tid}/stat"));
@@ -119,7 +119,7 @@ pub fn thread_of_machine(host: &MachineFiles, tid: u32) -> Option<WakingThread> 
     Some(WakingThread { comm: stat.comm, rank, kernel: stat.kernel })
 }
 
-/// The number of the process that a text names, where it is a number.
+/// Process ID in a text; none if it is not a number.
 pub fn process_number(text: &str) -> Option<u32> {
     task_number(text)
 }

@@ -1,4 +1,4 @@
-//! A made-up process, read twice.
+//! Reads a fake process twice.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ fn a_process_is_read_at_both_ends_of_the_window() {
     assert_eq!((found.comm.as_str(), found.threads.len(), found.threads_changed), ("robot", 2, 0));
 }
 
-/// What `pthread_exit()` in `main()` leaves: the first thread has no memory and no open files.
+/// State after `pthread_exit()` in `main()`: the first thread has no memory and no open files.
 #[test]
 fn a_process_whose_first_thread_has_ended_is_that_of_the_others() {
     let mut answers = answers();
@@ -184,7 +184,7 @@ fn a_thread_that_becomes_real_time_is_counted_from_then_on() {
     assert_eq!((control.counted.known().unwrap().minor_faults, control.window), (0, Nanos(10)));
 }
 
-/// Most of what was counted of it was under its policy before.
+/// Most of its counted activity was under its former policy.
 #[test]
 fn a_thread_that_became_real_time_after_the_last_look_is_not_judged() {
     let mut before = answers();
@@ -195,7 +195,7 @@ fn a_thread_that_became_real_time_after_the_last_look_is_not_judged() {
     assert_eq!((found.thread(101), found.threads_changed, found.comm.as_str()), (None, 1, "robot"));
 }
 
-/// A program with data that its file leaves out, a stack, and a thread's malloc.
+/// A program with data that is not in its file, a stack, and a thread's malloc arena.
 #[test]
 fn mappings_have_names_that_people_know() {
     let smaps = "\
@@ -227,7 +227,7 @@ VmFlags: rd wr
     let words: Vec<String> = mappings.iter().map(|mapping| found.words_for(mapping)).collect();
     assert_eq!(words[2..5], ["robot", "data of robot", "malloc arena at 0x7f0004000000"]);
     assert_eq!(words[6..], ["stack of control (101)", "anonymous memory at 0x7f0010900000"]);
-    // As nm has them, whatever part of the file they are in.
+    // As nm prints them, whatever part of the file they are in.
     assert_eq!(
         (found.place(0x55d0_c8a0_1234), found.place(0x55d0_c8a0_4010)),
         ("robot+0x1234".into(), "robot+0x4010".into())
@@ -238,7 +238,7 @@ VmFlags: rd wr
     );
 }
 
-/// A program of 32 bits on a 64-bit kernel reads with the number that close() has here.
+/// A 32-bit program on a 64-bit kernel reads with the number that close() has here.
 #[test]
 fn calls_have_names_where_they_have_the_numbers_of_this_machine() {
     let asleep = format!("{} 0 0 0 0 0 0 0x7f00107ff000 0x1\n", libc::SYS_read);
@@ -283,7 +283,7 @@ fn a_process_that_executes_another_program_is_told() {
     };
     let mut reader = ProcessReader::begin(&with(Some(&[1])), 100, Nanos(1)).unwrap();
     assert!(!reader.has_executed());
-    // It has ended, or may not be read any more: that is told elsewhere.
+    // It has ended, or may no longer be read: that is reported elsewhere.
     for (vector, executed) in [(Some(&[2][..]), true), (Some(&[]), false), (None, false)] {
         reader.host = with(vector);
         assert_eq!(reader.has_executed(), executed, "{vector:?}");

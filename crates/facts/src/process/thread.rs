@@ -1,4 +1,4 @@
-//! Reads one thread, and what it did between two readings.
+//! Reads one thread, and its activity between two readings.
 
 use super::ProgramThread;
 use super::counters::{self, CallCounters, ThreadCounters};
@@ -11,17 +11,17 @@ use host::MachineFiles;
 use model::fact::Fact;
 use model::units::Nanos;
 
-/// A thread as it was found.
+/// A thread at one reading.
 pub struct ThreadReading {
     pub start: u64,
-    /// When it was read.
+    /// Time of the reading.
     pub at: Nanos,
     pub state: ProgramThread,
     pub counted: Fact<ThreadCounters>,
     pub calls: Fact<CallCounters>,
 }
 
-/// A thread of this moment; nothing where it has ended.
+/// Reads a thread; none if it has ended.
 pub fn reading(host: &MachineFiles, pid: u32, tid: u32, now: Nanos) -> Option<ThreadReading> {
     let dir = format!("/proc/{pid}/task/{tid}");
     let line = whole::bytes(host, &format!("{dir}/stat"));
@@ -54,7 +54,7 @@ pub fn reading(host: &MachineFiles, pid: u32, tid: u32, now: Nanos) -> Option<Th
     Some(ThreadReading { start: stat.start_ticks, at: now, state, counted, calls })
 }
 
-/// A thread over the window: as it is at the end, with what was counted meanwhile.
+/// A thread over the window: its state at the end, with the increase of its counters.
 pub fn between(before: ThreadReading, after: ThreadReading) -> ProgramThread {
     let mut state = after.state;
     state.waits = before.state.waits;

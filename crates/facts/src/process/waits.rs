@@ -1,39 +1,39 @@
-//! In which system call a thread sleeps, and where its stack is.
+//! System calls in which a thread sleeps, and the position of its stack.
 //!
 //! Source: `/proc/PID/syscall` in proc_pid_syscall(5): `running`, or the call's number (-1 for a
-//! thread that is blocked outside of any) with six arguments, the stack pointer and the
+//! thread that is blocked outside of system calls) with six arguments, the stack pointer and the
 //! instruction.
 
 use super::calls::call_name;
 
-/// Different waits beyond these are counted together.
+/// Limit of distinct waits; further ones are counted together.
 const WAITS_LIMIT: usize = 64;
 
 /// A system call that a thread slept in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wait {
-    /// Its name; `""` for one that is not in the list of those that rules ask for, and for all of a
+    /// Name of the call; `""` if it is not in the list that rules use, and for all calls of a
     /// program whose calls have other numbers.
     pub call: &'static str,
-    /// Its arguments; none where it is no number for this process, as a negative one.
+    /// Arguments; none for one that is not a number for this process, such as a negative one.
     pub args: [Option<u64>; 6],
 }
 
-/// In which calls a thread slept, over some looks at it.
+/// System calls in which a thread was seen asleep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
-    /// With how often it was in them.
+    /// Distinct waits, each with its number of observations.
     pub seen: Vec<(Wait, u64)>,
-    /// How often it ran, or was about to.
+    /// Observations of the thread running, or about to run.
     pub running: u64,
-    /// How often it slept in a call that found no room in the list, or in none.
+    /// Observations in a call without room in the list, or asleep outside of system calls.
     pub others: u64,
-    /// Its stack pointer when it was last seen asleep.
+    /// Stack pointer when it was last seen asleep.
     pub stack: Option<u64>,
 }
 
 impl Waits {
-    /// Notes a look.
+    /// Adds an observation.
     pub fn add(&mut self, look: Look) {
         let (wait, stack) = match look {
             Look::Running => return self.running += 1,
@@ -50,28 +50,28 @@ impl Waits {
         }
     }
 
-    /// How often it was looked at.
+    /// Number of observations.
     pub fn looks(&self) -> u64 {
         self.running + self.others + self.seen.iter().map(|(_, times)| times).sum::<u64>()
     }
 
-    /// Its waits in a call.
+    /// Waits in a call.
     pub fn in_call(&self, call: &str) -> impl Iterator<Item = &(Wait, u64)> {
         self.seen.iter().filter(move |(wait, _)| wait.call == call)
     }
 }
 
-/// One look at a thread.
+/// Observation of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// It runs, or is about to.
+    /// Running, or about to run.
     Running,
-    /// It sleeps, in a system call or (on a page, for one) in none.
+    /// Asleep, in a system call or outside of one (in a page fault, for example).
     Asleep { wait: Option<Wait>, stack: Option<u64> },
 }
 
 impl Look {
-    /// The same without the call's name.
+    /// The observation without the call's name.
     pub fn without_name(mut self) -> Look {
         if let Look::Asleep { wait: Some(wait), .. } = &mut self {
             wait.call = "";
