@@ -1,23 +1,23 @@
-//! The control groups of this process, and whether they limit its CPU time.
+//! Control groups of this process, and limits on its CPU time.
 //!
 //! Source: Documentation/admin-guide/cgroup-v2.rst ("/proc/$PID/cgroup", "cpu.stat") and
 //! Documentation/scheduler/sched-rt-group.rst for version 1's `cpu.rt_runtime_us`.
 
-/// The groups of this process, as paths inside their hierarchies.
+/// Groups of this process, as paths in their hierarchies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cgroups {
     /// Version 1: the controllers that share the hierarchy of `cpu`, such as `cpu,cpuacct`, and the
     /// path.
     pub cpu: Option<(String, String)>,
-    /// Version 2: the path.
+    /// Path in the hierarchy of version 2.
     pub unified: Option<String>,
 }
 
 impl Cgroups {
-    /// Where a file of version 1's `cpu` controller can be, by the usual mount points.
+    /// Possible paths of a file of version 1's `cpu` controller, by the usual mount points.
     ///
     /// The mount table would be exact, but it also names the user's disks and servers, and what is
-    /// read goes into bundles.
+    /// read is recorded in bundles.
     pub fn v1_paths(&self, file: &str) -> Vec<String> {
         let Some((controllers, path)) = &self.cpu else { return Vec::new() };
         let mut mounts = vec![controllers.as_str(), "cpu"];
@@ -25,7 +25,7 @@ impl Cgroups {
         mounts.into_iter().map(|mount| format!("/sys/fs/cgroup/{mount}{path}/{file}")).collect()
     }
 
-    /// Where a file of version 2 can be: by itself, or next to version 1.
+    /// Possible paths of a file of version 2, mounted alone or next to version 1.
     pub fn v2_paths(&self, file: &str) -> Vec<String> {
         let Some(path) = &self.unified else { return Vec::new() };
         ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
@@ -58,15 +58,15 @@ pub fn parse_cgroups(text: &str) -> Result<Cgroups, String> {
     Ok(groups)
 }
 
-/// The quota statistics of a group in `cpu.stat`; the file has these lines only where there can be
-/// one.
+/// Quota statistics of a group in `cpu.stat`; the file has these lines only if the group can have a
+/// quota.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuStat {
-    /// Where it was read, so that it can be read again at the end of a run.
+    /// Path of the file, so that it can be read again at the end of a run.
     pub path: String,
     /// Periods in which the group ran out of its quota.
     pub throttled_periods: Option<u64>,
-    /// How long its tasks were throttled by it, summed over CPUs.
+    /// Time that its tasks were throttled, summed over CPUs.
     pub throttled_ns: Option<u64>,
 }
 

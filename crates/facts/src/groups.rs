@@ -1,10 +1,10 @@
-//! The control groups that decide which CPUs anything runs on, and for how much of the time.
+//! Control groups that decide on which CPUs tasks run, and for how much of the time.
 //!
 //! Source: "Cpuset" and "CPU Interface Files" in Documentation/admin-guide/cgroup-v2.rst, and
 //! Documentation/admin-guide/cgroup-v1/cpusets.rst; version 1's quotas in
-//! Documentation/scheduler/sched-bwc.rst. The hierarchies are looked for where systemd
-//! and its successors in that mount them; the mount table would also name the user's disks and
-//! servers. A cpuset file system of its own (`/dev/cpuset`) is not looked at.
+//! Documentation/scheduler/sched-bwc.rst. The hierarchies are looked for at systemd's mount points;
+//! the mount table would also name the user's disks and servers. A separate cpuset file system
+//! (`/dev/cpuset`) is not read.
 
 use super::line::{excerpt, parse_cpus, parse_i64, parse_u64, parse_words};
 use super::whole;
@@ -12,13 +12,13 @@ use host::MachineFiles;
 use model::fact::Fact;
 use model::units::CpuSet;
 
-/// Names beyond this many are counted, not looked at.
+/// Limit of names that are read; further ones are counted as missed.
 const NAMES_LIMIT: usize = 4096;
 
-/// How deep below the root groups are looked at: slices, and what is in them.
+/// Depth below the root down to which groups are read: slices, and the groups in them.
 const DEPTH: usize = 2;
 
-/// The versions of control groups that a machine has mounted.
+/// Versions of control groups that a machine has mounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// Version 2 alone.
@@ -33,23 +33,23 @@ pub enum Version {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
     pub version: Version,
-    /// Where version 2 is mounted, or the directory of version 1's hierarchies.
+    /// Mount point of version 2, or the directory of version 1's hierarchies.
     pub root: String,
-    /// The controllers that version 2 has; `cpuset` is missing where version 1 has it.
+    /// Controllers of version 2; `cpuset` is missing if version 1 has it.
     pub controllers: Vec<String>,
-    /// The CPUs of all isolated partitions (`cpuset.cpus.isolated` of the root, 6.8 on), which
-    /// `/sys/devices/system/cpu/isolated` leaves out.
+    /// CPUs of all isolated partitions (`cpuset.cpus.isolated` of the root, 6.8 on), which
+    /// `/sys/devices/system/cpu/isolated` does not list.
     pub isolated: Fact<CpuSet>,
-    /// Version 2's groups with a partition or a quota to set, down to two levels, each before its
-    /// children.
+    /// Version 2's groups that have a file for a partition or a quota, down to two levels, each
+    /// before its children.
     pub groups: Vec<Group>,
-    /// Version 1's cpusets, where they are mounted.
+    /// Version 1's cpusets, if they are mounted.
     pub cpusets: Option<Cpusets>,
-    /// Version 1's groups of the controller `cpu` with a quota to set, down to two levels: the path
-    /// of each, and its quota as [`Group::quota`].
+    /// Version 1's groups of the controller `cpu` that have a file for a quota, down to two levels:
+    /// path, and quota as in [`Group::quota`].
     pub old_quotas: Vec<(String, GroupQuota)>,
-    /// Names over the bound, groups that could not be listed, and one for all that a container does
-    /// not show.
+    /// Names over the limit, groups that could not be listed, and one more if a container hides the
+    /// groups above it.
     pub missed: u64,
 }
 
@@ -59,24 +59,24 @@ pub type GroupQuota = Fact<Option<(u64, u64)>>;
 /// A group of version 2. A fact is absent where its controller is not enabled for the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Its path below the root, such as `/system.slice`, with the numbers of containers cut short.
+    /// Path below the root, such as `/system.slice`, with the IDs of containers shortened.
     pub path: String,
-    /// The CPUs that were asked for; the empty set asks for none in particular.
+    /// Requested CPUs; empty for no request.
     pub cpus: Fact<CpuSet>,
-    /// The CPUs that are set aside for partitions in it (6.7 on).
+    /// CPUs reserved for partitions in it (6.7 on).
     pub exclusive: Fact<CpuSet>,
-    /// The CPUs that it has.
+    /// CPUs in effect.
     pub effective: Fact<CpuSet>,
-    /// Whether it is a scheduling domain of its own.
+    /// Type and state of its partition.
     pub partition: Fact<Partition>,
     /// Microseconds of CPU time in each period of this number of microseconds; `None` without a
     /// quota.
     pub quota: GroupQuota,
-    /// The memory nodes that were asked for; empty as with the CPUs.
+    /// Requested memory nodes; empty for no request.
     pub mems: Fact<Vec<u32>>,
 }
 
-/// What kind of partition a group is.
+/// Partition type of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Partition {
     /// Not a partition.
@@ -85,11 +85,11 @@ pub enum Partition {
     Root,
     /// Exclusive CPUs without load balancing.
     Isolated,
-    /// It was asked for, and is not in force.
+    /// Requested, but not in effect.
     Invalid {
         /// `root` or `isolated`
         wanted: String,
-        /// The kernel's reason; empty where it gives none.
+        /// The kernel's reason; empty if it gives none.
         reason: String,
     },
 }
@@ -97,33 +97,33 @@ pub enum Partition {
 /// The cpusets of version 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpusets {
-    /// Whether load is balanced over all CPUs, independent of the sets below.
+    /// True if load is balanced over all CPUs, regardless of the sets below.
     pub balanced: Fact<bool>,
-    /// The sets below the root, by name; theirs are not looked at.
+    /// Sets below the root, by name; their children are not read.
     pub sets: Vec<OldSet>,
 }
 
 /// A cpuset of version 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OldSet {
-    /// Its path below the root, as [`Group::path`].
+    /// Path below the root, as [`Group::path`].
     pub path: String,
     pub cpus: Fact<CpuSet>,
-    /// Whether no sibling set may have any of them.
+    /// True if no sibling set may have any of its CPUs.
     pub exclusive: Fact<bool>,
-    /// Whether load is balanced among them.
+    /// True if load is balanced among its CPUs.
     pub balanced: Fact<bool>,
 }
 
 impl Groups {
-    /// Whether a group of a group can be a partition (6.7 on): the kernel shows CPUs that are set
-    /// aside for one.
+    /// True if a group below another can be a partition (6.7 on): the kernel then shows CPUs that
+    /// are reserved for one.
     pub fn has_nested_partitions(&self) -> bool {
         self.isolated.known().is_some() || self.groups.iter().any(|group| group.exclusive.known().is_some())
     }
 }
 
-/// Reads the control groups of a machine; absent where none are mounted.
+/// Reads the control groups of a machine; absent if none are mounted.
 pub fn read_groups(host: &MachineFiles) -> Fact<Groups> {
     for (root, version) in [("/sys/fs/cgroup", Version::V2), ("/sys/fs/cgroup/unified", Version::Hybrid)] {
         match whole::text(host, &format!("{root}/cgroup.controllers")).parse(|text| parse_words(&text)) {
@@ -171,11 +171,11 @@ impl Reader<'_> {
         whole::text(self.host, &format!("{}{path}/{file}", self.root)).parse(|text| parse(&text))
     }
 
-    /// The paths of what may be groups below a group, within the bound.
+    /// Paths of the possible groups below a group, within the limit.
     fn names(&mut self, path: &str) -> Vec<String> {
         let names = match self.host.list(&format!("{}{path}", self.root)) {
             Fact::Known(names) => names,
-            // A file, or a group that is gone.
+            // A file, or a group that no longer exists.
             Fact::Absent => return Vec::new(),
             _ => {
                 self.missed += 1;
@@ -195,7 +195,7 @@ impl Reader<'_> {
             let partition = self.read(&path, "cpuset.cpus.partition", parse_partition);
             let quota = self.read(&path, "cpu.max", parse_quota);
             if partition == Fact::Absent && quota == Fact::Absent {
-                // Controllers are inherited: where a group has none, its children have none.
+                // Controllers are inherited: if a group has none, neither have its children.
                 continue;
             }
             self.groups.push(Group {
@@ -220,7 +220,7 @@ impl Reader<'_> {
                 continue;
             }
             let quota = match quota.map(|us| u64::try_from(us).ok()) {
-                // -1 stands for none.
+                // -1 stands for no quota.
                 Fact::Known(Some(us)) => {
                     self.read(&path, "cpu.cfs_period_us", parse_u64).map(|period| Some((us, period)))
                 }
@@ -252,8 +252,8 @@ impl Reader<'_> {
     }
 }
 
-/// The files of controllers begin with its name; what else a group holds is a group, or a file that
-/// does not look like one from inside.
+/// True for a controller's file, whose name begins with that of the controller; anything else is a
+/// group or a file that cannot be recognized from inside.
 fn is_file(name: &str) -> bool {
     const CONTROLLERS: &str =
         "cgroup cpu cpuacct cpuset dmem hugetlb io irq memory misc perf_event pids rdma";
@@ -262,8 +262,8 @@ fn is_file(name: &str) -> bool {
         || ["tasks", "notify_on_release", "release_agent"].contains(&name)
 }
 
-/// A path without control characters, and with the first 12 digits of a container's 64, as its
-/// manager shows it.
+/// A path without control characters, and with only the first 12 of the 64 digits of a container's
+/// ID, as its manager displays it.
 fn shown(path: &str) -> String {
     let mut shown = String::new();
     let mut rest = path;
@@ -332,7 +332,7 @@ mod tests {
     use host::access::Access;
     use proptest::prelude::*;
 
-    /// The facts of a machine; its capture has to give the same.
+    /// Facts of a machine; its capture has to give the same.
     fn told(text: &str) -> Fact<Groups> {
         let (host, _dir) = tree(text);
         let host = host.recording();

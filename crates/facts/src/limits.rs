@@ -1,21 +1,21 @@
-//! What this process is allowed: resource limits and capabilities.
+//! Rights of this process: resource limits and capabilities.
 //!
 //! Source: `/proc/PID/limits` and `/proc/PID/status` in Documentation/filesystems/proc.rst,
 //! getrlimit(2) and capabilities(7).
 
-/// A resource limit; none is "unlimited".
+/// A resource limit; none means "unlimited".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limit {
     /// The limit in force.
     pub soft: Option<u64>,
-    /// How far the process may raise it without privilege.
+    /// Highest value to which the process may raise it without privilege.
     pub hard: Option<u64>,
 }
 
-/// The limits that affect real-time work.
+/// Limits that affect real-time work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// The highest real-time priority allowed without CAP_SYS_NICE.
+    /// Highest real-time priority allowed without CAP_SYS_NICE.
     pub rt_priority: Limit,
     /// Bytes that may be locked in memory without CAP_IPC_LOCK.
     pub locked_memory: Limit,
@@ -42,7 +42,7 @@ fn parse_limit(text: &str, name: &str) -> Result<Limit, String> {
 
 /// A set of capabilities by their numbers in capabilities(7).
 ///
-/// In a user namespace of its own a process has them all and may still set no real-time policy.
+/// In a separate user namespace a process has them all and still may not set a real-time policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities(pub u64);
 
@@ -67,7 +67,7 @@ impl Capabilities {
         self.has(34)
     }
 
-    /// The names of those it has among the above.
+    /// Names of the capabilities above that are in the set.
     pub fn names(self) -> Vec<String> {
         let known = [
             ("ipc_lock", self.ipc_lock()),
@@ -83,7 +83,7 @@ impl Capabilities {
     }
 }
 
-/// Parses the effective set out of `/proc/self/status`.
+/// Parses the effective set in `/proc/self/status`.
 pub fn parse_capabilities(text: &str) -> Result<Capabilities, String> {
     let set = text.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let set = set.ok_or("expected a line 'CapEff:'")?.trim();

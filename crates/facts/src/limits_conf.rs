@@ -1,52 +1,51 @@
-//! Who is given real-time priorities and locked memory at login, by pam_limits(8).
+//! Real-time priorities and locked memory that logins receive, by pam_limits(8).
 //!
 //! Source: limits.conf(5). The files are `/etc/security/limits.conf` and those of `limits.d`. Users
-//! are not distinguished: only whether some user was given a limit is recorded.
+//! are not distinguished: the record only shows that some user received a limit.
 
 use super::line::excerpt;
 use host::MachineFiles;
 use host::access::Access;
 use model::fact::Fact;
 
-/// Files beyond this many are counted, not read.
+/// Limit of files that are read; further ones are counted.
 const FILES_LIMIT: usize = 256;
 
-/// No such file is larger.
+/// Limit of a file in bytes, more than any has.
 const FILE_LIMIT: u64 = 256 << 10;
 
-/// What is given to whom.
+/// Limits in the files of pam_limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LimitsConf {
-    /// The lines about real-time priorities and locked memory, in the order in which they are
-    /// applied.
+    /// Lines about real-time priorities and locked memory, in the order in which they are applied.
     pub grants: Vec<Grant>,
     /// Malformed lines about either limit; pam_limits skips such lines.
     pub skipped: u64,
-    /// Files and directories that could not be read, and files over the bound.
+    /// Files and directories that could not be read, and files over the limit.
     pub unread: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Whom it is about.
+    /// Users that it applies to.
     pub domain: Domain,
-    /// Which of the two limits.
+    /// Soft limit, hard limit or both.
     pub kind: Kind,
     pub item: Item,
-    /// The priority, or KiB of memory; none is unlimited.
+    /// Priority, or KiB of memory; none is unlimited.
     pub value: Option<u64>,
 }
 
-/// Whom a line is about.
+/// Users that a line applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Domain {
-    /// `*`: all users without a line of their own, except root.
+    /// `*`: all users without a line for themselves, except root.
     Everybody,
     /// `@GROUP`: its members, except root.
     Group(String),
-    /// Root, who needs a line by name.
+    /// Root, which needs a line by name.
     Root,
-    /// Some user, or range of users.
+    /// One user, or a range of users.
     User,
 }
 
@@ -61,17 +60,17 @@ impl std::fmt::Display for Domain {
     }
 }
 
-/// Which limit a line sets.
+/// Limit that a line sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The one in force.
+    /// The limit in force.
     Soft,
-    /// How far the user may raise it.
+    /// Highest value to which the user may raise it.
     Hard,
     Both,
 }
 
-/// What a line limits.
+/// Resource that a line limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
     /// `rtprio`
@@ -80,7 +79,7 @@ pub enum Item {
     LockedMemory,
 }
 
-/// Reads what is given at login; absent where pam_limits has no files.
+/// Reads the limits of logins; absent if pam_limits has no files.
 pub fn read_limits_conf(host: &MachineFiles) -> Fact<LimitsConf> {
     const DIR: &str = "/etc/security/limits.d";
     let quiet = host.unrecorded();
@@ -107,7 +106,7 @@ pub fn read_limits_conf(host: &MachineFiles) -> Fact<LimitsConf> {
     Fact::Known(found)
 }
 
-/// Adds a file's lines; whether there is such a file.
+/// Adds a file's lines; true if the file exists.
 fn read_file(host: &MachineFiles, quiet: &MachineFiles, path: &str, found: &mut LimitsConf) -> bool {
     let file =
         quiet.read_at_most(path, FILE_LIMIT).map(|bytes| parse_limits_conf(&String::from_utf8_lossy(&bytes)));
@@ -127,7 +126,7 @@ fn keep<T>(host: &MachineFiles, path: &str, fact: &Fact<T>, known: impl FnOnce(&
     host.record_as(path, Access::of(fact, known));
 }
 
-/// The lines that were understood, without the names of users, and a mark for each that was not.
+/// Lines that were parsed, without the names of users, and a mark for each other one.
 fn reduced(file: &LimitsConf) -> String {
     let mut text = String::new();
     for grant in &file.grants {
@@ -147,7 +146,7 @@ const KINDS: [(&str, Kind); 3] = [("soft", Kind::Soft), ("hard", Kind::Hard), ("
 
 const ITEMS: [(&str, Item); 2] = [("rtprio", Item::RtPriority), ("memlock", Item::LockedMemory)];
 
-/// Parses a file of pam_limits, as far as it is about real-time priorities and locked memory.
+/// Parses the lines of a pam_limits file about real-time priorities and locked memory.
 pub fn parse_limits_conf(text: &str) -> LimitsConf {
     let mut file = LimitsConf::default();
     for line in text.lines() {
@@ -177,7 +176,7 @@ fn parse_grant(words: &[&str], item: Item) -> Option<Grant> {
         "*" => Domain::Everybody,
         "root" => Domain::Root,
         _ if domain.starts_with('@') => Domain::Group(excerpt(&domain[1..])),
-        // For numbers of logins only.
+        // Limits the number of logins only.
         _ if domain.starts_with('%') => return None,
         _ => Domain::User,
     };
@@ -190,7 +189,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The facts of a machine, and its capture as text; the capture has to give the same.
+    /// Facts of a machine, and its capture as text; the capture has to give the same.
     fn told(text: &str) -> (Fact<LimitsConf>, String) {
         let (host, _dir) = tree(text);
         let host = host.recording();

@@ -1,12 +1,12 @@
-//! The causes for which a real-time policy is refused to a process, and their remedies.
+//! Causes for which a real-time policy is refused to a process, and their remedies.
 //!
-//! The error number names none of them: EPERM is the answer of four.
+//! The error number identifies none of them: EPERM stands for four.
 
 use crate::policy_rights::{BudgetGroup, BudgetSettings, PolicyRights};
 use model::error::run_with;
 use model::fact::Fact;
 
-/// The policy that is asked for.
+/// Requested policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WantedPolicy {
     /// SCHED_FIFO or SCHED_RR, with its priority.
@@ -15,12 +15,12 @@ pub enum WantedPolicy {
     Deadline,
 }
 
-/// A cause for which a real-time policy is refused.
+/// Cause of a refused real-time policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefusalCause {
-    /// Neither CAP_SYS_NICE nor a limit that reaches.
+    /// Neither CAP_SYS_NICE nor a sufficient limit.
     Limit { soft: u64, may_raise: bool },
-    /// CAP_SYS_NICE that holds in a user namespace only, and no limit that reaches.
+    /// CAP_SYS_NICE that is valid only in a user namespace, and no sufficient limit.
     Namespace { soft: u64 },
     /// SCHED_DEADLINE without CAP_SYS_NICE.
     NoCapability,
@@ -34,18 +34,18 @@ pub enum RefusalCause {
     SecurityModule,
 }
 
-/// The known causes for which a process cannot take a real-time policy.
+/// Known causes for which a process cannot take a real-time policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyRefusal {
-    /// Each of these refuses by itself.
+    /// Causes, each of which refuses by itself.
     pub causes: Vec<RefusalCause>,
-    /// A filter is there, and what it lets through does not show.
+    /// True if there is a filter of unknown content.
     pub perhaps_filter: bool,
     /// Texts that could not be read.
     pub unread: Vec<&'static str>,
 }
 
-/// Finds the causes by what was read alone.
+/// Finds the causes from the facts alone.
 pub fn causes_of_refusal(
     rights: &PolicyRights,
     settings: &BudgetSettings,
@@ -79,7 +79,7 @@ pub fn causes_of_errno(
     match errno {
         Some(libc::EBUSY) if wanted == WantedPolicy::Deadline => only(RefusalCause::Admission),
         Some(libc::EACCES) if !found.perhaps_filter => only(RefusalCause::SecurityModule),
-        // No check of the kernel's has any other answer to a policy that it knows.
+        // The kernel's checks return no other error for a policy that it knows.
         Some(errno) if errno != libc::EPERM && found.perhaps_filter => only(RefusalCause::Filter),
         Some(libc::EPERM) if found.causes.is_empty() && found.unread.is_empty() && found.perhaps_filter => {
             PolicyRefusal { causes: vec![RefusalCause::Filter], perhaps_filter: false, ..found }
@@ -88,7 +88,7 @@ pub fn causes_of_errno(
     }
 }
 
-/// The right to ask: a capability or a limit.
+/// Checks the right to request it: a capability or a limit.
 fn right(rights: &PolicyRights, wanted: WantedPolicy) -> Result<Option<RefusalCause>, &'static str> {
     const USERS: &str = "its user namespace (uid_map)";
     let has = rights.capabilities.known().ok_or("its capabilities (CapEff of status)")?.sys_nice();
@@ -114,7 +114,7 @@ fn right(rights: &PolicyRights, wanted: WantedPolicy) -> Result<Option<RefusalCa
     }
 }
 
-/// The budget of its control group, of which SCHED_DEADLINE takes nothing.
+/// Checks the budget of its control group, which SCHED_DEADLINE does not use.
 fn budget(
     rights: &PolicyRights,
     settings: &BudgetSettings,
@@ -126,7 +126,7 @@ fn budget(
     }
     let group = match (&rights.group, settings.has_budgets.known()) {
         (Fact::Absent, _) => return Ok(None),
-        // A file for the budget is there only where groups have one.
+        // A file for the budget exists only if groups have one.
         (Fact::Known(group @ BudgetGroup { runtime_us: Some(us), .. }), _) => {
             Some(group).filter(|_| *us == 0)
         }
@@ -208,7 +208,7 @@ impl RefusalCause {
     }
 }
 
-/// The beginning of the remedy that only some releases have.
+/// Beginning of the remedy that only some releases have.
 pub const BY_PARAMETER: &str = "boot with rt_group_sched=0 (Linux 6.16 on), ";
 
 impl PolicyRefusal {
@@ -267,7 +267,7 @@ mod tests {
         PolicyRights { group: group(Some(0)), ..rights(capabilities, soft) }
     }
 
-    /// The causes by name, `filter?` for one that may be, `?` for what is not known.
+    /// The causes by name, with `filter?` for a possible one, `?` for what is not known.
     fn check(found: &PolicyRefusal, expected: &str) {
         let name = |cause: &RefusalCause| match cause {
             RefusalCause::Limit { soft, .. } => format!("limit {soft}"),

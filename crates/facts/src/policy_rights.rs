@@ -1,4 +1,4 @@
-//! The facts that the kernel looks at before it lets a process take a real-time policy.
+//! Facts that the kernel checks before it lets a process take a real-time policy.
 //!
 //! Source: `__sched_setscheduler()` and `user_check_sched_setscheduler()` of
 //! kernel/sched/syscalls.c (kernel/sched/core.c before 6.11), user_namespaces(7), and "CPU" of
@@ -14,7 +14,7 @@ use crate::whole;
 use host::MachineFiles;
 use model::fact::Fact;
 
-/// The facts that decide whether a process may take a real-time policy.
+/// Facts that decide whether a process may take a real-time policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyRights {
     /// RLIMIT_RTPRIO.
@@ -22,23 +22,23 @@ pub struct PolicyRights {
     pub capabilities: Fact<Capabilities>,
     /// Mode of the filter of system calls: 0 for none.
     pub filter: Fact<u32>,
-    /// True if its capabilities are those of the machine, and not of a user namespace.
+    /// True if its capabilities are those of the machine, rather than of a user namespace.
     pub initial_users: Fact<bool>,
-    /// The control group that has a budget of its own; absent for the machine's uppermost.
+    /// Control group whose separate budget applies; absent for the machine's root group.
     pub group: Fact<BudgetGroup>,
 }
 
-/// The settings of the kernel that add to it.
+/// Kernel settings that decide with the above.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetSettings {
-    /// The time that real-time tasks may take in all; below 0 no group's budget holds.
+    /// Time that real-time tasks may use in all; below 0 no group's budget applies.
     pub rt_runtime_us: Fact<i64>,
     /// True if the kernel gives budgets to groups.
     pub has_budgets: Fact<bool>,
 }
 
 impl BudgetSettings {
-    /// As a machine has them.
+    /// Settings of a machine.
     pub fn of(machine: &Facts) -> BudgetSettings {
         let rt_runtime_us = machine.rt_runtime_us.clone();
         let has_budgets = machine.kconfig.clone().then(|config| match has_group_budgets(&config, None) {
@@ -51,16 +51,16 @@ impl BudgetSettings {
     }
 }
 
-/// A control group below the uppermost, for the scheduler.
+/// A control group below the root, for the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetGroup {
-    /// Its folder.
+    /// Folder of the group.
     pub dir: String,
     /// `cpu.rt_runtime_us`; version 2 has no such file, and leaves the budget of each group at 0.
     pub runtime_us: Option<i64>,
 }
 
-/// Reads it of a process, by its folder in `/proc`.
+/// Reads the rights of a process, by its folder in `/proc`.
 pub fn read_policy_rights(host: &MachineFiles, dir: &str) -> PolicyRights {
     let text = |name: &str| whole::text(host, &format!("{dir}/{name}"));
     let status = text("status");
@@ -78,14 +78,14 @@ pub fn read_policy_rights(host: &MachineFiles, dir: &str) -> PolicyRights {
     }
 }
 
-/// Tells whether a kernel gives budgets of real-time execution to control groups: by its
-/// configuration and, where that leaves it to them, the words of its command line; none where it
-/// takes those and they are not known.
+/// True if a kernel gives budgets of real-time execution to control groups: by its configuration
+/// and, if that leaves the decision to them, the words of its command line; none if those are
+/// needed and not known.
 pub fn has_group_budgets(config: &Kconfig, words: Option<&Cmdline>) -> Option<bool> {
     if !config.is_yes("RT_GROUP_SCHED") {
         return Some(false);
     }
-    // A kernel that knows rt_group_sched= (6.16) mentions this option whenever the other is set.
+    // A kernel that knows rt_group_sched= (6.16) lists this option whenever the other is set.
     let default = match config.get("RT_GROUP_SCHED_DEFAULT_DISABLED") {
         OptionValue::Absent => return Some(true),
         default => default == OptionValue::No,
@@ -94,13 +94,13 @@ pub fn has_group_budgets(config: &Kconfig, words: Option<&Cmdline>) -> Option<bo
     Some(asked.map_or(default, |value| value == "1"))
 }
 
-/// Finds the group whose budget holds: in version 1 the process's own, in version 2 the nearest for
-/// which the controller is switched on.
+/// Finds the group whose budget applies: in version 1 the process's, in version 2 the nearest with
+/// the controller enabled.
 fn budget_group(host: &MachineFiles, groups: &Cgroups) -> Fact<BudgetGroup> {
     const FILE: &str = "cpu.rt_runtime_us";
     if let Some((controllers, path)) = &groups.cpu {
         let mounts = [format!("/sys/fs/cgroup/{controllers}"), "/sys/fs/cgroup/cpu".to_owned()];
-        // In a container without a namespace of groups its own one is mounted as the uppermost.
+        // In a container without a namespace of groups its group is mounted as the root.
         let dirs = mounts.iter().map(|mount| format!("{mount}{path}")).chain(mounts.iter().cloned());
         for dir in dirs {
             match whole::text(host, &format!("{dir}/{FILE}")).parse(|text| parse_i64(&text)) {
@@ -118,7 +118,7 @@ fn budget_group(host: &MachineFiles, groups: &Cgroups) -> Fact<BudgetGroup> {
     let mut rest = path.as_str();
     loop {
         let dir = format!("{MOUNT}{rest}");
-        // Not on the uppermost group, and only where the controller is switched on.
+        // Missing on the root group, and unless the controller is enabled.
         match whole::text(host, &format!("{dir}/cpu.weight")) {
             Fact::Known(_) => return Fact::Known(BudgetGroup { dir, runtime_us: None }),
             Fact::Absent => {}
@@ -129,14 +129,14 @@ fn budget_group(host: &MachineFiles, groups: &Cgroups) -> Fact<BudgetGroup> {
             None => break,
         }
     }
-    // On every group but the machine's uppermost.
+    // Exists on every group but the machine's root.
     match whole::text(host, &format!("{MOUNT}/cgroup.type")) {
         Fact::Known(_) => Fact::Malformed("the control groups above this container do not show".to_owned()),
         other => other.then(|_| Fact::Absent),
     }
 }
 
-/// The mode of the filter out of `/proc/PID/status`; kernels without filters have no such line.
+/// Mode of the seccomp filter in `/proc/PID/status`; kernels without seccomp have no such line.
 fn parse_filter(text: &str) -> Fact<u32> {
     let line = text.lines().find_map(|line| line.strip_prefix("Seccomp:"));
     let mode = line.map_or(Ok(0), |mode| mode.trim().parse());

@@ -1,15 +1,15 @@
-//! The real-time tasks that run on the machine: those that can delay a measuring thread.
+//! Real-time tasks of the machine: those that can delay a measuring thread.
 //!
 //! Source: `/proc/PID/task/TID/{stat,status}` in Documentation/filesystems/proc.rst and
-//! proc_pid_stat(5). Looking at every task is costly and reveals other users' programs, so this is
-//! no part of the facts: nothing of it is recorded, and command lines are not read.
+//! proc_pid_stat(5). Reading every task is costly and reveals other users' programs, so this is not
+//! part of the facts: nothing of it is recorded, and command lines are not read.
 
 use super::whole;
 use host::MachineFiles;
 use model::fact::Fact;
 use model::units::{Cpu, CpuSet};
 
-/// Real-time tasks beyond this many are counted, not kept; 8192 CPUs have some ten kthreads each.
+/// Limit of listed real-time tasks; 8192 CPUs have some ten kernel threads each.
 const TASKS_LIMIT: usize = 100_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,24 +20,24 @@ pub enum RtPolicy {
     Deadline,
 }
 
-/// What the scheduler accounts to one task.
+/// Scheduling parameters and accounting of one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskStat {
-    /// The name, 15 characters at most.
+    /// Name, at most 15 bytes.
     pub comm: String,
-    /// The policy, if it is a real-time one.
+    /// Real-time policy, if it has one.
     pub policy: Option<RtPolicy>,
     /// 1 to 99; 0 for a deadline task.
     pub priority: u32,
     /// Time on a CPU in ticks of 10 ms (USER_HZ).
     pub cpu_ticks: u64,
-    /// Start in ticks since boot: distinguishes a task from a later one with the same id.
+    /// Start in ticks since boot: distinguishes a task from a later one with the same ID.
     pub start_ticks: u64,
-    /// Where it ran last.
+    /// CPU that it ran on last.
     pub last_cpu: Cpu,
-    /// Whether it is a thread of the kernel.
+    /// True for a kernel thread.
     pub kernel: bool,
-    /// Whether its CPU affinity cannot be changed (a per-CPU kernel thread).
+    /// True if its CPU affinity cannot be changed (a per-CPU kernel thread).
     pub immovable: bool,
     /// Threads of its process, itself included.
     pub threads: u64,
@@ -48,20 +48,20 @@ pub struct RtTask {
     pub pid: u32,
     pub tid: u32,
     pub policy: RtPolicy,
-    /// What the scheduler accounts to it.
+    /// Scheduling parameters and accounting.
     pub stat: TaskStat,
-    /// The CPUs it may run on; none where this could not be read.
+    /// CPUs that it may run on; none if they could not be read.
     pub allowed: Option<CpuSet>,
 }
 
-/// The outcome of looking for real-time tasks.
+/// Outcome of the search for real-time tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RtTasks {
-    /// Those found, by process and number.
+    /// Tasks by process and thread ID.
     pub tasks: Vec<RtTask>,
-    /// Tasks that ended while they were looked at.
+    /// Tasks that ended during the reading.
     pub vanished: u64,
-    /// Tasks that could not be read, and real-time tasks over the bound.
+    /// Tasks that could not be read, and real-time tasks over the limit.
     pub missed: u64,
 }
 
@@ -101,7 +101,7 @@ fn look_at(host: &MachineFiles, pid: u32, tid: u32, found: &mut RtTasks) {
     found.tasks.push(RtTask { pid, tid, policy, stat, allowed: status.known().cloned() });
 }
 
-/// A task that ended shows as a missing file, or as ESRCH where the file was already open.
+/// Counts a failed reading: a task that ended shows as a missing file, or as ESRCH if it was open.
 fn count<T>(outcome: &Fact<T>, found: &mut RtTasks) {
     match outcome {
         Fact::Absent | Fact::Refused(libc::ESRCH) => found.vanished += 1,
@@ -113,14 +113,14 @@ pub(super) fn task_number(name: &str) -> Option<u32> {
     super::topology::numbered(name, "")
 }
 
-/// The flag of a thread of the kernel, in field 9.
+/// Flag of a kernel thread, in field 9.
 pub(super) const PF_KTHREAD: u64 = 0x0020_0000;
 
-/// The flag of a thread whose affinity user space may not change.
+/// Flag of a thread whose affinity user space may not change.
 pub(super) const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
 
-/// Whether a line of `/proc/PID/stat` is of a task that has ended and only waits to be reaped; one
-/// that is no such line says nothing.
+/// True if a line of `/proc/PID/stat` belongs to a task that has ended and only waits to be reaped;
+/// false for a malformed line.
 pub fn has_ended(stat: &[u8]) -> bool {
     let after = stat.iter().rposition(|&byte| byte == b')').map_or(&[][..], |end| &stat[end + 1..]);
     after.iter().find(|byte| **byte != b' ').is_some_and(|state| b"ZXx".contains(state))
@@ -160,9 +160,9 @@ pub fn parse_task_stat(bytes: &[u8]) -> Result<TaskStat, String> {
     })
 }
 
-/// A line as of `/proc/PID/stat` that keeps the name, the flags that are parsed above, the
-/// priority, the policy and, of a thread of the kernel, its start, with zeroes for all else: what a
-/// capture may reveal of a thread.
+/// A line as of `/proc/PID/stat` with the name, the flags that are parsed above, the priority, the
+/// policy and, for a kernel thread, its start; all else is 0. This is what a capture may reveal of
+/// a thread.
 pub(super) fn reduced_stat(number: u32, stat: &TaskStat, threads: u64) -> String {
     let flag = |set: bool, bit: u64| if set { bit } else { 0 };
     let flags = flag(stat.kernel, PF_KTHREAD) | flag(stat.immovable, PF_NO_SETAFFINITY);
@@ -181,7 +181,7 @@ pub(super) fn reduced_stat(number: u32, stat: &TaskStat, threads: u64) -> String
     )
 }
 
-/// Parses the allowed CPUs out of `/proc/PID/task/TID/status`.
+/// Parses the allowed CPUs from `/proc/PID/task/TID/status`.
 pub fn parse_allowed(text: &str) -> Result<CpuSet, String> {
     let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     CpuSet::parse(list.ok_or("expected a line 'Cpus_allowed_list:'")?)
@@ -248,7 +248,7 @@ mod tests {
         let kept = TaskStat { cpu_ticks: 0, last_cpu: Cpu(0), ..whole.clone() };
         assert_eq!(reduced(&whole), kept);
         assert_eq!(kept.start_ticks, 555);
-        // When a program was started is private.
+        // The start time of a program is private.
         let program = TaskStat { kernel: false, ..whole.clone() };
         assert_eq!(reduced(&program), TaskStat { kernel: false, start_ticks: 0, ..kept });
         assert_eq!(

@@ -1,10 +1,9 @@
-//! The threads relevant to isolation and priorities: kernel threads, those of real-time policy, and
-//! programs that change settings by themselves.
+//! Threads relevant to isolation and priorities: kernel threads, real-time threads, and programs
+//! that change settings on their own.
 //!
 //! Source: `/proc/PID/{stat,status}` in Documentation/filesystems/proc.rst and proc_pid_stat(5).
-//! Every process is looked at, and of most nothing may be recorded: all of it is read unrecorded,
-//! and what goes into a record is cut down to the lines and fields that are used here, of the
-//! listed threads.
+//! Every process is read, but most must not be recorded: reading is unrecorded, and the record is
+//! reduced to the lines and fields that are used here, of the listed threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,67 +14,66 @@ use host::access::Access;
 use model::fact::Fact;
 use model::units::CpuSet;
 
-/// Threads beyond this many are not listed; 8192 CPUs have some ten kernel threads each.
+/// Limit of listed threads; 8192 CPUs have some ten kernel threads each.
 const THREADS_LIMIT: usize = 100_000;
 
-/// CPUs in all sets together beyond which threads are not listed: a bound on memory.
+/// Limit of CPUs in all sets together, beyond which threads are not listed: it bounds memory.
 const CPUS_LIMIT: usize = 4 << 20;
 
-/// The threads of a machine that settings are about. None of onbeat's own is among them.
+/// Threads of a machine that settings concern, without onbeat's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
-    /// The kernel's threads by name, without the workers of workqueues (`kworker/`): their names
-    /// change from second to second, and their CPUs follow from the masks of the workqueues. Empty
-    /// only where processes are hidden: in a container, or by `hidepid=` of proc(5).
+    /// Kernel threads by name, without the workers of workqueues (`kworker/`): their names change
+    /// every second, and their CPUs follow from the masks of the workqueues. Empty only if
+    /// processes are hidden: in a container, or by `hidepid=` of proc(5).
     pub kernel: Vec<Thread>,
-    /// The threads of programs that have a real-time policy, by name.
+    /// Threads of programs with a real-time policy, by name.
     pub realtime: Vec<Thread>,
-    /// The virtual machines that run, by the names of their threads.
+    /// Running virtual machines, by the names of their threads.
     pub guests: Vec<GuestThreads>,
-    /// Those of the requested programs that run.
+    /// Requested programs that are running.
     pub programs: BTreeSet<String>,
-    /// Programs that were asked for and that a capture was not asked for: whether they run is not
-    /// known.
+    /// Requested programs that the capture did not look for: whether they run is not known.
     pub unasked: BTreeSet<String>,
-    /// Whether every process that showed could be read, and none was over the bound; those that
-    /// ended while they were looked at do not count.
+    /// True if every visible process could be read, and none was over the limit; threads that ended
+    /// during the reading do not count.
     pub complete: bool,
 }
 
 /// A program that runs a virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestThreads {
-    /// Its first thread, by which its others that are no CPUs of the guest are placed.
+    /// Its first thread, by which its threads other than vCPUs are placed.
     pub emulator: Thread,
-    /// The threads that are CPUs of the guest, whatever their policy.
+    /// Threads that are vCPUs of the guest, whatever their policy.
     pub vcpus: Vec<Thread>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// Its number.
+    /// Thread ID.
     pub tid: u32,
-    /// Of a thread of the kernel its start in ticks since boot, which tells it from a later one
-    /// with its number; 0 for a program's, which no capture reveals.
+    /// Start of a kernel thread in ticks since boot, which distinguishes it from a later one with
+    /// the same ID; 0 for a program's thread, whose start no capture reveals.
     pub start: u64,
     pub comm: String,
-    /// Its policy, if it is a real-time one.
+    /// Real-time policy, if it has one.
     pub policy: Option<RtPolicy>,
     /// 1 to 99; 0 without a real-time policy and for deadline threads.
     pub priority: u32,
-    /// The CPUs that it may run on; absent for an immovable thread that has no real-time policy.
+    /// CPUs that it may run on; absent for an immovable thread without a real-time policy.
     pub allowed: Fact<CpuSet>,
-    /// Whether the kernel refuses any other affinity: it belongs where it is.
+    /// True if the kernel refuses any other affinity.
     pub immovable: bool,
 }
 
-/// Where a capture keeps the names of the programs that it was asked for, as if it were a
+/// Entry of a capture that holds the names of the programs that were looked for, in the form of a
 /// directory.
 const ASKED: &str = "/proc/*/comm";
 
-/// Looks at all threads: one short file each, and one more for those that are listed.
+/// Reads all threads: one short file each, and one more for those that are listed.
 ///
-/// `programs` are the names to look for, of 15 characters at most, as the kernel cuts them.
+/// `programs` are the names to look for, at most 15 bytes long, as the kernel truncates them.
 pub fn read_threads(host: &MachineFiles, programs: &[&str]) -> Fact<Threads> {
     read_at_most(host, programs, THREADS_LIMIT)
 }
@@ -95,7 +93,7 @@ fn read_at_most(host: &MachineFiles, programs: &[&str], room: usize) -> Fact<Thr
     let names: BTreeSet<String> = programs.iter().map(|&name| name.to_owned()).collect();
     let asked = match quiet.list(ASKED) {
         Fact::Known(asked) => asked.into_iter().collect(),
-        // A machine can be asked for any.
+        // A running machine can be asked for any program.
         Fact::Absent => names.clone(),
         _ => BTreeSet::new(),
     };
@@ -120,12 +118,12 @@ fn numbers(names: &[String]) -> Vec<u32> {
     numbers
 }
 
-/// What was found so far, and what of it goes into a record: enough to find the same again.
+/// Threads found so far, and the part of them that is recorded: enough to find the same again.
 struct Look<'a> {
     host: &'a MachineFiles,
     programs: &'a [&'a str],
     found: Threads,
-    /// Of the program that is looked at.
+    /// Threads of the current program that are vCPUs.
     vcpus: Vec<Thread>,
     kept: BTreeMap<String, Access>,
     room: usize,
@@ -133,7 +131,7 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Looks at a process; whether a record needs it.
+    /// Reads a process; true if a record needs it.
     fn process(&mut self, pid: u32) -> bool {
         let dir = format!("/proc/{pid}");
         let stat = match self.stat(&dir) {
@@ -161,7 +159,7 @@ impl Look<'_> {
         let emulates = emulator.is_some();
         self.found.guests.extend(emulator.map(|emulator| GuestThreads { emulator, vcpus }));
         if !asked && !told && !emulates {
-            // Only its threads are of interest: its name is not needed.
+            // Only its threads matter: its name is not needed.
             stat = TaskStat { comm: String::new(), policy: None, priority: 0, immovable: false, ..stat };
         }
         if asked || told || emulates || others.is_some() {
@@ -174,8 +172,8 @@ impl Look<'_> {
         asked || told || emulates
     }
 
-    /// Looks at the threads of a process but its first; what a record needs to know of their
-    /// directory.
+    /// Reads the threads of a process except its first; returns the listing of their directory if a
+    /// record needs it.
     fn others(&mut self, pid: u32, dir: &str) -> Option<Access> {
         let listed = self.host.list(&format!("{dir}/task"));
         let Fact::Known(names) = &listed else {
@@ -202,8 +200,8 @@ impl Look<'_> {
         (!needed.is_empty()).then_some(Access::List(needed))
     }
 
-    /// The scheduling parameters of a thread; else whether the capture must contain that it could
-    /// not be read.
+    /// Scheduling parameters of a thread; else true if the capture must contain the failure to read
+    /// it.
     fn stat(&mut self, dir: &str) -> Result<TaskStat, bool> {
         let path = format!("{dir}/stat");
         let stat = whole::bytes(self.host, &path).parse(|bytes| parse_task_stat(&bytes));
@@ -219,17 +217,17 @@ impl Look<'_> {
         }
     }
 
-    /// Notes what could not be read; whether it is the first, which a record has to repeat.
+    /// Notes a failure to read; true if it is the first, which a record has to repeat.
     fn missed<T>(&mut self, outcome: &Fact<T>) -> bool {
         // A thread that ended shows as a missing file, or as ESRCH where the file was already open.
         !ended(outcome) && std::mem::replace(&mut self.found.complete, false)
     }
 
-    /// Takes a thread in; whether a record needs it.
+    /// Adds a thread to the result; true if a record needs it.
     fn thread(&mut self, dir: &str, tid: u32, stat: &TaskStat) -> bool {
         let complete = self.found.complete;
         let Some(thread) = self.seen(dir, tid, stat) else {
-            // The first that there is no room for is in the record, too.
+            // The first thread over the limit is recorded as well.
             return complete && !self.found.complete;
         };
         let list = if stat.kernel { &mut self.found.kernel } else { &mut self.found.realtime };
@@ -237,7 +235,7 @@ impl Look<'_> {
         true
     }
 
-    /// Takes in a thread that is a CPU of a guest; whether a record needs it.
+    /// Adds a vCPU of a guest to the result; true if a record needs it.
     fn vcpu(&mut self, dir: &str, tid: u32, stat: &TaskStat) -> bool {
         let complete = self.found.complete;
         let Some(thread) = self.seen(dir, tid, stat) else { return complete && !self.found.complete };
@@ -248,7 +246,7 @@ impl Look<'_> {
         true
     }
 
-    /// A thread with its CPUs; none where it has ended, or where there is no room for it.
+    /// A thread with its CPUs; none if it has ended or is over the limit.
     fn seen(&mut self, dir: &str, tid: u32, stat: &TaskStat) -> Option<Thread> {
         if self.room == 0 || self.cpus > CPUS_LIMIT {
             self.found.complete = false;
@@ -271,7 +269,7 @@ impl Look<'_> {
         })
     }
 
-    /// The CPUs that a thread may run on; none if it has ended meanwhile.
+    /// CPUs that a thread may run on; none if it has ended.
     fn allowed(&mut self, dir: &str) -> Option<Fact<CpuSet>> {
         let path = format!("{dir}/status");
         let status = whole::bytes(self.host, &path);
@@ -293,8 +291,8 @@ impl Look<'_> {
     }
 }
 
-/// Tells a thread that is a CPU of a guest, by the names that QEMU (with debug-threads=on, as
-/// libvirt has it), cloud-hypervisor, Firecracker and crosvm give them.
+/// True for a vCPU of a guest, by the thread names of QEMU (with debug-threads=on, as libvirt sets
+/// it), cloud-hypervisor, Firecracker and crosvm.
 fn is_vcpu(comm: &str) -> bool {
     let qemu = comm.strip_prefix("CPU ").and_then(|rest| rest.strip_suffix("/KVM"));
     let others = ["vcpu", "fc_vcpu ", "crosvm_vcpu"];

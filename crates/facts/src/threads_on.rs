@@ -1,7 +1,7 @@
-//! The threads that may run on some CPUs: of programs and of the kernel, its workers included.
+//! Threads that may run on some CPUs: those of programs and of the kernel, including its workers.
 //!
 //! Source: `/proc/PID/task/TID/{stat,status,cgroup}` in Documentation/filesystems/proc.rst. Every
-//! thread is looked at, so nothing of it is recorded.
+//! thread of the machine is read, so nothing of it is recorded.
 
 use super::tasks::{parse_allowed, parse_task_stat, task_number};
 use super::whole;
@@ -9,36 +9,35 @@ use host::MachineFiles;
 use model::fact::Fact;
 use model::units::CpuSet;
 
-/// Threads beyond this many are counted, not kept.
+/// Limit of listed threads; further ones are counted.
 const THREADS_LIMIT: usize = 100_000;
 
-/// A thread that may run on the CPUs that were asked about.
+/// A thread that may run on the requested CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadOn {
     pub tid: u32,
     pub comm: String,
-    /// Whether it is a thread of the kernel.
+    /// True for a kernel thread.
     pub kernel: bool,
-    /// Whether its affinity cannot be changed.
+    /// True if its affinity cannot be changed.
     pub immovable: bool,
-    /// The CPUs that it may run on.
+    /// CPUs that it may run on.
     pub allowed: CpuSet,
-    /// The control group of version 2 that its process is in, from the root of the mount; `""`
-    /// where that is not known.
+    /// Control group of its process in version 2, from the root of the mount; `""` if not known.
     pub group: String,
 }
 
-/// The threads on some CPUs.
+/// Threads that may run on some CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadsOn {
-    /// By number.
+    /// Threads by number.
     pub threads: Vec<ThreadOn>,
-    /// Threads that could not be read, and those over the bound.
+    /// Threads that could not be read, and those over the limit.
     pub missed: u64,
 }
 
-/// Looks for the threads that may run on any of these CPUs, without recording what it reads; none
-/// of this process is among them.
+/// Looks for the threads that may run on any of these CPUs, without recording; threads of this
+/// process are not listed.
 pub fn read_threads_on(host: &MachineFiles, cpus: &CpuSet) -> Fact<ThreadsOn> {
     let host = &host.unrecorded();
     let own = host.link("/proc/self").known().and_then(|name| task_number(name));
@@ -88,7 +87,7 @@ fn group(host: &MachineFiles, dir: &str) -> String {
     line.unwrap_or_default().chars().filter(|c| !c.is_control()).take(4096).collect()
 }
 
-/// A thread that ended shows as a missing file, or as ESRCH where the file was already open.
+/// True for a thread that ended: a missing file, or ESRCH if the file was already open.
 fn has_ended<T>(outcome: &Fact<T>) -> bool {
     matches!(outcome, Fact::Absent | Fact::Refused(libc::ESRCH))
 }

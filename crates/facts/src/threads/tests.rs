@@ -8,8 +8,8 @@ use proptest::prelude::*;
 const KERNEL: u64 = PF_KTHREAD | 0x40;
 const BOUND: u64 = PF_KTHREAD | PF_NO_SETAFFINITY | 0x40;
 
-/// A stat line whose other fields contain what must not be in a capture; the start of a thread of
-/// the kernel may be.
+/// A stat line whose other fields contain what must not be in a capture; the start of a kernel
+/// thread may be.
 fn stat(comm: &str, flags: u64, threads: u32, priority: u32, policy: u32) -> String {
     let start = if flags & PF_KTHREAD == 0 { 4714 } else { 61 };
     format!(
@@ -45,7 +45,7 @@ fn machine() -> String {
     lines.join("\n")
 }
 
-/// The result for a machine, and for its capture; they have to be the same.
+/// Result for a machine and for its capture, which have to be the same.
 fn told(text: &str) -> (Threads, BTreeMap<String, Access>) {
     let (host, _dir) = tree(text);
     let host = host.recording();
