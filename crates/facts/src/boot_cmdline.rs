@@ -1,4 +1,4 @@
-//! The command line that a boot loader will hand to the kernel, from the loader's own texts.
+//! The command line that a boot loader will hand to the kernel, from the loader's files.
 //!
 //! Sources: the Raspberry Pi documentation of `cmdline.txt` (one line), U-Boot's doc/README.distro
 //! for `extlinux.conf`, the Boot Loader Specification for `loader/entries/*.conf`,
@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 /// Variables of a boot loader or a shell file, by name.
 pub type BootVariables = BTreeMap<String, String>;
 
-/// The line of a `cmdline.txt`: the firmware takes the first.
+/// Command line in a `cmdline.txt`: the firmware reads the first line.
 pub fn parse_cmdline_txt(text: &str) -> Option<String> {
     text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 
-/// The parameters of the entry that an `extlinux.conf` boots by default.
+/// Parameters of the entry that an `extlinux.conf` boots by default.
 pub fn parse_extlinux(text: &str) -> Option<String> {
     let mut default = None;
     let mut entries: Vec<(&str, Option<&str>)> = Vec::new();
@@ -34,7 +34,7 @@ pub fn parse_extlinux(text: &str) -> Option<String> {
     Some(expanded(line, &BootVariables::new()).unwrap_or_else(|| line.to_owned()))
 }
 
-/// The parameters of a Boot Loader Specification's entry, with the variables of GRUB's environment.
+/// Parameters of a Boot Loader Specification entry, with the variables of GRUB's environment.
 pub fn parse_loader_entry(text: &str, variables: &BootVariables) -> Option<String> {
     let options = text.lines().map(|line| first_word(line.trim())).filter(|(key, _)| *key == "options");
     let lines: Vec<String> =
@@ -42,14 +42,14 @@ pub fn parse_loader_entry(text: &str, variables: &BootVariables) -> Option<Strin
     (!lines.is_empty()).then(|| lines.join(" "))
 }
 
-/// GRUB's environment block: lines `NAME=VALUE`, filled up with `#`.
+/// Parses GRUB's environment block: lines `NAME=VALUE`, padded with `#`.
 pub fn parse_grub_environment(text: &str) -> BootVariables {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| line.split_once('=')).map(|(name, value)| (name.into(), value.into())).collect()
 }
 
-/// The parameters for a normal boot that files as `/etc/default/grub` give, in the order in which
-/// the shell reads them; none where none of them does.
+/// Parameters for a normal boot in files such as `/etc/default/grub`, in the order in which the
+/// shell reads them; none if none of them has any.
 pub fn parse_grub_defaults<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<Result<String, String>> {
     const NAMES: [&str; 2] = ["GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT"];
     let mut variables = BootVariables::new();
@@ -76,7 +76,7 @@ pub fn parse_grub_defaults<'a>(texts: impl IntoIterator<Item = &'a str>) -> Opti
     (!values.is_empty()).then(|| Ok(values.join(" ").trim().to_owned()))
 }
 
-/// Lines, of which those that end in a backslash go on in the next.
+/// Logical lines: a backslash at the end joins a line with the next.
 fn logical_lines(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for line in text.lines() {
@@ -91,7 +91,7 @@ fn logical_lines(text: &str) -> Vec<String> {
     lines
 }
 
-/// The value of an assignment as the shell reads it; none where it takes a command to know it.
+/// Value of an assignment as the shell reads it; none if it depends on a command.
 fn shell_value(text: &str, variables: &BootVariables) -> Option<String> {
     let mut value = String::new();
     let mut rest = text;
@@ -107,7 +107,7 @@ fn shell_value(text: &str, variables: &BootVariables) -> Option<String> {
                 value.push_str(&expanded(&rest[1..=end], variables)?);
                 rest = &rest[end + 2..];
             }
-            // What follows is another word: a comment, or a command.
+            // Another word follows: a comment, or a command.
             ' ' | '\t' | ';' | '#' => break,
             _ => {
                 let end = rest.find(['\'', '"', ' ', '\t', ';']).unwrap_or(rest.len());
@@ -119,7 +119,7 @@ fn shell_value(text: &str, variables: &BootVariables) -> Option<String> {
     Some(value)
 }
 
-/// The place of the double quote that ends a text, which none with a backslash before it does.
+/// Index of the double quote that ends a text; one with a backslash before it does not.
 fn closing_quote(text: &str) -> Option<usize> {
     let mut escaped = false;
     text.char_indices().find_map(|(at, c)| {
@@ -129,8 +129,8 @@ fn closing_quote(text: &str) -> Option<usize> {
     })
 }
 
-/// A text with the values of `$NAME` and `${NAME}`, nothing for those that are not set; none where
-/// it has a command in it.
+/// A text with the values of `$NAME` and `${NAME}`, nothing for those that are not set; none if it
+/// contains a command.
 fn expanded(text: &str, variables: &BootVariables) -> Option<String> {
     let mut value = String::new();
     let mut rest = text;
@@ -148,7 +148,7 @@ fn expanded(text: &str, variables: &BootVariables) -> Option<String> {
             _ => {
                 let (name, after) = variable_name(after);
                 value.push_str(variables.get(name).map_or("", String::as_str));
-                // Each name can stand for a text of names: a bound on what they come to.
+                // Each name can stand for a text of names: a bound on the result.
                 if value.len() > VALUE_LIMIT {
                     return None;
                 }
@@ -160,10 +160,10 @@ fn expanded(text: &str, variables: &BootVariables) -> Option<String> {
     Some(value)
 }
 
-/// No kernel takes a longer command line.
+/// Limit in bytes, beyond any kernel's command line.
 const VALUE_LIMIT: usize = 64 << 10;
 
-/// The name behind a `$`, and what follows it.
+/// Name behind a `$`, and the text after it.
 fn variable_name(text: &str) -> (&str, &str) {
     if let Some((name, after)) = text.strip_prefix('{').and_then(|inner| inner.split_once('}')) {
         return (name, after);
@@ -227,7 +227,7 @@ mod tests {
         );
         assert_eq!(known(&["GRUB_CMDLINE_LINUX=\n"]), "");
         assert_eq!(known(&["GRUB_CMDLINE_LINUX=a\"=\\\"d e\\\"\"\n"]), "a=\"d e\"");
-        // The name of a distribution is computed, and no parameter.
+        // The name of a distribution is computed, and is not a parameter.
         assert_eq!(known(&["GRUB_DISTRIBUTOR=`lsb_release -i`\nGRUB_CMDLINE_LINUX=\"a\"\n"]), "a");
         assert!(line(&["GRUB_CMDLINE_LINUX=\"$(cat /x)\"\n"]).unwrap().is_err());
         assert_eq!(line(&["GRUB_TIMEOUT=5\n", "A=1"]), None);

@@ -1,7 +1,6 @@
-//! A kernel before it boots: its configuration and its command line, where a file system holds
-//! them.
+//! A kernel before it boots: its configuration and its command line, as files of a file system.
 //!
-//! Sources: file-hierarchy(7) and the distributions' packages for where a configuration is put, and
+//! Sources: file-hierarchy(7) and the distributions' packages for the places of configurations, and
 //! those of [`super::boot_cmdline`] for the command line.
 
 use std::fmt;
@@ -17,7 +16,7 @@ use host::MachineFiles;
 use host::access::redact;
 use model::fact::Fact;
 
-/// The places of configurations, best first: `*` stands for any name of a folder or a file's end.
+/// Paths of configurations, best first: `*` stands for any folder name or end of a file name.
 const CONFIGS: [&[&str]; 3] = [
     &["/boot/config-*", "/boot/config", "/boot/config.gz", "/config-*", "/.config", "/config", "/config.gz"],
     &["/usr/lib/modules/*/config", "/lib/modules/*/config", "/usr/lib/modules/*/build/.config"],
@@ -30,11 +29,11 @@ const ENTRIES: [&str; 3] = ["/boot/loader/entries", "/loader/entries", "/boot/ef
 /// GRUB's environment.
 const GRUB_ENVIRONMENT: [&str; 3] = ["/boot/grub2/grubenv", "/boot/grub/grubenv", "/grub2/grubenv"];
 
-/// No text of a boot loader is larger, and no folder has more files that are looked at.
+/// Limits of a boot loader's text in bytes and of the files read in a folder.
 const TEXT_LIMIT: u64 = 256 << 10;
 const FILES_LIMIT: usize = 64;
 
-/// The known texts of a kernel that does not run.
+/// Known texts of a kernel that is not running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootTexts {
     /// Its configuration.
@@ -49,20 +48,20 @@ impl Default for BootTexts {
     }
 }
 
-/// The texts of a file system about the kernel that it is for, and the files that hold them.
+/// Texts in a file system about its kernel, and the files that hold them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundTexts {
     pub kconfig: Option<(String, KconfigFile)>,
-    /// The files with the command line, and what they say.
+    /// Source of the command line, and the line.
     pub cmdline: Option<(String, Fact<String>)>,
 }
 
-/// The reason for which the configuration of a file system is not known.
+/// Reason why the configuration of a file system is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigSearchError {
-    /// Several differ, and any may be the one that is booted.
+    /// Several that differ, each of which may be the one that is booted.
     Several(Vec<String>),
-    /// None of those that are there can be used; the first.
+    /// The first unusable one, if none can be used.
     Refused(String, KconfigRefusal),
 }
 
@@ -80,19 +79,19 @@ impl fmt::Display for ConfigSearchError {
     }
 }
 
-/// True for the file system of a running machine, or a copy that has what its kernel said.
+/// True for the file system of a running machine, or a copy with files of /proc or /sys.
 pub fn is_running(tree: &MachineFiles) -> bool {
     let has = |dir| tree.list_as_it_is(dir).known().is_some_and(|names| !names.is_empty());
     has("/proc") || has("/sys")
 }
 
-/// True for the file system of a whole system, and not only some of its texts.
+/// True for the file system of a whole system, rather than only some of its texts.
 pub fn is_system(tree: &MachineFiles) -> bool {
     let marks = ["/etc/os-release", "/usr/lib/os-release", "/etc/passwd"];
     marks.iter().any(|path| tree.size(path).known().is_some())
 }
 
-/// The only configuration of a file system; of several, those in /boot go first.
+/// The only configuration of a file system; those in /boot take precedence.
 pub fn find_kconfig(tree: &MachineFiles) -> Result<Option<(String, KconfigFile)>, ConfigSearchError> {
     let mut refused = None;
     for patterns in CONFIGS {
@@ -100,7 +99,7 @@ pub fn find_kconfig(tree: &MachineFiles) -> Result<Option<(String, KconfigFile)>
         for path in patterns.iter().flat_map(|pattern| matching(tree, pattern)).take(FILES_LIMIT) {
             let Fact::Known(bytes) = tree.read_as_it_is(&path, KCONFIG_LIMIT) else { continue };
             match read_kconfig_file(&bytes) {
-                // A second name of the same file says nothing new.
+                // A second name of the same file adds nothing.
                 Ok(file) if found.iter().any(|(_, known)| known.config == file.config) => {}
                 Ok(file) => found.push((path, file)),
                 Err(why) => refused = refused.or(Some(ConfigSearchError::Refused(path, why))),
@@ -116,7 +115,7 @@ pub fn find_kconfig(tree: &MachineFiles) -> Result<Option<(String, KconfigFile)>
     refused.map_or(Ok(None), Err)
 }
 
-/// The paths of a pattern that are there; a `*` stands in one component.
+/// Possible paths of a pattern; a `*` stands in one component.
 fn matching(tree: &MachineFiles, pattern: &str) -> Vec<String> {
     let Some((before, after)) = pattern.split_once('*') else { return vec![pattern.to_owned()] };
     let (dir, prefix) = before.rsplit_once('/').unwrap_or(("", before));
@@ -125,8 +124,8 @@ fn matching(tree: &MachineFiles, pattern: &str) -> Vec<String> {
     names.filter(|name| name.starts_with(prefix)).map(|name| format!("{dir}/{name}{after}")).collect()
 }
 
-/// The command line that a file system's boot loader hands to the kernel: of the first of its texts
-/// that says it.
+/// Command line that a file system's boot loader hands to the kernel: from the first file that has
+/// one.
 pub fn find_cmdline(tree: &MachineFiles) -> Option<(String, Fact<String>)> {
     let read = |path: &str| {
         let bytes = tree.read_as_it_is(path, TEXT_LIMIT);
@@ -142,7 +141,7 @@ pub fn find_cmdline(tree: &MachineFiles) -> Option<(String, Fact<String>)> {
         .or_else(|| grub_defaults(tree, &read))
 }
 
-/// The entry of the Boot Loader Specification that is booted, or what all of them say.
+/// The entry of the Boot Loader Specification that is booted, or the line common to all of them.
 fn loader_entries(
     tree: &MachineFiles,
     read: &dyn Fn(&str) -> Option<String>,
@@ -186,8 +185,8 @@ fn grub_defaults(
 }
 
 impl FoundTexts {
-    /// The texts of the kernel by these: a command line that is built in is a part of what it gets
-    /// (`CONFIG_CMDLINE`).
+    /// Texts of the kernel as it will see them: a built-in command line is combined with the
+    /// loader's (`CONFIG_CMDLINE`).
     pub fn texts(&self) -> BootTexts {
         let kconfig = self.kconfig.as_ref().map(|(_, file)| file.config.clone());
         let handed = self.cmdline.as_ref().map_or(Fact::NotRunning, |(_, line)| line.clone());
@@ -205,8 +204,8 @@ impl FoundTexts {
     }
 }
 
-/// The words that are built into a kernel, whatever its boot loader adds to them; none where the
-/// configuration has none.
+/// Words that are built into a kernel, whatever its boot loader adds; empty if the configuration
+/// has none.
 pub fn built_in_words(config: &Kconfig) -> Cmdline {
     let line = match built_in(config) {
         Some(BuiltIn::Forced(line) | BuiltIn::Before(line) | BuiltIn::After(line)) => line,
@@ -215,13 +214,13 @@ pub fn built_in_words(config: &Kconfig) -> Cmdline {
     parse_cmdline(&line).unwrap_or_default()
 }
 
-/// True for a kernel that ignores its boot loader's command line: both options need one that is
-/// built in (arch/x86/Kconfig, arch/arm64/Kconfig).
+/// True for a kernel that ignores its boot loader's command line: both options need a built-in one
+/// (arch/x86/Kconfig, arch/arm64/Kconfig).
 pub fn ignores_boot_loader(config: &Kconfig) -> bool {
     ["CMDLINE_FORCE", "CMDLINE_OVERRIDE"].iter().any(|name| config.is_yes(name))
 }
 
-/// The way in which a command line that is built in and that of the boot loader go together.
+/// Combination of a built-in command line with the boot loader's.
 enum BuiltIn {
     /// The loader's is ignored.
     Forced(String),
@@ -229,8 +228,8 @@ enum BuiltIn {
     After(String),
 }
 
-/// The `CONFIG_CMDLINE` of a configuration, where it is used in addition to the loader's or in its
-/// place; as the loader's replacement where that has none it stays out.
+/// The `CONFIG_CMDLINE` of a configuration, if it is used with the loader's or in its place; none
+/// if it only replaces a missing one.
 fn built_in(config: &Kconfig) -> Option<BuiltIn> {
     let OptionValue::Value(line) = config.get("CMDLINE") else { return None };
     let line = line.replace("\\\"", "\"").replace("\\\\", "\\");
@@ -293,7 +292,7 @@ mod tests {
             "it holds 2 kernel configurations (/boot/config-6.1, /boot/config-6.12): name one with \
              --kconfig FILE"
         );
-        // Another program's file of that name is passed over, unless it is all there is.
+        // Another program's file of that name is ignored, unless it is the only one.
         let busybox = "# Busybox version: 1.36.1\nCONFIG_ASH=y\n";
         assert_eq!(config_of(&[("/.config", busybox), ("/boot/config-6.12", RT)]), "/boot/config-6.12");
         assert!(config_of(&[("/.config", busybox)]).starts_with("/.config: its heading is 'Busybox"));

@@ -2,17 +2,17 @@
 //!
 //! Source: `next_arg()` and `parse_args()` of the kernel, described in
 //! Documentation/admin-guide/kernel-parameters.rst: double quotes protect blanks, `-` and `_` in
-//! names are the same, and what follows `--` belongs to init.
+//! names are equal, and the words after `--` belong to init.
 
 use model::text::several;
-/// No architecture takes a longer command line.
+/// Limit in bytes, beyond any architecture's.
 const CMDLINE_LIMIT: usize = 64 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Param {
     /// The name, as written.
     pub name: String,
-    /// What follows the `=`; none without one.
+    /// Text after the `=`; none without one.
     pub value: Option<String>,
 }
 
@@ -21,25 +21,25 @@ pub struct Param {
 pub struct Cmdline {
     /// The full line, trimmed.
     pub text: String,
-    /// The kernel's parameters in their order; init's are left out.
+    /// The kernel's parameters in their order, without init's.
     pub params: Vec<Param>,
-    /// True if it is built in, and the kernel ignores what its boot loader hands over.
+    /// True if it is built in, and the kernel ignores the boot loader's.
     pub is_built_in: bool,
 }
 
 impl Cmdline {
-    /// The values of a parameter in their order; for most parameters the last one counts.
+    /// Values of a parameter in their order; for most parameters the last one counts.
     pub fn values<'a>(&'a self, name: &str) -> impl DoubleEndedIterator<Item = &'a str> {
         let named = self.params.iter().filter(move |param| same_name(&param.name, name));
         named.filter_map(|param| param.value.as_deref())
     }
 
-    /// The last value of a parameter.
+    /// Last value of a parameter.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.values(name).next_back()
     }
 
-    /// Whether the parameter is there, with or without a value.
+    /// True if the parameter is present, with or without a value.
     pub fn has(&self, name: &str) -> bool {
         self.params.iter().any(|param| same_name(&param.name, name))
     }
@@ -67,7 +67,7 @@ pub fn parse_cmdline(text: &str) -> Result<Cmdline, String> {
     Ok(Cmdline { text: text.to_owned(), params, is_built_in: false })
 }
 
-/// Cuts off the first word; blanks between double quotes do not end it.
+/// Splits off the first word; blanks in double quotes do not end it.
 fn split_word(text: &str) -> (&str, &str) {
     let mut quoted = false;
     let end = text.find(|c| {
@@ -77,7 +77,7 @@ fn split_word(text: &str) -> (&str, &str) {
     text.split_at(end.unwrap_or(text.len()))
 }
 
-/// The quotes may enclose all (`"name=a b"`) or around the value (`name="a b"`).
+/// Parses a word; quotes may enclose all of it (`"name=a b"`) or the value (`name="a b"`).
 fn parse_param(word: &str) -> Param {
     let (word, whole) = word.strip_prefix('"').map_or((word, false), |inner| (inner, true));
     let word = if whole { word.strip_suffix('"').unwrap_or(word) } else { word };
@@ -93,7 +93,7 @@ fn is_blank(c: char) -> bool {
     c.is_ascii_whitespace() || c == '\x0b' || c == '\0'
 }
 
-/// Whether two names are the same parameter to the kernel.
+/// True if two names are the same parameter to the kernel.
 pub fn same_name(a: &str, b: &str) -> bool {
     let plain = |b: u8| if b == b'-' { b'_' } else { b };
     a.len() == b.len() && a.bytes().zip(b.bytes()).all(|(a, b)| plain(a) == plain(b))

@@ -1,5 +1,5 @@
-//! Lists of CPUs on the kernel's command line, which have two keywords that other lists lack: `all`
-//! and `N`.
+//! Lists of CPUs on the kernel's command line, with two keywords that other lists lack: `all` and
+//! `N`.
 //!
 //! Source: "CPU lists" in Documentation/admin-guide/kernel-parameters.rst, `isolcpus=` in
 //! kernel-parameters.txt, and `bitmap_parselist()` in lib/bitmap-str.c.
@@ -8,24 +8,24 @@ use super::line::excerpt;
 use model::text::several;
 use model::units::{Cpu, CpuSet};
 
-/// Longer lists fit on no command line.
+/// Limit of a list in bytes: longer ones fit on no command line.
 const LIST_LIMIT: usize = 4096;
 
-/// What `isolcpus=` asks for.
+/// Value of `isolcpus=`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Isolcpus {
-    /// Out of load balancing: so without any flag, too.
+    /// Out of load balancing: also the default without flags.
     pub domain: bool,
-    /// Managed interrupts are kept away where that is possible.
+    /// Managed interrupts are kept away if possible.
     pub managed_irq: bool,
     /// No tick, as with `nohz_full=`.
     pub nohz: bool,
-    /// The first flag that the kernel does not know.
+    /// First flag that the kernel does not know.
     pub skipped: Option<String>,
     pub cpus: CpuSet,
 }
 
-/// Parses a list of CPUs; `last` is the machine's last possible one, the value of `N`.
+/// Parses a list of CPUs; `last` is the machine's last possible CPU, the value of `N`.
 pub fn parse_kernel_list(text: &str, last: Cpu) -> Result<CpuSet, String> {
     if text.len() > LIST_LIMIT {
         return Err(format!(
@@ -62,7 +62,7 @@ pub fn parse_isolcpus(text: &str, last: Cpu) -> Result<Isolcpus, String> {
             "domain" if after.is_some() => found.domain = true,
             "managed_irq" if after.is_some() => found.managed_irq = true,
             "nohz" if after.is_some() => found.nohz = true,
-            // What could be a flag of another kernel is skipped.
+            // A word that could be a flag of another kernel is skipped.
             other if other.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_') => {
                 found.skipped.get_or_insert_with(|| other.to_owned());
             }

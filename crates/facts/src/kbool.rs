@@ -1,11 +1,11 @@
-//! Truth values and numbers as the kernel reads them from its command line.
+//! Boolean values and numbers as the kernel reads them from its command line.
 //!
 //! Source: `kstrtobool()`, to which Documentation/admin-guide/kernel-parameters.rst refers for
 //! `Format: <bool>`; `kstrtoint()` and `get_option()` for numbers, both with the base that the
 //! prefix names.
 
-/// The first letters of a truth value, and the first release that takes them (lib/kstrtox.c, commits
-/// 0d6ea3ac94ca of 5.19 and ae5b3500856f of 6.16).
+/// First letters of a boolean value, and the first release that accepts them (lib/kstrtox.c,
+/// commits 0d6ea3ac94ca of 5.19 and ae5b3500856f of 6.16).
 const LETTERS: [(&[u8], bool, (u32, u32)); 6] = [
     (b"y1", true, (0, 0)),
     (b"n0", false, (0, 0)),
@@ -15,10 +15,10 @@ const LETTERS: [(&[u8], bool, (u32, u32)); 6] = [
     (b"d", false, (6, 16)),
 ];
 
-/// Takes a value as `kstrtobool()` of a release does: only its first letter counts, and of `on` and
-/// `off` the second. A release that is not known takes the letters of 6.1.
+/// Parses a value as `kstrtobool()` of a release does: only its first letter counts, or the second
+/// of `on` and `off`. An unknown release accepts the letters of 6.1.
 ///
-/// `None` where the kernel refuses it: the previous value stays.
+/// `None` if the kernel refuses it: the previous value stays.
 pub fn kbool(value: &str, series: Option<(u32, u32)>) -> Option<bool> {
     let series = series.unwrap_or((6, 1));
     let mut letters = value.bytes().map(|letter| letter.to_ascii_lowercase());
@@ -32,9 +32,9 @@ pub fn kbool(value: &str, series: Option<(u32, u32)>) -> Option<bool> {
     }
 }
 
-/// Takes a number as `kstrtoint()` does, which reads the parameters of modules.
+/// Parses a number as `kstrtoint()` does, which reads the parameters of modules.
 ///
-/// `None` where the kernel refuses it: the previous value stays.
+/// `None` if the kernel refuses it: the previous value stays.
 pub fn kint(value: &str) -> Option<i32> {
     let digits = value.strip_suffix('\n').unwrap_or(value);
     let (minus, digits) = match digits.strip_prefix('-') {
@@ -42,7 +42,7 @@ pub fn kint(value: &str) -> Option<i32> {
         None => (false, digits.strip_prefix('+').unwrap_or(digits)),
     };
     let (base, digits) = radix(digits);
-    // No sign may follow, which the conversion would take.
+    // No sign may follow, which the conversion would accept.
     if !digits.starts_with(|c: char| c.is_digit(base)) {
         return None;
     }
@@ -50,10 +50,10 @@ pub fn kint(value: &str) -> Option<i32> {
     i32::try_from(if minus { -number } else { number }).ok()
 }
 
-/// Takes the number that a value begins with, as `get_option()` does for early parameters.
+/// Parses the number at the beginning of a value, as `get_option()` does for early parameters.
 ///
-/// Other text is 0: the value is stored before the digits are looked for. `None` for none at all:
-/// the previous value stays.
+/// Other text is 0: the value is stored before any digit is found. `None` for an empty value: the
+/// previous value stays.
 pub fn leading_int(value: &str) -> Option<i32> {
     if value.is_empty() {
         return None;
@@ -61,7 +61,7 @@ pub fn leading_int(value: &str) -> Option<i32> {
     let digits = value.strip_prefix('-');
     let (base, text) = radix(digits.unwrap_or(value));
     let end = text.find(|c: char| !c.is_digit(base)).unwrap_or(text.len());
-    // What is too long for an int keeps its last bits.
+    // A number that is too long for an int keeps its lowest bits.
     let add = |sum: u64, c: char| {
         sum.wrapping_mul(u64::from(base)).wrapping_add(u64::from(c.to_digit(base).unwrap_or_default()))
     };
@@ -69,7 +69,7 @@ pub fn leading_int(value: &str) -> Option<i32> {
     Some(if digits.is_some() { number.wrapping_neg() } else { number })
 }
 
-/// The base of a number and its digits, as `_parse_integer_fixup_radix()`.
+/// Base of a number and its digits, as in `_parse_integer_fixup_radix()`.
 fn radix(text: &str) -> (u32, &str) {
     let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     match hex.filter(|digits| digits.starts_with(|c: char| c.is_ascii_hexdigit())) {

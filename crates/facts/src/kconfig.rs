@@ -1,4 +1,4 @@
-//! The configuration a kernel was built with.
+//! The configuration that a kernel was built with.
 //!
 //! Source: Documentation/kbuild/kconfig.rst; `/proc/config.gz` is CONFIG_IKCONFIG_PROC.
 //! Distributions put the same text at `/boot/config-RELEASE` or `/lib/modules/RELEASE/config`.
@@ -28,23 +28,23 @@ pub enum OptionValue<'a> {
     Absent,
 }
 
-/// A configuration, kept as its text: a table of ten thousand options would cost more memory than a
-/// run.
+/// A configuration, stored as its text: a table of ten thousand options would take more memory than
+/// a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kconfig {
     /// The version in the header, such as `6.12.9`; `""` without a header.
     pub version: String,
-    /// The architecture in the header, as the build calls it: `x86`, `arm64`; `""` without one.
+    /// Architecture in the header, in the build's notation: `x86`, `arm64`; `""` without one.
     arch: String,
     text: String,
 }
 
 impl Kconfig {
-    /// Looks an option up by its name, with or without `CONFIG_`.
+    /// Value of an option by its name, with or without `CONFIG_`.
     pub fn get(&self, name: &str) -> OptionValue<'_> {
         let name = name.strip_prefix("CONFIG_").unwrap_or(name);
-        // The last line that sets it counts. Searched for by its name, because parsing all lines is
-        // ten times the work.
+        // The last line that sets it counts. The search is by name, because parsing all lines takes
+        // ten times as long.
         let named = format!("CONFIG_{name}");
         let lines = self.text.rmatch_indices(named.as_str()).map(|(at, _)| self.line_around(at));
         let found = lines.filter_map(option).find(|option| option.0 == name);
@@ -59,12 +59,12 @@ impl Kconfig {
         }
     }
 
-    /// Its text.
+    /// The configuration as text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The release of a kernel that is built with it, as far as the configuration decides it.
+    /// Release of a kernel built with it, as far as the configuration decides it.
     pub fn release(&self) -> Option<String> {
         let local = match self.get("LOCALVERSION") {
             OptionValue::Value(local) => local,
@@ -73,7 +73,7 @@ impl Kconfig {
         (!self.version.is_empty()).then(|| format!("{}{local}", self.version))
     }
 
-    /// The architecture as `uname -m` of that kernel says it.
+    /// Architecture as in `uname -m` of that kernel.
     pub fn machine(&self) -> Option<String> {
         let wide = self.is_yes("64BIT");
         let either = |long: &str, short: &str| Some(if wide { long.to_owned() } else { short.to_owned() });
@@ -93,7 +93,7 @@ impl Kconfig {
         }
     }
 
-    /// `arch/arm/mm/Kconfig` names the processors' architectures.
+    /// Architecture by the processors' options of `arch/arm/mm/Kconfig`.
     fn arm_machine(&self) -> &'static str {
         let versions =
             [("CPU_V7", "armv7l"), ("CPU_V7M", "armv7ml"), ("CPU_V6K", "armv6l"), ("CPU_V6", "armv6l")];
@@ -107,22 +107,22 @@ impl Kconfig {
         line.strip_suffix('\r').unwrap_or(line)
     }
 
-    /// All options that are named, with their values; `n` for one that is not set.
+    /// All options in the text with their values; `n` for one that is not set.
     pub fn options(&self) -> BTreeMap<&str, &str> {
         self.text.lines().filter_map(option).collect()
     }
 
-    /// Whether an option is `y`.
+    /// True if an option is `y`.
     pub fn is_yes(&self, name: &str) -> bool {
         self.get(name) == OptionValue::Yes
     }
 
-    /// Why the configuration cannot be that of this release; without a version in its header it is
-    /// taken at its word.
+    /// Reason why the configuration cannot be that of this release; none without a version in its
+    /// header.
     ///
-    /// A file left over from another kernel would mislead. A third number of 0 is not significant:
-    /// Debian calls 6.1.170 `6.1.0-50`. The running kernel's `own` copy needs no check of what the
-    /// build may have changed afterwards.
+    /// Guards against a file that belongs to another kernel. A third number of 0 is not
+    /// significant: Debian calls 6.1.170 `6.1.0-50`. The running kernel's `own` copy needs no check
+    /// of what the build may have changed afterwards.
     pub fn misfit(&self, release: &str, own: bool) -> Option<String> {
         if !self.version.is_empty() && !self.of_version(release) {
             return Some(format!(
@@ -152,12 +152,12 @@ impl Kconfig {
         }
     }
 
-    /// The third number of the header's version, which distributions leave as the kernel has it.
+    /// Third number of the header's version, which distributions leave unchanged.
     pub fn third_number(&self) -> Option<u32> {
         third(&self.version)
     }
 
-    /// Whether the header's version matches a version text, as far as the text is specific.
+    /// True if the header's version matches a version text, as far as the text is specific.
     fn of_version(&self, word: &str) -> bool {
         // Distributions keep the third number of a release at 0.
         let third_fits = match (third(&self.version), third(word)) {
@@ -167,8 +167,8 @@ impl Kconfig {
         series(&self.version) == series(word) && third_fits
     }
 
-    /// Whether the configuration can be that of this build string, in which some distributions
-    /// state what they built: `#1 SMP PREEMPT_RT Debian 6.12.117-1`.
+    /// True if the configuration can be that of this build string, in which some distributions
+    /// state their version: `#1 SMP PREEMPT_RT Debian 6.12.117-1`.
     pub fn fits_build(&self, build: &str) -> bool {
         let own = series(&self.version);
         let versions = build.split_whitespace().filter(|word| third(word).is_some() && series(word) == own);
@@ -176,9 +176,9 @@ impl Kconfig {
     }
 }
 
-/// Whether a release has the suffix of its configuration: `setlocalversion` puts it behind the
-/// version and the `localversion*` files, before LOCALVERSION= of the build and the state of the
-/// tree (`-00012-g1a2b3c`, `+`).
+/// True if a release has the suffix of its configuration: `setlocalversion` puts it after the
+/// version and the `localversion*` files, and before LOCALVERSION= of the build and the state of
+/// the tree (`-00012-g1a2b3c`, `+`).
 fn has_local(release: &str, local: &str) -> bool {
     let numbers = release.splitn(3, '.').map(|part| part.bytes().take_while(u8::is_ascii_digit).count() + 1);
     let suffix = release.get(numbers.sum::<usize>() - 1..).unwrap_or_default();
@@ -188,13 +188,13 @@ fn has_local(release: &str, local: &str) -> bool {
         || local.starts_with('-') && suffix.match_indices(local).any(|(at, _)| is_part(at))
 }
 
-/// The third number of a version or of a word that begins with one: 117 of `6.12.117-1~deb12u1`.
+/// Third number of a version, or of a word that begins with one: 117 of `6.12.117-1~deb12u1`.
 fn third(version: &str) -> Option<u32> {
     let rest = version.splitn(3, '.').nth(2)?;
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// The name and value of a line's option; what is "not set" has the value n.
+/// Name and value of the option in a line; `n` for one that is "not set".
 pub(super) fn option(line: &str) -> Option<(&str, &str)> {
     match line.strip_prefix("CONFIG_") {
         Some(option) => option.split_once('='),
@@ -202,7 +202,7 @@ pub(super) fn option(line: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// What is missing in a configuration: an option that is missing would read as not set.
+/// Reason why a configuration is incomplete, if it is: a missing option would read as not set.
 ///
 /// The build writes a header (scripts/kconfig/confdata.c), which a list of some options lacks. Each
 /// architecture's configuration closes with lib/Kconfig.debug, the section "Kernel hacking"; from
@@ -222,7 +222,7 @@ pub(super) fn missing(text: &str) -> Option<&'static str> {
     (!sections_open(text)).then_some("the configuration lacks the beginning of a section: it may be cut")
 }
 
-/// Whether each section that is closed was opened; a comment looks like the opening of one and is
+/// True if each section that is closed was opened; a comment looks like the opening of one but is
 /// never closed.
 fn sections_open(text: &str) -> bool {
     let mut open: BTreeMap<&str, u64> = BTreeMap::new();
@@ -236,7 +236,7 @@ fn sections_open(text: &str) -> bool {
     true
 }
 
-/// Whether sections are closed by lines of their own.
+/// True if sections are closed by lines of their own.
 fn has_ends(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("# end of "))
 }
@@ -250,7 +250,7 @@ pub fn parse_kconfig(text: String) -> Result<Kconfig, String> {
     }
 }
 
-/// Parses options, of which some may be missing.
+/// Parses options, some of which may be missing.
 pub(super) fn parse_options(text: String) -> Result<Kconfig, String> {
     if text.len() as u64 > KCONFIG_LIMIT {
         return Err(format!(
@@ -265,7 +265,7 @@ pub(super) fn parse_options(text: String) -> Result<Kconfig, String> {
     Ok(Kconfig { version: version.to_owned(), arch: arch.to_owned(), text })
 }
 
-/// Architecture and version of the header, `# Linux/x86 6.12.9 Kernel Configuration`; before 2.6.39
+/// Architecture and version in the header, `# Linux/x86 6.12.9 Kernel Configuration`; before 2.6.39
 /// without the architecture.
 pub(super) fn heading(line: &str) -> Option<(&str, &str)> {
     let words = line.strip_prefix('#')?.trim_end().strip_suffix(" Kernel Configuration")?;

@@ -1,9 +1,9 @@
-//! A file that is said to be a kernel's configuration: recognised by what it says of itself.
+//! A file given as a kernel's configuration: recognized by its own heading and lines.
 //!
-//! Source: `conf_write()` of the kernel's scripts/kconfig/confdata.c, which writes the heading
-//! `# Linux/arm64 6.12.0 Kernel Configuration` and a line for each option. Other programs use the
-//! same language (Buildroot, U-Boot, Busybox, Xen), some with the same prefix `CONFIG_`, under a
-//! heading of their own.
+//! Source: `conf_write()` of the kernel's scripts/kconfig/confdata.c, which writes the heading `#
+//! Linux/arm64 6.12.0 Kernel Configuration` and a line for each option. Other programs use the same
+//! language (Buildroot, U-Boot, Busybox, Xen), some with the same prefix `CONFIG_`, under a
+//! different heading.
 
 use std::fmt;
 use std::io::Read;
@@ -14,16 +14,16 @@ use super::preempt::configured;
 use model::text::several;
 use model::vocabulary::Preempt;
 
-/// A kernel's configuration as a file that someone named.
+/// Kernel configuration from a file that the user named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KconfigFile {
     pub config: Kconfig,
-    /// It has the kernel's heading, and not the lines around the options that the build writes:
-    /// some options may be missing.
+    /// True if it has the kernel's heading, but not the lines that the build writes around the
+    /// options: some options may be missing.
     pub is_excerpt: bool,
 }
 
-/// The reason for which a file is not taken for a whole kernel configuration.
+/// Reason why a file is not accepted as a whole kernel configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KconfigRefusal {
     /// The heading is that of another program.
@@ -36,9 +36,9 @@ pub enum KconfigRefusal {
     Line(usize, String),
     /// The headings of more than one configuration.
     Several,
-    /// The heading, and not even the options that each configuration has.
+    /// The heading without the options that each configuration has.
     Incomplete,
-    /// The lines of a whole configuration, of which some are not there.
+    /// Part of the lines of a whole configuration; the rest is missing.
     Cut(&'static str),
     /// Packed by a program other than gzip.
     Packed(&'static str),
@@ -111,7 +111,7 @@ pub fn read_kconfig_file(bytes: &[u8]) -> Result<KconfigFile, KconfigRefusal> {
         return Err(KconfigRefusal::Binary);
     }
     let text = std::str::from_utf8(bytes).map_err(|_| KconfigRefusal::Binary)?;
-    // A copy that went through another system ends its lines otherwise.
+    // A copy that passed through another system may end its lines differently.
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     recognise(&text)?;
     let config = parse_options(text).map_err(|_| KconfigRefusal::NoOption)?;
@@ -140,7 +140,7 @@ fn packed_by(bytes: &[u8]) -> Option<&'static str> {
     magics.into_iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, tool)| tool)
 }
 
-/// Refuses what does not say of itself that it is a kernel's configuration.
+/// Refuses a text that does not identify itself as a kernel's configuration.
 fn recognise(text: &str) -> Result<(), KconfigRefusal> {
     let options = text.lines().filter(|line| option(line).is_some()).count();
     let headings = text.lines().filter(|line| heading(line).is_some()).count();
@@ -163,14 +163,14 @@ fn recognise(text: &str) -> Result<(), KconfigRefusal> {
     }
 }
 
-/// The heading that another program's configuration begins with, such as `# Buildroot 2024.02
-/// Configuration`, `# Busybox version: 1.36.1`.
+/// Heading of another program's configuration, such as `# Buildroot 2024.02 Configuration`, `#
+/// Busybox version: 1.36.1`.
 fn other_heading(text: &str) -> Option<&str> {
     let comments = text.lines().take(8).filter_map(|line| line.strip_prefix("# "));
     comments.map(str::trim_end).find(|line| line.ends_with(" Configuration") || line.contains("ersion: "))
 }
 
-/// True for a file that has lines of those that the build writes around the options.
+/// True for a file that has some of the lines that the build writes around the options.
 fn has_frame(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("# Automatically generated") || line.starts_with("# end of "))
 }

@@ -9,26 +9,26 @@ use super::line::excerpt;
 use super::uname::{Flag, preemption_flag, series};
 use model::vocabulary::Preempt;
 
-/// The evidence for a model; `None` where it is not known.
+/// Evidence for a model; `None` for what is not known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Evidence<'a> {
     /// `uname -r`
     pub release: Option<&'a str>,
     /// `uname -v`
     pub version: Option<&'a str>,
-    /// `/sys/kernel/realtime`, there on PREEMPT_RT only.
+    /// `/sys/kernel/realtime`, which exists on PREEMPT_RT only.
     pub realtime: Option<i64>,
     /// [`parse_selected`] of `/sys/kernel/debug/sched/preempt`.
     pub selected: Option<Preempt>,
     pub cmdline: Option<&'a Cmdline>,
-    /// The configuration, if it is this kernel's.
+    /// The configuration, if it may be this kernel's.
     pub kconfig: Option<&'a Kconfig>,
-    /// Whether that is the running kernel's own copy, `/proc/config.gz`, and no file of that name.
+    /// True if that is the running kernel's `/proc/config.gz`, rather than a file for its release.
     pub own_kconfig: bool,
 }
 
-/// Parses `/sys/kernel/debug/sched/preempt`: `none voluntary (full) lazy`, the one in use in
-/// brackets.
+/// Parses `/sys/kernel/debug/sched/preempt`: `none voluntary (full) lazy`, with the current model
+/// in parentheses.
 ///
 /// On PREEMPT_RT it offers the rest (full, lazy), so it shows nothing about RT.
 pub fn parse_selected(text: &str) -> Result<Preempt, String> {
@@ -38,10 +38,10 @@ pub fn parse_selected(text: &str) -> Result<Preempt, String> {
         .ok_or_else(|| format!("expected (MODEL) among models, found '{}'", excerpt(text)))
 }
 
-/// Why a configuration cannot be that of the running kernel, whose build string names its
-/// preemption flag; none where the two agree or the configuration names no model.
+/// Reason why a configuration cannot be that of the running kernel, whose build string names its
+/// preemption flag; none if the two agree or the configuration names no model.
 ///
-/// Another build of the same release leaves its file under the same name.
+/// Another build of the same release installs its file under the same name.
 pub fn contradiction(version: &str, config: &Kconfig) -> Option<String> {
     let (flag, model) = (preemption_flag(version), configured(config));
     let dynamic = config.get("PREEMPT_DYNAMIC");
@@ -66,15 +66,15 @@ pub fn contradiction(version: &str, config: &Kconfig) -> Option<String> {
     })
 }
 
-/// Weighs the evidence; the first source that shows it decides.
+/// Judges the evidence; the first source that shows the model decides.
 pub fn judge(evidence: &Evidence) -> Preempt {
     weigh(&own(evidence))
 }
 
-/// PREEMPT_RT or not, where that shows: also of a kernel whose model among the others does not.
+/// True for PREEMPT_RT, if that is known: also of a kernel whose model is not.
 ///
-/// Each PREEMPT_RT kernel says so in its build string, but for patched ones with the lazy model of
-/// before 6.13, whose flag takes that place.
+/// Each PREEMPT_RT kernel has the flag in its build string, except for patched ones with the lazy
+/// model before 6.13, whose flag replaces it.
 pub fn is_realtime(evidence: &Evidence) -> Option<bool> {
     let own = own(evidence);
     let silent = |version: &&str| !version.split_whitespace().any(|word| word == "PREEMPT_AUTO");
@@ -98,16 +98,15 @@ fn own<'a>(evidence: &Evidence<'a>) -> Evidence<'a> {
     Evidence { kconfig: evidence.kconfig.filter(is_its), ..*evidence }
 }
 
-/// Whether two sources of the running kernel contradict each other.
+/// True if two sources of the running kernel contradict each other.
 fn contradicts_itself(evidence: &Evidence) -> bool {
     let flag = evidence.version.map(preemption_flag);
     let realtime = match (flag, evidence.realtime) {
-        // The file is there in patched kernels only.
+        // The file exists in patched kernels only.
         (Some(flag), Some(realtime)) => (flag == Flag::Rt) != (realtime == 1),
         _ => false,
     };
-    // The file of models is there where one can be chosen, and PREEMPT_RT offers but full and lazy
-    // ones.
+    // The file of models exists if one can be chosen, and PREEMPT_RT offers only full and lazy.
     let rt = flag == Some(Flag::Rt) || evidence.realtime == Some(1);
     let selected = match (evidence.selected, flag) {
         (Some(selected), _) if rt => matches!(selected, Preempt::Voluntary | Preempt::None),
@@ -122,7 +121,7 @@ fn contradicts_itself(evidence: &Evidence) -> bool {
     realtime || selected || built
 }
 
-/// Kernels from 5.12 to 5.17 were dynamic already, without a sign of it in their build string.
+/// True from 5.12 to 5.17: such kernels were dynamic already, without a flag in their build string.
 fn was_silently_dynamic(evidence: &Evidence) -> bool {
     series_of(evidence).is_some_and(|series| ((5, 12)..(5, 18)).contains(&series))
 }
@@ -145,8 +144,8 @@ fn weigh(evidence: &Evidence) -> Preempt {
             _ => selected,
         };
     }
-    // Without the kernel's own word its configuration decides: no parameter leads out of
-    // PREEMPT_RT, which from 6.13 on can be dynamic too.
+    // Without the kernel's statement its configuration decides: no parameter switches away from
+    // PREEMPT_RT, which can be dynamic too since 6.13.
     if (flag, configured) == (None, Some(Preempt::Rt)) {
         return Preempt::Rt;
     }
@@ -154,7 +153,7 @@ fn weigh(evidence: &Evidence) -> Preempt {
         (Some(true), Some(cmdline)) => chosen_at_boot(cmdline, evidence).or(configured).unwrap_or_default(),
         (Some(true), None) => Preempt::Unknown,
         (Some(false), _) => built_as(flag, configured, evidence),
-        // Up to 5.15 it takes `preempt=` to make a dynamic kernel other than full.
+        // Up to 5.15 a dynamic kernel is full unless `preempt=` selects another model.
         (None, Some(cmdline)) if series_of(evidence) < Some((5, 16)) && !cmdline.has("preempt") => {
             Preempt::Full
         }
@@ -166,7 +165,7 @@ fn series_of(evidence: &Evidence) -> Option<(u32, u32)> {
     evidence.release.and_then(series)
 }
 
-/// Whether the model is chosen at boot; for any other kernel `preempt=` is dead text.
+/// True if the model is chosen at boot; any other kernel ignores `preempt=`.
 fn is_dynamic(flag: Option<Flag>, evidence: &Evidence) -> Option<bool> {
     let configured = evidence.kconfig.map(|config| config.is_yes("PREEMPT_DYNAMIC"));
     match flag {
@@ -177,7 +176,7 @@ fn is_dynamic(flag: Option<Flag>, evidence: &Evidence) -> Option<bool> {
     }
 }
 
-/// The model of a kernel that has just one.
+/// Model of a kernel that is not dynamic.
 fn built_as(flag: Option<Flag>, configured: Option<Preempt>, evidence: &Evidence) -> Preempt {
     match (flag, configured) {
         // The build string is the running kernel's own: a configuration that contradicts it belongs
@@ -191,7 +190,7 @@ fn built_as(flag: Option<Flag>, configured: Option<Preempt>, evidence: &Evidence
     }
 }
 
-/// The model that the kernel was built to start with.
+/// Model that the kernel was built to start with.
 pub(super) fn configured(config: &Kconfig) -> Preempt {
     // The choice names the default even of a dynamic kernel; its `*_BUILD` variants only state what
     // code is included.
@@ -207,8 +206,7 @@ pub(super) fn configured(config: &Kconfig) -> Preempt {
     models.into_iter().find(|(option, _)| config.is_yes(option)).map_or(Preempt::Unknown, |(_, model)| model)
 }
 
-/// The model that `preempt=` chose: the last one that the kernel takes, for it passes over the
-/// others.
+/// Model chosen by `preempt=`: the last one that the kernel accepts, since it ignores the others.
 fn chosen_at_boot(cmdline: &Cmdline, evidence: &Evidence) -> Option<Preempt> {
     for model in cmdline.values("preempt").rev().filter_map(model_named) {
         match is_offered(model, evidence) {
@@ -220,7 +218,7 @@ fn chosen_at_boot(cmdline: &Cmdline, evidence: &Evidence) -> Option<Preempt> {
     None
 }
 
-/// Whether this kernel takes the model for `preempt=`.
+/// True if this kernel accepts the model for `preempt=`.
 fn is_offered(model: Preempt, evidence: &Evidence) -> Option<bool> {
     let lazy = evidence.kconfig.map(|config| config.is_yes("ARCH_HAS_PREEMPT_LAZY"));
     let series = series_of(evidence);

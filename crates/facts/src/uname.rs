@@ -3,7 +3,7 @@
 //! Source: `init/Makefile` in the kernel's tree, which puts the build string together, and
 //! `/proc/sys/kernel/{osrelease,version,arch}` in Documentation/admin-guide/sysctl/kernel.rst.
 
-/// The flag that the build adds to `uname -v`.
+/// Preemption flag that the build adds to `uname -v`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flag {
     /// `PREEMPT_RT`, or `PREEMPT RT` in patched kernels up to 5.2.
@@ -12,14 +12,14 @@ pub enum Flag {
     Dynamic,
     /// `PREEMPT`: full; from 5.12 to 5.17 perhaps dynamic, and from 6.13 on full or lazy.
     Preempt,
-    /// None of them: voluntary or no preemption.
+    /// No flag: voluntary or no preemption.
     Plain,
 }
 
 /// Finds the preemption flag in a build string such as `#1 SMP PREEMPT_RT Debian 6.12.9-1
 /// (2025-01-10)`.
 ///
-/// The build puts the flags first, so that its cut at 64 characters never takes them.
+/// The build puts the flags first, so that truncation at 64 characters never affects them.
 pub fn preemption_flag(version: &str) -> Flag {
     let mut words = version.split_whitespace();
     while let Some(word) = words.next() {
@@ -34,10 +34,10 @@ pub fn preemption_flag(version: &str) -> Flag {
     Flag::Plain
 }
 
-/// The series of a release: `(6, 12)` for `6.12.9-amd64`.
+/// Series of a release: `(6, 12)` for `6.12.9-amd64`.
 ///
-/// Only these two numbers are comparable: distributions keep the third at 0 or count their own
-/// builds in it.
+/// Only these two numbers are comparable: distributions keep the third at 0 or count their builds
+/// in it.
 pub fn series(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split('.').map(|part| {
         let digits = part.bytes().take_while(u8::is_ascii_digit).count();
