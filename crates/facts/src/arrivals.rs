@@ -1,20 +1,20 @@
-//! What comes to each CPU, counted by name: interrupts, softirqs, switches between threads.
+//! Events of each CPU, counted by name: interrupts, softirqs, context switches.
 //!
-//! Source: `/proc/interrupts` and `/proc/softirqs` in Documentation/filesystems/proc.rst; the
-//! switches are in what kernel/sched/debug.c prints (`nr_switches` below `cpu#N`).
+//! Source: `/proc/interrupts` and `/proc/softirqs` in Documentation/filesystems/proc.rst; switches
+//! as printed by kernel/sched/debug.c (`nr_switches` below `cpu#N`).
 
 use std::collections::BTreeMap;
 
 use model::units::{CPU_LIMIT, Cpu, CpuSet};
 
-/// What a counter counts.
+/// Event that a counter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ArrivalKind {
-    /// The CPU's own timer.
+    /// Interrupt of the CPU's local timer.
     Timer,
     Interrupt,
     Softirq,
-    /// From one thread to another, the idle one included.
+    /// Switch from one thread to another, including the idle thread.
     Switch,
 }
 
@@ -32,7 +32,7 @@ impl ArrivalKind {
 /// Counters by CPU, kind and name.
 pub type ArrivalCounts = BTreeMap<(Cpu, ArrivalKind, String), u64>;
 
-/// Lines beyond this many are not looked at: a machine of 8192 CPUs has some.
+/// Limit of lines; a machine with 8192 CPUs has fewer.
 const LINES_LIMIT: usize = 100_000;
 
 /// Adds the counters of some CPUs in `/proc/interrupts`, each under its label and its description.
@@ -71,7 +71,7 @@ pub fn count_switches(text: &str, cpus: &CpuSet, counts: &mut ArrivalCounts) {
     }
 }
 
-/// What came between two counts; a counter that shrank has wrapped, at 32 bits, or begun anew.
+/// Increase between two counts; a smaller counter has wrapped at 32 bits, or started anew.
 pub fn between(before: &ArrivalCounts, after: &ArrivalCounts) -> ArrivalCounts {
     let grown = after.iter().filter_map(|(key, now)| {
         let then = before.get(key).copied().unwrap_or(0);
@@ -81,15 +81,14 @@ pub fn between(before: &ArrivalCounts, after: &ArrivalCounts) -> ArrivalCounts {
     grown.collect()
 }
 
-/// The timer that each CPU has for itself: x86's, and those of the other architectures by the names
-/// of their handlers.
+/// True for the local timer of each CPU: x86's, and those of other architectures by their handlers.
 fn is_timer(label: &str, description: &str) -> bool {
     const HANDLERS: [&str; 5] = ["arch_timer", "riscv-timer", "twd", "timebase", "local_timer"];
     label == "LOC" || description.split_whitespace().any(|word| HANDLERS.contains(&word))
 }
 
-/// Calls for each counter of these CPUs: the label, the words behind the counters, the CPU, its
-/// count. The columns are those of the online CPUs, so their numbers can have gaps.
+/// Calls `each` for each counter of these CPUs: label, words after the counters, CPU, count. The
+/// columns are those of the online CPUs, so their numbers can have gaps.
 fn rows(text: &str, cpus: &CpuSet, mut each: impl FnMut(&str, &str, Cpu, u64)) {
     let mut lines = text.lines();
     let header = lines.next().unwrap_or_default().split_whitespace();

@@ -6,17 +6,17 @@
 
 use super::line::{excerpt, parse_words};
 
-/// What is chosen, and from what.
+/// A choice and its alternatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The word in brackets.
+    /// Word in brackets.
     pub selected: String,
-    /// All words, the selected one too, in their order.
+    /// All words in their order, including the selected one.
     pub offered: Vec<String>,
 }
 
-/// Parses such a file. A single word is selected without brackets: a block device that has no
-/// scheduler to choose shows `none`.
+/// Parses such a file. A single word is selected without brackets: a block device without a choice
+/// of schedulers shows `none`.
 pub fn parse_choice(text: &str) -> Result<Choice, String> {
     let words = parse_words(text)?;
     let expected = || format!("expected one word of several in brackets, found '{}'", excerpt(text.trim()));

@@ -3,7 +3,7 @@
 //! Source: Documentation/timers/timekeeping.rst, and the `vdso_clock_mode` that each driver sets:
 //! only such a clock is read without a system call.
 
-/// What a clocksource means for measuring latency.
+/// Suitability of a clocksource for measuring latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quality {
     /// Read in user mode, in tens of nanoseconds.
@@ -13,12 +13,12 @@ pub enum Quality {
     Slow,
     /// Advances with the timer tick: latencies under some milliseconds are invisible.
     Coarse,
-    /// Not known to this program, or dependent on what cannot be seen from here.
+    /// Not known to this program, or dependent on conditions that cannot be seen from here.
     Unknown,
 }
 
-/// Timers in a chip, which no vDSO reads: those of drivers/clocksource without a `vdso_clock_mode`,
-/// as `clocksource_mmio_init()` makes them.
+/// Timers of chips, which no vDSO reads: those of drivers/clocksource without a `vdso_clock_mode`,
+/// as registered by `clocksource_mmio_init()`.
 const DEVICES: &[&str] = &[
     "32k_counter",
     "FTTMR010-TIMER2",
@@ -58,7 +58,7 @@ const DEVICES: &[&str] = &[
     "vt8500_timer",
 ];
 
-/// The quality of a clocksource by its name in `current_clocksource`.
+/// Quality of a clocksource by its name in `current_clocksource`.
 pub fn quality(name: &str) -> Quality {
     match name {
         // x86 and its hypervisors; Arm; RISC-V; POWER; s390; LoongArch; MIPS; SPARC
@@ -79,8 +79,8 @@ pub fn quality(name: &str) -> Quality {
             Quality::Slow
         }
         _ if DEVICES.contains(&name) => Quality::Slow,
-        // Drivers that take the name of the node in the device tree: bcm2835_timer.c,
-        // timer-mediatek.c, timer-stm32.c, timer-sun5i.c.
+        // Drivers that use the name of the device tree's node: bcm2835_timer.c, timer-mediatek.c,
+        // timer-stm32.c, timer-sun5i.c.
         "timer" => Quality::Slow,
         _ if name.starts_with("timer@") => Quality::Slow,
         "jiffies" | "refined-jiffies" => Quality::Coarse,

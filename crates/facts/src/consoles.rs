@@ -2,12 +2,12 @@
 //!
 //! Source: `/sys/class/tty/console/active` in Documentation/ABI/testing/sysfs-tty, and
 //! `/proc/consoles` in Documentation/filesystems/proc.rst, `printk` in
-//! Documentation/admin-guide/sysctl/kernel.rst; the flags of the consoles in fs/proc/consoles.c,
-//! and `printk_get_console_flush_type()` in kernel/printk/internal.h for who prints.
+//! Documentation/admin-guide/sysctl/kernel.rst; flags of the consoles in fs/proc/consoles.c, and
+//! `printk_get_console_flush_type()` in kernel/printk/internal.h for the printing context.
 
 use super::line::{excerpt, parse_line};
 
-/// More consoles than any machine has.
+/// Limit of consoles, more than any machine has.
 const CONSOLES_LIMIT: usize = 64;
 
 /// Parses the names of the consoles: `tty0 ttyS0`, in the kernel's order.
@@ -20,13 +20,13 @@ pub fn parse_active(text: &str) -> Result<Vec<String>, String> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Console {
     pub name: String,
-    /// A console for the first messages of a boot, which `/sys/class/tty/console/active` does not
-    /// name: flag B (earlycon, earlyprintk), or one of x86's that lost the flag as it is to stay
+    /// True for a boot console, which `/sys/class/tty/console/active` does not list: flag B
+    /// (earlycon, earlyprintk), or one of x86's that lacks the flag because it is to stay
     /// (`early_console_register()` of arch/x86/kernel/early_printk.c).
     pub is_boot: bool,
-    /// Flag N: a thread of its own prints. With a console of flag B none does.
+    /// Flag N: a separate thread prints. With a console of flag B none does.
     pub is_threaded: bool,
-    /// Flag W: it is written to at all, which `ttynull` is not.
+    /// Flag W: it is written to at all, unlike `ttynull`.
     pub is_written: bool,
 }
 
@@ -49,7 +49,7 @@ pub fn parse_consoles(text: &str) -> Result<Vec<Console>, String> {
     Ok(found)
 }
 
-/// Parses `/proc/sys/kernel/printk` for its first number: messages of a lower level are printed.
+/// Parses the first number of `/proc/sys/kernel/printk`: messages of a lower level are printed.
 pub fn parse_loglevel(text: &str) -> Result<i64, String> {
     // "4\t4\t1\t7"
     let numbers: Result<Vec<i64>, _> = text.split_whitespace().take(8).map(str::parse).collect();
@@ -59,9 +59,9 @@ pub fn parse_loglevel(text: &str) -> Result<i64, String> {
     }
 }
 
-/// True for a console that is a line that is waited for: `ttyS0`, `ttyAMA0`, `ttymxc0`, and
-/// `hvc0`, where the firmware or the host takes each piece (`hvc_console_print()`), but no screen
-/// (`tty0`) and no `ttynull`.
+/// True for a console whose line is waited for: `ttyS0`, `ttyAMA0`, `ttymxc0`, and `hvc0`, where
+/// the firmware or the host accepts each piece (`hvc_console_print()`); false for screens (`tty0`)
+/// and `ttynull`.
 pub fn is_serial(name: &str) -> bool {
     let is_hvc = name.strip_prefix("hvc").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     is_hvc

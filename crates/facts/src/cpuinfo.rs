@@ -1,35 +1,34 @@
-//! The processor's name, and whether it reports a hypervisor.
+//! Name of the processor, and the flag that a hypervisor is present.
 //!
-//! Source: `/proc/cpuinfo` in Documentation/filesystems/proc.rst; each architecture has its own
-//! lines. Serial numbers are never kept: see `host::access::redact`.
+//! Source: `/proc/cpuinfo` in Documentation/filesystems/proc.rst; each architecture has different
+//! lines. Serial numbers are never recorded: see `host::access::redact`.
 
 use super::line::excerpt;
 
 /// The content of `/proc/cpuinfo`; missing fields stay empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuInfo {
-    /// The processor model, `""` where this architecture prints none.
+    /// Processor model, `""` if this architecture prints none.
     pub model: String,
     /// Arm cores as `implementer/part`, such as `0x41/0xd08`, each kind once.
     pub parts: Vec<String>,
-    /// Whether the x86 flag `hypervisor` is set; none where there are no x86 flags.
+    /// True if the x86 flag `hypervisor` is set; none without x86 flags.
     pub hypervisor: Option<bool>,
-    /// The x86 flags of the first CPU, in their order; none on other architectures.
+    /// x86 flags of the first CPU, in their order; none on other architectures.
     pub flags: Vec<String>,
-    /// Whether this is User Mode Linux.
+    /// True for User Mode Linux.
     pub user_mode: bool,
-    /// The architecture as `uname -m` has it, where the lines are those of one alone.
+    /// Architecture as in `uname -m`, if the lines are specific to one.
     pub machine: Option<&'static str>,
 }
 
-/// Kinds of core beyond this many are not kept: a machine has two or three.
+/// Limit of kinds of core: a machine has two or three.
 const PARTS_LIMIT: usize = 16;
 
-/// Flags beyond this many are not kept: the kernel knows some 20 words of 32 bits, few of them all
-/// set.
+/// Limit of flags: the kernel knows some 20 words of 32 bits, few of them with all bits set.
 const FLAGS_LIMIT: usize = 1024;
 
-/// Parses `/proc/cpuinfo`; any text is some processor's, so this cannot fail.
+/// Parses `/proc/cpuinfo`; any text can be some processor's, so this cannot fail.
 pub fn parse_cpuinfo(text: &str) -> CpuInfo {
     let mut info = CpuInfo::default();
     let mut implementer = "";
@@ -65,11 +64,11 @@ pub fn parse_cpuinfo(text: &str) -> CpuInfo {
             _ => {}
         }
     }
-    // 32-bit Arm kernels do print a name, but that of the architecture ("ARMv7 Processor rev 3").
+    // 32-bit Arm kernels do print a name, but the architecture's ("ARMv7 Processor rev 3").
     info
 }
 
-/// The name to show: the processor's own, else that of the board with its kinds of core.
+/// Name to display: the processor's, else the board's with its kinds of core.
 pub fn model_name(info: &CpuInfo, board: &str) -> String {
     let cores = info.parts.join(", ");
     let name = if board.is_empty() { &info.model } else { board };

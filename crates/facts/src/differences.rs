@@ -1,8 +1,8 @@
-//! In what two machines, or two states of one, differ: plan, host, command line, configuration,
+//! Differences between two machines, or two states of one: plan, host, command line, configuration,
 //! settings.
 //!
-//! The settings are whatever files of the kernel a bundle holds, one value a file; what changes by
-//! itself (counters, limits of the process, the clock frequency of the moment) is not compared.
+//! The settings are all files of the kernel in a bundle, one value a file; values that change on
+//! their own (counters, limits of the process, the present clock frequency) are not compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ use super::kconfig::{Kconfig, parse_compressed, parse_kconfig};
 use model::run::Run;
 use model::spike::OVER_ASKED;
 
-/// Values that are longer are texts, not settings.
+/// Limit of a setting in bytes: a longer value is a text.
 const LONGEST: usize = 256;
 /// Prefix of an option of the configuration.
 const OPTION: &str = "CONFIG_";
-/// The maximum number of listed options: the rest is counted.
+/// Limit of listed options; further ones are counted.
 const MOST_OPTIONS: usize = 200;
-/// Fields that change by themselves, are compared in another way, or are results rather than
+/// Fields that change on their own, are compared in another way, or are results rather than
 /// conditions.
 const NOT_SETTINGS: &[&str] = &[
     "/proc/self/",
@@ -39,19 +39,19 @@ const NOT_CONDITIONS: &[&str] = &[
     "host.cmdline",
 ];
 
-/// One thing that differs; `""` where a side does not have it.
+/// A difference; a value is `""` if its side does not have it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What: `host.release`, `cmdline isolcpus`, `CONFIG_HZ`, a file.
+    /// Name of the setting: `host.release`, `cmdline isolcpus`, `CONFIG_HZ`, a file.
     pub what: String,
-    /// Its value in A; several where A's runs differ, with `|` between.
+    /// Value in A; if A's runs differ, their values with `|` between.
     pub a: String,
-    /// Its value in B.
+    /// Value in B.
     pub b: String,
 }
 
 impl Difference {
-    /// Whether both sides have the same values, and each has several: it differs within them alone.
+    /// True if both sides have the same several values: only runs of one side differ.
     pub fn is_mixed(&self) -> bool {
         self.a == self.b
     }
@@ -66,11 +66,11 @@ pub struct Settings {
     is_partial: bool,
 }
 
-/// Values that say nothing.
+/// Values that state nothing.
 pub const NOT_STATED: [&str; 4] = ["", "[]", "unknown", "(none)"];
 
 impl Settings {
-    /// Of a run and the kernel's files in its bundle.
+    /// Settings of a run and of the kernel's files in its bundle.
     pub fn of(run: &Run, files: &[(String, Vec<u8>)]) -> Settings {
         let mut values = BTreeMap::new();
         for (name, part) in
@@ -109,20 +109,20 @@ impl Settings {
         Settings { values, kconfig: files.iter().find_map(configuration), is_partial: false }
     }
 
-    /// One condition more.
+    /// Adds a condition.
     pub fn with(mut self, what: &str, value: String) -> Settings {
         self.values.insert(what.to_owned(), value);
         self
     }
 
-    /// Those of another tool's file: what it does not say is not known.
+    /// Marks them as those of another tool's file: what it does not contain is unknown.
     pub fn partial(mut self) -> Settings {
         self.values.retain(|_, value| !NOT_STATED.contains(&value.as_str()));
         self.is_partial = true;
         self
     }
 
-    /// The value of a condition, `""` where there is none; nothing where that is not known.
+    /// Value of a condition, `""` if it has none; none if that is not known.
     fn value(&self, what: &str) -> Option<String> {
         let value = match what.strip_prefix(OPTION) {
             Some(option) => {
@@ -134,23 +134,23 @@ impl Settings {
         if self.is_partial { value.cloned() } else { Some(value.cloned().unwrap_or_default()) }
     }
 
-    /// What was set, by its name; of the kernel's configuration nothing.
+    /// Values by the names of their settings, without those of the kernel's configuration.
     pub fn values(&self) -> &BTreeMap<String, String> {
         &self.values
     }
 
-    /// The kernel's configuration, as its options.
+    /// Options of the kernel's configuration.
     pub fn options(&self) -> BTreeMap<&str, &str> {
         self.kconfig.as_ref().map(Kconfig::options).unwrap_or_default()
     }
 }
 
-/// The command line by its words; a word that comes twice has both values.
+/// Words of the command line by name; a word that occurs twice has both values.
 fn words_of(cmdline: &str) -> BTreeMap<String, String> {
     let mut words: BTreeMap<String, String> = BTreeMap::new();
     for word in cmdline.split_whitespace() {
         let (name, value) = word.split_once('=').unwrap_or((word, "given"));
-        // Of which image and which disk is not a condition of the kernel's doing.
+        // Image and disk are not conditions of the kernel's behaviour.
         if ["BOOT_IMAGE", "root", "initrd"].contains(&name) {
             continue;
         }
@@ -179,7 +179,7 @@ fn configuration((path, bytes): &(String, Vec<u8>)) -> Option<Kconfig> {
     if named { parse_kconfig(String::from_utf8(bytes.clone()).ok()?).ok() } else { None }
 }
 
-/// What differs between the runs of A and those of B, or within either, in a fixed order.
+/// Differences between the runs of A and those of B, or within either, in a fixed order.
 pub fn differences(a: &[Settings], b: &[Settings]) -> Vec<Difference> {
     let names: BTreeSet<&String> = a.iter().chain(b).flat_map(|one| one.values.keys()).collect();
     let mut found = Vec::new();
@@ -197,8 +197,8 @@ pub fn differences(a: &[Settings], b: &[Settings]) -> Vec<Difference> {
     found
 }
 
-/// The differences between several runs, in a fixed order: each condition with its value in each
-/// run, `""` where the run does not have it, nothing where that is not known.
+/// Differences between several runs, in a fixed order: each condition with its value in each run,
+/// `""` if the run does not have it, none if that is not known.
 pub fn among(all: &[Settings]) -> Vec<(String, Vec<Option<String>>)> {
     let names: BTreeSet<&str> = all.iter().flat_map(|one| one.values.keys().map(String::as_str)).collect();
     let options: BTreeSet<&str> = all.iter().flat_map(|one| one.options().into_keys()).collect();
@@ -214,7 +214,7 @@ pub fn among(all: &[Settings]) -> Vec<(String, Vec<Option<String>>)> {
     of_all.filter(differs).collect()
 }
 
-/// The values that a side has of one condition, `""` where it has none.
+/// Values of one condition on a side, `(none)` for a run without it if others have one.
 pub fn joined(values: &BTreeSet<String>) -> String {
     let value = |value: &String| match value.as_str() {
         "" if values.len() > 1 => "(none)".to_owned(),
@@ -223,8 +223,8 @@ pub fn joined(values: &BTreeSet<String>) -> String {
     values.iter().map(value).collect::<Vec<_>>().join(" | ")
 }
 
-/// Puts that in which the sides differ before what is mixed on both alike: only the first ones are
-/// shown.
+/// Sorts differences between the sides before those within both sides alike: only the first ones
+/// are displayed.
 pub fn sides_first(found: &mut [Difference]) {
     found.sort_by_key(Difference::is_mixed);
 }
@@ -298,7 +298,7 @@ mod tests {
         let value = |text: &str| Some(text.to_owned());
         let found = among(&[none.clone(), none.clone(), load("cpu")]);
         assert_eq!(found, [("load".to_owned(), vec![value(""), value(""), value("cpu")])]);
-        // What another tool's file does not say is not known to be absent.
+        // A value that another tool's file does not contain is not known to be absent.
         assert_eq!(among(&[none.partial(), load("cpu")]), []);
         let (a, b) = (settings("quiet", "CONFIG_HZ=250", "x"), settings("", "CONFIG_PREEMPT=y", "x"));
         let names: Vec<String> = among(&[a, b, load("cpu")]).into_iter().map(|(name, _)| name).collect();

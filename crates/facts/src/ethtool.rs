@@ -8,9 +8,9 @@
 pub struct Coalescing {
     /// True if the driver chooses the delay.
     pub is_adaptive: bool,
-    /// The wait of a packet in microseconds; small numbers are ways of choosing with some drivers.
+    /// Delay of a packet in microseconds; with some drivers small numbers select an algorithm.
     pub rx_usecs: u64,
-    /// The number of packets that ends the wait; 0 for none.
+    /// Number of packets that ends the delay; 0 for none.
     pub rx_frames: u64,
 }
 

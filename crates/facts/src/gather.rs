@@ -15,7 +15,7 @@ use host::MachineFiles;
 use model::fact::{Fact, errno_name};
 use model::units::{Cpu, CpuSet};
 
-/// Troubles beyond this many are counted, not listed: one cause can refuse a file per CPU.
+/// Limit of listed troubles; further ones are counted. One cause can refuse a file per CPU.
 const TROUBLES_LIMIT: usize = 40;
 
 /// Reads all facts of a machine from a few dozen small files; never while measuring.
@@ -23,8 +23,8 @@ pub fn gather(host: &MachineFiles) -> Facts {
     gather_with(host, &BootTexts::default())
 }
 
-/// As [`gather`], with a configuration in the place of the machine's own; of a machine that does
-/// not run, what its texts say stands for what its kernel would.
+/// Like [`gather`], with a configuration in place of the machine's; for a stopped machine its texts
+/// take the place of what its kernel would state.
 pub fn gather_with(host: &MachineFiles, texts: &BootTexts) -> Facts {
     let mut reader = Reader { host, texts, troubles: Vec::new(), dropped: 0 };
     let release = reader.release();
@@ -33,7 +33,7 @@ pub fn gather_with(host: &MachineFiles, texts: &BootTexts) -> Facts {
     let (kconfig, own_kconfig) = reader.kconfig(release.known(), version.known());
     let is_built_in = kconfig.known().is_some_and(ignores_boot_loader);
     let cmdline = cmdline.map(|line| cmdline::Cmdline { is_built_in, ..line });
-    // Of a kernel that does not run, the model is the one that it was built to start with.
+    // The model of a kernel that is not running is the one that it was built to start with.
     let no_parameter = cmdline::Cmdline::default();
     let evidence = preempt::Evidence {
         release: release.known().map(String::as_str),
@@ -104,7 +104,7 @@ fn model(cpuinfo: &Fact<cpuinfo::CpuInfo>, board: &Fact<String>) -> Fact<String>
     cpuinfo.clone().map(|info| cpuinfo::model_name(&info, board))
 }
 
-/// Reads, and notes what was refused or malformed; what is absent is no trouble.
+/// Reads files and notes those that are refused or malformed; absent ones are not noted.
 struct Reader<'a> {
     host: &'a MachineFiles,
     texts: &'a BootTexts,
@@ -210,7 +210,7 @@ impl Reader<'_> {
             return (groups.clone().then(|_| Fact::Absent), groups.then(|_| Fact::Absent));
         };
         let rt_runtime = self.first(&known.v1_paths("cpu.rt_runtime_us"), parse_i64);
-        // Where both versions are mounted, the one that has the controller has the quota.
+        // If both versions are mounted, the one that has the controller has the quota.
         let paths = [known.v1_paths("cpu.stat"), known.v2_paths("cpu.stat")].concat();
         for path in paths {
             let stat = self.read(&path, cgroup::parse_cpu_stat);
@@ -260,7 +260,7 @@ impl Reader<'_> {
         self.of_idle_states(online, "latency", parse_u64)
     }
 
-    /// Of the first CPU that is online: CPU 0 need not be.
+    /// Values of the first online CPU's states: CPU 0 may be offline.
     fn of_idle_states<T: Clone>(
         &mut self,
         online: &CpuSet,

@@ -1,7 +1,7 @@
-//! How many interrupts each CPU took.
+//! Interrupt counts of each CPU.
 //!
-//! Source: `/proc/interrupts` in Documentation/filesystems/proc.rst. Read every second while
-//! measuring: nothing here allocates.
+//! Source: `/proc/interrupts` in Documentation/filesystems/proc.rst. Read every second during a
+//! measurement: nothing here allocates.
 
 use super::line::number;
 use model::units::{CPU_LIMIT, Cpu};
@@ -10,7 +10,7 @@ use model::units::{CPU_LIMIT, Cpu};
 /// into `totals`, which is indexed by CPU number; CPUs that are not in the file come out as 0.
 ///
 /// The columns are those of the online CPUs, so their numbers can have gaps. False if the text has
-/// no such header. The kernel's counters are 32 bits wide: a total that shrinks has wrapped, or its
+/// no such header. The kernel's counters are 32 bits wide: a decreasing total has wrapped, or its
 /// CPU was taken offline in between.
 pub fn per_cpu_totals(text: &[u8], totals: &mut [u64]) -> bool {
     totals.fill(0);
@@ -24,8 +24,8 @@ pub fn per_cpu_totals(text: &[u8], totals: &mut [u64]) -> bool {
         let Some(colon) = line.iter().position(|&b| b == b':') else { continue };
         let (label, rest) = (line[..colon].trim_ascii(), &line[colon + 1..]);
         // These count for the whole machine, in what looks like the first CPU's column. On a
-        // machine with one CPU the number of columns does not give them away, so their names have
-        // to.
+        // machine with one CPU the number of columns does not distinguish them, so they are matched
+        // by name.
         let shared =
             matches!(label, b"ERR" | b"MIS" | b"Err") || counts(rest).take(columns).count() < columns;
         if shared {
@@ -40,18 +40,17 @@ pub fn per_cpu_totals(text: &[u8], totals: &mut [u64]) -> bool {
     true
 }
 
-/// One line of the table: how often an interrupt came to each CPU.
+/// One line of the table: counts of an interrupt by CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterruptLine {
     /// Its number, or the architecture's abbreviation.
     pub irq: String,
-    /// The rest of the line: the controller, the kind and the devices, or what the abbreviation
-    /// means.
+    /// Rest of the line: controller, type and devices, or the meaning of the abbreviation.
     pub name: String,
     pub counts: Vec<(Cpu, u64)>,
 }
 
-/// All lines that count by CPU; none if the text has no header that names its columns.
+/// All lines with counts by CPU; empty if the text has no header that names its columns.
 pub fn named_counts(text: &str) -> Vec<InterruptLine> {
     let mut lines = text.lines();
     let header = lines.next().unwrap_or_default().as_bytes();
@@ -76,12 +75,12 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|b| b.is_ascii_whitespace()).filter(|word| !word.is_empty())
 }
 
-/// The CPU number of each column.
+/// CPU number of each column.
 fn cpus(header: &[u8]) -> impl Iterator<Item = usize> {
     words(header).map_while(|word| usize::try_from(number(word.strip_prefix(b"CPU")?)?).ok())
 }
 
-/// The counts of a line up to its description.
+/// Counts of a line up to its description.
 fn counts(rest: &[u8]) -> impl Iterator<Item = u64> {
     words(rest).map_while(number)
 }

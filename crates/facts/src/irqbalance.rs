@@ -12,14 +12,14 @@ use model::units::CpuSet;
 pub struct Banned {
     /// `IRQBALANCE_BANNED_CPULIST`; empty if it names no CPU, none if it is not set.
     pub list: Option<CpuSet>,
-    /// Whether the list is set to nothing at all, which versions take differently.
+    /// True if the list is set to nothing at all, which depends on the version.
     pub blank: bool,
-    /// `IRQBALANCE_BANNED_CPUS`, a mask that goes over the list; none if it is not set or blank.
+    /// `IRQBALANCE_BANNED_CPUS`, a mask that overrides the list; none if it is not set or blank.
     pub mask: Option<CpuSet>,
 }
 
 impl Banned {
-    /// This, and for what it leaves unsaid an earlier file.
+    /// These settings, completed by those of an earlier file.
     pub fn over(self, earlier: Banned) -> Banned {
         let blank = if self.list.is_some() { self.blank } else { earlier.blank };
         Banned { list: self.list.or(earlier.list), blank, mask: self.mask.or(earlier.mask) }
@@ -54,18 +54,18 @@ pub fn parse_banned(text: &str) -> Result<Banned, String> {
     Ok(banned)
 }
 
-/// The environment that a unit of systemd gives, by its file and its drop-ins in their order.
+/// Environment that a systemd unit sets, by its file and its drop-ins in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnitEnvironment {
     settings: Vec<(String, String)>,
-    /// The environment files, of which each goes over those before it and over the settings.
+    /// Environment files; each overrides those before it and the settings.
     pub files: Vec<String>,
-    /// True if a file of the unit begins the list of environment files anew.
+    /// True if a file of the unit resets the list of environment files.
     pub is_reset: bool,
 }
 
 impl UnitEnvironment {
-    /// Adds what the section `[Service]` of a further file of the unit says.
+    /// Adds the section `[Service]` of a further file of the unit.
     pub fn read(&mut self, text: &str) {
         let mut is_service = false;
         for line in unit_lines(text) {
@@ -94,7 +94,7 @@ impl UnitEnvironment {
         }
     }
 
-    /// The CPUs by its settings, without those of its files.
+    /// Banned CPUs by its settings, without those of its files.
     pub fn banned(&self) -> Result<Banned, String> {
         let mut banned = Banned::default();
         self.settings.iter().try_for_each(|(name, value)| banned.set(name, value))?;
@@ -102,8 +102,8 @@ impl UnitEnvironment {
     }
 }
 
-/// A dash is used where no CPU is to be banned. A list with anything but digits, commas and hyphens
-/// (a comment, a stride of the kernel's) is refused whole, and then no CPU is banned
+/// Parses a list of banned CPUs; a dash stands for none. A list with anything but digits, commas
+/// and hyphens (a comment, a stride of the kernel's) is refused whole, and then no CPU is banned
 /// (`__bitmap_parselist` and `setup_banned_cpus`).
 fn parse_list(value: &str) -> Result<CpuSet, String> {
     let is_refused = value.starts_with(|c: char| c.is_ascii_digit())

@@ -1,9 +1,9 @@
-//! The requested interrupts: their handlers and the CPUs that may take them.
+//! Requested interrupts: their handlers and the CPUs that may take them.
 //!
 //! Source: `/proc/irq` in Documentation/core-api/irq/irq-affinity.rst,
 //! Documentation/ABI/testing/sysfs-kernel-irq, and kernel/irq/debugfs.c. `/proc/interrupts` has the
 //! same and more, but printing it takes the lock of each interrupt in turn, with interrupts off,
-//! and adds up a counter per CPU: here one interrupt is asked at a time, and nothing is counted.
+//! and sums up a counter per CPU: here one interrupt is read at a time, without its counts.
 
 use super::line::{parse_cpus, parse_line};
 use super::topology::numbered;
@@ -13,46 +13,45 @@ use model::fact::Fact;
 use model::text::several;
 use model::units::CpuSet;
 
-/// Interrupts beyond this many are counted, not kept; a machine with 8192 CPUs has some.
+/// Limit of listed interrupts; a machine with 8192 CPUs has fewer.
 const IRQS_LIMIT: usize = 50_000;
 
-/// CPUs in all sets together beyond which interrupts are counted, not kept: a bound on memory.
+/// Limit of CPUs in all sets together, beyond which interrupts are only counted: it bounds memory.
 const CPUS_LIMIT: usize = 4 << 20;
 
 /// The interrupts of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Irqs {
-    /// Those with a handler, by number. Without a handler an interrupt is a number that was set
-    /// aside, and never comes: such are left out, and so are those that were given back while they
-    /// were looked at.
+    /// Interrupts with a handler, by number. A number without a handler is only reserved and never
+    /// occurs: it is not listed, and neither is one that was freed during the reading.
     pub irqs: Vec<Irq>,
-    /// Interrupts beyond the limit, and those of which it is unknown whether they have a handler.
+    /// Interrupts over the limit, and those whose handlers could not be read.
     pub missed: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Irq {
-    /// Its number in `/proc/irq`.
+    /// Number in `/proc/irq`.
     pub number: u32,
-    /// The names of its handlers, in the order in which they are called; more than one share the
+    /// Names of its handlers, in the order in which they are called; several of them share the
     /// line.
     pub actions: Vec<String>,
-    /// The interrupt controller, such as `PCI-MSIX-0000:00:04.0`; empty where it is not known.
+    /// Interrupt controller, such as `PCI-MSIX-0000:00:04.0`; empty if not known.
     pub chip: String,
-    /// The CPUs that may take it. A change that waits for the next interrupt shows here already.
+    /// CPUs that may take it. A change that waits for the next interrupt is included.
     pub allowed: Fact<CpuSet>,
-    /// The CPUs that do take it; absent before 4.13 and where controllers do not report it.
+    /// CPUs that do take it; absent before 4.13 and for controllers that do not report it.
     pub effective: Fact<CpuSet>,
-    /// Whether the kernel manages its affinity, which cannot be changed then (debugfs, for root).
+    /// True if the kernel manages its affinity, which then cannot be changed (debugfs, for root).
     pub managed: Option<bool>,
-    /// Whether each CPU has one of its own under this number, as with arm64's timers, or the kernel
-    /// does not allow moving it, as with the first timer of x86 (debugfs, for root).
+    /// True if each CPU has a separate interrupt under this number, as with arm64's timers, or it
+    /// cannot be moved, as with the first timer of x86 (debugfs, for root).
     pub per_cpu: Option<bool>,
 }
 
 /// Reads the interrupts of a machine: four or five short files each.
 ///
-/// Absent where there is no `/proc/irq`, as on machines without an interrupt of their own.
+/// Absent without `/proc/irq`, as on machines without interrupts.
 pub fn read_irqs(host: &MachineFiles) -> Fact<Irqs> {
     host.list("/proc/irq").map(|names| {
         let mut numbers: Vec<u32> = names.iter().filter_map(|name| numbered(name, "")).collect();
@@ -82,7 +81,7 @@ pub fn read_irqs(host: &MachineFiles) -> Fact<Irqs> {
     })
 }
 
-/// Where debugfs describes each interrupt (CONFIG_GENERIC_IRQ_DEBUGFS, 4.13 on).
+/// Directory of debugfs with the state of each interrupt (CONFIG_GENERIC_IRQ_DEBUGFS, 4.13 on).
 const STATES: &str = "/sys/kernel/debug/irq/irqs";
 
 fn read_irq(host: &MachineFiles, number: u32, actions: Vec<String>, described: bool) -> Irq {
@@ -106,7 +105,7 @@ fn read_irq(host: &MachineFiles, number: u32, actions: Vec<String>, described: b
     }
 }
 
-/// The names of the handlers; none where they could not be read.
+/// Names of the handlers; none if they could not be read.
 fn actions(host: &MachineFiles, number: u32) -> Option<Vec<String>> {
     match whole::text(host, &format!("/sys/kernel/irq/{number}/actions")).parse(|text| parse_actions(&text)) {
         Fact::Known(actions) => return Some(actions),
@@ -127,7 +126,7 @@ fn actions(host: &MachineFiles, number: u32) -> Option<Vec<String>> {
     }
 }
 
-/// The files of `/proc/irq/N`, apart from a directory for each handler.
+/// Files of `/proc/irq/N`, apart from a directory for each handler.
 const FILES: [&str; 7] = [
     "affinity_hint",
     "effective_affinity",
@@ -138,7 +137,7 @@ const FILES: [&str; 7] = [
     "spurious",
 ];
 
-/// Parses `/sys/kernel/irq/N/actions`: names with commas between them, nothing without a handler.
+/// Parses `/sys/kernel/irq/N/actions`: names separated by commas, nothing without a handler.
 pub fn parse_actions(text: &str) -> Result<Vec<String>, String> {
     let text = text.trim();
     if text.len() > ACTIONS_LIMIT {
@@ -150,31 +149,31 @@ pub fn parse_actions(text: &str) -> Result<Vec<String>, String> {
     Ok(text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(clean).collect())
 }
 
-/// The kernel prints a page at most.
+/// Limit in bytes; the kernel prints a page at most.
 const ACTIONS_LIMIT: usize = 64 << 10;
 
 fn clean(name: &str) -> String {
     name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// The facts about an interrupt in debugfs.
+/// State of an interrupt in debugfs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// The kernel spreads it over the CPUs and refuses any other affinity.
+    /// True if the kernel spreads it over the CPUs and refuses any other affinity.
     pub managed: bool,
-    /// It is per CPU, or cannot be moved.
+    /// True if it is per CPU, or cannot be moved.
     pub per_cpu: bool,
 }
 
-/// Parses `/sys/kernel/debug/irq/irqs/N`, where each bit that is set follows `dstate:` on a line by
-/// its name.
+/// Parses `/sys/kernel/debug/irq/irqs/N`, which lists the name of each set bit on a line after
+/// `dstate:`.
 pub fn parse_state(text: &str) -> Result<State, String> {
     let mut lines = text.lines().map(str::trim).skip_while(|line| !line.starts_with("dstate:"));
     lines.next().ok_or("expected a line 'dstate:'")?;
     let mut state = State { managed: false, per_cpu: false };
     for line in lines {
         state.managed |= line == "IRQD_AFFINITY_MANAGED";
-        // irqd_can_balance() in include/linux/irq.h: neither takes an affinity.
+        // irqd_can_balance() in include/linux/irq.h: neither accepts an affinity.
         state.per_cpu |= matches!(line, "IRQD_PER_CPU" | "IRQD_NO_BALANCING");
     }
     Ok(state)

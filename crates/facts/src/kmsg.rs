@@ -9,18 +9,18 @@ use host::access::Access;
 use host::{KernelLog, MachineFiles};
 use model::fact::Fact;
 
-/// The log of the running kernel, or what a capture keeps of it.
+/// Log of the running kernel, or the part of it in a capture.
 pub const KMSG: &str = "/dev/kmsg";
-/// The log of the boot in a copy of a machine's files.
+/// Log of the boot in a copy of a machine's files.
 const DMESG: &str = "/var/log/dmesg";
-/// The kernel's text before the words, and behind them.
+/// The kernel's text before and after the words.
 const UNKNOWN: (&str, &str) =
     ("Unknown kernel command line parameters \"", "\", will be passed to user space.");
-/// No command line has more words, and none of interest is longer.
+/// Limits of words and their bytes, beyond any command line and any word of interest.
 const WORDS_LIMIT: usize = 256;
 const WORD_LIMIT: usize = 64;
 
-/// The content of a message.
+/// Event that a message reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Throttling {
     /// Real-time tasks used up their share of the period and were stopped.
@@ -29,9 +29,9 @@ pub enum Throttling {
     DeadlineLag,
 }
 
-/// Whether a record of `/dev/kmsg` reports throttling.
+/// Throttling that a record of `/dev/kmsg` reports, if any.
 ///
-/// The kernel prints each of the two once per boot, so that only the first time can be seen:
+/// The kernel prints each of the two once per boot, so that only the first occurrence can be seen:
 /// silence proves nothing.
 pub fn throttling(record: &[u8]) -> Option<Throttling> {
     let message = message_of_kernel(record)?;
@@ -44,14 +44,14 @@ pub fn throttling(record: &[u8]) -> Option<Throttling> {
     }
 }
 
-/// The message of a record; none of what a program wrote to `/dev/kmsg`: facility 0 is the kernel.
+/// Message of a record; none of one that a program wrote to `/dev/kmsg`: facility 0 is the kernel.
 fn message_of_kernel(record: &[u8]) -> Option<&[u8]> {
     let semicolon = record.iter().position(|&b| b == b';')?;
     let comma = record[..semicolon].iter().position(|&b| b == b',')?;
     (super::line::number(&record[..comma])? <= 7).then(|| &record[semicolon + 1..])
 }
 
-/// The names of the words that a message says the kernel did not know, with `_` for `-`.
+/// Names of the words that the kernel reports as unknown in a message, with `_` for `-`.
 pub fn unknown_words(message: &str) -> Option<Vec<String>> {
     let (_, rest) = message.split_once(UNKNOWN.0)?;
     let (words, _) = rest.rsplit_once(UNKNOWN.1)?;
@@ -60,8 +60,8 @@ pub fn unknown_words(message: &str) -> Option<Vec<String>> {
     Some(names.map(|name| name.replace('-', "_")).collect())
 }
 
-/// The same of the machine's log; absent where the log does not say it, or not any more. A capture
-/// keeps the names alone.
+/// Unknown words by the machine's log; absent if the log does not report them, or no longer. A
+/// capture contains only the names.
 pub fn read_unknown_words(host: &MachineFiles) -> Fact<Vec<String>> {
     if !host.is_live() {
         let kept = host.read_text(KMSG);

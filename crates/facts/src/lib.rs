@@ -1,8 +1,8 @@
-//! What the machine is: one file per kernel text, each a parser from text to value, total on any
+//! Facts about a machine: one file per kernel text, each a parser from text to value, total on any
 //! input.
 //!
-//! Only [`gather`], [`survey`] and what they call read, through `host`; none of it belongs near the
-//! measuring loop.
+//! Only [`gather`], [`survey`] and the functions they call read files, through `host`; none of it
+//! may run in the measuring loop.
 
 pub mod arrivals;
 pub mod boot_cmdline;
@@ -60,7 +60,7 @@ use model::run;
 use model::units::{Cpu, CpuSet};
 use model::vocabulary::Preempt;
 
-/// The facts of a machine, each with the outcome of reading it.
+/// Facts of a machine, each with the outcome of reading it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// `uname -r`
@@ -71,13 +71,13 @@ pub struct Facts {
     pub machine: Fact<String>,
     /// The kernel's command line, without init's part, serial numbers and MAC addresses.
     pub cmdline: Fact<cmdline::Cmdline>,
-    /// The configuration, only if it is this kernel's.
+    /// The configuration, if it is the running kernel's.
     pub kconfig: Fact<Kconfig>,
     /// The preemption model, judged from the above and two more files.
     pub preempt: Preempt,
-    /// PREEMPT_RT or not: also known of some kernels whose model is not.
+    /// True for PREEMPT_RT: also known of some kernels whose model is not.
     pub realtime: Option<bool>,
-    /// CPUs that run.
+    /// CPUs that are online.
     pub online: Fact<CpuSet>,
     /// CPUs that are plugged in.
     pub present: Fact<CpuSet>,
@@ -91,20 +91,20 @@ pub struct Facts {
     pub core_types: BTreeMap<Cpu, String>,
     /// Processor model, with the board's where the processor has no name.
     pub model: Fact<String>,
-    /// What the first x86 CPU can do, as `/proc/cpuinfo` names it; absent on other architectures.
+    /// Feature flags of the first x86 CPU, as in `/proc/cpuinfo`; absent on other architectures.
     pub cpu_flags: Fact<Vec<String>>,
     /// The clocksource in use; [`clocksource::quality`] judges it.
     pub clocksource: Fact<String>,
-    /// The clocksources to choose from.
+    /// The available clocksources.
     pub clocksources: Fact<Vec<String>>,
-    /// What real-time tasks may take of each period; -1 is all.
+    /// Time that real-time tasks may use of each period; -1 for all of it.
     pub rt_runtime_us: Fact<i64>,
     pub rt_period_us: Fact<i64>,
-    /// What the fair server may take from real-time tasks, per CPU (6.12 on, debugfs).
+    /// Time that the fair server may take from real-time tasks, per CPU (6.12 on, debugfs).
     pub fair_servers: Fact<Vec<sched::FairServer>>,
     /// The real-time budget of this process's control group; absent where groups have none.
     pub cgroup_rt_runtime_us: Fact<i64>,
-    /// How often the quota of this process's control group ran out.
+    /// Quota statistics of this process's control group.
     pub cpu_stat: Fact<cgroup::CpuStat>,
     /// Distinct cpufreq drivers; hardly ever more than one.
     pub cpufreq_driver: Fact<Vec<String>>,
@@ -125,8 +125,8 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// What could not be read or understood, as `path: reason`; what is merely absent is not among
-    /// it.
+    /// Values that could not be read or parsed, as `path: reason`; those that are merely absent are
+    /// not listed.
     pub fn unknown(&self) -> Vec<String> {
         self.troubles.clone()
     }
@@ -136,8 +136,7 @@ impl Facts {
         self.core_types.get(&cpu).map_or("", String::as_str)
     }
 
-    /// Whether an option of the configuration is built in; none where the configuration is not
-    /// known.
+    /// True if an option of the configuration is built in; none if the configuration is not known.
     pub fn option(&self, name: &str) -> Option<bool> {
         self.kconfig.known().map(|config| config.is_yes(name))
     }
@@ -179,7 +178,7 @@ pub fn describe(facts: &Facts) -> run::Host {
     }
 }
 
-/// One per idle state, or none: a state without its latency would shift the others.
+/// One latency per idle state, or none at all: a gap would shift the others.
 fn idle_exit_ns(facts: &Facts) -> Vec<u64> {
     let exits = facts.idle_exit_us.known().map_or(&[][..], Vec::as_slice);
     let complete = exits.len() == words(&facts.idle_states).len();

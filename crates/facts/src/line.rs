@@ -6,11 +6,10 @@
 use model::text::several;
 use model::units::{CPU_LIMIT, Cpu, CpuSet};
 
-/// One value is never longer; what is, is not what it claims to be.
+/// Limit of a single value in bytes; a longer text is something else.
 const LINE_LIMIT: usize = 4096;
 
-/// Parses a file of one line; an empty one is fine, as with the strings of a firmware that left
-/// them out.
+/// Parses a file of one line, which may be empty, such as a string that a firmware does not set.
 pub fn parse_line(text: &str) -> Result<String, String> {
     // Strings of a device tree end in NUL instead of a newline.
     let line = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
@@ -40,7 +39,7 @@ pub fn parse_i64(text: &str) -> Result<i64, String> {
     text.trim().parse().map_err(|_| format!("expected a number, found '{}'", excerpt(text.trim())))
 }
 
-/// Parses a file of one number that counts something.
+/// Parses a file of one number that is not negative.
 pub fn parse_u64(text: &str) -> Result<u64, String> {
     text.trim()
         .parse()
@@ -49,8 +48,8 @@ pub fn parse_u64(text: &str) -> Result<u64, String> {
 
 /// Parses a file with a list of CPUs.
 ///
-/// A kernel whose mask was never allocated prints its null pointer: `(null)` in `nohz_full` means
-/// no CPU.
+/// A kernel prints the null pointer of a mask that was never allocated: `(null)` in `nohz_full`
+/// means no CPU.
 pub fn parse_cpus(text: &str) -> Result<CpuSet, String> {
     if text.trim() == "(null)" {
         return Ok(CpuSet::default());
@@ -58,7 +57,7 @@ pub fn parse_cpus(text: &str) -> Result<CpuSet, String> {
     CpuSet::parse(text).map_err(|error| excerpt(&error))
 }
 
-/// Parses a file with a list of CPUs that cannot be empty: one that is was cut short.
+/// Parses a file with a list of CPUs that cannot be empty: an empty one was truncated.
 pub fn parse_some_cpus(text: &str) -> Result<CpuSet, String> {
     let cpus = parse_cpus(text)?;
     if cpus.is_empty() { Err("expected a list of CPUs, found none".to_owned()) } else { Ok(cpus) }
@@ -99,8 +98,8 @@ pub fn parse_strings(text: &str) -> Result<Vec<String>, String> {
     text.split('\0').filter(|part| !part.trim().is_empty()).map(parse_line).collect()
 }
 
-/// An unsigned decimal number of ASCII digits alone; `None` for anything else, what is too large
-/// included.
+/// Unsigned decimal number of ASCII digits only; `None` for anything else, including numbers that
+/// are too large.
 pub(super) fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
@@ -111,7 +110,7 @@ pub(super) fn number(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// What of a text goes into a message: its beginning, without what would upset a terminal.
+/// Beginning of a text for a message, at most 80 characters and without control characters.
 pub(super) fn excerpt(text: &str) -> String {
     text.chars().take(80).map(|c| if c.is_control() { '?' } else { c }).collect()
 }

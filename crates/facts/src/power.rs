@@ -7,8 +7,7 @@
 use super::line::parse_i64;
 use super::topology::numbered;
 
-/// The names of a directory that end in a number, in the order of the numbers: `state10` after
-/// `state2`.
+/// Names of a directory that consist of a prefix and a number, by number: `state10` after `state2`.
 pub fn in_order(names: &[String], prefix: &str) -> Vec<String> {
     let mut numbers: Vec<(u32, &String)> =
         names.iter().filter_map(|name| Some((numbered(name, prefix)?, name))).collect();
@@ -23,9 +22,9 @@ pub fn distinct(mut values: Vec<String>) -> Vec<String> {
     values
 }
 
-/// How long a CPU may take to leave its idle state, in us; none where there is no limit.
+/// Longest permitted exit latency of a CPU's idle states, in us; none if unlimited.
 ///
-/// The kernel shows no limit as `0`, and that no latency is accepted as `n/a`.
+/// The kernel prints no limit as `0`, and a limit of no latency as `n/a`.
 pub fn parse_resume_latency(text: &str) -> Result<Option<u64>, String> {
     if text.trim() == "n/a" {
         return Ok(Some(0));

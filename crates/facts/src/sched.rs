@@ -7,17 +7,16 @@
 
 use model::units::Cpu;
 
-/// One CPU's fair server: the time it may take from a real-time task for the benefit of ordinary
-/// ones.
+/// Fair server of one CPU: the time that it may take from real-time tasks for ordinary ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FairServer {
     pub cpu: Cpu,
-    /// Its share of each period; 0 is off.
+    /// Runtime in each period; 0 if it is off.
     pub runtime_ns: u64,
     pub period_ns: u64,
 }
 
-/// The most that the fair server takes per period on any CPU.
+/// Longest runtime per period of any CPU's fair server.
 pub fn fair_server_runtime_ns(servers: &[FairServer]) -> Option<u64> {
     servers.iter().map(|server| server.runtime_ns).max()
 }

@@ -1,8 +1,8 @@
-//! The time that the hypervisor took from each CPU.
+//! Steal time of each CPU: the time that the hypervisor took from it.
 //!
-//! Source: `/proc/stat` in Documentation/filesystems/proc.rst. Read every second while measuring:
-//! nothing here allocates, and it stops where the per-CPU lines end, before the long line of
-//! interrupts.
+//! Source: `/proc/stat` in Documentation/filesystems/proc.rst. Read every second during a
+//! measurement: nothing here allocates, and reading stops after the per-CPU lines, before the long
+//! line of interrupts.
 
 use super::line::number;
 use model::units::Cpu;
@@ -10,11 +10,11 @@ use model::units::Cpu;
 /// Calls `f` with each online CPU's steal time since boot in ticks of 10 ms (USER_HZ), in the
 /// file's order.
 ///
-/// Lines that are not understood are passed over; kernels before 2.6.11 have no such column.
+/// Malformed lines are skipped; kernels before 2.6.11 have no such column.
 pub fn steal_ticks(text: &[u8], mut f: impl FnMut(Cpu, u64)) {
     for line in text.split(|&b| b == b'\n') {
         let Some(line) = line.strip_prefix(b"cpu") else { return };
-        // The first line is the sum of all CPUs, "cpu" and a blank; its empty number makes it none.
+        // The first line is the sum of all CPUs, "cpu" and a blank; its empty number skips it.
         let mut words = line.split(|&b| b == b' ');
         let cpu = words.next().and_then(number).and_then(|n| u32::try_from(n).ok());
         // user nice system idle iowait irq softirq steal

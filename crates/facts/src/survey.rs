@@ -1,5 +1,4 @@
-//! Everything that is read for an audit: the facts of every run, and what the rules request in
-//! addition.
+//! Everything that an audit reads: the facts of every run, and what the rules request in addition.
 
 use super::boot_texts::BootTexts;
 use super::gather::gather_with;
@@ -16,12 +15,12 @@ use super::{Fact, Facts};
 use host::MachineFiles;
 use model::units::CpuSet;
 
-/// What the rules want to have read.
+/// Files and programs that the rules request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SurveyRequest {
     /// Patterns as in [`super::texts`].
     pub texts: Vec<&'static str>,
-    /// Programs to look for, as the kernel cuts their names (15 bytes).
+    /// Names of programs, truncated to 15 bytes as in the kernel.
     pub programs: Vec<&'static str>,
 }
 
@@ -30,42 +29,42 @@ pub struct SurveyRequest {
 pub struct Survey {
     /// True if only texts were read, and no running kernel.
     pub is_stopped: bool,
-    /// What is read for every run.
+    /// Facts that every run reads.
     pub facts: Facts,
-    /// Settings of one text each.
+    /// Files of one setting each.
     pub texts: Texts,
-    /// Whose interrupts there are, and where each may go.
+    /// Interrupts with their handlers and CPUs.
     pub irqs: Fact<Irqs>,
-    /// The kernel's threads, real-time threads, and programs that were looked for.
+    /// Kernel threads, real-time threads, and the requested programs that run.
     pub threads: Fact<Threads>,
-    /// The control groups that decide about CPUs.
+    /// Control groups that decide about CPUs.
     pub groups: Fact<Groups>,
-    /// What memory is swapped to.
+    /// Areas that memory is swapped to.
     pub swaps: Fact<Swaps>,
-    /// The priorities and locked memory that logins grant.
+    /// Real-time priorities and locked memory that logins grant.
     pub limits_conf: Fact<LimitsConf>,
-    /// The facts that decide whether a program in its control group may take a real-time policy.
+    /// Facts that decide whether a program in its control group may take a real-time policy.
     pub rights: PolicyRights,
-    /// The CPUs on which the timer of the lockup detectors is armed; absent where it was not looked
-    /// for.
+    /// CPUs on which the timer of the lockup detectors is armed; absent if there was no need to
+    /// look.
     pub watchdog_timers: Fact<CpuSet>,
-    /// The resolution of timers in nanoseconds, by a copy of the list of timers.
+    /// Resolution of timers in nanoseconds, by a copy of the list of timers.
     pub timer_resolution_ns: Fact<u64>,
-    /// The words of the command line that the kernel's log says it did not know, by name.
+    /// Names of the words of the command line that the kernel's log reports as unknown.
     pub unknown_words: Fact<Vec<String>>,
 }
 
-/// Reads all that an audit needs; never while measuring.
+/// Reads all that an audit needs; never during a measurement.
 pub fn survey(host: &MachineFiles, wanted: &SurveyRequest) -> Survey {
     survey_with(&BootTexts::default(), host, wanted)
 }
 
-/// As [`survey`], with what is known of the kernel from elsewhere.
+/// Like [`survey`], with texts about the kernel from elsewhere.
 pub fn survey_with(texts: &BootTexts, host: &MachineFiles, wanted: &SurveyRequest) -> Survey {
     survey_beyond(gather_with(host, texts), host, wanted)
 }
 
-/// As [`survey`], of a machine whose facts were read already.
+/// Like [`survey`], for a machine whose facts were already read.
 pub fn survey_beyond(facts: Facts, host: &MachineFiles, wanted: &SurveyRequest) -> Survey {
     let watchdog_timers = read_watchdog_timers(host);
     let switches = may_read_switches(host, &watchdog_timers);

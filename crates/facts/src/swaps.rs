@@ -1,31 +1,31 @@
-//! What the kernel swaps to.
+//! Swap areas.
 //!
-//! Source: `/proc/swaps` in Documentation/filesystems/proc.rst, and mm/swapfile.c. Where it lies is
-//! not onbeat's business: a path can name a user or a disk, and is neither kept nor recorded.
+//! Source: `/proc/swaps` in Documentation/filesystems/proc.rst, and mm/swapfile.c. Paths of areas
+//! can name a user or a disk; they are neither kept nor recorded.
 
 use super::whole;
 use host::MachineFiles;
 use host::access::Access;
 use model::fact::Fact;
 
-/// How many areas of each kind are in use.
+/// Number of areas in use, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swaps {
-    /// Whole block devices, except for the next.
+    /// Whole block devices other than zram.
     pub partitions: u64,
-    /// Compressed memory, `/dev/zramN`: no device is waited for.
+    /// Compressed memory, `/dev/zramN`, where no device is waited for.
     pub zram: u64,
     pub files: u64,
 }
 
 const HEADER: &str = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
 
-/// Where the sum of all areas is: the table has no end mark by which a truncated one could be
+/// File with the size of all areas: the table has no end mark by which truncation could be
 /// detected.
 const MEMORY: &str = "/proc/meminfo";
 const PATH: &str = "/proc/swaps";
 
-/// Reads what is in use; absent in a kernel without swapping.
+/// Reads the areas in use; absent in a kernel without swapping.
 pub fn read_swaps(host: &MachineFiles) -> Fact<Swaps> {
     let total = read_total(host);
     let swaps = whole::bytes(&host.unrecorded(), PATH).parse(|bytes| {
@@ -36,7 +36,7 @@ pub fn read_swaps(host: &MachineFiles) -> Fact<Swaps> {
     host.record_as(
         PATH,
         match &swaps {
-            // Whatever it is, it may hold a path.
+            // Unknown content may include a path.
             Fact::Malformed(_) => Access::File(b"?\n".to_vec()),
             other => Access::of(other, |swaps| Access::File(reduced(swaps).into_bytes())),
         },
@@ -44,7 +44,7 @@ pub fn read_swaps(host: &MachineFiles) -> Fact<Swaps> {
     swaps
 }
 
-/// How many KiB can be swapped to, by the other file; only that line of it is recorded.
+/// Size of all areas in KiB, by the other file; only that line of it is recorded.
 fn read_total(host: &MachineFiles) -> Fact<u64> {
     let total = whole::text(&host.unrecorded(), MEMORY).parse(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("SwapTotal:"));
@@ -57,7 +57,7 @@ fn read_total(host: &MachineFiles) -> Fact<u64> {
     total
 }
 
-/// Whether the table agrees with the sum. A capture has no sizes; and the sum alone is no area.
+/// Checks the table against the sum. A capture has no sizes; a sum without areas is refused.
 fn agree(text: &str, swaps: Swaps, total: Option<u64>) -> Result<(), String> {
     let sizes = text.lines().skip(1).map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok());
     let sum: u64 = sizes.flatten().sum();
@@ -70,7 +70,7 @@ fn agree(text: &str, swaps: Swaps, total: Option<u64>) -> Result<(), String> {
     }
 }
 
-/// One message for all errors: a capture does not contain which it was.
+/// One message for all errors: a capture does not contain which of them occurred.
 fn expected() -> String {
     "expected a table of paths, each a partition or a file, that adds up to /proc/meminfo's SwapTotal"
         .to_owned()
@@ -113,7 +113,7 @@ mod tests {
          | /srv/alice\\040b/swapfile\\040(deleted)     file\t\t1048572\t\t0\t\t-3
          | /dev/zram0                              partition\t2097148\t\t0\t\t100";
 
-    /// The facts of a machine, and the content of its capture; the capture has to give the same.
+    /// Facts of a machine, and the content of its capture; the capture has to give the same.
     fn told(text: &str) -> (Fact<Swaps>, String) {
         let (host, _dir) = tree(text);
         let host = host.recording();

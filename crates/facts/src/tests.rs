@@ -13,8 +13,8 @@ use tempfile::TempDir;
 use super::*;
 use host::MachineFiles;
 
-/// Makes a tree from lines of `/path: text`, where `| text` adds a line to the file above and
-/// `/path -> target` makes a link; it lasts as long as the directory that comes with it.
+/// Creates a tree from lines of `/path: text`, where `| text` adds a line to the file above and
+/// `/path -> target` creates a link; it exists as long as the returned directory.
 ///
 /// A refusal is a link to itself (ELOOP), which stops root as well.
 pub(super) fn tree(text: &str) -> (MachineFiles, TempDir) {
@@ -270,7 +270,7 @@ fn a_configuration_of_another_kernel_is_noted_and_not_used() {
     );
 }
 
-/// The file with the architecture came with 6.1.
+/// The file with the architecture exists since 6.1.
 #[test]
 fn the_architecture_of_an_older_kernel_is_told_by_its_other_texts() {
     let of = |text: &str| gather(&tree(&format!("/proc/sys/kernel/osrelease: 5.10.9\n{text}")).0).machine;
@@ -337,7 +337,7 @@ fn no_text_anywhere_upsets_the_reading() {
     ] {
         let (_, dir) = tree("");
         for path in &paths {
-            // Some of the paths are directories above others.
+            // Some of the paths are directories of others.
             let _ = fs::create_dir_all(dir.path().join(path.trim_start_matches('/')).parent().unwrap());
             let _ = fs::write(dir.path().join(path.trim_start_matches('/')), hostile);
         }

@@ -1,8 +1,8 @@
-//! Single texts by pattern: the hundreds of small files that hold one setting each.
+//! Files by pattern: the hundreds of small files that hold one setting each.
 //!
-//! A rule names the files it reads, and they are read: a setting needs no code between the kernel's
-//! file and the rule that judges it. In a pattern `#` matches a number and `*` any name, once in a
-//! component; a `/` at its end asks for the names in a directory, a `@` for what a link points to.
+//! A rule names the files that it uses: a setting needs no code between the kernel's file and the
+//! rule that judges it. In a pattern `#` matches a number and `*` any name, once in a component; a
+//! final `/` asks for the names in a directory, a final `@` for the target of a link.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,32 +11,32 @@ use super::whole;
 use host::MachineFiles;
 use model::fact::Fact;
 
-/// Longer texts are no settings.
+/// Limit of a setting in bytes; a longer text is not one.
 const TEXT_LIMIT: u64 = 64 << 10;
 
-/// More files than any machine has of one kind; a pattern that finds more is refused.
+/// Limit of files, more than any machine has of one kind; a pattern with more is refused.
 const FILES_LIMIT: usize = 100_000;
 
-/// One text that a pattern found.
+/// A file that matched a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
     pub path: String,
     /// The matches of each `#` and `*`, in their order, without the surrounding text.
     pub names: Vec<String>,
-    /// Its content; names and links as words with newlines between them. Never absent.
+    /// Content; names and links as words with newlines between them. Never absent.
     pub content: Fact<String>,
 }
 
-/// What was found for each pattern.
+/// Files that were read for each pattern.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Texts {
     found: BTreeMap<&'static str, Fact<Vec<Text>>>,
 }
 
 impl Texts {
-    /// All texts of a pattern, by number and name; absent if there is none.
+    /// All files of a pattern, by number and name; absent if there is none.
     ///
-    /// A pattern that was not read is not captured.
+    /// Not captured, if the pattern was not read.
     pub fn all(&self, pattern: &str) -> Fact<&[Text]> {
         match self.found.get(pattern) {
             Some(Fact::Known(texts)) => Fact::Known(texts.as_slice()),
@@ -48,14 +48,14 @@ impl Texts {
         }
     }
 
-    /// True if another text of the same folder was there.
+    /// True if another file of the same folder was found.
     pub fn has_neighbour(&self, path: &str) -> bool {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let texts = self.found.values().filter_map(Fact::known).flatten();
         texts.filter_map(|text| text.path.rsplit_once('/')).any(|(other, _)| other == folder)
     }
 
-    /// The text of a pattern without `#` and `*`.
+    /// Content of the file of a pattern without `#` and `*`.
     pub fn one(&self, path: &str) -> Fact<&str> {
         self.all(path).then(|texts| match texts.first().map(|text| &text.content) {
             Some(Fact::Known(content)) => Fact::Known(content.as_str()),
@@ -68,7 +68,7 @@ impl Texts {
     }
 }
 
-/// Reads the texts of some patterns, each pattern once.
+/// Reads the files of some patterns, each pattern once.
 pub fn read_texts(host: &MachineFiles, patterns: impl IntoIterator<Item = &'static str>) -> Texts {
     let mut reader = Reader { host, lists: BTreeMap::new() };
     let patterns: BTreeSet<&'static str> = patterns.into_iter().collect();
@@ -77,7 +77,7 @@ pub fn read_texts(host: &MachineFiles, patterns: impl IntoIterator<Item = &'stat
 
 struct Reader<'a> {
     host: &'a MachineFiles,
-    /// Directories that several patterns go through.
+    /// Names in directories that several patterns share.
     lists: BTreeMap<String, Fact<Vec<String>>>,
 }
 
@@ -109,7 +109,7 @@ impl Reader<'_> {
         }
         let mut texts = Vec::new();
         for (path, names) in places {
-            // Texts that are refused take memory as well.
+            // Refused files take memory as well.
             if self.host.is_spent() {
                 return Fact::Refused(libc::EFBIG);
             }
@@ -140,7 +140,7 @@ impl Reader<'_> {
     }
 }
 
-/// What the wildcards of a pattern match in a path; none where it is no path of the pattern.
+/// Texts that the wildcards of a pattern match in a path; none if the path does not match.
 pub fn matched(pattern: &str, path: &str) -> Option<Vec<String>> {
     let (wanted, parts) = (pattern.split('/'), path.split('/'));
     if wanted.clone().count() != parts.clone().count() {
@@ -160,7 +160,7 @@ pub fn matched(pattern: &str, path: &str) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// A pattern with names in the places of its wildcards.
+/// A pattern with its wildcards replaced by names.
 pub fn filled(pattern: &str, names: &[String]) -> String {
     let mut names = names.iter();
     let part = |part: &str| match wildcard(part) {
@@ -172,13 +172,13 @@ pub fn filled(pattern: &str, names: &[String]) -> String {
     pattern.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-/// The text before and after the wildcard of a component.
+/// Text before the wildcard of a component, the wildcard, and the text after it.
 fn wildcard(part: &str) -> Option<(&str, char, &str)> {
     let at = part.find(['#', '*'])?;
     Some((&part[..at], part[at..].chars().next()?, &part[at + 1..]))
 }
 
-/// The names that match and the text matched by the wildcard; numbers in numerical order.
+/// Names that match, each with the text matched by the wildcard; numbers in numerical order.
 fn matching(names: &[String], prefix: &str, wild: char, suffix: &str) -> Vec<(String, String)> {
     let inner = |name: &str| Some(name.strip_prefix(prefix)?.strip_suffix(suffix)?.to_owned());
     let mut found: Vec<(String, String)> =
@@ -204,7 +204,7 @@ mod tests {
         Access::File(text.as_bytes().to_vec())
     }
 
-    /// `path=content` of each text, or the outcome of the pattern.
+    /// Checks `path=content` of each file, or the outcome of the pattern.
     fn check(host: &MachineFiles, pattern: &'static str, expected: &str) {
         let texts = read_texts(host, [pattern]);
         let shown = match texts.all(pattern) {

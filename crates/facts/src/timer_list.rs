@@ -1,9 +1,9 @@
-//! On which CPUs the timer of the lockup detectors is armed: which shows whether they run where
-//! their own files may not be read.
+//! CPUs on which the timer of the lockup detectors is armed: this shows whether they run if their
+//! files must not be read.
 //!
 //! Source: kernel/time/timer_list.c for the text, and `watchdog_enable()` in kernel/watchdog.c for
 //! the timer. The kernel prints it with each CPU's timers locked for some steps at a time, so it is
-//! read only where nothing else shows it.
+//! read only if nothing else shows it.
 
 use super::line::{excerpt, parse_i64};
 use super::uname::series;
@@ -16,17 +16,17 @@ use model::units::{Cpu, CpuSet};
 const PATH: &str = "/proc/timer_list";
 const THRESHOLD: &str = "/proc/sys/kernel/watchdog_thresh";
 
-/// The files of the lockup detectors whose reading changes what a later write does.
+/// Files of the lockup detectors whose reading changes the effect of a later write.
 ///
 /// On kernels that lack "always restore watchdog_softlockup(,hardlockup)_user_enabled after proc
-/// show" (in 6.14), a read copies what is in force into what was asked for
-/// (`proc_watchdog_common()` in kernel/watchdog.c). With no detector in force, that forgets which
-/// were asked for: a later 1 in another of these files switches nothing on. Each of them does that
-/// to itself, and which one may be read then cannot be known without reading one of them.
+/// show" (in 6.14), a read copies the settings in effect to the requested ones
+/// (`proc_watchdog_common()` in kernel/watchdog.c). With no detector in effect, that forgets which
+/// were requested: a later 1 in another of these files enables nothing. Each file does that to its
+/// own setting, and reading one is the only way to find out which of them is safe to read.
 pub const SWITCHES: [&str; 3] =
     ["/proc/sys/kernel/watchdog", "/proc/sys/kernel/soft_watchdog", "/proc/sys/kernel/nmi_watchdog"];
 
-/// The CPUs with such a timer; absent where there is no need to look.
+/// CPUs with such a timer; absent if there is no need to look.
 pub fn read_watchdog_timers(host: &MachineFiles) -> Fact<CpuSet> {
     let release = whole::text(host, "/proc/sys/kernel/osrelease");
     let threshold = whole::text(host, THRESHOLD).parse(|text| parse_i64(&text));
@@ -37,7 +37,7 @@ pub fn read_watchdog_timers(host: &MachineFiles) -> Fact<CpuSet> {
     host.record_as(
         PATH,
         match &timers {
-            // Its value is irrelevant; that it is malformed is not.
+            // Its value is irrelevant, but not that it is malformed.
             Fact::Malformed(_) => Access::File(b"?\n".to_vec()),
             other => Access::of(other, |timers| Access::File(reduced(timers).into_bytes())),
         },
@@ -45,9 +45,9 @@ pub fn read_watchdog_timers(host: &MachineFiles) -> Fact<CpuSet> {
     timers.map(|timers| timers.with_watchdog)
 }
 
-/// Whether reading the switches changes nothing.
+/// True if reading the switches changes nothing.
 pub fn may_read_switches(host: &MachineFiles, timers: &Fact<CpuSet>) -> bool {
-    // A copy of the files has nothing to forget.
+    // A copy of the files has no requested settings to forget.
     if !host.asks_the_kernel(SWITCHES[0]) {
         return true;
     }
@@ -56,19 +56,19 @@ pub fn may_read_switches(host: &MachineFiles, timers: &Fact<CpuSet>) -> bool {
     harmless(release.known().map(String::as_str), &threshold, timers)
 }
 
-/// The kernel restores what was asked for, there are no detectors, or one is in force.
+/// True if the kernel restores the requested settings, has no detectors, or one is in effect.
 fn harmless(release: Option<&str>, threshold: &Fact<i64>, timers: &Fact<CpuSet>) -> bool {
     restores(release) || *threshold == Fact::Absent || timers.known().is_some_and(|cpus| !cpus.is_empty())
 }
 
-/// Whether the kernel of this release puts back what was asked for; not assumed of one that does
-/// not state which it is.
+/// True if the kernel of this release restores the requested settings; false for an unknown
+/// release.
 fn restores(release: Option<&str>) -> bool {
     release.and_then(series).is_some_and(|series| series >= (6, 14))
 }
 
-/// The resolution of timers in nanoseconds, by a copy of the list; the running kernel is asked by
-/// clock_getres(2), which locks nothing.
+/// Resolution of timers in nanoseconds, by a copy of the list; on a running kernel, clock_getres(2)
+/// answers, which locks nothing.
 pub fn read_timer_resolution_ns(host: &MachineFiles) -> Fact<u64> {
     if host.asks_the_kernel(PATH) {
         return Fact::Absent;
@@ -83,16 +83,16 @@ pub fn parse_resolution_ns(text: &str) -> Option<u64> {
     found.trim().strip_suffix(" nsecs")?.trim().parse().ok().filter(|ns| *ns > 0)
 }
 
-/// What of a list of timers is of interest.
+/// Watchdog timers in a list of timers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timers {
-    /// The CPUs that are listed.
+    /// CPUs in the list.
     pub cpus: CpuSet,
-    /// Those of them with a timer of the lockup detectors.
+    /// CPUs with a timer of the lockup detectors.
     pub with_watchdog: CpuSet,
 }
 
-/// Parses `/proc/timer_list`: each CPU with its timers, then the devices that raise the ticks.
+/// Parses `/proc/timer_list`: each CPU with its timers, then the tick devices.
 pub fn parse_timer_list(text: &str) -> Result<Timers, String> {
     let mut timers = Timers::default();
     let mut last = None;
@@ -105,7 +105,7 @@ pub fn parse_timer_list(text: &str) -> Result<Timers, String> {
             );
             timers.cpus.0.extend(last);
         } else if line.starts_with("Tick Device:") {
-            // What follows are no timers: the list of them is whole.
+            // The list of timers is complete: other sections follow.
             return match timers.cpus.is_empty() {
                 true => Err("expected the timers of some CPUs, found none".to_owned()),
                 false => Ok(timers),
@@ -114,7 +114,7 @@ pub fn parse_timer_list(text: &str) -> Result<Timers, String> {
             if function.starts_with("0x") {
                 return Err("it names no functions".to_owned());
             }
-            // With link-time optimisation a name can have an ending: `.llvm.` and a number.
+            // With link-time optimization a name can have a suffix: `.llvm.` and a number.
             if function.split('.').next() == Some("watchdog_timer_fn") {
                 timers.with_watchdog.0.extend(last);
             }

@@ -1,4 +1,4 @@
-//! Which CPUs share a core, and which kinds of core there are.
+//! CPUs that share a core, and the kinds of core.
 //!
 //! Source: Documentation/admin-guide/cputopology.rst; the kinds are those of hybrid x86 processors
 //! (event sources `cpu_core`, `cpu_atom`, `cpu_lowpower`) and, elsewhere, `cpu_capacity` in
@@ -8,18 +8,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::units::{Cpu, CpuSet};
 
-/// The event sources in `/sys/devices` that a hybrid x86 kernel makes, one per kind of core, and
+/// Event sources in `/sys/devices` that the kernel creates on hybrid x86, one per kind of core, and
 /// the kind's name.
 pub const HYBRID: [(&str, &str); 3] = [("cpu_core", "P"), ("cpu_atom", "E"), ("cpu_lowpower", "LP-E")];
 
-/// The number in a name such as `cpu12`, `policy0` or `state3`.
+/// Number in a name such as `cpu12`, `policy0` or `state3`.
 pub fn numbered(name: &str, prefix: &str) -> Option<u32> {
     let digits = name.strip_prefix(prefix)?;
     digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
-/// The cores with more than one CPU, ascending, from the sibling list of each CPU; no CPU is in two
-/// of them.
+/// Cores with more than one CPU, ascending, from the sibling list of each CPU; an error if a CPU is
+/// in two of them.
 pub fn shared_cores(siblings: impl IntoIterator<Item = CpuSet>) -> Result<Vec<CpuSet>, String> {
     let cores: BTreeSet<BTreeSet<Cpu>> = siblings.into_iter().map(|core| core.0).collect();
     let mut seen = BTreeSet::new();
@@ -29,7 +29,7 @@ pub fn shared_cores(siblings: impl IntoIterator<Item = CpuSet>) -> Result<Vec<Cp
     }
 }
 
-/// The CPUs, unless there is one among them that is not present.
+/// The CPUs; an error if one of them is not present.
 pub fn among(cpus: CpuSet, present: Option<&CpuSet>) -> Result<CpuSet, String> {
     let others = present.filter(|present| !present.is_empty()).map(|present| cpus.without(present));
     match others.filter(|others| !others.is_empty()) {
@@ -40,10 +40,10 @@ pub fn among(cpus: CpuSet, present: Option<&CpuSet>) -> Result<CpuSet, String> {
     }
 }
 
-/// The kind of core of each CPU; empty where all are of one kind.
+/// Kind of core of each CPU; empty if all are of one kind.
 ///
-/// `hybrid` are the CPUs of each kind in [`HYBRID`]. Capacities count only where there are no such
-/// kinds: on hybrid x86 they differ between cores of one kind as well.
+/// `hybrid` are the CPUs of each kind in [`HYBRID`]. Capacities are used only if there are no such
+/// kinds: on hybrid x86 they also differ between cores of one kind.
 pub fn core_types(
     online: &CpuSet,
     hybrid: &[(&str, CpuSet)],
@@ -91,7 +91,7 @@ mod tests {
     fn cores_are_listed_once() {
         let cores = shared_cores([set("0,2"), set("1"), set("0,2"), set("3-4")]);
         assert_eq!(cores, Ok(vec![set("0,2"), set("3-4")]));
-        // One CPU lists a sibling, which lists none.
+        // One CPU lists a sibling, which does not list it.
         assert!(shared_cores([set("0,2"), set("2")]).is_err());
     }
 

@@ -7,10 +7,10 @@
 
 use super::cpuinfo::CpuInfo;
 
-/// There is a hypervisor and nothing names it.
+/// Name of a hypervisor that nothing identifies.
 pub const UNNAMED: &str = "vm-other";
 
-/// The traces; empty or none where not known.
+/// Traces of a hypervisor; empty or none if not known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VirtEvidence<'a> {
     /// `/proc/cpuinfo`
@@ -29,10 +29,10 @@ pub struct VirtEvidence<'a> {
     pub board_hypervisor: Option<&'a [String]>,
 }
 
-/// Names the hypervisor, as systemd-detect-virt would (`kvm`, `qemu`, `xen`, `vmware`, `microsoft`,
-/// ...): `none` on metal, [`UNNAMED`] where one hides its name, `""` where it is unknown.
+/// Name of the hypervisor as in systemd-detect-virt (`kvm`, `qemu`, `xen`, `vmware`, `microsoft`,
+/// ...): `none` on metal, [`UNNAMED`] if it hides its name, `""` if unknown.
 ///
-/// `qemu` is the emulator whose acceleration is off (TCG) or unknown.
+/// `qemu` is the emulator with its acceleration off (TCG) or unknown.
 pub fn judge(evidence: &VirtEvidence) -> String {
     if let Some(name) = evidence.hypervisor.filter(|name| !name.is_empty()) {
         return name.to_owned();
@@ -53,8 +53,8 @@ pub fn judge(evidence: &VirtEvidence) -> String {
     let plain = match (flag, evidence.vendor, evidence.board) {
         (Some(true), ..) => UNNAMED,
         (Some(false), ..) => "none",
-        // Arm and RISC-V have no flag: a maker that is no hypervisor and no cloud, or a board that
-        // mentions none.
+        // Arm and RISC-V have no flag: a maker that is neither a hypervisor nor a cloud, or a board
+        // that mentions none.
         (None, Some(vendor), _) if CLOUDS.iter().any(|cloud| vendor.starts_with(cloud)) => "",
         (None, Some(vendor), _) if !vendor.is_empty() => "none",
         (None, _, Some([_, ..])) => "none",
@@ -63,7 +63,7 @@ pub fn judge(evidence: &VirtEvidence) -> String {
     name.unwrap_or(plain).to_owned()
 }
 
-/// Makers by DMI that let guests, and some of them metal too.
+/// Makers in DMI that rent guests, some of them metal too.
 const CLOUDS: &[&str] = &[
     "Alibaba Cloud",
     "Amazon EC2",
@@ -93,15 +93,15 @@ fn by_firmware(evidence: &VirtEvidence, flag: Option<bool>) -> Option<&'static s
         ("QEMU", _) => Some("qemu"),
         ("Xen", _) => Some("xen"),
         ("VMware, Inc." | "VMW", _) => Some("vmware"),
-        // The same maker sells metal.
+        // The same maker sells physical machines.
         ("Microsoft Corporation", "Virtual Machine") => Some("microsoft"),
         ("innotek GmbH", _) | (_, "VirtualBox") => Some("oracle"),
         ("BHYVE" | "FreeBSD", "BHYVE") => Some("bhyve"),
         ("Google", "Google Compute Engine") if flag != Some(false) => Some("google"),
-        // The same texts occur on this vendor's physical machines: there the processor does not
-        // have the flag.
+        // The same texts occur on this vendor's physical machines, whose processor does not have
+        // the flag.
         ("Amazon EC2", _) if flag == Some(true) => Some("amazon"),
-        // Without that flag the instance's type tells them apart, as for systemd-detect-virt.
+        // Without that flag the instance's type distinguishes them, as in systemd-detect-virt.
         ("Amazon EC2", product) if flag.is_none() && !product.is_empty() => {
             let is_metal = product.ends_with(".metal") || product.contains(".metal-");
             Some(if is_metal { "none" } else { "amazon" })
@@ -112,7 +112,7 @@ fn by_firmware(evidence: &VirtEvidence, flag: Option<bool>) -> Option<&'static s
             Some("kvm")
         }
         ("KubeVirt", _) | (_, "KubeVirt") => Some("kvm"),
-        // Programs and platforms that make guests alone, on more than one hypervisor.
+        // Programs and platforms for guests only, on more than one hypervisor.
         ("Cloud Hypervisor" | "oVirt", _) | (_, "crosvm") => Some(UNNAMED),
         (vendor, _) if vendor.starts_with("Parallels") => Some("parallels"),
         (vendor, _) if vendor.starts_with("Apple") && product.contains("Virtual") => Some("apple"),
@@ -134,7 +134,7 @@ fn by_device_tree(evidence: &VirtEvidence) -> Option<&'static str> {
     let virt = board
         .map(String::as_str)
         .any(|name| matches!(name, "linux,dummy-virt" | "riscv-virtio" | "qemu,pseries"));
-    // Xen's guests have its board, with the hypervisor's node or without it.
+    // Xen's guests have its board, with or without the hypervisor's node.
     let xen = evidence.board.unwrap_or_default().iter().any(|name| name.starts_with("xen,xenvm"));
     named.or(xen.then_some("xen")).or(unnamed).or(virt.then_some("qemu"))
 }

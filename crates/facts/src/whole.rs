@@ -1,9 +1,9 @@
-//! Whether a text of the kernel is complete: a truncated one has less than the kernel wrote, and
-//! may mean the opposite.
+//! Completeness of a kernel text: a truncated one has less than the kernel wrote, and may mean the
+//! opposite.
 //!
 //! The kernel ends each text of /proc and /sys with a newline, those of the device tree with NUL
-//! (Documentation/filesystems/sysfs.rst, seq_file.rst; `proc_dointvec()` in kernel/sysctl.c). A
-//! list of CPUs that names none is a newline, too.
+//! (Documentation/filesystems/sysfs.rst, seq_file.rst; `proc_dointvec()` in kernel/sysctl.c). An
+//! empty list of CPUs is a newline, too.
 
 use host::MachineFiles;
 use model::fact::Fact;
@@ -18,8 +18,7 @@ pub fn bytes(host: &MachineFiles, path: &str) -> Fact<Vec<u8>> {
     host.read(path).parse(|bytes| check(path, &bytes).map(|()| bytes))
 }
 
-/// Names what is missing at the end of a text; files that people and programs write need no newline
-/// there.
+/// Refuses a text without its end; files that users and programs write need no newline there.
 pub fn check(path: &str, bytes: &[u8]) -> Result<(), String> {
     if !path.starts_with("/proc/") && !path.starts_with("/sys/") {
         return Ok(());
@@ -28,7 +27,7 @@ pub fn check(path: &str, bytes: &[u8]) -> Result<(), String> {
     match bytes.last() {
         Some(last) if *last == end => Ok(()),
         None if may_be_empty(path) => Ok(()),
-        // Without a newline up to 5.8; what it chose from is in brackets.
+        // Up to 5.8 without a newline; the selected policy is in brackets.
         Some(_) if path == "/sys/module/pcie_aspm/parameters/policy" => Ok(()),
         None => Err("expected a text of the kernel, found an empty file: was it cut short?".to_owned()),
         Some(_) => {
@@ -38,7 +37,7 @@ pub fn check(path: &str, bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Files in which the kernel writes nothing where there is nothing to list.
+/// True for a file in which the kernel writes nothing if there is nothing to list.
 fn may_be_empty(path: &str) -> bool {
     const NAMES: [&str; 6] =
         ["actions", "chip_name", "consoles", "set_event", "cgroup.procs", "cgroup.threads"];

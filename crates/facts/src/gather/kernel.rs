@@ -1,5 +1,5 @@
-//! The kernel's identity: its release, its architecture, its command line and its configuration,
-//! from the running kernel or from the texts that stand for it.
+//! Identity of the kernel: release, architecture, command line and configuration, from the running
+//! kernel or from the texts that stand for it.
 
 use super::Reader;
 use crate::cmdline::{Cmdline, parse_cmdline};
@@ -15,7 +15,7 @@ use model::fact::Fact;
 const ARCH: &str = "/proc/sys/kernel/arch";
 
 impl Reader<'_> {
-    /// A fact that a configuration states of the kernel that will be built with it.
+    /// A value that a configuration states about the kernel built with it.
     fn of_kconfig(&self, value: fn(&Kconfig) -> Option<String>) -> Fact<String> {
         self.texts.kconfig.as_ref().and_then(value).map_or(Fact::NotRunning, Fact::Known)
     }
@@ -27,12 +27,12 @@ impl Reader<'_> {
         }
     }
 
-    /// The architecture; the file is there from 6.1 on, and before the configuration and the
-    /// processor's lines tell.
+    /// The architecture; its file exists from 6.1 on, before that the configuration and the
+    /// processor's lines show it.
     pub(super) fn machine(&mut self, kconfig: Option<&Kconfig>, cpuinfo: Option<&CpuInfo>) -> Fact<String> {
         match self.read(ARCH, parse_word) {
             Fact::NotRunning => self.of_kconfig(Kconfig::machine),
-            // The running kernel can be asked otherwise, and a record needs the answer.
+            // uname(2) answers for the running kernel, and a record needs the answer.
             Fact::Absent if self.host.is_live() => {
                 let name = machine();
                 self.host.record_as(ARCH, Access::File(format!("{name}\n").into_bytes()));
@@ -47,7 +47,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn cmdline(&mut self) -> Fact<Cmdline> {
-        // Bytes that are not UTF-8 reach the kernel like all others; they affect none of its
+        // The kernel receives bytes that are not UTF-8 like all others; they affect none of its
         // parameters.
         let fact = whole::bytes(self.host, "/proc/cmdline")
             .parse(|bytes| parse_cmdline(&String::from_utf8_lossy(&bytes)));
@@ -55,8 +55,8 @@ impl Reader<'_> {
         self.noted("/proc/cmdline", fact)
     }
 
-    /// The running kernel's own copy is better evidence than a file that may be left over from
-    /// another kernel; whether it is that one.
+    /// The configuration, and true if it is the running kernel's copy, which is better evidence
+    /// than a file that may belong to another kernel.
     pub(super) fn kconfig(
         &mut self,
         release: Option<&String>,
