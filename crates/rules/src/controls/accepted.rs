@@ -1,36 +1,36 @@
-//! What a control file takes: for values that come from a user, who is told what would be right.
+//! Values that a control file accepts; a refusal of a user's value names them.
 
 use crate::words::{cpu_list, cpu_mask, truncate};
 use facts::line::parse_mask;
 use facts::survey::Survey;
 use model::units::CpuSet;
 
-/// The values that a file takes.
+/// Values that a file accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum Accepted {
-    /// A whole number of this range.
+    /// Integer in this range.
     Number(i64, i64),
-    /// One of these.
+    /// One of these words.
     Words(&'static [&'static str]),
-    /// One of these, or a number of this range.
+    /// One of these words, or an integer in this range.
     WordsOrNumber(&'static [&'static str], i64, i64),
-    /// A word of the machine's own, such as the name of a driver's governor.
+    /// A word that depends on the machine, such as a governor of its driver.
     Name,
-    /// A clocksource that the machine offers: the kernel takes any other without an error.
+    /// A clocksource that the machine offers: the kernel accepts any other without an error.
     Clocksource,
-    /// A list of CPUs that the machine has, not an empty one.
+    /// A non-empty list of CPUs that the machine has.
     Cpus,
-    /// CPUs that the machine has as a hexadecimal mask, not an empty one.
+    /// A non-empty hexadecimal mask of CPUs that the machine has.
     Mask,
-    /// The same, or 0 for none.
+    /// Such a mask, or 0 for no CPU.
     MaskOrNone,
 }
 
 impl Accepted {
-    /// Off and on.
+    /// Off (0) and on (1).
     pub const SWITCH: Accepted = Accepted::Number(0, 1);
 
-    /// The value as it is written, or what would be taken instead.
+    /// The value in the form in which it is written, or a refusal with the expected values.
     pub fn taken(self, value: &str, survey: &Survey) -> Result<String, String> {
         let value = value.trim();
         let fits = match self {
@@ -51,7 +51,7 @@ impl Accepted {
         if fits { Ok(value.to_owned()) } else { Err(self.refusal(value, "")) }
     }
 
-    /// What is taken, in words.
+    /// Expected values in words.
     pub fn words(self) -> String {
         match self {
             Accepted::Number(first, last) => range(first, last),
@@ -83,7 +83,7 @@ impl Accepted {
         self.there(value, &cpus, survey).map(|()| cpu_mask(&cpus))
     }
 
-    /// Whether the machine has these CPUs; where it is not known which it has, any.
+    /// Refuses CPUs that the machine does not have; accepts any if its CPUs are not known.
     fn there(self, value: &str, cpus: &CpuSet, survey: &Survey) -> Result<(), String> {
         if cpus.is_empty() {
             return Err(self.refusal(value, "it names none"));
@@ -104,7 +104,7 @@ fn range(first: i64, last: i64) -> String {
     }
 }
 
-/// A number as the kernel takes it: decimal, without a sign of its own but `-`.
+/// True for a number in the kernel's notation: decimal, without a plus sign.
 fn number(value: &str, first: i64, last: i64) -> bool {
     !value.starts_with('+') && value.parse().is_ok_and(|number: i64| (first..=last).contains(&number))
 }

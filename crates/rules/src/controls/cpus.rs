@@ -1,11 +1,11 @@
-//! CPUs themselves: on and off, their frequency, and what reports their errors.
+//! CPUs: on and off, frequency, and error reporting.
 
 use super::Control;
 use super::accepted::Accepted;
 use crate::knobs::sources::{ABI, CPUFREQ, INTEL_PSTATE, SYSFS_MCE};
 use model::setting::{Comparison, Risk};
 
-/// A file of a CPU's frequency policy, which several CPUs can share.
+/// A file of a frequency policy, which several CPUs can share.
 const POLICY: Control = Control {
     accepts: Accepted::Number(1, i64::MAX),
     reason: "CPUs of one policy share it: a value for one is shown by all of them",

@@ -1,4 +1,4 @@
-//! Where interrupts and unbound work go.
+//! Affinity of interrupts and unbound work.
 
 use super::Control;
 use super::accepted::Accepted;

@@ -10,7 +10,7 @@ use model::setting::{Comparison, Risk};
 const SOFT: &str = "/proc/sys/kernel/soft_watchdog";
 const HARD: &str = "/proc/sys/kernel/nmi_watchdog";
 
-/// The runtime of a deadline server, in ns.
+/// Runtime of a deadline server, in ns.
 const SERVER: Control = Control {
     accepts: Accepted::Number(0, i64::MAX),
     gives_up: &["0"],

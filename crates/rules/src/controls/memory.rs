@@ -1,4 +1,4 @@
-//! `vm.*` sysctls and what else there is about memory.
+//! `vm.*` sysctls and other settings of memory.
 
 use super::Control;
 use super::accepted::Accepted;
@@ -9,7 +9,7 @@ use model::setting::{Comparison, Risk};
 const VM: Control =
     Control { accepts: Accepted::Number(0, i32::MAX as i64), source: SYSCTL_VM, ..Control::DEFAULT };
 
-/// One of a pair of which the kernel sets the other to 0.
+/// One of a pair of sysctls; writing it sets the other to 0.
 const PAIRED: Control = Control {
     accepts: Accepted::Number(1, i64::MAX),
     risk: Risk::Medium,

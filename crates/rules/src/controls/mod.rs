@@ -1,8 +1,8 @@
-//! The kernel's control files as data: how each takes a value, shows it, and what hangs on it.
+//! The kernel's control files as data: accepted values, readback, and side effects.
 //!
-//! A change of a rule says which file and which value; what has to be known to write it, to read it
-//! back and to restore it is the file's own, not the rule's. A record is found by the file's
-//! path, its patterns are those of [`facts::texts`].
+//! A rule's change consists of a file and a value; the knowledge needed to write, read back and
+//! restore it belongs to the file, not to the rule. A record is found by the file's path; its
+//! patterns are those of [`facts::texts`].
 
 pub mod accepted;
 mod cpus;
@@ -17,32 +17,32 @@ use facts::survey::Survey;
 use facts::texts::{filled, matched};
 use model::setting::{Comparison, Key, Risk, Setting, same};
 
-/// A file of the kernel's that a value is written to.
+/// A kernel file that accepts a value.
 #[derive(Clone, Copy, Debug)]
 pub struct Control {
-    /// Its path, as in [`facts::texts`].
+    /// Path, as a pattern of [`facts::texts`].
     pub pattern: &'static str,
-    /// How what is read back is compared with what was written.
+    /// Comparison of the value read back with the value written.
     pub readback: Comparison,
-    /// What it takes.
+    /// Accepted values.
     pub accepts: Accepted,
-    /// What a change can cost others.
+    /// Risk of a change for others.
     pub risk: Risk,
-    /// The values with which a safeguard or a CPU is lost: the risk is high then.
+    /// Values that give up a safeguard or a CPU, with which the risk is high.
     pub gives_up: &'static [&'static str],
-    /// What the kernel changes with it, where that restores what cannot be written here.
+    /// Files that the kernel changes with it, if writing them back restores this one.
     pub partners: &'static [&'static str],
-    /// What is written before it when it is restored, unread.
+    /// Files that are written before it when it is restored, without reading them.
     pub restored_first: &'static [&'static str],
-    /// Whether it shows several numbers, of which the first is written.
+    /// True if it shows several numbers, the first of which is written.
     pub first_of_several: bool,
-    /// Whether the affinity of threads may change with it.
+    /// True if the affinity of threads may change with it.
     pub moves_threads: bool,
-    /// Whether the kernel may refuse it on some hardware.
+    /// True if the kernel may refuse it on some hardware.
     pub optional: bool,
-    /// Why it is as this record says, for its readers.
+    /// Reason for the values of this record, for its readers.
     pub reason: &'static str,
-    /// Where that is written.
+    /// Source of the reason.
     pub source: &'static str,
 }
 
@@ -62,7 +62,7 @@ impl Control {
         source: "",
     };
 
-    /// The setting that gives the file of this path a value, on a machine.
+    /// Setting that writes a value to the file of this path on a machine.
     pub fn setting(&self, path: &str, value: &str, survey: &Survey) -> Option<Setting> {
         let names = matched(self.pattern, path)?;
         let high = self.gives_up.iter().any(|given_up| same(self.readback, given_up, value));
@@ -81,10 +81,10 @@ impl Control {
         })
     }
 
-    /// A user's value for the file of this path as it is written.
+    /// A user's value for the file of this path, in the form in which it is written.
     ///
     /// # Errors
-    /// What is taken instead, or that there is no such file.
+    /// The expected value, or the absence of the file.
     pub fn taken(&self, path: &str, value: &str, survey: &Survey) -> Result<String, String> {
         if is_absent(survey, path) {
             return Err(format!("this kernel has no {path}"));
@@ -100,7 +100,7 @@ impl Control {
         }
     }
 
-    /// What is written: with the numbers behind the first as they are.
+    /// The whole text to write: the value, followed by the unchanged numbers after the first.
     fn whole(&self, path: &str, value: &str, survey: &Survey) -> String {
         let others = survey.texts.one(path);
         match others.known() {
@@ -113,7 +113,7 @@ impl Control {
     }
 }
 
-/// Whether a text that was looked for is not there.
+/// True if a text that was looked for does not exist.
 fn is_absent(survey: &Survey, path: &str) -> bool {
     survey.texts.one(path) == model::fact::Fact::Absent
 }
@@ -123,12 +123,12 @@ pub fn all() -> impl Iterator<Item = &'static Control> {
     [kernel::ALL, memory::ALL, cpus::ALL, power::ALL, interrupts::ALL, devices::ALL].into_iter().flatten()
 }
 
-/// The control of a file.
+/// Control of a file, by path.
 pub fn find(path: &str) -> Option<&'static Control> {
     all().find(|control| matched(control.pattern, path).is_some())
 }
 
-/// The control of a pattern, or of the one file that a pattern without wildcards is.
+/// Control of a pattern, or of the one file that a pattern without wildcards matches.
 pub fn of_pattern(pattern: &str) -> Option<&'static Control> {
     all().find(|control| control.pattern == pattern).or_else(|| find(pattern))
 }

@@ -1,10 +1,10 @@
-//! The records: that they fit each other and their documents, and what they make of values.
+//! Tests of the records: consistency with each other and their documents, and values.
 
 use super::*;
 use crate::fixture::Machine;
 use std::collections::BTreeSet;
 
-/// A path of a pattern.
+/// A path that matches a pattern.
 fn path_of(pattern: &str) -> String {
     pattern.replace('#', "7").replace('*', "name")
 }
@@ -30,7 +30,7 @@ fn each_file_has_one_record_that_says_why() {
 fn partners_have_records_and_name_each_other() {
     for control in all() {
         for partner in control.partners.iter().chain(control.restored_first) {
-            // The CPU that an interrupt goes to is restored, and set by its list alone.
+            // The CPU that an interrupt goes to is restored, but set only by its list.
             let is_effect = matches!(Key::of_path(&path_of(partner)), Some(Key::IrqEffective(_)));
             assert!(is_effect || find(&path_of(partner)).is_some(), "{}: {partner}", control.pattern);
         }
@@ -42,7 +42,7 @@ fn partners_have_records_and_name_each_other() {
     }
 }
 
-/// What a file takes and what is asked for when a safeguard is given up are values of one kind.
+/// Accepted values and values that give up a safeguard are of one kind.
 #[test]
 fn what_is_given_up_is_a_value_that_is_taken() {
     let survey = Machine::base().read();
