@@ -1,5 +1,5 @@
-//! The effect of a change on a kernel, immediately or at the next boot, for synthetic machines: the
-//! tests that follow advice use it. What no rule reads is left out.
+//! Effect of a change on the kernel of a synthetic machine, immediately or at the next boot, for
+//! the tests that follow advice. Only effects that a rule reads are modelled.
 
 use super::kernel::{partition, set};
 use crate::change::Change;
@@ -21,8 +21,8 @@ pub fn text(machine: &Machine, path: &str) -> Option<String> {
     }
 }
 
-/// Applies a change, with its effect immediately or at the next boot; complains where it changes
-/// nothing.
+/// Applies a change, with its effect immediately or at the next boot; returns an error if it
+/// changes nothing.
 pub fn make(machine: &mut Machine, change: &Change) -> Result<(), String> {
     let unchanged = machine.answers.clone();
     for (path, value) in change.writes() {
@@ -54,13 +54,13 @@ pub fn make(machine: &mut Machine, change: &Change) -> Result<(), String> {
     if unchanged == machine.answers { Err(format!("{change:?} is so already")) } else { Ok(()) }
 }
 
-/// The words of a line without quotes that pass a test, each parsed alone.
+/// Words of a line without quotes that pass a test, each parsed by itself.
 fn words(line: &str, test: impl Fn(&Cmdline) -> bool) -> String {
     let words = line.split_whitespace().filter(|word| test(&parse_cmdline(word).unwrap_or_default()));
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The effect of a value that is written to a kernel file.
+/// Applies the effect of a value that is written to a kernel file.
 pub fn write(machine: &mut Machine, path: &str, value: &str) -> Result<(), String> {
     if let Some(cpu) =
         path.strip_prefix("/sys/devices/system/cpu/cpu").and_then(|rest| rest.strip_suffix("/online"))
@@ -70,7 +70,7 @@ pub fn write(machine: &mut Machine, path: &str, value: &str) -> Result<(), Strin
     let was = text(machine, path).ok_or(format!("{path} is not there"))?;
     let is = match was.split_whitespace().find(|word| word.starts_with(['[', '('])) {
         Some(chosen) => choose(&was, chosen, value).ok_or(format!("{path} does not offer {value}: {was}"))?,
-        // Of this the first numbers are written, and the others stay
+        // The first numbers of this file are written, and the others stay
         // (`Documentation/admin-guide/sysctl/kernel.rst`).
         None if path == "/proc/sys/kernel/printk" => {
             let given = value.split_whitespace();
@@ -85,12 +85,12 @@ pub fn write(machine: &mut Machine, path: &str, value: &str) -> Result<(), Strin
     Ok(())
 }
 
-/// Values that kernels are known to refuse.
+/// Refuses values that kernels are known to refuse.
 fn refused(machine: &Machine, path: &str, value: &str) -> Result<(), String> {
     let throttled = || text(machine, "/proc/sys/kernel/sched_rt_runtime_us").is_some_and(|us| us != "-1");
     let locked = || text(machine, CMDLINE).is_some_and(|line| line.contains("printk.devkmsg="));
     match path {
-        // Access on 6.12: a smaller runtime is refused while real-time throttling is on.
+        // Observed on 6.12: a smaller runtime is refused while real-time throttling is on.
         _ if path.contains("_server/") && throttled() => Err(format!("{path} refuses {value} (EBUSY)")),
         "/proc/sys/kernel/printk_devkmsg" if locked() => Err(format!("{path} refuses {value} (EINVAL)")),
         _ if path.ends_with("cpumask") && value.chars().all(|c| "0,".contains(c)) => {
@@ -100,7 +100,7 @@ fn refused(machine: &Machine, path: &str, value: &str) -> Result<(), String> {
     }
 }
 
-/// What else changes with a file.
+/// Applies the changes of other files that follow from a write.
 fn follows(machine: &mut Machine, path: &str, value: &str) {
     let set_if_there = |machine: &mut Machine, path: &str, value: &str| {
         if text(machine, path).is_some() {
@@ -117,7 +117,7 @@ fn follows(machine: &mut Machine, path: &str, value: &str) {
         }
     }
     if let Some(irq) = path.strip_suffix("/smp_affinity_list") {
-        // With the next interrupt; one CPU of them is chosen.
+        // Effective with the next interrupt; one of the CPUs is chosen.
         set_if_there(machine, &format!("{irq}/effective_affinity_list"), value);
     }
     if let Some(events) = path.strip_suffix("/events/enable") {
@@ -140,7 +140,7 @@ fn switch(machine: &mut Machine, cpu: &str, value: &str) -> Result<(), String> {
         let cpus = text(machine, &path).and_then(|list| parse_cpus(&list).ok()).unwrap_or_default();
         machine.edit(&format!("{path}: {}", cpus.without(&one)));
     }
-    // A CPU that is off is there all the same.
+    // An offline CPU is still present.
     if let Some(present) = present {
         machine.edit(&format!("{PRESENT}: {present}"));
     }
@@ -155,7 +155,7 @@ pub fn matching(machine: &Machine, is: impl Fn(&str) -> bool) -> Vec<String> {
     files.map(|(path, _)| path.clone()).filter(|path| is(path)).collect()
 }
 
-/// A file of choices after another was made.
+/// The text of a file of choices with another word selected; none if the word is not offered.
 fn choose(text: &str, chosen: &str, value: &str) -> Option<String> {
     let (open, close) = if chosen.starts_with('[') { ('[', ']') } else { ('(', ')') };
     let bare = |word: &str| word.trim_matches([open, close]).to_owned();
@@ -164,7 +164,7 @@ fn choose(text: &str, chosen: &str, value: &str) -> Option<String> {
     words.iter().any(|word| word == value).then(|| words.iter().map(mark).collect::<Vec<_>>().join(" "))
 }
 
-/// What a kernel shows that was booted with a word.
+/// Applies the effect of a word at the next boot.
 fn booted_with(machine: &mut Machine, word: &str) {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
     if let Some((module, parameter)) = name.split_once('.') {
@@ -207,7 +207,7 @@ fn booted_with(machine: &mut Machine, word: &str) {
     }
 }
 
-/// The list of what is isolated, and managed interrupts elsewhere.
+/// Sets the list of isolated CPUs, and moves managed interrupts off them.
 fn isolate(machine: &mut Machine, value: &str) {
     let digits = value.find(|c: char| c.is_ascii_digit()).unwrap_or(value.len());
     let (flags, list) = value.split_at(digits);
@@ -226,7 +226,7 @@ fn isolate(machine: &mut Machine, value: &str) {
     }
 }
 
-/// What a kernel shows that was booted without a word.
+/// Applies the effect of removing a word at the next boot.
 fn booted_without(machine: &mut Machine, word: &str) {
     match word.split_once('=') {
         _ if word == "nohz_full" => machine.edit("/sys/devices/system/cpu/nohz_full: (null)"),
@@ -245,7 +245,7 @@ fn booted_without(machine: &mut Machine, word: &str) {
     }
 }
 
-/// A kernel built with an option, or without it, and what else goes with that.
+/// Applies the effect of building a kernel with or without an option.
 fn built(machine: &mut Machine, option: &str, value: &str) {
     machine.edit(&format!("CONFIG_{option}={value}"));
     const LOCKDEP: [&str; 4] = ["PROVE_LOCKING", "LOCK_STAT", "DEBUG_LOCK_ALLOC", "DEBUG_WW_MUTEX_SLOWPATH"];
@@ -266,13 +266,13 @@ fn built(machine: &mut Machine, option: &str, value: &str) {
         }
         _ => {}
     }
-    // They select it.
+    // Each of them selects it.
     if LOCKDEP.contains(&option) && value == "n" {
         machine.edit("CONFIG_LOCKDEP=n");
     }
 }
 
-/// A tracer that is no longer offered.
+/// Removes a tracer from the available ones.
 fn tracer(machine: &mut Machine, name: &str) {
     let path = "/sys/kernel/tracing/available_tracers";
     if let Some(all) = text(machine, path) {

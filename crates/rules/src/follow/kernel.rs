@@ -1,4 +1,4 @@
-//! Threads, control groups and settings of a synthetic machine, as its kernel would take them.
+//! Threads, control groups and settings of a synthetic machine, with the reactions of its kernel.
 
 use super::fixture::{matching, text, write};
 use crate::fixture::Machine;
@@ -8,7 +8,7 @@ use facts::texts::matched;
 use model::setting::{Comparison, Key, Setting, TaskSetting};
 use model::units::{Cpu, CpuSet};
 
-/// Makes a setting; whether it was so already, or why it is not so now.
+/// Makes a setting; true if it was in effect already, an error if it is not in effect now.
 pub fn set(machine: &mut Machine, setting: &Setting) -> Result<bool, String> {
     let before = read(machine, &setting.key).ok_or_else(|| format!("{} is not there", setting.key))?;
     if setting.is_met_by(&before) {
@@ -25,7 +25,7 @@ pub fn set(machine: &mut Machine, setting: &Setting) -> Result<bool, String> {
     }
 }
 
-/// What a kernel shows for a key; none where there is nothing.
+/// Value that a kernel shows for a key; none if there is no such file.
 fn read(machine: &Machine, key: &Key) -> Option<String> {
     let Key::Task { tid, what, .. } = key else {
         let path = key.path();
@@ -49,7 +49,7 @@ fn read(machine: &Machine, key: &Key) -> Option<String> {
     }
 }
 
-/// Whether a CPU is on, of a machine whose switches were not captured.
+/// On (1) or off (0) for a CPU of a machine whose switches were not captured.
 fn switched(machine: &Machine, path: &str) -> Option<String> {
     let [cpu] = matched("/sys/devices/system/cpu/cpu#/online", path)?.try_into().ok()?;
     let cpu = Cpu(cpu.parse().ok()?);
@@ -63,7 +63,7 @@ const START: usize = 19;
 const PRIORITY: usize = 37;
 const POLICY: usize = 38;
 
-/// The fields of a thread's `stat` up to its name, and behind it.
+/// Fields of a thread's `stat` up to its name, and after it.
 fn stat(machine: &Machine, tid: u32) -> Option<(String, Vec<String>)> {
     let line = text(machine, &format!("/proc/{tid}/stat"))?;
     let (name, fields) = line.rsplit_once(") ")?;
@@ -99,8 +99,8 @@ fn allow(machine: &mut Machine, tid: u32, cpus: &str) {
     machine.edit(&format!("/proc/{tid}/status:\n| Cpus_allowed_list: {cpus}"));
 }
 
-/// An isolated partition of its own, and what a 6.12 kernel does with it: other groups, kernel
-/// threads and unbound work leave its CPUs.
+/// Creates an isolated partition, with the reactions of a 6.12 kernel: other groups, kernel threads
+/// and unbound work leave its CPUs.
 pub fn partition(machine: &mut Machine, root: &str, cpus: &CpuSet) {
     let without = |list: &str| parse_cpus(list).map(|list| list.without(cpus)).unwrap_or_default();
     for path in matching(machine, |path| {

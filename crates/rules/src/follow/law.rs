@@ -1,5 +1,5 @@
-//! What `onbeat tune` changes for a rule makes it pass, and no other turns; what it changes for all
-//! of them together, in their order, makes all of them pass.
+//! The changes of `onbeat tune` for a rule make it pass, without changing the verdict of another;
+//! its changes for all of them together, in order, make all of them pass.
 
 use super::{asked_again, kernel};
 use crate::audit::{Finding, finding};
@@ -12,7 +12,7 @@ use crate::setting::{changes, of_change};
 use facts::survey::Survey;
 use std::collections::BTreeSet;
 
-/// How many rules were set on a machine, by their ids, and each complaint.
+/// IDs of the rules that were set on a machine, and the complaints.
 pub fn complaints(machine: &Machine) -> (Vec<&'static str>, Vec<String>) {
     let (survey, intent) = machine.survey();
     let before: Vec<Finding> = ALL.iter().map(|knob| finding(knob, &survey, &intent)).collect();
@@ -29,13 +29,13 @@ pub fn complaints(machine: &Machine) -> (Vec<&'static str>, Vec<String>) {
     (set, found)
 }
 
-/// What is set for a finding; none where nothing is.
+/// Changes that are set for a finding; none if nothing is.
 fn chosen(failing: &Finding) -> Option<Vec<&Change>> {
     let settable = crate::find(failing.rule).is_some_and(|knob| knob.unsettable.is_empty());
     changes(&failing.remedy).ok().filter(|_| settable)
 }
 
-/// Makes changes as settings; complains about what a kernel refuses, and if nothing changes.
+/// Makes changes as settings; complains about refusals by the kernel, and if nothing changes.
 fn make(machine: &mut Machine, changes: &[&Change], survey: &Survey) -> Vec<String> {
     let (mut found, mut idle) = (Vec::new(), true);
     for change in changes {
@@ -56,7 +56,7 @@ fn make(machine: &mut Machine, changes: &[&Change], survey: &Survey) -> Vec<Stri
     found
 }
 
-/// The rules of these in the order that `after` gives.
+/// The findings in the order that `after` of their rules requires.
 pub fn in_order<'a>(findings: &[&'a Finding]) -> Vec<&'a Finding> {
     let (mut left, mut ordered) = (findings.to_vec(), Vec::new());
     while !left.is_empty() {
@@ -70,7 +70,7 @@ pub fn in_order<'a>(findings: &[&'a Finding]) -> Vec<&'a Finding> {
     ordered
 }
 
-/// The rules that are set before one, and those that are set before them.
+/// Rules that are set before one, directly or indirectly.
 fn all_before(rule: &str) -> BTreeSet<&'static str> {
     let of = |id: &str| crate::find(id).map_or(&[][..], |knob: &Knob| knob.after);
     let (mut all, mut next) = (BTreeSet::new(), of(rule).to_vec());
@@ -82,7 +82,7 @@ fn all_before(rule: &str) -> BTreeSet<&'static str> {
     all
 }
 
-/// All that can be set in one go, as a plan that was made before the first write.
+/// Sets everything at once, by a plan made before the first write; returns the complaints.
 fn all_together(machine: &Machine, survey: &Survey, before: &[Finding]) -> Vec<String> {
     let mut changed = machine.clone();
     let failing: Vec<&Finding> = before.iter().filter(|finding| chosen(finding).is_some()).collect();

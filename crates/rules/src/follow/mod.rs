@@ -1,5 +1,5 @@
 //! Follows the advice of rules on synthetic machines, and judges again: the advice has to make them
-//! pass, must not be so already, and must not make another rule fail.
+//! pass, must not be in effect already, and must not make another rule fail.
 
 mod fixture;
 mod kernel;
@@ -15,7 +15,7 @@ use super::judgement::AuditVerdict;
 use super::knobs::ALL;
 use super::remedy::{Alternative, Remedy};
 
-/// Each complaint about the advice of the rules on a machine, with what was tried.
+/// Number of combinations that were tried on a machine, and the complaints about the advice.
 pub fn complaints(machine: &Machine) -> (usize, Vec<String>) {
     let (survey, intent) = machine.survey();
     let before: Vec<Finding> = ALL.iter().map(|knob| finding(knob, &survey, &intent)).collect();
@@ -34,7 +34,7 @@ pub fn complaints(machine: &Machine) -> (usize, Vec<String>) {
     (tried, found)
 }
 
-/// Each way of each part, with the first of the others.
+/// Combinations that cover each alternative of each part, with the first of the other parts.
 fn combinations(remedy: &Remedy) -> Vec<Vec<Alternative>> {
     let first = || remedy.parts.iter().map(|part| part.alternatives[0].clone()).collect::<Vec<Alternative>>();
     let mut all = vec![first()];
@@ -61,7 +61,7 @@ fn follow_all(
         found.extend(make(&mut changed, change).err());
     }
     found.extend(asked_again(&changed, intent, before, failing, "done"));
-    // As after the next boot: what keeps it is there as well.
+    // State after the next boot: the changes that keep it are in effect as well.
     for change in ways.iter().flat_map(|way| &way.persist) {
         found.extend(make(&mut changed, change).err());
     }
@@ -71,7 +71,7 @@ fn follow_all(
     found
 }
 
-/// Each rule that turned, and the one that was followed if it does not pass.
+/// Complaints about each rule that changed, and about the followed one if it does not pass.
 fn asked_again(
     machine: &Machine,
     intent: &Intent,
@@ -90,7 +90,7 @@ fn asked_again(
         let fine = match is.verdict {
             AuditVerdict::Pass | AuditVerdict::NotApplicable => true,
             AuditVerdict::Fail => !own && was.verdict != AuditVerdict::Pass,
-            // What a synthetic machine lacks may be requested after a change.
+            // A fact that a synthetic machine lacks may be needed after a change.
             AuditVerdict::Unknown => !own,
         };
         if !fine {
