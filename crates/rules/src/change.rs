@@ -1,8 +1,8 @@
-//! The changes that a rule requests, as data, so that the printed advice and the applied change
-//! cannot differ.
+//! Changes that a rule requests, as data, so that the printed advice and the applied change cannot
+//! differ.
 //!
-//! A [`Change`] is one setting in one place. Those that have to be made together, and how they are
-//! kept over a boot, are a [`super::remedy::Alternative`]; what a finding asks for is a
+//! A [`Change`] is one setting in one place. Changes that belong together, and those that keep them
+//! over a boot, form a [`super::remedy::Alternative`]; the whole answer to a finding is a
 //! [`super::remedy::Remedy`].
 
 use std::collections::BTreeSet;
@@ -12,18 +12,17 @@ use serde::Serialize;
 use super::words::cpu_list;
 use model::units::{CpuSet, named_cpus};
 
-/// How long a change lasts.
+/// Lifetime of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Persistence {
     /// Until the next boot.
     Runtime,
-    /// From boot to boot: on the kernel's command line, or in a file that is read at each boot or
-    /// login.
+    /// Across boots: on the kernel's command line, or in a file that is read at each boot or login.
     Boot,
     /// Until another kernel is built.
     Build,
-    /// For good: set in the firmware, or what the machine is.
+    /// Permanently: a firmware setting, or a property of the machine.
     Firmware,
 }
 
@@ -38,45 +37,45 @@ pub enum Change {
     },
     /// A value written to files of the running kernel.
     Write {
-        /// The files, by their paths.
+        /// Paths of the files.
         paths: Vec<String>,
-        /// How they are named together: `/sys/class/net/NAME/queues/rx-N/rps_cpus`; a single one by
-        /// its path.
+        /// Common name of the files: `/sys/class/net/NAME/queues/rx-N/rps_cpus`; the path of a
+        /// single one.
         shown_as: String,
-        /// The CPUs whose files they are: `CPUs 2-3`; `""` where the path shows them.
+        /// CPUs that the files belong to: `CPUs 2-3`; `""` if the path shows them.
         scope: String,
         value: String,
     },
-    /// The CPUs on which some of the kernel's threads may run.
+    /// The CPUs on which some kernel threads may run.
     Affinity {
         threads: Vec<ThreadId>,
-        /// How they are named together: `each, kthreadd (PID 2) included`.
+        /// Common name of the threads: `each, kthreadd (PID 2) included`.
         shown_as: String,
         cpus: CpuSet,
     },
-    /// The policy and the priority of some of the kernel's threads.
+    /// The policy and the priority of some kernel threads.
     Policy {
         threads: Vec<ThreadId>,
-        /// How they are named together: `ksoftirqd/2 and ksoftirqd/3`.
+        /// Common name of the threads: `ksoftirqd/2 and ksoftirqd/3`.
         shown_as: String,
-        /// The priority with SCHED_FIFO; none for SCHED_OTHER.
+        /// Priority with SCHED_FIFO; none for SCHED_OTHER.
         fifo: Option<u32>,
     },
-    /// An isolated partition of control groups of version 2, in groups of its own.
+    /// An isolated partition of control groups of version 2, in separate groups.
     Partition {
         cpus: CpuSet,
-        /// Where they are mounted.
+        /// Mount point of the control groups.
         root: String,
-        /// Whether it is made in a group of a group, as the kernel can from 6.7 on.
+        /// True for a group below another, which is possible since 6.7.
         nested: bool,
     },
-    /// A word on the kernel's command line, in the place of another value of the same parameter.
+    /// A word on the kernel's command line, replacing another value of the same parameter.
     CmdlineAdd {
         /// `psi=0`
         word: String,
     },
-    /// A parameter taken off the kernel's command line: `debug` with all its values, `idle=poll`
-    /// with this one.
+    /// A parameter removed from the kernel's command line: `debug` with all its values, `idle=poll`
+    /// with only this one.
     CmdlineRemove {
         /// The parameter, or the parameter and a value.
         word: String,
@@ -88,45 +87,45 @@ pub enum Change {
         /// `y`, `n`, or its number.
         value: String,
     },
-    /// A service of systemd's that is stopped, and not started at the next boot.
+    /// A systemd service that is stopped, and not started at the next boot.
     Disable {
-        /// The unit, as `systemctl` takes it.
+        /// Unit name, as for `systemctl`.
         unit: String,
-        /// The name that its process has.
+        /// Name of its process.
         program: String,
     },
-    /// What no program can do, or should not without being asked.
+    /// Advice, for a change that no program can make, or none should without being asked.
     Advice {
-        /// What to do, in words.
+        /// Advice in words.
         words: String,
-        /// How long that lasts; `None` for the duration in the rule's record.
+        /// Lifetime of the change; `None` for the one in the rule's record.
         persistence: Option<Persistence>,
-        /// Why it is words alone.
+        /// Reason why it is only advice.
         reason: AdviceReason,
     },
 }
 
-/// A thread: its number, and its start in ticks since boot, which tells it from a later one.
+/// A thread: its ID, and its start in ticks since boot, which distinguishes it from a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadId {
     pub tid: u32,
     pub start: u64,
 }
 
-/// Why a piece of advice is words alone.
+/// Reason why a change is only advice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AdviceReason {
-    /// It is the machine itself, its firmware, or its host.
+    /// It concerns the machine itself, its firmware, or its host.
     Machine,
-    /// It is another kernel, whose name and origin depend on the distribution.
+    /// It takes another kernel, whose name and origin depend on the distribution.
     Kernel,
-    /// It is the work or the configuration of another program, or of a service manager.
+    /// It concerns the work or the configuration of another program, or of a service manager.
     Program,
-    /// It is about threads of programs, and which of them are meant is not known.
+    /// It concerns threads of programs, and the ones that are meant are not known.
     Threads,
-    /// There is a choice to make that depends on what the machine is for.
+    /// There is a choice that depends on the purpose of the machine.
     Choice,
-    /// It could be set, and must not be as the machine is now: something else is undone first.
+    /// It could be set, but not in the present state: something else has to be undone first.
     NotNow,
 }
 
@@ -146,7 +145,7 @@ impl Change {
         Change::Sysctl { name: name.to_owned(), value: value.to_string() }
     }
 
-    /// A value for one file.
+    /// Writes a value to one file.
     pub fn write(path: impl Into<String>, value: impl ToString) -> Change {
         let path = path.into();
         Change::Write {
@@ -157,7 +156,7 @@ impl Change {
         }
     }
 
-    /// A value for the file of each of these CPUs; the pattern has `#` for the CPU's number.
+    /// Writes a value to the file of each of these CPUs; the pattern has `#` for the CPU's number.
     pub fn each_cpu(pattern: &str, cpus: &CpuSet, value: impl ToString) -> Change {
         Change::Write {
             paths: cpus.iter().map(|cpu| pattern.replacen('#', &cpu.0.to_string(), 1)).collect(),
@@ -167,7 +166,7 @@ impl Change {
         }
     }
 
-    /// A value for each of several files, which are named together.
+    /// Writes a value to each of several files with a common name.
     pub fn each(paths: Vec<String>, shown_as: &str, scope: &str, value: impl ToString) -> Change {
         Change::Write {
             paths,
@@ -177,27 +176,27 @@ impl Change {
         }
     }
 
-    /// A word on the kernel's command line.
+    /// Adds a word to the kernel's command line.
     pub fn cmdline_add(word: impl Into<String>) -> Change {
         Change::CmdlineAdd { word: word.into() }
     }
 
-    /// A word taken off the kernel's command line.
+    /// Removes a word from the kernel's command line.
     pub fn cmdline_remove(word: impl Into<String>) -> Change {
         Change::CmdlineRemove { word: word.into() }
     }
 
-    /// An option of the kernel's configuration.
+    /// Sets an option of the kernel's configuration.
     pub fn kconfig(option: &str, value: &str) -> Change {
         Change::Kconfig { option: option.to_owned(), value: value.to_owned() }
     }
 
-    /// Words, and why there is nothing more exact.
+    /// Advice in words, and the reason why it is not more exact.
     pub fn advice(reason: AdviceReason, words: impl Into<String>) -> Change {
         Change::Advice { words: words.into(), persistence: None, reason }
     }
 
-    /// How long it lasts; for advice in words without a duration, the one in the rule's record.
+    /// Lifetime of the change; for advice without one, the lifetime in the rule's record.
     pub fn persistence(&self, rule: Persistence) -> Persistence {
         match self {
             Change::Sysctl { .. }
@@ -213,7 +212,7 @@ impl Change {
         }
     }
 
-    /// Whether it is one that `onbeat tune` makes: on the running kernel, and undone exactly.
+    /// True if `onbeat tune` can make it: on the running kernel, and undone exactly.
     pub fn is_settable(&self) -> bool {
         match self {
             Change::Sysctl { .. }
@@ -229,7 +228,7 @@ impl Change {
         }
     }
 
-    /// The files of the running kernel that it writes, and what.
+    /// Files of the running kernel that it writes, with the values.
     pub fn writes(&self) -> Vec<(String, &str)> {
         match self {
             Change::Sysctl { name, value } => vec![(sysctl_path(name), value)],
@@ -241,14 +240,14 @@ impl Change {
     }
 }
 
-/// Where a sysctl is.
+/// Path of a sysctl.
 pub fn sysctl_path(name: &str) -> String {
     format!("/proc/sys/{}", name.replace('.', "/"))
 }
 
-/// The commands that make a partition. One in a group of a group is valid next to groups that have
-/// the same CPUs, and stays when systemd reads its units again
-/// (`Documentation/admin-guide/cgroup-v2.rst`, remote partitions).
+/// Commands that create a partition. One below another group is valid next to groups with the same
+/// CPUs, and persists when systemd reloads its units (`Documentation/admin-guide/cgroup-v2.rst`,
+/// remote partitions).
 pub fn partition_steps(root: &str, cpus: &CpuSet, nested: bool) -> String {
     let steps = match nested {
         true => format!(
@@ -268,11 +267,11 @@ pub fn partition_steps(root: &str, cpus: &CpuSet, nested: bool) -> String {
     format!("cd {root}; echo +cpuset >cgroup.subtree_control; {steps}")
 }
 
-/// The most characters of a loop's list.
+/// Limit of a loop's list in characters.
 const MAX_LIST: usize = 120;
 
-/// The command that writes a value to each of these files, for any POSIX shell; none where a name
-/// could upset one, or the files are no few lists of names.
+/// Command that writes a value to each of these files, for any POSIX shell; none if a name could
+/// upset a shell, or the files do not form a few lists of names.
 pub fn write_command(paths: &[String], value: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.:,@+-".contains(c);
     let split: Vec<Vec<&str>> = paths.iter().map(|path| path.split('/').collect()).collect();
@@ -299,12 +298,12 @@ pub fn write_command(paths: &[String], value: &str) -> Option<String> {
     let write = format!("echo {value} >{}", shown.join("/"));
     let nest =
         |inner, (variable, list): &(&&str, String)| format!("for {variable} in {list}; do {inner}; done");
-    // Loops in each other write to each with each.
+    // Nested loops combine each name with each other.
     (count == paths.len()).then(|| loops.iter().rev().fold(write, nest))
 }
 
-/// The numbers in names as the words of a loop, with what is before and after them; the whole names
-/// where they differ in more.
+/// Numbers in names as the words of a loop, with the text before and after them; the whole names if
+/// they differ in more.
 fn list<'a>(names: &BTreeSet<&'a str>) -> (&'a str, String, &'a str) {
     let split = |name: &&'a str| {
         let start = name.find(|c: char| c.is_ascii_digit())?;
@@ -324,7 +323,7 @@ fn list<'a>(names: &BTreeSet<&'a str>) -> (&'a str, String, &'a str) {
     }
 }
 
-/// Numbers as the words of a loop: four and more in a row by `seq`.
+/// Numbers as the words of a loop: four or more in a row by `seq`.
 fn sequences(numbers: BTreeSet<u32>) -> String {
     let mut rows: Vec<(u32, u32)> = Vec::new();
     for number in numbers {

@@ -1,5 +1,5 @@
-//! Parameters of the kernel's command line: which replace each other, which accumulate, and which
-//! names and values the kernel does not take.
+//! Parameters of the kernel's command line: those that replace each other, those that accumulate,
+//! and names and values that the kernel does not accept.
 //!
 //! Source: Documentation/admin-guide/kernel-parameters.txt, and the handlers of the parameters
 //! named here.
@@ -8,7 +8,7 @@ use super::words::truncate;
 use facts::cmdline::{Cmdline, Param, parse_cmdline, same_name};
 
 /// Parameters that may be given more than once, because each adds to those before it or sets
-/// another thing.
+/// something else.
 const ADD_UP: &[&str] = &[
     "acpi",
     "acpi_osi",
@@ -62,7 +62,7 @@ const ADD_UP: &[&str] = &[
     "video",
 ];
 
-/// Names with these prefixes belong to the programs of the initial RAM disk and to init, which take
+/// Prefixes of names that belong to init and the programs of the initial RAM disk, which accept
 /// lists of them.
 const OF_PROGRAMS: &[&str] = &[
     "rd.",
@@ -78,8 +78,7 @@ const OF_PROGRAMS: &[&str] = &[
     "ostree",
 ];
 
-/// Whether a parameter has one value, and a second one on the same line takes the place of the
-/// first.
+/// True if a parameter has one value, so that a second one on the same line replaces the first.
 pub fn has_one_value(name: &str) -> bool {
     let adds_up = ADD_UP.iter().any(|other| same_name(other, name)) || name.ends_with(".dyndbg");
     !adds_up && !OF_PROGRAMS.iter().any(|start| name.starts_with(start))
@@ -90,7 +89,7 @@ fn param(word: &str) -> Option<Param> {
     parse_cmdline(word).ok()?.params.into_iter().next()
 }
 
-/// A parameter as it is written, made harmless and not too long.
+/// A parameter as written, with printable characters only and truncated.
 fn shown(param: &Param) -> String {
     param
         .value
@@ -98,7 +97,7 @@ fn shown(param: &Param) -> String {
         .map_or(truncate(&param.name), |value| format!("{}={}", truncate(&param.name), truncate(value)))
 }
 
-/// Whether this word is there and nothing after it takes it back.
+/// True if this word is present and none after it revokes it.
 pub fn is_given(cmdline: &Cmdline, word: &str) -> bool {
     let Some(wanted) = param(word) else { return false };
     let mut named = cmdline.params.iter().filter(|one| same_name(&one.name, &wanted.name));
@@ -109,10 +108,10 @@ pub fn is_given(cmdline: &Cmdline, word: &str) -> bool {
     }
 }
 
-/// What is given in the place that a word is to have: the same parameter with other values.
+/// Words in the place of a word: the same parameter with other values.
 pub fn other_values(cmdline: &Cmdline, word: &str) -> Vec<String> {
     let Some(wanted) = param(word) else { return Vec::new() };
-    // Of these the kernel takes the first, and refuses the second.
+    // Of these the kernel accepts the first, and refuses the second.
     let first_counts = ["isolcpus", "nohz_full"].iter().any(|name| same_name(name, &wanted.name));
     if !has_one_value(&wanted.name) && !first_counts {
         return Vec::new();
@@ -121,15 +120,15 @@ pub fn other_values(cmdline: &Cmdline, word: &str) -> Vec<String> {
     named.filter(|one| one.value != wanted.value).map(shown).collect()
 }
 
-/// The spelling on that line of a parameter, or a parameter and its value; itself where there is
-/// none.
+/// A parameter, or a parameter and its value, as spelled on that line; the word itself if it is not
+/// there.
 pub fn as_written(cmdline: &Cmdline, word: &str) -> Vec<String> {
     let Some(meant) = param(word) else { return vec![word.to_owned()] };
     let found: Vec<String> = cmdline.params.iter().filter(|one| is(one, &meant)).map(shown).collect();
     if found.is_empty() { vec![word.to_owned()] } else { found }
 }
 
-/// Whether a parameter, or a parameter with this value, is there.
+/// True if a parameter, or a parameter with this value, is present.
 pub fn is_present(cmdline: &Cmdline, word: &str) -> bool {
     param(word).is_some_and(|meant| cmdline.params.iter().any(|one| is(one, &meant)))
 }
@@ -138,7 +137,7 @@ fn is(one: &Param, meant: &Param) -> bool {
     same_name(&one.name, &meant.name) && (meant.value.is_none() || one.value == meant.value)
 }
 
-/// Parameters of modules whose last part names nothing else in the kernel.
+/// Parameters of modules whose last part is unique in the kernel.
 const OF_MODULES: &[&str] = &[
     "cpufreq.default_governor",
     "haltpoll.guest_halt_poll_ns",
@@ -158,11 +157,11 @@ const OF_MODULES: &[&str] = &[
     "workqueue.unbound_cpus",
 ];
 
-/// Parameters that belong to no module, and to which recipes give one.
+/// Parameters that belong to no module, but are given one in recipes.
 const OF_NO_MODULE: &[&str] =
     &["irqaffinity", "isolcpus", "nohz_full", "rcu_nocb_poll", "rcu_nocbs", "skew_tick", "threadirqs"];
 
-/// Values that a parameter takes, and whether one of them is meant by a text.
+/// Values that a parameter accepts, and the test by which a text counts as one of them.
 struct Values {
     name: &'static str,
     words: &'static [&'static str],
@@ -173,7 +172,7 @@ const fn values(name: &'static str, words: &'static [&'static str]) -> Values {
     Values { name, words, takes: |text, word| text == word }
 }
 
-/// The parameters with a fixed choice of words; any other word is ignored.
+/// Parameters with a fixed choice of words; any other word is ignored.
 const CHOICES: &[Values] = &[
     // A part of a word counts as the word (`get_mode_idx_from_str()`).
     Values {
@@ -196,12 +195,12 @@ const CHOICES: &[Values] = &[
     ),
     values("isolcpus", &["domain", "managed_irq", "nohz"]),
     values("idle", &["poll", "halt", "nomwait", "nop", "wfi", "yield"]),
-    // Classes of attacks may follow, from 6.17 on.
+    // Classes of attacks may follow, since 6.17.
     Values {
         takes: |text, word| text == word || text.strip_prefix(word).is_some_and(|rest| rest.starts_with(',')),
         ..values("mitigations", &["off", "auto", "auto,nosmt"])
     },
-    // Only the first letters of each part are looked at (`hardlockup_panic_setup()`).
+    // Only the first letters of each part count (`hardlockup_panic_setup()`).
     Values {
         takes: |text, word| text.split(',').any(|part| part.starts_with(word)),
         ..values("nmi_watchdog", &["0", "1", "panic", "nopanic", "r"])
@@ -234,7 +233,7 @@ const CHOICES: &[Values] = &[
     values("tsc", &["reliable", "nowatchdog", "noirqtime", "unstable", "recalibrate", "watchdog"]),
 ];
 
-/// The spelling of a parameter that lacks its module's name, or has another's.
+/// Correct spelling of a parameter that lacks its module's name, or has that of another.
 pub fn spelling(name: &str) -> Option<String> {
     let (module, leaf) = name.rsplit_once('.').map_or((None, name), |(module, leaf)| (Some(module), leaf));
     let is_leaf = |known: &&&str| known.rsplit_once('.').is_some_and(|(_, last)| last == leaf);
@@ -245,11 +244,11 @@ pub fn spelling(name: &str) -> Option<String> {
     (!meant.is_empty() && !meant.contains(&name)).then(|| format!("spelt {}", meant.join(" or ")))
 }
 
-/// Reason for which a value of this parameter does nothing, and whether it resembles one that does;
-/// none where it may have an effect.
+/// Reason why a value of this parameter has no effect, and true if it resembles one that has; none
+/// if it may have an effect.
 pub fn idle_value(name: &str, value: &str) -> Option<(String, bool)> {
     let choice = CHOICES.iter().find(|choice| same_name(choice.name, name))?;
-    // The flags before the list; one that is not known is ignored.
+    // Flags before the list; an unknown one is ignored.
     let mut flags = value.split(',').take_while(|part| part.starts_with(|c: char| c.is_ascii_alphabetic()));
     let is_list = choice.name == "isolcpus";
     let value = if is_list { flags.find(|flag| !choice.words.contains(flag))? } else { value };
@@ -263,7 +262,7 @@ pub fn idle_value(name: &str, value: &str) -> Option<(String, bool)> {
         let begins = || text.starts_with(&word) || text.len() > 2 && word.starts_with(&text);
         word.len() > 2 && (begins() || one_apart(&text, &word))
     };
-    // Of a word and a longer one that begins so, the longer one says more.
+    // Of a word and a longer one with the same beginning, the longer one is more specific.
     let near = choice.words.iter().filter(is_near).max_by_key(|word| word.len());
     Some(match near {
         Some(word) => (format!("probably meant to be {}={word}", choice.name), true),
@@ -293,14 +292,14 @@ const SPELLING: &[&str] = &[
     "workqueue.unbound_cpus",
 ];
 
-/// The checked parameter that is one letter away from a name, which is no other of the kernel's.
+/// Checked parameter that is one letter away from a name, which is not itself a known one.
 pub fn misspelt(name: &str) -> Option<&'static str> {
     let is_odd = name.len() <= 40 && !SPELLING.contains(&name);
     SPELLING.iter().find(|word| is_odd && one_apart(name, word)).copied()
 }
 
-/// True where one letter too many, one too few or another one is all that differs, or two that
-/// changed places.
+/// True if the names differ by one additional, missing or different letter, or by two that are
+/// swapped.
 fn one_apart(a: &str, b: &str) -> bool {
     let (a, b) = if a.len() <= b.len() { (a.as_bytes(), b.as_bytes()) } else { (b.as_bytes(), a.as_bytes()) };
     if b.len() - a.len() > 1 || a == b {

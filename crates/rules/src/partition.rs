@@ -1,9 +1,9 @@
 //! An isolated partition of control groups as settings, in the order in which they are made.
 //!
-//! From 6.7 on it is made in a group of a group: there it is valid beside groups that have the same
-//! CPUs, and no service manager takes it away. Before that it has to be directly below the root,
-//! where groups that name its CPUs have to give them up first; a child for which cpuset is on keeps
-//! the controller from being taken away. Source: "Cpuset" in
+//! From 6.7 on the partition is created in a group below another: there it is valid next to groups
+//! with the same CPUs, and no service manager removes it. Before that it has to be directly below
+//! the root, where groups that name its CPUs have to give them up first; a child with cpuset
+//! enabled keeps the controller from being disabled. Source: "Cpuset" in
 //! Documentation/admin-guide/cgroup-v2.rst (local and remote partitions).
 
 use std::fmt;
@@ -15,10 +15,10 @@ use model::isolation::{INNER_GROUP, OUTER_GROUP};
 use model::setting::{CGROUP_MOUNT, Comparison, Key, PRESENT, Risk, Setting};
 use model::units::{CpuSet, named_cpus};
 
-/// Why no partition can be made.
+/// Reason why no partition can be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// The control groups of this machine cannot.
+    /// The control groups of this machine do not support it.
     NotSupported(String),
     /// Another group or partition has these CPUs.
     InTheWay(String),
@@ -31,10 +31,10 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// The settings that isolate these CPUs by a partition.
+/// Settings that isolate these CPUs by a partition.
 ///
 /// # Errors
-/// Why the control groups of this machine cannot, or what is in the way.
+/// Lack of support by the control groups of this machine, or the obstacle.
 pub fn settings(survey: &Survey, cpus: &CpuSet) -> Result<Vec<Setting>, Obstacle> {
     let at_boot = survey.facts.isolated.known().cloned().unwrap_or_default();
     match &survey.groups {
@@ -55,16 +55,15 @@ fn unread(groups: &Fact<Groups>) -> String {
     }
 }
 
-/// What a machine without partitions has.
+/// Advice for a machine without partitions.
 fn instead(cpus: &CpuSet) -> String {
     format!("boot with isolcpus=managed_irq,domain,{cpus} instead")
 }
 
-/// The same for these groups; those of the CPUs that `isolcpus=` took out may be in a partition
-/// already.
+/// Settings for these groups; CPUs of `isolcpus=` (`at_boot`) may already be in a partition.
 ///
 /// # Errors
-/// As [`settings`].
+/// As for [`settings`].
 pub fn of_groups(groups: &Groups, cpus: &CpuSet, at_boot: &CpuSet) -> Result<Vec<Setting>, Obstacle> {
     require_version_two(groups, cpus).map_err(Obstacle::NotSupported)?;
     if let Some((group, shared)) = other_partition(groups, cpus, at_boot) {
@@ -75,7 +74,7 @@ pub fn of_groups(groups: &Groups, cpus: &CpuSet, at_boot: &CpuSet) -> Result<Vec
             named_cpus(&shared)
         )));
     }
-    // One group has one list of CPUs: other CPUs in it would give those back that it has.
+    // A group has one list of CPUs: isolating other CPUs in it would release the present ones.
     if let Some(own) = groups.groups.iter().find(|group| is_own(group) && is_partition(group)) {
         let held = [&own.effective, &own.exclusive, &own.cpus].map(Fact::known);
         let held = held.into_iter().flatten().find(|held| !held.is_empty());
@@ -90,7 +89,7 @@ pub fn of_groups(groups: &Groups, cpus: &CpuSet, at_boot: &CpuSet) -> Result<Vec
         .filter_map(|group| Some((group, group.cpus.known()?)))
         .filter(|(_, has)| !has.and(cpus).is_empty())
         .collect();
-    // Nested, the kernel refuses exclusive CPUs that leave such a group none (EINVAL).
+    // For a nested partition, the kernel refuses CPUs whose loss leaves such a group none (EINVAL).
     if let Some((group, has)) = having.iter().find(|(_, has)| has.without(cpus).is_empty()) {
         return Err(Obstacle::InTheWay(format!(
             "the group {} would have no CPU left: give its cpuset.cpus ({has}) another first",
@@ -128,7 +127,7 @@ fn is_own(group: &Group) -> bool {
     path == OUTER_GROUP || path.strip_prefix(OUTER_GROUP).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Whether it was made one, valid or not.
+/// True if it was made a partition, valid or not.
 fn is_partition(group: &Group) -> bool {
     group.partition.known().is_some_and(|kind| *kind != Partition::Member)
 }
@@ -138,7 +137,7 @@ struct Holder {
     is_own: bool,
 }
 
-/// A partition that has some of the CPUs, and which.
+/// A partition that has some of the CPUs, and these CPUs.
 fn other_partition(groups: &Groups, cpus: &CpuSet, at_boot: &CpuSet) -> Option<(Holder, CpuSet)> {
     let shared = |set: &Fact<CpuSet>| set.known().map(|set| set.and(cpus)).filter(|set| !set.is_empty());
     let of = |group: &Group| {
@@ -147,7 +146,7 @@ fn other_partition(groups: &Groups, cpus: &CpuSet, at_boot: &CpuSet) -> Option<(
         Some((holder, found.or_else(|| shared(&group.cpus))?))
     };
     let found = groups.groups.iter().filter(|group| is_partition(group)).find_map(of);
-    // Those of isolcpus= may be in a partition as well.
+    // CPUs of isolcpus= may be in a partition as well.
     let hidden = groups.isolated.known().map(|all| all.without(at_boot).and(cpus));
     let hidden = hidden.filter(|shared| !shared.is_empty());
     let path = "that cpuset.cpus.isolated of the root shows".to_owned();
@@ -161,7 +160,7 @@ fn file(group: &str, name: &str) -> Key {
     }
 }
 
-/// The CPUs of a group.
+/// Sets the CPUs of a group.
 fn list(group: &str, name: &str, cpus: &CpuSet) -> Setting {
     Setting { readback: Comparison::List, ..Setting::new(file(group, name), cpus.to_string()) }
 }
@@ -170,16 +169,16 @@ fn present(group: &str) -> Setting {
     Setting::new(Key::Group(format!("{group}/")), PRESENT)
 }
 
-/// The controller for the groups below this one. Each process below takes the CPUs of its group
-/// anew, which costs it the mask that it had (before 6.2).
+/// Enables the controller for the groups below. Each process there receives the CPUs of its group
+/// again and loses the mask that it had (before 6.2).
 fn with_cpuset(group: &str) -> Setting {
     let key = file(group, "cgroup.subtree_control");
     Setting { readback: Comparison::Listed, moves_threads: group.is_empty(), ..Setting::new(key, "+cpuset") }
 }
 
-/// What takes the CPUs out of load balancing, and all threads off them. Where a group in a group
-/// can do that, the kernel takes them out of the mask of unbound workqueues, too, and does not
-/// know what that was before if it is written meanwhile (`workqueue_unbound_exclude_cpumask()`).
+/// Takes the CPUs out of load balancing, and all threads off them. With nested groups, the kernel
+/// also removes them from the mask of unbound workqueues, and forgets its former value if it is
+/// written in between (`workqueue_unbound_exclude_cpumask()`).
 fn isolated(group: &str) -> Setting {
     let key = file(group, "cpuset.cpus.partition");
     let partners = vec![Key::Sysfs("devices/virtual/workqueue/cpumask".to_owned())];
@@ -222,7 +221,7 @@ mod tests {
     use host::access::Access;
     use model::units::CpuSet;
 
-    /// The groups of a machine whose files these are, below the mount.
+    /// Groups of a machine with these files, below the mount.
     fn groups(files: &str) -> Groups {
         let files = files.lines().filter_map(|line| line.trim().split_once(':'));
         let files = files.map(|(file, text)| {
@@ -253,7 +252,7 @@ mod tests {
         ];
         let neighbour = format!("{NESTED}\na/cpuset.cpus: 0-3\na/cpuset.cpus.partition: member");
         assert_eq!(made(NESTED, "2-3").unwrap(), expected);
-        // No other program's group is touched.
+        // No group of another program is changed.
         assert_eq!(made(&neighbour, "2-3").unwrap(), expected);
         let by_group = "cgroup.controllers: cpuset
             a/cpuset.cpus.partition: member
@@ -299,7 +298,7 @@ mod tests {
         let own = "onbeat/rt/cpuset.cpus.partition: isolated\nonbeat/rt/cpuset.cpus.effective: 2-3";
         let own = format!("onbeat/cpuset.cpus.partition: member\n{own}");
         refused(&format!("{NESTED}\n{own}"), "`onbeat isolate undo`");
-        // Its CPUs need not be among those that are asked for.
+        // Its CPUs need not be among the requested ones.
         let other = "onbeat/rt/cpuset.cpus.partition: isolated\nonbeat/rt/cpuset.cpus.effective: 1";
         let other = format!("onbeat/cpuset.cpus.partition: member\n{other}");
         refused(

@@ -1,12 +1,12 @@
-//! The releases of the kernel that have a parameter.
+//! Kernel releases that have a parameter.
 
 use std::convert::Infallible;
 
-/// The releases that have a parameter.
+/// Releases that have a parameter.
 #[derive(Clone, Copy)]
 enum Release {
     Since(u32, u32),
-    /// Not in this one; in which later one it came is not known.
+    /// Not in this one; the later one that introduced it is not known.
     After(u32, u32),
     /// No longer in this one.
     Before(u32, u32),
@@ -39,21 +39,21 @@ const RELEASES: &[(&str, Release)] = &[
     ("tsc=nowatchdog", Release::After(4, 19)),
     ("tsc=recalibrate", Release::Since(6, 3)),
     ("tsc=watchdog", Release::Since(6, 3)),
-    // kernel/workqueue.c: affinity scopes took its place.
+    // kernel/workqueue.c: replaced by affinity scopes.
     ("workqueue.disable_numa", Release::Before(6, 12)),
     ("workqueue.unbound_cpus", Release::Since(6, 6)),
 ];
 
-/// True for a word that a kernel of this release does not know in part.
+/// True for a word of which a kernel of this release does not know a part.
 pub fn is_outside(word: &str, series: (u32, u32)) -> bool {
     matches!(outside_release(word, || Ok::<_, Infallible>(series)), Ok(Some(_)))
 }
 
-/// The part of a word (`name=value`) that a kernel of this release does not know, and the reason;
-/// none where it may know all.
+/// Part of a word (`name=value`) that a kernel of this release does not know, and the reason; none
+/// if it may know all.
 ///
 /// # Errors
-/// The release is needed, and not known.
+/// The error of `series`, if the release is needed.
 pub fn outside_release<E>(
     word: &str,
     series: impl FnOnce() -> Result<(u32, u32), E>,

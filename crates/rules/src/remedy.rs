@@ -1,4 +1,4 @@
-//! The remedy of a finding: changes, which of them go together, and the texts made from them.
+//! The remedy of a finding: changes, their combination, and the texts made from them.
 
 use super::change::{AdviceReason, Change, partition_steps, sysctl_path, write_command};
 use super::parameters::{as_written, is_given, is_present, other_values};
@@ -6,26 +6,25 @@ use super::releases::is_outside;
 use crate::change::Persistence;
 use facts::cmdline::Cmdline;
 
-/// What has to be done: all parts, each in one of its alternatives. Empty means the rule's usual
-/// remedy.
+/// All parts of a remedy, each in one of its alternatives. Empty means the rule's usual remedy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remedy {
-    /// Each has to be done.
+    /// Parts, all of which are needed.
     pub parts: Vec<Part>,
 }
 
-/// Alternatives to the same end, the best first; none means the rule's usual remedy.
+/// Alternatives with the same effect, the best first; none means the rule's usual remedy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// One of them is enough.
+    /// Alternatives, one of which is enough.
     pub alternatives: Vec<Alternative>,
 }
 
-/// Changes that are made together.
+/// Changes that belong together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alternative {
     pub changes: Vec<Change>,
-    /// What keeps it over a boot, where that takes another change.
+    /// Further changes that keep it over a boot, if it takes any.
     pub persist: Vec<Change>,
     /// A further remark on it, without a full stop; `""` for none.
     pub note: String,
@@ -38,14 +37,14 @@ impl From<Change> for Remedy {
 }
 
 impl Remedy {
-    /// Changes that are made together.
+    /// A remedy of changes that belong together.
     pub fn of(now: impl IntoIterator<Item = Change>) -> Remedy {
         let way =
             Alternative { changes: now.into_iter().collect(), persist: Vec::new(), note: String::new() };
         Remedy { parts: vec![Part { alternatives: vec![way] }] }
     }
 
-    /// What has to be done before anything of it may be set.
+    /// Advice on the step that must come before any setting, if there is one.
     pub fn not_now(&self) -> Option<&str> {
         let changes = self.parts.iter().flat_map(|part| &part.alternatives).flat_map(|way| &way.changes);
         changes.into_iter().find_map(|change| match change {
@@ -54,30 +53,30 @@ impl Remedy {
         })
     }
 
-    /// Text only, for a rule that is not about one setting.
+    /// Advice in words, for a rule that is not about one setting.
     pub fn advice(reason: AdviceReason, words: impl Into<String>) -> Remedy {
         Change::advice(reason, words).into()
     }
 
-    /// Another change in the last way.
+    /// Adds a change to the last alternative.
     pub fn and(mut self, change: Change) -> Remedy {
         self.last().changes.push(change);
         self
     }
 
-    /// What keeps the last way over a boot.
+    /// Adds a change that keeps the last alternative over a boot.
     pub fn persist(mut self, change: Change) -> Remedy {
         self.last().persist.push(change);
         self
     }
 
-    /// A further remark on the last alternative.
+    /// Sets a further remark on the last alternative.
     pub fn note(mut self, note: impl Into<String>) -> Remedy {
         self.last().note = note.into();
         self
     }
 
-    /// Another way to the same end.
+    /// Adds an alternative with the same effect.
     pub fn or(mut self, other: impl Into<Remedy>) -> Remedy {
         let ways = other.into().parts.into_iter().flat_map(|part| part.alternatives);
         if self.parts.is_empty() {
@@ -102,7 +101,7 @@ impl Remedy {
         &mut ways[at]
     }
 
-    /// All of these together; one without a specific remedy takes the rule's usual one.
+    /// Combines these remedies; an empty one stands for the rule's usual remedy.
     pub fn all(remedies: impl IntoIterator<Item = Remedy>) -> Remedy {
         let mut parts: Vec<Part> = Vec::new();
         for remedy in remedies {
@@ -117,14 +116,14 @@ impl Remedy {
         Remedy { parts: if usual_alone { Vec::new() } else { parts } }
     }
 
-    /// What takes one of these.
+    /// Combines these remedies as alternatives.
     pub fn any(remedies: impl IntoIterator<Item = Remedy>) -> Remedy {
         let mut remedies = remedies.into_iter().filter(|remedy| !remedy.parts.is_empty());
         let first = remedies.next().unwrap_or_default();
         remedies.fold(first, Remedy::or)
     }
 
-    /// With the rule's usual remedy in its place.
+    /// Replaces empty parts by the rule's usual remedy.
     pub fn or_usual(self, usual: fn() -> Remedy) -> Remedy {
         if self.parts.is_empty() {
             return usual();
@@ -133,13 +132,13 @@ impl Remedy {
         Remedy::all([Remedy { parts: self.parts.into_iter().flat_map(expand).collect() }])
     }
 
-    /// What is left to do on a machine that was booted with these: no word that is there already is
-    /// asked for, and none is taken off that is not there.
+    /// The remaining steps on a machine that was booted with these words: none adds a word that is
+    /// there already, and none removes one that is not.
     pub fn remaining(mut self, booted: &Cmdline) -> Remedy {
         for part in &mut self.parts {
             for way in &mut part.alternatives {
-                // What is so already and does not help has no effect for a reason that the kernel
-                // knows.
+                // A word that is set already and does not help has no effect, for a reason that the
+                // kernel knows.
                 let asked = way
                     .changes
                     .iter()
@@ -166,8 +165,8 @@ impl Remedy {
         self
     }
 
-    /// Without the parameters that a kernel of this release does not know, where another way is
-    /// left.
+    /// Removes the parameters that a kernel of this release does not know, if there is another
+    /// alternative.
     pub fn known_to(mut self, series: (u32, u32)) -> Remedy {
         let is_unknown =
             |change: &Change| matches!(change, Change::CmdlineAdd { word } if is_outside(word, series));
@@ -180,7 +179,7 @@ impl Remedy {
         self
     }
 
-    /// Sets how long the advice in words lasts.
+    /// Sets the lifetime of the advice in words.
     pub fn with_persistence(mut self, persistence: Persistence) -> Remedy {
         for change in
             self.parts.iter_mut().flat_map(|part| &mut part.alternatives).flat_map(|way| &mut way.changes)
@@ -192,7 +191,7 @@ impl Remedy {
         self
     }
 
-    /// How long the first way of it lasts: as the change that takes most to make.
+    /// Lifetime of the first alternative: that of its change that takes most to make.
     pub fn persistence(&self, rule: Persistence, booted: &Cmdline) -> Persistence {
         let first = self.parts.first().and_then(|part| part.alternatives.first());
         let changes = first.map_or(&[][..], |way| &way.changes);
@@ -203,7 +202,7 @@ impl Remedy {
         changes.iter().map(of).max().unwrap_or(rule)
     }
 
-    /// What to do, in words, on a machine that was booted with these.
+    /// The remedy in words, on a machine that was booted with these.
     pub fn text(&self, booted: &Cmdline) -> String {
         let parts: Vec<String> = self.parts.iter().map(|part| part.text(booted)).collect();
         parts.join("; ")
@@ -211,7 +210,7 @@ impl Remedy {
 }
 
 impl Part {
-    /// The first alternative that consists of changes that `onbeat tune` makes.
+    /// First alternative that `onbeat tune` can make.
     pub fn settable(&self) -> Option<&Alternative> {
         let made =
             |way: &&Alternative| !way.changes.is_empty() && way.changes.iter().all(Change::is_settable);
@@ -230,7 +229,7 @@ impl Part {
             let words = way.text(booted);
             said = match said.as_str() {
                 "" => words,
-                // The second way is no other way to keep the first.
+                // The alternative to the first is not another way to keep it.
                 before if before.contains(';') => format!("{before}; or {words}"),
                 before => format!("{before}, or {words}"),
             };
@@ -259,10 +258,10 @@ impl Alternative {
         let others = self.changes.iter().filter(|change| !matches!(change, Change::Kconfig { .. }));
         let now: Vec<String> = kernel.into_iter().chain(others.map(|change| now(change, booted))).collect();
         let mut said = now.join(", and ");
-        // Any one of the first keeps it; what must not be there has to go in any case.
+        // One of the changes keeps it; a word that must not be there is removed in any case.
         let off = |change: &&Change| matches!(change, Change::CmdlineRemove { .. });
         let ways = self.persist.iter().filter(|change| !off(change)).map(|change| kept(change, booted));
-        // The lines of one way keep it together; what else keeps it is another.
+        // The lines of one alternative keep it together; each further change is another way.
         let lines = together(&self.changes.iter().filter_map(kept_line).collect::<Vec<_>>());
         let ways: Vec<String> = lines.into_iter().chain(ways).collect();
         let gone = self.persist.iter().filter(off).map(|change| kept(change, booted));
@@ -285,7 +284,7 @@ fn cmdline_word(change: &Change) -> Option<&str> {
     }
 }
 
-/// Whether a word is there, or not there, already.
+/// True if a word to add is present, or a word to remove is not.
 fn is_done(change: &Change, booted: &Cmdline) -> bool {
     match change {
         Change::CmdlineAdd { word } => is_given(booted, word) && other_values(booted, word).is_empty(),
@@ -298,7 +297,7 @@ fn option_of(option: &str, value: &str) -> String {
     if matches!(value, "y" | "n") { format!("CONFIG_{option}") } else { format!("CONFIG_{option}={value}") }
 }
 
-/// The line by which a sysctl is set at each boot.
+/// Line that sets a sysctl at each boot.
 fn kept_line(change: &Change) -> Option<String> {
     match change {
         Change::Sysctl { name, value } => Some(format!("{name} = {value}")),
@@ -306,12 +305,12 @@ fn kept_line(change: &Change) -> Option<String> {
     }
 }
 
-/// Lines that are all needed, and where they are put.
+/// Lines that are all needed, with their place.
 fn together(lines: &[String]) -> Option<String> {
     (!lines.is_empty()).then(|| format!("{} in /etc/sysctl.d", lines.join(" and ")))
 }
 
-/// The place that a kernel takes its words from.
+/// Place of a kernel's command line.
 fn line_of(booted: &Cmdline) -> &'static str {
     if booted.is_built_in {
         "the command line of a kernel built anew (CONFIG_CMDLINE; this one ignores its boot loader's)"
@@ -351,7 +350,7 @@ fn now(change: &Change, booted: &Cmdline) -> String {
     }
 }
 
-/// The same in a subordinate place: what keeps something.
+/// A change in words, as a clause that describes a lasting setting.
 fn kept(change: &Change, booted: &Cmdline) -> String {
     let line = line_of(booted);
     match change {

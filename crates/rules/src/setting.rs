@@ -1,5 +1,5 @@
-//! What `onbeat tune` sets for a finding: the changes of its remedy that it can make and undo, and
-//! each as settings of the kernel.
+//! Settings that `onbeat tune` makes for a finding: the changes of its remedy that it can make and
+//! undo, and each as settings of the kernel.
 
 use crate::change::{AdviceReason, Change, ThreadId};
 use crate::controls;
@@ -13,21 +13,21 @@ use facts::texts::{filled, matched};
 use model::setting::{Comparison, Key, Risk, Setting, TaskSetting};
 use model::units::{Cpu, CpuSet};
 
-/// Of each part of a remedy the first way that can be made now and undone, in their order.
+/// For each part of a remedy, the changes of the first alternative that can be made now and undone.
 ///
 /// # Errors
-/// Why one of its parts cannot be.
+/// The reason why one of its parts cannot be made.
 pub fn changes(remedy: &Remedy) -> Result<Vec<&Change>, String> {
     let mut all: Vec<&Change> = Vec::new();
     for part in &remedy.parts {
         let way = part.settable().ok_or_else(|| why_not(part))?;
-        // Several parts may ask for the same.
+        // Several parts may contain the same change.
         all.extend(way.changes.iter().filter(|change| !all.contains(change)).collect::<Vec<_>>());
     }
     if all.is_empty() { Err("what to do depends on the machine".to_owned()) } else { Ok(all) }
 }
 
-/// Why no way of a part can be made: by what its first one takes.
+/// Reason why no alternative of a part can be made, by the change that its first one needs.
 fn why_not(part: &Part) -> String {
     let first = part.alternatives.first().into_iter().flat_map(|way| &way.changes);
     let hindrance = first.into_iter().find(|change| !change.is_settable());
@@ -48,10 +48,10 @@ fn why_not(part: &Part) -> String {
     why.to_owned()
 }
 
-/// The settings of a remedy on a machine, in the order in which they are made.
+/// Settings of a remedy on a machine, in the order in which they are made.
 ///
 /// # Errors
-/// Why one of its parts cannot be set.
+/// The reason why one of its parts cannot be set.
 pub fn settings(survey: &Survey, remedy: &Remedy) -> Result<Vec<Setting>, String> {
     let mut all = Vec::new();
     for change in changes(remedy)? {
@@ -65,9 +65,9 @@ pub fn settings(survey: &Survey, remedy: &Remedy) -> Result<Vec<Setting>, String
     if all.is_empty() { Err("which files are to be written is not known".to_owned()) } else { Ok(all) }
 }
 
-/// A change as settings; none of a partition and of what is made at boot.
+/// A change as settings; none for a partition and for changes at boot.
 ///
-/// Files without a record in [`controls`] have none either, which a test keeps from happening.
+/// Files without a record in [`controls`] have none either, which a test prevents.
 pub fn of_change(change: &Change, survey: &Survey) -> Vec<Setting> {
     match change {
         Change::Affinity { threads, cpus, .. } => {
@@ -87,7 +87,7 @@ fn task(thread: ThreadId, what: TaskSetting) -> Key {
     Key::Task { tid: thread.tid, start: thread.start, what }
 }
 
-/// A thread may end before it is its turn, and a few refuse: neither is a failure.
+/// Optional, because a thread may end before its setting is made, and a few refuse.
 fn affinity(thread: ThreadId, cpus: &CpuSet) -> Setting {
     Setting {
         readback: Comparison::List,
@@ -101,10 +101,10 @@ fn policy(thread: ThreadId, fifo: Option<u32>) -> Setting {
     Setting { risk: Risk::Medium, optional: true, ..Setting::new(task(thread, TaskSetting::Policy), wanted) }
 }
 
-/// What a document asks for a thread of the kernel's, as rules set it.
+/// A setting of a kernel thread in a document, in the form in which rules set it.
 ///
 /// # Errors
-/// What is taken instead.
+/// The expected value.
 pub fn of_thread(thread: ThreadId, what: TaskSetting, wanted: &str) -> Result<Setting, String> {
     match (what, wanted.split_once(' ')) {
         (TaskSetting::Affinity, _) => match CpuSet::parse(wanted) {
@@ -121,11 +121,11 @@ pub fn of_thread(thread: ThreadId, what: TaskSetting, wanted: &str) -> Result<Se
     }
 }
 
-/// The settings of a rule with another value than its own: for the files that a failing finding
-/// names, else for those of the audited CPUs, or of all devices.
+/// Settings of a rule with a value other than the recommended one: for the files in a failing
+/// finding, else for those of the audited CPUs, or of all devices.
 ///
 /// # Errors
-/// What the file takes, or why no value can be given.
+/// The expected value, or the reason why none can be given.
 pub fn with_value(
     survey: &Survey,
     knob: &Knob,
@@ -137,11 +137,11 @@ pub fn with_value(
         return Err(knob.unsettable.to_owned());
     }
     let control = controls::of_pattern(knob.sets).ok_or("the rule has no value to give: name it without")?;
-    // What must not be set as the machine is now must not be with another value either.
+    // A setting that must not be made in the present state cannot have another value either.
     if let Some(first) = remedy.not_now() {
         return Err(format!("as the machine is now it must not be set: {first}"));
     }
-    // What has to be set before it stays as it is: no throttling before another fair server.
+    // Settings that must come first are unchanged: no throttling before another fair server.
     let usual = settings(survey, remedy).unwrap_or_default();
     let is_of = |setting: &Setting| matched(knob.sets, &setting.key.path()).is_some();
     let failing: Vec<String> =
@@ -158,7 +158,7 @@ pub fn with_value(
     Ok(all)
 }
 
-/// The files of a pattern: those of these CPUs where it is one of a CPU's.
+/// Files of a pattern: those of these CPUs if it is per CPU.
 fn files(pattern: &'static str, survey: &Survey, cpus: &CpuSet) -> Vec<String> {
     if !pattern.contains(['#', '*']) {
         return vec![pattern.to_owned()];
@@ -172,7 +172,7 @@ fn files(pattern: &'static str, survey: &Survey, cpus: &CpuSet) -> Vec<String> {
             };
             texts.iter().filter(|text| ours(&text.names)).map(|text| text.path.clone()).collect()
         }
-        // Facts that are read otherwise: the servers of each CPU.
+        // Files of facts, which are not in the texts: the servers of each CPU.
         _ if of_cpus => cpus.iter().map(|cpu| filled(pattern, &[cpu.to_string()])).collect(),
         _ => Vec::new(),
     }
@@ -185,7 +185,7 @@ mod tests {
     use crate::fixture::Machine;
     use proptest::prelude::*;
 
-    /// The settings of a rule with a value on the well-set machine after some edits, as
+    /// Checks the settings of a rule with a value on the well-set machine after some edits, as
     /// `KEY=WANTED`, or the refusal.
     #[track_caller]
     fn check(edits: &str, rule: &str, value: &str, expected: &str) {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is taken is taken again as it is then written; the rest is refused.
+        /// An accepted value is accepted again as it is written; others are refused.
         #[test]
         fn any_value_is_refused_or_written(value in "[0-9a-fnx,/ -]{0,12}|.{0,12}") {
             let (survey, intent) = Machine::base().survey();
