@@ -1,4 +1,4 @@
-//! All rules over one machine: the audit, as values and as JSON.
+//! The audit: all rules applied to one machine, as values and as JSON.
 
 use serde::Serialize;
 
@@ -14,41 +14,41 @@ use facts::survey::Survey;
 use facts::uname::series;
 use model::keyword::Keyword;
 
-/// The name and version of the JSON.
+/// Name and version of the JSON.
 pub const SCHEMA: &str = "onbeat.audit/1";
 
-/// A rule applied to a machine. No word of it depends on when, by which process or from where it
-/// was read.
+/// A rule applied to a machine. Its text does not depend on the time, the process or the place of
+/// reading.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub rule: &'static str,
-    /// Its outcome.
+    /// Outcome.
     pub verdict: AuditVerdict,
-    /// How bad it is if it fails.
+    /// Severity if it fails.
     pub severity: Severity,
-    /// What was found; `""` where nothing was.
+    /// The value found; `""` if none was.
     pub value: String,
-    /// What it should be.
+    /// Expected value.
     pub wanted: String,
-    /// Why it affects latency; for unknown, the reason; for not applicable, the condition.
+    /// Reason why it affects latency; for unknown, the reason; for not applicable, the condition.
     #[serde(rename = "why")]
     pub reason: String,
-    /// How long a change lasts.
+    /// Lifetime of a change.
     #[serde(rename = "lasts")]
     pub persistence: Persistence,
-    /// What to do; `""` where nothing is to be done.
+    /// Remedy as text; `""` if none is needed.
     pub fix: String,
-    /// The same as data; nothing where nothing is to be done.
+    /// Remedy as data; empty if none is needed.
     #[serde(skip)]
     pub remedy: Remedy,
-    /// Where it is written.
+    /// Source of the rule.
     pub source: &'static str,
-    /// What experts disagree about, and the measurement that settles it; `""` if nothing.
+    /// Point that experts dispute, and the measurement that settles it; `""` for none.
     #[serde(rename = "contested")]
     pub disputed: &'static str,
 }
 
-/// How many findings have each verdict.
+/// Number of findings by verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]
@@ -70,38 +70,38 @@ pub struct AuditedMachine {
     /// The hypervisor, `none` on metal.
     #[serde(rename = "virtual")]
     pub virtualization: String,
-    /// The CPUs that run.
+    /// CPUs that are online.
     pub online: String,
 }
 
-/// The texts that were judged in the place of a running kernel.
+/// Files that were judged in place of a running kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct JudgedTexts {
-    /// The file with the kernel's configuration.
+    /// File with the kernel's configuration.
     pub kconfig: Option<String>,
-    /// Options may be missing from that: they count as not set.
+    /// True if options may be missing from that: they count as not set.
     #[serde(rename = "excerpt")]
     pub is_excerpt: bool,
-    /// The file with its command line.
+    /// File with its command line.
     pub cmdline: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Audit {
     pub schema: &'static str,
-    /// What the machine is judged for.
+    /// Profile that the machine is judged for.
     pub profile: &'static str,
     /// The audited CPUs, as a list.
     pub cpus: String,
-    /// How they were chosen.
+    /// Choice of the audited CPUs.
     pub chosen: CpuSelection,
     pub host: AuditedMachine,
-    /// The texts that were judged; none where a running kernel was.
+    /// Files that were judged; none if a running kernel was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub texts: Option<JudgedTexts>,
     /// One finding for each rule, in the rules' order.
     pub findings: Vec<Finding>,
-    /// How many of each.
+    /// Number of findings by verdict.
     pub summary: VerdictCounts,
 }
 
@@ -138,7 +138,7 @@ fn audited_machine(survey: &Survey) -> AuditedMachine {
     }
 }
 
-/// Names of interfaces that have their address masked (`host::access`) are none to type in.
+/// Explains masked addresses (`host::access`) in names of interfaces, which cannot be typed in.
 fn with_names(text: String) -> String {
     let masked = ["enx-address", "wlx-address", "wwx-address", "usx-address"];
     match masked.iter().find(|name| text.contains(*name)) {

@@ -1,28 +1,28 @@
-//! Two audits beside each other: which rules are judged otherwise, and whether that is worse.
+//! Comparison of two audits: rules with different judgements, and the direction of the change.
 
 use serde::Serialize;
 
 use crate::audit::{Audit, Finding};
 use crate::judgement::{AuditVerdict, Severity};
 
-/// The name and version of the JSON.
+/// Name and version of the JSON.
 pub const DIFF_SCHEMA: &str = "onbeat.audit-diff/1";
 
-/// What has become of a rule's verdict.
+/// Change of a rule's verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DiffVerdict {
-    /// It fails and did not, or is graver than it was.
+    /// It fails and did not before, or is more severe.
     Worse,
     /// One side could not be judged.
     Unknown,
-    /// It failed and does not any more, or is less grave.
+    /// It no longer fails, or is less severe.
     Better,
-    /// The same verdict of another value.
+    /// The same verdict with another value.
     Same,
 }
 
-/// A rule of which two audits do not say the same.
+/// A rule that two audits judge differently.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RuleDiff {
     pub rule: &'static str,
@@ -31,9 +31,9 @@ pub struct RuleDiff {
     /// The verdict in the second.
     pub after: AuditVerdict,
     pub change: DiffVerdict,
-    /// How bad it is, or was, if it fails.
+    /// Severity if it fails, or failed.
     pub severity: Severity,
-    /// What was found first; `""` where nothing was.
+    /// Value found first; `""` if none was.
     pub before_value: String,
     pub after_value: String,
 }
@@ -43,9 +43,9 @@ pub struct RuleDiff {
 pub struct AuditDiff {
     pub schema: &'static str,
     pub profile: &'static str,
-    /// Worse as soon as one rule is.
+    /// Worse if any rule is.
     pub verdict: DiffVerdict,
-    /// What differs, worst first, else in the rules' order.
+    /// Differences, worst first, otherwise in the rules' order.
     pub findings: Vec<RuleDiff>,
 }
 

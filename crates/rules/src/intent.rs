@@ -1,4 +1,4 @@
-//! What a machine is for: the profile, and the audited CPUs.
+//! Purpose of a machine: the profile, and the audited CPUs.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use facts::survey::Survey;
 use model::keyword::Keyword;
 use model::units::CpuSet;
 
-/// What the machine is for; the same setting can be right for one and wrong for another.
+/// Kind of real-time work; a setting can be right for one kind and wrong for another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
@@ -51,33 +51,33 @@ impl Keyword for Profile {
     }
 }
 
-/// What the machine is judged for.
+/// Purpose that a machine is judged for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Intent {
-    /// What it is for.
+    /// Kind of work.
     pub profile: Profile,
-    /// The audited CPUs; none where it is not known which CPUs there are.
+    /// The audited CPUs; empty if the CPUs of the machine are not known.
     pub cpus: CpuSet,
-    /// How they were chosen: `--cpus`, `isolated`, or `all`.
+    /// Origin of the audited CPUs: `--cpus`, `isolated`, or `all`.
     pub chosen: CpuSelection,
 }
 
-/// How the audited CPUs were chosen.
+/// Origin of the audited CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CpuSelection {
-    /// By the user.
+    /// Requested by the user.
     Asked,
-    /// They are those that the machine isolates.
+    /// Isolated by the machine.
     Isolated,
-    /// All that run: none is isolated.
+    /// All online CPUs: none is isolated.
     #[default]
     All,
-    /// All that run, because it could not be read which are isolated.
+    /// All online CPUs, because the isolated ones could not be read.
     Unknown,
 }
 
-/// Takes the user's CPUs, or else those that the machine isolates, or else all.
+/// The requested CPUs, else those that the machine isolates, else all.
 pub fn intent(survey: &Survey, profile: Profile, asked: Option<&CpuSet>) -> Result<Intent, String> {
     let online = survey.facts.online.known().cloned().unwrap_or_default();
     let read = survey.facts.online.known().is_some();
@@ -93,7 +93,7 @@ pub fn intent(survey: &Survey, profile: Profile, asked: Option<&CpuSet>) -> Resu
             (asked.clone(), CpuSelection::Asked)
         }
         None => match isolated_cpus(survey) {
-            // Where the online CPUs could not be read, the audited ones are unknown either.
+            // If the online CPUs could not be read, neither are the audited ones known.
             _ if !read => (online, CpuSelection::Unknown),
             Some(isolated) if isolated.is_empty() => (online, CpuSelection::All),
             Some(isolated) => (isolated.and(&online), CpuSelection::Isolated),
@@ -107,7 +107,7 @@ pub fn intent(survey: &Survey, profile: Profile, asked: Option<&CpuSet>) -> Resu
 mod tests {
     use crate::fixture::Machine;
 
-    /// The audited CPUs after some edits to the well-set machine, and how they were chosen.
+    /// Checks the audited CPUs after some edits to the well-set machine, and their origin.
     fn check(edits: &str, expected: &str) {
         let mut machine = Machine::base();
         machine.edit(edits);

@@ -10,11 +10,11 @@ use crate::change::Persistence;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AuditVerdict {
-    /// As it should be.
+    /// Set as it should be.
     Pass,
-    /// Not as it should be.
+    /// Not set as it should be.
     Fail,
-    /// The needed facts could not be read or understood; never counted as a pass.
+    /// The needed facts could not be read or parsed; never counted as a pass.
     Unknown,
     /// The rule's condition is not met: nothing has to be set.
     NotApplicable,
@@ -32,9 +32,9 @@ impl AuditVerdict {
     }
 }
 
-/// The severity of a wrong setting, in the terms of the kernel's guide to configuring for real time
-/// (Documentation/core-api/real-time/kernel-configuration.rst), with one more between high and
-/// info.
+/// Severity of a wrong setting, in the terms of the kernel's guide to configuring for real time
+/// (Documentation/core-api/real-time/kernel-configuration.rst), with one more level between high
+/// and info.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -43,9 +43,9 @@ pub enum Severity {
     Low,
     /// Costs tens of microseconds, or more on some machines.
     Medium,
-    /// Costs milliseconds, or comes often.
+    /// Costs milliseconds, or occurs often.
     High,
-    /// Latency has no bound with it.
+    /// Makes latency unbounded.
     Fatal,
 }
 
@@ -74,44 +74,44 @@ impl Keyword for Severity {
     }
 }
 
-/// The reason for which a judgement is unknown.
+/// Reason why a judgement is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UnknownCause {
-    /// The texts and values that were read do not decide it.
+    /// The facts that were read do not decide it.
     #[default]
     Undecided,
-    /// Only a running kernel has it, and what was read is not one.
+    /// It exists only on a running kernel, and the machine is not one.
     NotRunning,
-    /// The kernel's configuration is not among the texts of a machine that does not run.
+    /// No kernel configuration is known of a stopped machine.
     NotGiven,
     /// A text was refused, malformed or not captured.
     Unreadable,
 }
 
-/// The judgement of a rule on a machine. Empty fields take those of the rule's record.
+/// The judgement of a rule on a machine. Empty fields have the value in the rule's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
     /// The outcome.
     pub verdict: AuditVerdict,
-    /// What was found: `950000 of 1000000 us`; for an unknown, what is known of it.
+    /// The value found: `950000 of 1000000 us`; for an unknown, the part of it that is known.
     pub value: String,
-    /// What it should be.
+    /// Expected value.
     pub wanted: String,
-    /// Why it does not pass: what failed, what could not be read, which condition is not met.
+    /// Reason why it does not pass: failed setting, failed reading, or unmet condition.
     pub reason: String,
-    /// What to do; none where it is the rule's usual remedy.
+    /// Remedy; empty for the rule's usual one.
     pub remedy: Remedy,
-    /// How bad it is, where that depends on the machine or on what it is for.
+    /// Severity, if it depends on the machine or its purpose.
     pub severity: Option<Severity>,
-    /// How long it lasts, if nothing has to be done and the setting is not as persistent as the
-    /// rule's record states.
+    /// Lifetime of the setting, if nothing has to be done and it differs from the one in the rule's
+    /// record.
     pub persistence: Option<Persistence>,
-    /// The cause for which it is unknown, if it is.
+    /// Reason why it is unknown, if it is.
     pub cause: UnknownCause,
 }
 
-/// A judgement; one that returns early, because something is not known or not applicable,
-/// is an `Err`.
+/// A judgement; one that returns early, because something is unknown or not applicable, is an
+/// `Err`.
 pub type Judged = Result<Judgement, Judgement>;
 
 impl Judgement {
@@ -128,32 +128,32 @@ impl Judgement {
         }
     }
 
-    /// As it should be; what was found.
+    /// Passes with the value found.
     pub fn pass(value: impl Into<String>) -> Judgement {
         Judgement::new(AuditVerdict::Pass, value, "")
     }
 
-    /// Not as it should be; what was found.
+    /// Fails with the value found.
     pub fn fail(value: impl Into<String>) -> Judgement {
         Judgement::new(AuditVerdict::Fail, value, "")
     }
 
-    /// Cannot be determined; why not, and what would help.
+    /// Unknown, with the reason and what would help.
     pub fn unknown(reason: impl Into<String>) -> Judgement {
         Judgement::new(AuditVerdict::Unknown, "", reason)
     }
 
-    /// Sets why it is unknown.
+    /// Sets the reason why it is unknown.
     pub fn cause(self, cause: UnknownCause) -> Judgement {
         Judgement { cause, ..self }
     }
 
-    /// The rule's condition is not met; `reason` names the condition.
+    /// Not applicable; `reason` names the condition that is not met.
     pub fn not_applicable(reason: impl Into<String>) -> Judgement {
         Judgement::new(AuditVerdict::NotApplicable, "", reason)
     }
 
-    /// Fails with the first value if the condition holds, else passes with it.
+    /// Fails with the value if the condition holds, else passes with it.
     pub fn fail_if(wrong: bool, value: impl Into<String>) -> Judgement {
         if wrong { Judgement::fail(value) } else { Judgement::pass(value) }
     }
@@ -173,7 +173,7 @@ impl Judgement {
         Judgement { remedy: remedy.into(), ..self }
     }
 
-    /// Sets how long it, or the advice in words, lasts, where that differs from the rule's record.
+    /// Sets the lifetime of it, or of the advice in words, if that differs from the rule's record.
     pub fn persistence(self, persistence: Persistence) -> Judgement {
         Judgement {
             remedy: self.remedy.with_persistence(persistence),
@@ -187,10 +187,10 @@ impl Judgement {
         Judgement { severity: Some(severity), ..self }
     }
 
-    /// All must pass: a part that fails decides, with its reasons; else one that is unknown does.
+    /// Passes if all parts do: failing parts decide, with their reasons; else unknown ones do.
     ///
-    /// Parts that do not apply are omitted, and those that only a running kernel decides where
-    /// none runs; if none applies, the first gives the reason.
+    /// Parts that do not apply are omitted, and so are those that only a running kernel decides,
+    /// without one; if none applies, the first gives the reason.
     pub fn all(legs: impl IntoIterator<Item = Judged>) -> Judged {
         Judgement::joined(
             legs,
@@ -199,9 +199,9 @@ impl Judgement {
         )
     }
 
-    /// One must pass: a part that passes decides; else one that is unknown does, for it might.
+    /// Passes if one part does; else unknown parts decide, because they might pass.
     ///
-    /// Parts that do not apply are left out; if all fail, all give their reasons.
+    /// Parts that do not apply are omitted; if all fail, all give their reasons.
     pub fn any(legs: impl IntoIterator<Item = Judged>) -> Judged {
         Judgement::joined(
             legs,
@@ -221,7 +221,7 @@ impl Judgement {
         }
     }
 
-    /// Joins the parts of the first kind that there is.
+    /// Joins the parts of the first kind in the order that exists.
     fn joined(
         legs: impl IntoIterator<Item = Judged>,
         order: [LegKind; 5],
@@ -232,7 +232,7 @@ impl Judgement {
             let mut deciding: Vec<&Judgement> =
                 legs.iter().filter(|leg| leg.leg_kind() == Some(kind)).collect();
             if kind == LegKind::NotRunning {
-                // The first text that is missing says enough.
+                // The first missing text is enough as a reason.
                 deciding.truncate(1);
             }
             let Some(first) = deciding.first() else { continue };
@@ -254,18 +254,18 @@ impl Judgement {
     }
 }
 
-/// The kinds of parts that a joined judgement distinguishes.
+/// Kinds of parts that a joined judgement distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LegKind {
     Pass,
-    /// It passes without a word of what was found: nothing stands against it.
+    /// Passes without a value: nothing contradicts it.
     Silent,
     Fail,
     Unknown,
     NotRunning,
 }
 
-/// Words once each, with `; ` between them.
+/// The words, each once, separated by `; `.
 fn join<'a>(words: impl Iterator<Item = &'a str>) -> String {
     let mut seen: Vec<&str> = Vec::new();
     for word in words.filter(|word| !word.is_empty()) {
@@ -280,7 +280,7 @@ fn join<'a>(words: impl Iterator<Item = &'a str>) -> String {
 mod tests {
     use super::*;
 
-    /// Parts by letter: p, f, u, n; a verdict and the parts that gave its value or reason.
+    /// Checks parts by letter (p, f, u, n): the verdict, and the parts in its value or reason.
     fn check(join: fn(Vec<Judged>) -> Judged, legs: &str, expected: &str) {
         let leg = |(n, letter)| match letter {
             'p' => Ok(Judgement::pass(format!("p{n}"))),

@@ -1,4 +1,4 @@
-//! A knob's record: a setting that can be judged, with everything that is known of it.
+//! The record of a knob: a setting that can be judged, with all knowledge about it.
 
 use serde::Serialize;
 
@@ -10,59 +10,59 @@ use model::slice::SliceKind;
 
 /// A setting that can be judged.
 pub struct Knob {
-    /// Names the setting, in kebab case; the file's name with `-` for `_`.
+    /// Name of the setting in kebab case; the file's name with `-` for `_`.
     pub id: &'static str,
-    /// A few words, lower case, no full stop: `real-time throttling`.
+    /// Title of a few words, lower case, no full stop: `real-time throttling`.
     pub title: &'static str,
-    /// What it is: one to four sentences.
+    /// Description: one to four sentences.
     pub description: &'static str,
-    /// Why it affects latency; failed findings contain it.
+    /// Reason why it affects latency; failed findings contain it.
     pub rationale: &'static str,
-    /// How onbeat detects it, and what it cannot see.
+    /// Method of detection, and its limits.
     pub detection: &'static str,
-    /// What changing it costs, and what can go wrong.
+    /// Costs and risks of changing it.
     pub side_effects: &'static str,
-    /// What it should be, unless the judgement is more specific.
+    /// Expected value, unless the judgement is more specific.
     pub wanted: &'static str,
-    /// What to do, unless the judgement is more specific: changes as data ([`crate::change`]), or
+    /// Remedy, unless the judgement is more specific: changes as data ([`crate::change`]), or
     /// words.
     pub fix: fn() -> Remedy,
     /// The severity, unless the judgement sets another.
     pub severity: Severity,
     /// The evidence that it affects latency.
     pub evidence: EvidenceKind,
-    /// What experts disagree about, and the measurement that settles it; empty if nothing.
+    /// Point that experts dispute, and the measurement that settles it; empty for none.
     pub disputed: &'static str,
-    /// How long a change lasts, as follows from the usual remedy where that is no words alone.
+    /// Lifetime of a change, as follows from the usual remedy unless that is only advice.
     pub persistence: Persistence,
-    /// Why `onbeat tune` leaves it as it is, without a full stop; empty where it sets it, on
-    /// machines that can be set.
+    /// Reason why `onbeat tune` does not set it, without a full stop; empty if it does, on machines
+    /// where it can be set.
     pub unsettable: &'static str,
-    /// The file, as a pattern of [`crate::controls`], that `RULE=VALUE` gives a value; empty where
-    /// the rule has none of its own to give.
+    /// File to which `RULE=VALUE` writes a value, as a pattern of [`crate::controls`]; empty if the
+    /// rule has none.
     pub sets: &'static str,
-    /// Where it is written, most authoritative first.
+    /// Sources, most authoritative first.
     pub sources: &'static [Source],
-    /// The kinds of slices of a spike as which it takes time; empty where none is its.
+    /// Kinds of slices of a spike that it causes; empty if none.
     pub cures: &'static [SliceKind],
     /// Knobs that have to be set before this one, and undone after it.
     pub after: &'static [&'static str],
     /// Knobs that it must not be combined with.
     pub conflicts: &'static [&'static str],
-    /// Patterns of the texts that it reads (see [`facts::texts`]).
+    /// Patterns of the files that it reads (see [`facts::texts`]).
     pub reads: &'static [&'static str],
-    /// Other facts that it reads: the kernel's texts they come from, for the documentation.
+    /// Other facts that it uses: the kernel's files that they come from, for the documentation.
     pub facts: &'static [&'static str],
-    /// Programs that it looks for, by the names that the kernel gives them.
+    /// Programs that it looks for, by name as in the kernel.
     pub programs: &'static [&'static str],
     pub judge: fn(&MachineView) -> Judged,
-    /// Machines that show what it does.
+    /// Machines that show its verdicts.
     pub examples: Examples,
 }
 
 impl Knob {
-    /// The fields that a record does not name: a new field is edited in here and in the records
-    /// that use it.
+    /// Defaults of the fields that a record does not name: a new field is added here and in the
+    /// records that use it.
     ///
     /// Severity and evidence claim the least; a record without words, sources or a judge fails the
     /// tests.
@@ -100,19 +100,19 @@ impl Knob {
 /// CPUS` with `vcpu TID CPUS other` or `vcpu TID CPUS fifo PRIORITY` behind it, `--profile NAME` or
 /// `--cpus LIST`.
 pub struct Examples {
-    /// After these it fails.
+    /// Edits after which it fails.
     pub fires: &'static str,
-    /// After these it passes; none where the machine is well set as it is.
+    /// Edits after which it passes; none if the unchanged machine passes.
     pub silent: &'static str,
     /// Edits after which the outcome is unknown.
     pub unknown: &'static str,
 }
 
-/// Where something is written.
+/// A place where something is documented.
 pub struct Source {
-    /// The document, and the place in it.
+    /// Title of the document, and the place in it.
     pub title: &'static str,
-    /// Where it can be opened.
+    /// Address of the document.
     pub url: &'static str,
 }
 
@@ -126,6 +126,6 @@ pub enum EvidenceKind {
     Source,
     /// Seen on a real kernel.
     Observed,
-    /// What practitioners do: measure before relying on it.
+    /// Established practice: measure before relying on it.
     Practice,
 }

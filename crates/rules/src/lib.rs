@@ -2,9 +2,9 @@
 //!
 //! A knob is a setting that can be judged. Its record holds the texts (the page in `docs/rules`,
 //! `onbeat rules`, the findings), the files it reads, the function that judges them, and one case
-//! each in which it fires, stays silent, and is unknown. A culprit is a pattern of events that
-//! costs time ([`culprits`]), a check a mistake in how a program is written ([`checks`]).
-//! `CONTRIBUTING.md` describes in four steps each how to add one.
+//! each in which it fails, passes, and is unknown. A culprit is a pattern of events that costs time
+//! ([`culprits`]), a check a mistake in a program's code ([`checks`]). `CONTRIBUTING.md` lists the
+//! four steps to add one of each.
 
 pub mod audit;
 pub mod audit_diff;
@@ -65,9 +65,9 @@ use knob::Knob;
 pub enum Rule {
     /// A setting that can be judged.
     Knob(&'static Knob),
-    /// A way in which time is lost.
+    /// A cause of lost time.
     Culprit(&'static CulpritRule),
-    /// A mistake in how a program is written.
+    /// A mistake in a program's code.
     Check(&'static CheckRule),
 }
 
@@ -79,13 +79,13 @@ impl Rule {
         knobs.chain(culprits).chain(checks::ALL.iter().map(|check| Rule::Check(check))).collect()
     }
 
-    /// The rule of an id.
+    /// Rule by ID.
     pub fn find(id: &str) -> Option<Rule> {
         let other = || checks::find(id).map(Rule::Check);
         find(id).map(Rule::Knob).or_else(|| culprits::find(id).map(Rule::Culprit)).or_else(other)
     }
 
-    /// Its id, which no other rule of any kind has.
+    /// ID, which is unique among the rules of all kinds.
     pub fn id(self) -> &'static str {
         match self {
             Rule::Knob(knob) => knob.id,
@@ -95,12 +95,12 @@ impl Rule {
     }
 }
 
-/// The knob of an id.
+/// Knob by ID.
 pub fn find(id: &str) -> Option<&'static Knob> {
     knobs::ALL.iter().copied().find(|knob| knob.id == id)
 }
 
-/// What all rules together read.
+/// Files and programs that all rules together read.
 pub fn survey_request() -> SurveyRequest {
     let knobs = || knobs::ALL.iter();
     SurveyRequest {

@@ -1,19 +1,19 @@
-//! Unknown as a judgement: why a text that a rule needs is unknown, and the remedy.
+//! Unknown as a judgement: the reason why a text is unknown, and the remedy.
 
 use crate::judgement::{Judgement, UnknownCause};
 use facts::Fact;
 use model::error::run_with;
 use model::fact::errno_name;
 
-/// The name of the configuration in what is said of it.
+/// Name of the configuration in messages.
 pub const KCONFIG: &str = "the kernel's configuration";
 
-/// The unknown judgement for a text that is not there.
+/// The unknown judgement for a text that does not exist.
 pub fn unknown_absent(what: &str) -> Judgement {
     Judgement::unknown(format!("{what} is not there"))
 }
 
-/// The capability that reading a text takes.
+/// Capability that reading a text takes.
 fn capability_for(what: &str) -> &'static str {
     match what {
         _ if what.contains("kmsg") || what.contains("kallsyms") => "CAP_SYSLOG",
@@ -25,10 +25,10 @@ fn capability_for(what: &str) -> &'static str {
     }
 }
 
-/// The unknown judgement for a text that was refused or malformed, with what would help.
+/// The unknown judgement for a text that was refused or malformed, with a remedy.
 pub fn unknown_from<T>(what: &str, fact: &Fact<T>) -> Judgement {
     let cause = match fact {
-        // A file, which can be named where no kernel runs.
+        // A file, which the user can name for a stopped machine.
         Fact::NotRunning if what == KCONFIG => UnknownCause::NotGiven,
         Fact::NotRunning => UnknownCause::NotRunning,
         Fact::Absent | Fact::Known(_) => UnknownCause::Undecided,

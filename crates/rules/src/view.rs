@@ -1,7 +1,7 @@
-//! A machine as a rule sees it: typed access to what was read, and the conditions that rules share.
+//! A machine as a rule sees it: typed access to the facts, and the conditions that rules share.
 //!
-//! Each accessor returns early with `unknown` where a text was refused, malformed or, unless the
-//! rule asks otherwise, absent; with `?` a rule cannot treat missing data as a pass.
+//! Each accessor returns early with `unknown` if a text was refused, malformed or, unless the rule
+//! asks otherwise, absent; with `?` a rule cannot treat missing data as a pass.
 
 use std::cell::{Cell, OnceCell};
 
@@ -21,25 +21,25 @@ use facts::uname::series;
 use facts::{Fact, Facts};
 use model::units::CpuSet;
 
-/// What a rule sees.
+/// The machine that a rule judges.
 pub struct MachineView<'a> {
     pub survey: &'a Survey,
-    /// What the machine is for.
+    /// Purpose of the machine.
     pub intent: &'a Intent,
-    /// The patterns that the rule declares.
+    /// Patterns that the rule declares.
     pub reads: &'static [&'static str],
-    /// Whether the rule used the audited CPUs.
+    /// True if the rule used the audited CPUs.
     asked_cpus: Cell<bool>,
     /// True if the rule used the kernel's configuration.
     asked_kconfig: Cell<bool>,
-    /// True if what only a running kernel has counts as absent.
+    /// True if things that only a running kernel has count as absent.
     as_absent: bool,
-    /// The words that are built into the kernel.
+    /// Words that are built into the kernel.
     built_in: OnceCell<Cmdline>,
 }
 
 impl<'a> MachineView<'a> {
-    /// A machine before the judge of a rule that reads these patterns.
+    /// A machine for the judge of a rule that reads these patterns.
     pub fn new(survey: &'a Survey, intent: &'a Intent, reads: &'static [&'static str]) -> MachineView<'a> {
         MachineView {
             survey,
@@ -52,7 +52,7 @@ impl<'a> MachineView<'a> {
         }
     }
 
-    /// The judgement; where no kernel runs, what only one tells does not apply.
+    /// The judgement; on a stopped machine, not applicable if only a running kernel decides.
     pub fn judge(&self, judge: fn(&MachineView) -> Judged) -> Judgement {
         let judged = self.judge_known(judge);
         if !self.survey.is_stopped || judged.verdict != AuditVerdict::Unknown {
@@ -69,14 +69,14 @@ impl<'a> MachineView<'a> {
         (view.asked_kconfig.get() && judged.verdict != AuditVerdict::Unknown).then_some(judged)
     }
 
-    /// The judgement, unless it is about CPUs of which none is known: of none everything is true.
+    /// The judgement, unless it is about CPUs and none is known: anything is true of no CPUs.
     fn judge_known(&self, judge: fn(&MachineView) -> Judged) -> Judgement {
         let judged = judge(self).unwrap_or_else(|early| early);
         let decided = matches!(judged.verdict, AuditVerdict::Pass | AuditVerdict::Fail);
         if decided && self.asked_cpus.get() && self.intent.cpus.is_empty() { self.no_cpus() } else { judged }
     }
 
-    /// The facts of every run.
+    /// Facts that every run reads.
     pub fn facts(&self) -> &'a Facts {
         &self.survey.facts
     }
@@ -87,12 +87,12 @@ impl<'a> MachineView<'a> {
         &self.intent.cpus
     }
 
-    /// Whether the machine is for this.
+    /// True if the machine has this purpose.
     pub fn has_profile(&self, profile: Profile) -> bool {
         self.intent.profile == profile
     }
 
-    /// The texts of a pattern that the rule declares; none where there are none.
+    /// Texts of a pattern that the rule declares; empty if there are none.
     pub fn texts(&self, pattern: &str) -> Result<&'a [Text], Judgement> {
         debug_assert!(self.reads.contains(&pattern), "{pattern} is not among what the rule reads");
         match self.survey.texts.all(pattern) {
@@ -103,7 +103,7 @@ impl<'a> MachineView<'a> {
         }
     }
 
-    /// False where a capture of before a rule read this pattern lacks its texts.
+    /// False if a capture lacks the texts of this pattern, because no rule read it then.
     pub fn is_captured(&self, pattern: &str) -> bool {
         match self.survey.texts.all(pattern) {
             Fact::NotCaptured => false,
@@ -112,10 +112,10 @@ impl<'a> MachineView<'a> {
         }
     }
 
-    /// Each text of a pattern through a parser, with what the wildcards matched; none where there
+    /// Each text of a pattern through a parser, with the matches of the wildcards; empty if there
     /// are none.
     ///
-    /// One text that cannot be read or understood makes the result unknown.
+    /// One text that cannot be read or parsed makes the result unknown.
     pub fn each<T>(
         &self,
         pattern: &str,
@@ -131,7 +131,7 @@ impl<'a> MachineView<'a> {
         self.texts(pattern)?.iter().map(one).collect()
     }
 
-    /// A text through a parser; none where it is absent.
+    /// A text through a parser; none if it is absent.
     pub fn parsed<T>(
         &self,
         path: &str,
@@ -146,18 +146,18 @@ impl<'a> MachineView<'a> {
         }
     }
 
-    /// A file of one number; none where it is absent.
+    /// A file of one number; none if it is absent.
     pub fn number_if_present(&self, path: &str) -> Result<Option<i64>, Judgement> {
         self.parsed(path, parse_i64)
     }
 
-    /// A file of one number; unknown where it is absent.
+    /// A file of one number; unknown if it is absent.
     pub fn number(&self, path: &str) -> Result<i64, Judgement> {
         self.number_if_present(path)?.ok_or_else(|| unknown_absent(path))
     }
 
-    /// A file of one number that only kernels built with an option have; where the option is off it
-    /// does not apply, for the reason `without`.
+    /// A file of one number that only kernels built with an option have; if the option is off, not
+    /// applicable for the reason `without`.
     pub fn number_with_option(&self, path: &str, option: &str, without: &str) -> Result<i64, Judgement> {
         match self.number_if_present(path)? {
             Some(number) => Ok(number),
@@ -169,22 +169,22 @@ impl<'a> MachineView<'a> {
         }
     }
 
-    /// A file of one line; none where it is absent.
+    /// A file of one line; none if it is absent.
     pub fn line_if_present(&self, path: &str) -> Result<Option<String>, Judgement> {
         self.parsed(path, parse_line)
     }
 
-    /// A file of one line; unknown where it is absent.
+    /// A file of one line; unknown if it is absent.
     pub fn line(&self, path: &str) -> Result<String, Judgement> {
         self.line_if_present(path)?.ok_or_else(|| unknown_absent(path))
     }
 
-    /// A file with a list of CPUs; none where it is absent.
+    /// A file with a list of CPUs; none if it is absent.
     pub fn cpu_list_if_present(&self, path: &str) -> Result<Option<CpuSet>, Judgement> {
         self.parsed(path, parse_cpus)
     }
 
-    /// A fact, or the unknown that it is; `what` names it with its path.
+    /// A known fact, or the unknown judgement; `what` names it with its path.
     pub fn known<T>(&self, fact: &'a Fact<T>, what: &str) -> Result<&'a T, Judgement> {
         match fact {
             Fact::Known(value) => Ok(value),
@@ -198,8 +198,8 @@ impl<'a> MachineView<'a> {
         self.known(&self.facts().cmdline, "/proc/cmdline")
     }
 
-    /// The same for what the kernel was built to do unless a parameter says otherwise: of a
-    /// configuration alone it is judged with the words that are built in.
+    /// The command line for a default that a parameter may override: for a configuration alone, the
+    /// words that are built in.
     pub fn cmdline_or_built_in(&self) -> Result<&Cmdline, Judgement> {
         let config = || self.facts().kconfig.known().map(built_in_words).unwrap_or_default();
         match self.facts().cmdline {
@@ -220,31 +220,31 @@ impl<'a> MachineView<'a> {
         }
     }
 
-    /// The kernel's series: (6, 12).
+    /// Series of the kernel: (6, 12).
     pub fn series(&self) -> Result<(u32, u32), Judgement> {
         let release = self.known(&self.facts().release, "/proc/sys/kernel/osrelease")?;
         series(release).ok_or_else(|| Judgement::unknown(format!("the release {release} has no series")))
     }
 
-    /// False where this release does not know a word of the command line, which then does nothing.
+    /// False if this release does not know a word of the command line, which then has no effect.
     pub fn may_know(&self, word: &str) -> bool {
         !self.series().is_ok_and(|series| is_outside(&word.replace('-', "_"), series))
     }
 
-    /// A truth value of the command line as this release takes it; none of one that it refuses.
+    /// A boolean value of the command line in this release; none if the kernel refuses it.
     pub fn truth(&self, value: &str) -> Option<bool> {
         kbool(value, self.series().ok())
     }
 
-    /// True where a missing file of a running kernel shows that it was built without what makes the
-    /// file, although no configuration can be read: all of /proc is there, as its release shows.
+    /// True if a missing file of a running kernel shows that it was built without the feature,
+    /// although no configuration can be read: all of /proc is visible, as its release shows.
     pub fn shows_by_absence(&self) -> bool {
         !self.survey.is_stopped && self.kconfig().is_err() && self.series().is_ok()
     }
 
-    /// Returns early unless some CPUs are to be kept from the others' work.
+    /// Returns early unless some CPUs are to be isolated from other work.
     pub fn require_isolation(&self) -> Result<(), Judgement> {
-        // Which CPUs there will be is not known of a machine that does not run.
+        // The CPUs of a machine that is not running are not known.
         if self.survey.is_stopped {
             return match self.cpus().is_empty() {
                 false => Ok(()),
@@ -267,7 +267,7 @@ impl<'a> MachineView<'a> {
         }
     }
 
-    /// The online CPUs that are neither audited nor isolated: the rest of the machine's work runs
+    /// Online CPUs that are neither audited nor isolated: the remaining work of the machine runs
     /// there.
     pub fn housekeeping_cpus(&self) -> Result<CpuSet, Judgement> {
         let online = self.known(&self.facts().online, "/sys/devices/system/cpu/online")?;
@@ -285,7 +285,7 @@ impl<'a> MachineView<'a> {
         }
     }
 
-    /// Why no CPU is judged.
+    /// The unknown judgement for an audit without CPUs.
     fn no_cpus(&self) -> Judgement {
         let isolated = isolated_cpus(self.survey).filter(|_| self.intent.chosen == CpuSelection::Isolated);
         let why = match isolated {
@@ -295,10 +295,10 @@ impl<'a> MachineView<'a> {
         Judgement::unknown(format!("{why}: say with --cpus which ones matter"))
     }
 
-    /// Whether the machine is a virtual one; unknown where nothing shows it.
+    /// True for a virtual machine; unknown if nothing shows it.
     pub fn is_virtual(&self) -> Result<bool, Judgement> {
         match self.facts().virtualization.as_str() {
-            // A configuration is judged for the machine that it drives itself.
+            // A configuration is judged for the machine that its kernel drives itself.
             "" if self.as_absent && !self.has_profile(Profile::Guest) => Ok(false),
             "" => Err(Judgement::unknown("nothing tells whether this machine is a virtual one")),
             name => Ok(name != "none"),
@@ -306,8 +306,8 @@ impl<'a> MachineView<'a> {
     }
 }
 
-/// The judgement where no kernel runs: what only one tells does not apply; a text that cannot be
-/// understood stays unknown.
+/// The judgement without a running kernel: not applicable if only such a kernel could decide; a
+/// malformed text stays unknown.
 fn without_running(judged: Judgement) -> Judgement {
     match (judged.verdict, judged.cause) {
         (AuditVerdict::Unknown, UnknownCause::NotRunning | UnknownCause::NotGiven) => {
