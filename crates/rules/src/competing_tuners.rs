@@ -1,9 +1,9 @@
-//! Programs that change the settings that rules judge: what each decides, and which of them are
+//! Programs that change the settings that rules judge: what each of them controls, and which are
 //! installed.
 //!
-//! A finding whose setting such a program decides names it, or the next profile switch undoes the
-//! advice. What a rule is about follows from the paths that it reads, so a rule does not declare
-//! it.
+//! A finding about a setting that such a program controls names it, or the next profile switch
+//! undoes the advice. The area of a rule follows from the paths that it reads, so a rule does not
+//! declare it.
 
 use super::judgement::Judgement;
 use crate::change::Persistence;
@@ -13,7 +13,7 @@ use facts::Fact;
 use facts::survey::Survey;
 use model::error::run_with;
 
-/// What a program may decide.
+/// Area of settings that a program may control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // The words are below.
 pub enum TunedArea {
@@ -32,7 +32,7 @@ pub enum TunedArea {
 }
 
 impl TunedArea {
-    /// All, in the order in which findings name them.
+    /// All areas, in the order in which findings name them.
     pub const ALL: [TunedArea; 12] = [
         TunedArea::Governor,
         TunedArea::Idle,
@@ -48,7 +48,7 @@ impl TunedArea {
         TunedArea::Heat,
     ];
 
-    /// What it is, in a list: `frequency governor`.
+    /// Name in a list: `frequency governor`.
     pub fn words(self) -> &'static str {
         match self {
             TunedArea::Governor => "frequency governor",
@@ -67,24 +67,24 @@ impl TunedArea {
     }
 }
 
-/// A program that decides settings.
+/// A program that controls settings.
 pub struct Tuner {
-    /// What it is called, and systemd's unit without `.service`.
+    /// Name of the program, and of its systemd unit without `.service`.
     pub name: &'static str,
-    /// The names of its processes, as the kernel cuts them.
+    /// Names of its processes, as truncated by the kernel.
     pub programs: &'static [&'static str],
-    /// The link by which systemd starts it at boot, where it sets things once and ends.
+    /// Link by which systemd starts it at boot, if it makes its settings once and ends.
     pub enabled: Option<&'static str>,
     pub areas: &'static [TunedArea],
 }
 
-/// The links of those that end once they have set things.
+/// Links of the programs that end after making their settings.
 pub const TLP: &str = "/etc/systemd/system/multi-user.target.wants/tlp.service@";
 pub const CPUPOWER: &str = "/etc/systemd/system/multi-user.target.wants/cpupower.service@";
-/// The same; Ubuntu up to 20.04.
+/// The same for ondemand; Ubuntu up to 20.04.
 pub const ONDEMAND: &str = "/etc/systemd/system/multi-user.target.wants/ondemand.service@";
 
-/// Those that are known, the most far-reaching first.
+/// The known programs, the most far-reaching first.
 pub static TUNERS: &[Tuner] = &[
     Tuner {
         name: "tuned",
@@ -137,7 +137,7 @@ pub static TUNERS: &[Tuner] = &[
     Tuner { name: "thermald", programs: &["thermald"], enabled: None, areas: &[TunedArea::Heat] },
 ];
 
-/// The processes of all of them.
+/// Processes of all of them.
 pub static PROGRAMS: &[&str] = &[
     "ananicy",
     "ananicy-cpp",
@@ -153,26 +153,26 @@ pub static PROGRAMS: &[&str] = &[
     "tuned",
 ];
 
-/// What was found of something, and why there may be more of it.
+/// Things that were detected, and the reason why there may be more of them.
 pub struct Detected<T> {
     pub found: Vec<T>,
     hidden: Option<Judgement>,
 }
 
 impl<T> Detected<T> {
-    /// Returns early unless there can be no more of it.
+    /// Returns early unless there can be no more of them.
     pub fn and_no_more(&self) -> Result<(), Judgement> {
         self.hidden.clone().map_or(Ok(()), Err)
     }
 }
 
-/// Those of these programs that run. The rule, or another, has to declare them.
+/// The programs among these that run. The rule, or another, has to declare them.
 pub fn running_programs(survey: &Survey, names: &'static [&'static str]) -> Detected<&'static str> {
     let threads = match &survey.threads {
         Fact::Known(threads) => threads,
         other => return Detected { found: Vec::new(), hidden: Some(unknown_from("/proc", other)) },
     };
-    // A machine always has threads of the kernel: where none shows, processes are hidden.
+    // A machine always has kernel threads: if none is visible, processes are hidden.
     let hidden = (threads.kernel.is_empty() || !threads.complete).then(|| {
         Judgement::unknown(format!("not every process shows in /proc: {}", run_with("CAP_SYS_PTRACE")))
     });
@@ -187,7 +187,7 @@ pub fn running_programs(survey: &Survey, names: &'static [&'static str]) -> Dete
     }
 }
 
-/// The competing tuners on this machine.
+/// Competing tuners on this machine.
 pub fn active_tuners(survey: &Survey) -> Detected<&'static Tuner> {
     let running = running_programs(survey, PROGRAMS);
     let mut hidden = running.hidden.clone();
@@ -206,7 +206,7 @@ pub fn active_tuners(survey: &Survey) -> Detected<&'static Tuner> {
     Detected { found, hidden }
 }
 
-/// Where settings are that programs decide: the first part of a path that is found in it counts.
+/// Areas by parts of paths: the first part that a path contains counts.
 const AREA_OF_PATH: &[(&str, TunedArea)] = &[
     ("/proc/sys/kernel/nmi_watchdog", TunedArea::Watchdog),
     ("/proc/sys/kernel/watchdog", TunedArea::Watchdog),
@@ -227,17 +227,16 @@ const AREA_OF_PATH: &[(&str, TunedArea)] = &[
     ("/snd_hda_intel/", TunedArea::Devices),
 ];
 
-/// What a file is about, of all that programs decide.
+/// Area of a file, if programs control it.
 pub fn area_of_path(path: &str) -> Option<TunedArea> {
     AREA_OF_PATH.iter().find(|place| path.contains(place.0)).map(|place| place.1)
 }
 
-/// Files that cannot be set.
+/// Files that cannot be written.
 const READ_ONLY: &[&str] =
     &["/proc/sys/kernel/osrelease", "/proc/sys/kernel/version", "/proc/sys/kernel/arch"];
 
-/// What a rule is about, of all that programs decide; nothing where the setting is not changed at
-/// run time.
+/// Areas of a rule that programs control; empty if the setting is not changed at run time.
 pub fn areas_of(knob: &Knob) -> Vec<TunedArea> {
     if knob.persistence != Persistence::Runtime {
         return Vec::new();
@@ -246,13 +245,13 @@ pub fn areas_of(knob: &Knob) -> Vec<TunedArea> {
     paths.filter_map(|path| area_of_path(path)).collect()
 }
 
-/// The names of those that are there and decide one of these.
+/// Names of the active programs that control one of these areas.
 pub fn tuners_of(survey: &Survey, areas: &[TunedArea]) -> Vec<&'static str> {
     let decides = |rival: &&&Tuner| rival.areas.iter().any(|one| areas.contains(one));
     active_tuners(survey).found.iter().filter(decides).map(|rival| rival.name).collect()
 }
 
-/// What has to be added to the advice of a rule where a program may undo it; else nothing.
+/// Addition to the advice of a rule if a program may undo it; else empty.
 pub fn warning(knob: &Knob, survey: &Survey) -> String {
     let names = tuners_of(survey, &areas_of(knob));
     if names.is_empty() {
@@ -276,7 +275,7 @@ mod tests {
         assert!(TUNERS.iter().flat_map(|rival| rival.areas).all(|areas| TunedArea::ALL.contains(areas)));
     }
 
-    /// The names of those who decide what a rule of this id is about, after some edits.
+    /// Checks the names of the programs that control the areas of a rule, after some edits.
     fn check(edits: &str, id: &str, expected: &str) {
         let mut machine = Machine::base();
         machine.edit(edits);

@@ -1,5 +1,5 @@
-//! Whether two rules request opposite changes on one machine: by their changes as data, and by the
-//! text of the others.
+//! Contradictions between two rules that request opposite changes on one machine: by their changes
+//! as data, and by the text of the others.
 
 use super::audit::audit;
 use super::change::{Change, ThreadId};
@@ -9,14 +9,14 @@ use super::remedy::Remedy;
 use facts::survey::Survey;
 use std::collections::BTreeSet;
 
-/// What a finding wants of one place: a file, an option, or a parameter of the kernel's command
+/// Request of a finding about one place: a file, an option, or a parameter of the kernel's command
 /// line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Wish {
     place: String,
-    /// The value; `""` for any.
+    /// Value; `""` for any.
     value: String,
-    /// Whether it should be there, or be gone.
+    /// True if it should be present, false if absent.
     there: bool,
 }
 
@@ -27,12 +27,12 @@ impl Wish {
 
     fn parameter(word: &str, there: bool) -> Wish {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
-        // Where the value is for the reader to fill in, it is any.
+        // A value for the reader to fill in stands for any.
         let open = value.starts_with(|c: char| c.is_uppercase());
         Wish::of(name.replace('-', "_"), if open { "" } else { value }, there)
     }
 
-    /// Whether the two exclude each other.
+    /// True if the two exclude each other.
     fn denies(&self, other: &Wish) -> bool {
         let same = self.value == other.value || self.value.is_empty() || other.value.is_empty();
         self.place == other.place
@@ -44,7 +44,7 @@ impl Wish {
     }
 }
 
-/// Each two rules that fail on a machine and ask for opposites, the first way of each remedy taken.
+/// Pairs of failing rules with opposite requests, by the first alternative of each remedy.
 pub fn contradictions(survey: &Survey, intent: &Intent) -> Vec<String> {
     let failing =
         audit(survey, intent).findings.into_iter().filter(|found| found.verdict == AuditVerdict::Fail);
@@ -90,10 +90,10 @@ fn of_change(change: &Change) -> Vec<Wish> {
     }
 }
 
-/// The parameters and files that words name, up to the first other way.
+/// Parameters and files in the words of advice, up to the first alternative.
 ///
-/// `take`, `without` and `out of` want what follows them gone, `add`, `with`, `by` and `to` want it
-/// there.
+/// `take`, `without` and `out of` want the words after them absent, `add`, `with`, `by` and `to`
+/// want them present.
 fn of_words(words: &str) -> Vec<Wish> {
     let first = words.split("; ").next().unwrap_or(words).split(", or ").next().unwrap_or(words);
     let (mut found, mut there, mut last) = (Vec::new(), true, "");

@@ -1,8 +1,8 @@
-//! The corpus: machines whose verdicts were read one by one, and how they change after edits.
+//! The corpus: machines whose verdicts were reviewed one by one, and their changes after edits.
 //!
-//! A machine is a folder of `tests/corpus`: a capture, or `edits.txt` to the well-set machine.
-//! Next to it are the verdicts, one file per purpose, `PROFILE.txt` or `PROFILE@CPUS.txt`;
-//! `ONBEAT_GOLDEN=write` writes them again.
+//! A machine is a folder of `tests/corpus`: a capture, or `edits.txt` for the well-set machine. Its
+//! verdicts are next to it, one file per purpose, `PROFILE.txt` or `PROFILE@CPUS.txt`;
+//! `ONBEAT_GOLDEN=write` rewrites them.
 
 #[cfg(test)]
 pub mod tests {
@@ -25,7 +25,7 @@ pub mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    /// The capture that the examples of the rules are tried on as well: four CPUs, of which 2 and 3
+    /// Capture on which the examples of the rules are tried as well: four CPUs, of which 2 and 3
     /// are isolated.
     const TUNED: &str = "debian-6.12-rt-tuned";
 
@@ -50,7 +50,7 @@ pub mod tests {
         Machine::of(host.recorded().unwrap().accesses())
     }
 
-    /// The files with the verdicts of a machine, and the machine as it was judged for each.
+    /// Files with the verdicts of a machine, and the machine with the purpose of each.
     fn judged(dir: &Path) -> Vec<(PathBuf, Machine)> {
         let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
         let is_golden = |path: &PathBuf| {
@@ -65,7 +65,7 @@ pub mod tests {
         goldens.into_iter().map(|golden| (golden.clone(), meant(&machine, &golden))).collect()
     }
 
-    /// A machine with the purpose and the CPUs that are in the name of a file of verdicts.
+    /// A machine with the purpose and the CPUs in the name of a file of verdicts.
     fn meant(machine: &Machine, golden: &Path) -> Machine {
         let name = golden.file_stem().unwrap().to_str().unwrap();
         let (profile, cpus) =
@@ -82,7 +82,7 @@ pub mod tests {
         format!("{:<14} {severity:<6} {}: {said}\n", found.verdict.name(), found.rule)
     }
 
-    /// Compares the verdicts for one purpose with those that are kept, or keeps them.
+    /// Compares the verdicts for one purpose with the recorded ones, or records them.
     fn judge(machine: &Machine, golden: &Path) -> Option<String> {
         let (survey, intent) = machine.survey();
         let text: String = audit(&survey, &intent).findings.iter().map(line).collect();
@@ -117,8 +117,8 @@ pub mod tests {
         );
     }
 
-    /// Each rule that passes on a real capture fails after the change that its page names, and is
-    /// unknown after the other.
+    /// Each rule that passes on a real capture fails after the change on its page, and is unknown
+    /// after the other.
     #[test]
     fn a_changed_capture_is_judged_otherwise() {
         let dir = machines().into_iter().find(|dir| dir.ends_with(TUNED)).unwrap();
@@ -143,8 +143,8 @@ pub mod tests {
         assert!(tried * 3 > knobs::ALL.len(), "only {tried} rules pass on {TUNED}");
     }
 
-    /// Each machine of the corpus for what it is judged for, and each on which a rule is shown to
-    /// fire, with a name.
+    /// Each machine of the corpus with each of its purposes, and each on which an example of a rule
+    /// fails, with a name.
     fn tried_on() -> Vec<(String, Machine)> {
         let mut all: Vec<(String, Machine)> = Vec::new();
         for (golden, machine) in machines().iter().flat_map(|dir| judged(dir)) {
@@ -159,7 +159,7 @@ pub mod tests {
         all
     }
 
-    /// What a rule asks for makes it pass, is not so already, and makes no other rule fail.
+    /// The advice of a rule makes it pass, is not in effect already, and makes no other rule fail.
     #[test]
     fn advice_that_is_followed_helps() {
         let (mut tried, mut wrong) = (0, Vec::new());
@@ -173,8 +173,8 @@ pub mod tests {
         assert!(tried > 300, "only {tried} pieces of advice were tried");
     }
 
-    /// What `onbeat tune` changes for a rule makes it pass, all rules together, too; and every rule
-    /// that is said to be set is set on some machine.
+    /// The changes of `onbeat tune` for a rule make it pass, also for all rules together; and every
+    /// settable rule is set on some machine.
     #[test]
     fn what_is_set_helps() {
         let (mut set, mut wrong) = (BTreeSet::new(), Vec::new());
@@ -201,7 +201,7 @@ pub mod tests {
         tried_on().into_iter().chain(others).chain(worst).collect()
     }
 
-    /// The well-set machine with all that rules are set for wrong at once.
+    /// The well-set machine with everything wrong that rules can set.
     fn all_wrong() -> Machine {
         let mut machine = Machine::base();
         for knob in knobs::ALL.iter().filter(|knob| knob.unsettable.is_empty()) {
@@ -210,7 +210,7 @@ pub mod tests {
         machine
     }
 
-    /// Machines on which rules are set otherwise than where they are shown to fire.
+    /// Machines on which rules are set in another way than in their examples.
     const WHERE_OTHERS_ARE_SET: &[(&str, &str)] = &[
         (
             "a clocksource that was chosen",
@@ -235,7 +235,7 @@ pub mod tests {
         ),
     ];
 
-    /// What takes a safeguard or a CPU away is asked for by these rules alone.
+    /// Only these rules request changes that give up a safeguard or a CPU.
     #[test]
     fn what_is_given_up_is_known() {
         let mut high = BTreeSet::new();
@@ -253,7 +253,7 @@ pub mod tests {
         assert_eq!(high, known.into());
     }
 
-    /// Every file that a rule asks to be written has a record.
+    /// Every file that a rule writes has a record.
     #[test]
     fn every_file_that_is_written_is_known() {
         let mut missing = BTreeSet::new();
@@ -278,14 +278,14 @@ pub mod tests {
             }
         }
         assert!(missing.is_empty(), "{}", missing.into_iter().collect::<Vec<_>>().join("\n"));
-        // The file that a value is given for is one that the rule writes.
+        // The file that receives a value is one that the rule writes.
         let with_values = knobs::ALL.iter().filter(|knob| !knob.sets.is_empty()).map(|knob| knob.id);
         let never: Vec<&str> = with_values.filter(|rule| !given.contains(rule)).collect();
         assert!(never.is_empty(), "{never:?}");
         assert!(tried.len() > 60, "only {} files", tried.len());
     }
 
-    /// Whatever a machine is for, no rule asks for what another wants undone.
+    /// No rule requests a change that another wants undone, whatever the purpose of the machine.
     #[test]
     fn no_two_rules_ask_for_opposites() {
         let mut wrong = Vec::new();

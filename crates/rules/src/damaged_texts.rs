@@ -1,7 +1,7 @@
 //! Invalid texts: truncated, another kernel's, or contradicting each other. None of them makes a
 //! rule pass.
 //!
-//! Over the whole corpus each text is damaged in turn; a rule that failed or was unknown must not
+//! Each text of the whole corpus is damaged in turn; a rule that failed or was unknown must not
 //! pass because of that. Damaged texts that are indistinguishable from complete ones are counted,
 //! and named here.
 
@@ -21,7 +21,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// A machine with what it was judged to be before its texts were damaged.
+    /// A machine with its judgements before its texts were damaged.
     struct Judged {
         machine: Machine,
         survey: Survey,
@@ -36,7 +36,7 @@ mod tests {
             Judged { machine, survey, verdicts }
         }
 
-        /// The rules that pass with other texts and did not before.
+        /// Rules that pass with other texts and did not before.
         fn gained(&self, texts: &[(String, Access)]) -> Vec<&'static str> {
             let mut machine = self.machine.clone();
             machine.answers.extend(texts.iter().cloned());
@@ -53,7 +53,7 @@ mod tests {
             knobs::ALL.iter().filter(passes).map(|knob| knob.id).collect()
         }
 
-        /// Whether anything but single texts is different.
+        /// True if anything except the single texts differs.
         fn differs(&self, survey: &Survey) -> bool {
             let was = &self.survey;
             was.facts != survey.facts
@@ -66,8 +66,8 @@ mod tests {
         }
     }
 
-    /// The machine with no more of its configuration than the options whose names occur in the
-    /// source: the rest, ten thousand lines, is never asked for and takes its time to go through.
+    /// The machine with a configuration of only the options whose names occur in the source: the
+    /// rest, ten thousand lines, is never looked up but takes time to scan.
     fn short(mut machine: Machine, asked: &BTreeSet<String>) -> Machine {
         for (path, seen) in &mut machine.answers {
             if let (true, Access::File(bytes)) = (path.starts_with("/boot/config-"), seen) {
@@ -82,7 +82,7 @@ mod tests {
         machine
     }
 
-    /// The words in capitals of the source of rules and facts.
+    /// Words in capitals in the source of rules and facts.
     fn asked() -> BTreeSet<String> {
         let mut words = BTreeSet::new();
         let mut dirs = ["rules/src", "facts/src"]
@@ -105,7 +105,7 @@ mod tests {
         words
     }
 
-    /// A path with `#` for its numbers: texts of one kind are read in one way.
+    /// A path with `#` for its numbers: texts of one kind are parsed in the same way.
     fn kind(path: &str) -> String {
         let mut kind = String::new();
         for letter in path.chars() {
@@ -118,8 +118,7 @@ mod tests {
         kind
     }
 
-    /// The first text of each kind that a machine has, and the last, which another rule may look
-    /// at.
+    /// First text of each kind that a machine has, and the last, which another rule may read.
     fn texts(machine: &Machine) -> Vec<(String, Vec<u8>)> {
         let mut kinds: BTreeMap<String, Vec<(String, Vec<u8>)>> = BTreeMap::new();
         for (path, seen) in &machine.answers {
@@ -132,8 +131,8 @@ mod tests {
         found.into_iter().collect()
     }
 
-    /// Where a text is cut: nothing left, in its first word, in the middle, before the last letter,
-    /// without its end, and at the end of some line.
+    /// Positions of cuts: at the start, in the first word, in the middle, before the last letter,
+    /// before the end mark, and at the end of some line.
     fn cuts(bytes: &[u8]) -> BTreeSet<usize> {
         let line_ends: Vec<usize> =
             bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
@@ -168,7 +167,7 @@ mod tests {
         assert!(wrong.is_empty(), "{wrong:#?}");
     }
 
-    /// The path and the text of a machine's configuration.
+    /// Path and text of a machine's configuration.
     fn configuration(machine: &Machine) -> Option<(&String, &Vec<u8>)> {
         machine.answers.iter().find_map(|(path, seen)| match seen {
             Access::File(bytes) if path.starts_with("/boot/config-") => Some((path, bytes)),
@@ -176,8 +175,8 @@ mod tests {
         })
     }
 
-    /// Another machine's configuration in place of its own: unchanged, and with the version that
-    /// fits.
+    /// Another machine's configuration in place of the right one: unchanged, and with the version
+    /// that fits.
     #[test]
     fn no_rule_passes_because_a_configuration_is_another_kernels() {
         let asked = asked();
@@ -189,7 +188,7 @@ mod tests {
         let (mut tried, mut wrong) = (0, Vec::new());
         for (judged, dir) in all.iter().zip(&dirs) {
             let Some((path, own)) = configuration(&judged.machine) else { continue };
-            // The source of a synthetic machine's configuration has its header, model and version:
+            // A synthetic machine's configuration has the header, model and version of its source:
             // they are indistinguishable.
             let made_from = |text: &Vec<u8>| dir.join("edits.txt").exists() && *text == made_from;
             for text in texts.iter().filter(|text| **text != own && !made_from(text)) {
@@ -204,7 +203,7 @@ mod tests {
         assert!(wrong.is_empty(), "{wrong:#?}");
     }
 
-    /// A configuration of which only some options are left.
+    /// A configuration with only some options.
     const HEADLESS: &str = "/boot/config-6.12.9-rt-amd64: CONFIG_PREEMPT_RT=y";
 
     /// Texts that cannot both be true, and a rule that reads them.

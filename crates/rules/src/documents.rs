@@ -1,5 +1,5 @@
-//! docs/settings.md, which goes through other guides and tools, and the reasons in
-//! docs/auditing.md: every rule that they name exists.
+//! Tests of docs/settings.md, which covers other guides and tools, and of the reasons in
+//! docs/auditing.md: every rule in them exists.
 
 #[cfg(test)]
 mod tests {
@@ -9,7 +9,7 @@ mod tests {
     const SETTINGS: &str = include_str!("../../../docs/settings.md");
     const AUDITING: &str = include_str!("../../../docs/auditing.md");
 
-    /// The rows of the tables below a heading, or of all, without their heads, as cells.
+    /// Rows of the tables below a heading, or of all tables, without their heads, as cells.
     fn rows(text: &str, heading: Option<&str>) -> Vec<Vec<String>> {
         let lines = text.lines().skip_while(|line| heading.is_some_and(|heading| *line != heading)).skip(1);
         let section = lines.take_while(|line| heading.is_none() || !line.starts_with("## "));
@@ -23,7 +23,7 @@ mod tests {
         rows.iter().enumerate().filter(body).map(|(_, row)| row.clone()).collect()
     }
 
-    /// The ids of rules that a text links to, and what is wrong with the links.
+    /// IDs of rules that a text links to, and errors in the links.
     fn linked(text: &str) -> (Vec<&str>, Vec<String>) {
         let (mut ids, mut wrong) = (Vec::new(), Vec::new());
         for (at, _) in text.match_indices("](rules/") {
@@ -36,7 +36,7 @@ mod tests {
         (ids, wrong)
     }
 
-    /// The settings that no rule judges, by their name in docs/auditing.md.
+    /// Settings that no rule judges, by their name in docs/auditing.md.
     fn without() -> Vec<Vec<String>> {
         rows(AUDITING, Some("## Looked at, and no rule"))
     }

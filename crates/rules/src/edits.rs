@@ -1,10 +1,9 @@
-//! Edits for examples that would be hard to write and to read: threads, with the many numbers of
-//! their `stat`.
+//! Edits for examples that would be hard to write and read: threads, with the many numbers of their
+//! `stat`.
 
-/// A thread: its number, name, flags, priority, policy (1 FIFO, 2 RR) and allowed CPUs.
+/// A thread: its ID, name, flags, priority, policy (1 FIFO, 2 RR) and allowed CPUs.
 ///
-/// Flags are 2097152 for a thread of the kernel, 69206016 for one that cannot be moved, 0 for a
-/// program's.
+/// Flags are 2097152 for a kernel thread, 69206016 for one that cannot be moved, 0 for a program's.
 macro_rules! thread {
     ($number:literal, $comm:literal, $flags:literal, $priority:literal, $policy:literal, $cpus:literal) => {
         concat!(

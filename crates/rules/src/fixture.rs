@@ -1,4 +1,4 @@
-//! Machines for rules to be tried on: a well-set one in `base/`, and edits to it.
+//! Machines for testing rules: a well-set one in `base/`, and edits to it.
 
 #![allow(clippy::unwrap_used)] // Only tests are compiled with it.
 
@@ -25,7 +25,7 @@ const BASE: &[&str] = &[
     include_str!("base/debugging.txt"),
 ];
 
-/// A machine as answers, and what it is judged for.
+/// A machine as recorded accesses, and the purpose that it is judged for.
 #[derive(Clone)]
 pub struct Machine {
     pub answers: BTreeMap<String, Access>,
@@ -41,7 +41,7 @@ impl Machine {
         machine
     }
 
-    /// A machine of these answers.
+    /// A machine with these accesses.
     pub fn of(answers: BTreeMap<String, Access>) -> Machine {
         Machine { answers, profile: Profile::default(), cpus: None }
     }
@@ -77,7 +77,7 @@ impl Machine {
                 let text = text.strip_prefix(' ').unwrap_or(text);
                 let end = if path.starts_with("/proc/device-tree/") { '\0' } else { '\n' };
                 let text = Access::File(format!("{text}{end}").into_bytes());
-                // Makes the online CPUs present; later edits of that stay.
+                // Marks the online CPUs as present; later edits of that file persist.
                 if path == "/sys/devices/system/cpu/online" {
                     self.insert("/sys/devices/system/cpu/present", text.clone());
                 }
@@ -87,7 +87,7 @@ impl Machine {
         }
     }
 
-    /// Puts an answer there; the lists above it, where there are any, get to know it.
+    /// Adds an access; the existing lists above it receive its name.
     fn insert(&mut self, path: &str, seen: Access) {
         self.answers.insert(path.to_owned(), seen);
         let mut rest = path;
@@ -108,7 +108,7 @@ impl Machine {
         let Some(Access::File(bytes)) = self.answers.get_mut(path) else {
             panic!("nothing to add to: {line}")
         };
-        // A path alone has the kernel's empty line, until there are others.
+        // A path alone contains an empty line, until others are added.
         bytes.drain(..usize::from(*bytes == b"\n"));
         bytes.extend_from_slice(line.as_bytes());
         bytes.push(b'\n');
@@ -165,12 +165,12 @@ impl Machine {
         });
     }
 
-    /// What is read of it.
+    /// Reads its survey.
     pub fn read(&self) -> Survey {
         survey(&MachineFiles::in_memory(self.answers.clone()), &survey_request())
     }
 
-    /// Starts a program that runs a guest; its folder.
+    /// Starts a program that runs a guest; returns its folder.
     fn guest(&mut self, words: &str) -> String {
         let [pid, name, cpus] = words.split(' ').collect::<Vec<_>>().try_into().expect("PID NAME CPUS");
         let dir = format!("/proc/{pid}");
@@ -178,7 +178,7 @@ impl Machine {
         dir
     }
 
-    /// Starts a CPU of it.
+    /// Starts a vCPU of a guest.
     fn vcpu(&mut self, guest: &str, words: &str) {
         let words: Vec<&str> = words.split(' ').collect();
         let policy = match words[2..] {
@@ -204,7 +204,7 @@ impl Machine {
         self.insert(&format!("{dir}/status"), Access::File(status.into_bytes()));
     }
 
-    /// Starts a program: its name is all that counts.
+    /// Starts a program, of which only the name matters.
     fn start(&mut self, name: &str) {
         const FIRST: usize = 90_000;
         let there = |pid: &usize| self.answers.contains_key(&format!("/proc/{pid}/stat"));
@@ -230,14 +230,14 @@ impl Machine {
         paths.iter().for_each(|path| self.remove(path.trim_end_matches("/stat")));
     }
 
-    /// What the rules see of it.
+    /// Survey and purpose, as the rules see them.
     pub fn survey(&self) -> (Survey, Intent) {
         let survey = self.read();
         let intent = intent(&survey, self.profile, self.cpus.as_ref()).unwrap();
         (survey, intent)
     }
 
-    /// The judgement of one rule.
+    /// Finding of one rule.
     pub fn finding(&self, knob: &'static Knob) -> Finding {
         let (survey, intent) = self.survey();
         let found = finding(knob, &survey, &intent);
@@ -246,7 +246,7 @@ impl Machine {
     }
 }
 
-/// Words of remedies, and how long what they ask for lasts.
+/// Words of remedies, and the lifetime of the changes that they request.
 const REMEDIES: &[(&str, Persistence)] = &[
     ("a kernel built", Persistence::Build),
     ("build the kernel", Persistence::Build),
@@ -270,19 +270,18 @@ const REMEDIES: &[(&str, Persistence)] = &[
     ("modprobe ", Persistence::Runtime),
 ];
 
-/// Whether the first remedy lasts as long as stated; one that none of the words reveals is not
-/// judged.
+/// True if the first remedy has the stated lifetime, or if its words do not reveal any.
 pub fn agree(fix: &str, persistence: Persistence) -> bool {
     let found = REMEDIES.iter().filter_map(|(words, persistence)| Some((fix.find(words)?, *persistence)));
     let first = found.min_by_key(|(at, _)| *at).map(|(_, persistence)| persistence);
-    // An echo into a file that is read at boot is one of these.
+    // An echo into a file that is read at boot counts as one of these.
     let kept =
         fix.starts_with("echo ") && fix.split(" and ").next().is_some_and(|step| step.contains(">/etc/"));
     first.is_none_or(|first| persistence == if kept { Persistence::Boot } else { first })
 }
 
 /// Judges the well-set machine after some edits and compares with `VERDICT [SEVERITY, if it fails]
-/// [WORDS]`: the words are those of the value, or of the reason where there is none; left out, they
+/// [WORDS]`: the words are those of the value, or of the reason if it is empty; without them, they
 /// are not compared.
 #[track_caller]
 pub fn check(knob: &'static Knob, edits: &str, expected: &str) {

@@ -1,12 +1,11 @@
-//! What kind an interrupt is: one that may be moved, one that the kernel spreads itself, or one of
-//! each CPU.
+//! Kind of an interrupt: movable, managed by the kernel, or per CPU.
 //!
-//! From debugfs, where the kernel describes interrupts there and it is readable; else the names of
-//! handlers have to do: drivers/nvme/host/pci.c, drivers/block/virtio_blk.c and
-//! drivers/scsi/virtio_scsi.c name those of queues that the kernel spreads, arch/x86/kernel/time.c
-//! the timer that cannot be moved. Those of each CPU are requested by arm_arch_timer.c,
-//! timer-riscv.c, timer-clint.c, arm_pmu.c, riscv_pmu_sbi.c, arch/arm64/kernel/smp.c ("IPI") and,
-//! with a name for each kind of IPI, by arch/riscv/kernel/smp.c (`ipi_names`).
+//! By debugfs, if the kernel describes interrupts there and it is readable; otherwise by the names
+//! of handlers: drivers/nvme/host/pci.c, drivers/block/virtio_blk.c and drivers/scsi/virtio_scsi.c
+//! name those of managed queues, arch/x86/kernel/time.c the timer that cannot be moved. Per-CPU
+//! interrupts are requested by arm_arch_timer.c, timer-riscv.c, timer-clint.c, arm_pmu.c,
+//! riscv_pmu_sbi.c, arch/arm64/kernel/smp.c ("IPI") and, with a name for each kind of IPI, by
+//! arch/riscv/kernel/smp.c (`ipi_names`).
 
 use crate::judgement::Judgement;
 use crate::unknown::unknown_from;
@@ -15,14 +14,14 @@ use facts::irqs::{Irq, Irqs};
 use model::units::CpuSet;
 use trace::event::{is_cpu_timer, is_riscv_ipi};
 
-/// Who decides where an interrupt goes.
+/// Control over the affinity of an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IrqKind {
     /// The user, by writing its affinity.
     Movable,
     /// The kernel, for the queues of a device.
     Managed,
-    /// Fixed: each CPU has its own, or the kernel refuses.
+    /// Fixed: each CPU has a separate one, or the kernel refuses.
     PerCpu,
 }
 
@@ -40,12 +39,12 @@ pub fn irq_kind(irq: &Irq) -> IrqKind {
     }
 }
 
-/// Its handlers, as they are shown: `i801_smbus+ehci_hcd` share the line.
+/// Names of its handlers: `i801_smbus+ehci_hcd` share the line.
 pub fn handler_names(irq: &Irq) -> String {
     irq.actions.join("+")
 }
 
-/// An affinity of an interrupt, or the unknown judgement that it is.
+/// Affinity of an interrupt, or the unknown judgement for it.
 pub fn require_affinity<'a>(irq: &Irq, affinity: &'a Fact<CpuSet>) -> Result<&'a CpuSet, Judgement> {
     affinity.known().ok_or_else(|| {
         unknown_from(&format!("the affinity of interrupt {} ({})", irq.number, handler_names(irq)), affinity)
@@ -63,8 +62,8 @@ pub fn require_all(irqs: &Irqs) -> Result<(), Judgement> {
     Ok(())
 }
 
-/// Controllers of RISC-V with lines of one CPU alone (drivers/irqchip/irq-riscv-intc.c,
-/// kernel/irq/ipi-mux.c): what they chain to other controllers has the handler `(null)`.
+/// RISC-V controllers with lines of one CPU only (drivers/irqchip/irq-riscv-intc.c,
+/// kernel/irq/ipi-mux.c): their chained lines to other controllers have the handler `(null)`.
 const OF_EACH_HART: [&str; 2] = ["IPI Mux", "RISC-V INTC"];
 
 fn of_each_cpu(action: &str) -> bool {
@@ -72,8 +71,8 @@ fn of_each_cpu(action: &str) -> bool {
     NAMES.contains(&action) || is_cpu_timer(action) || is_riscv_ipi(action)
 }
 
-/// `nvme0q3`, `virtio0-req.1` and `virtio1-request`, but not `nvme0q0`, the queue of commands about
-/// the device.
+/// True for `nvme0q3`, `virtio0-req.1` and `virtio1-request`, but not for `nvme0q0`, the admin
+/// queue of the device.
 fn of_a_queue(action: &str) -> bool {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let queue =

@@ -1,9 +1,9 @@
-//! The CPUs that the machine isolates: by `isolcpus=`, `nohz_full=` or control groups, as far as
-//! that could be read.
+//! CPUs that the machine isolates: by `isolcpus=`, `nohz_full=` or control groups, as far as that
+//! could be read.
 //!
 //! Source: Documentation/admin-guide/cpu-isolation.rst, "Cpuset" in cgroup-v2.rst, and section 1.7
-//! of cgroup-v1/cpusets.rst. `/sys/devices/system/cpu/isolated` shows what `isolcpus=` took out of
-//! load balancing; what partitions of version 2 took out shows in the root group.
+//! of cgroup-v1/cpusets.rst. `/sys/devices/system/cpu/isolated` shows the CPUs of `isolcpus=`;
+//! those of version 2's partitions are listed by the root group.
 
 use crate::judgement::Judgement;
 use crate::unknown::unknown_from;
@@ -13,11 +13,11 @@ use facts::survey::Survey;
 use model::error::run_with;
 use model::units::CpuSet;
 
-/// The CPUs that the machine keeps for something: by `isolcpus=`, `nohz_full=` or a control group.
+/// CPUs that the machine reserves: by `isolcpus=`, `nohz_full=` or a control group.
 ///
-/// None where none is known and one of the three could not be read. A kernel without `nohz_full`
-/// has no such file, and a machine need have no control groups; the list of what is isolated is
-/// always there.
+/// None if no CPU is known to be isolated and one of the three could not be read. A kernel without
+/// `nohz_full` has no such file, and a machine need not have control groups; the list of isolated
+/// CPUs always exists.
 pub fn isolated_cpus(survey: &Survey) -> Option<CpuSet> {
     let facts = &survey.facts;
     let grouped = isolated_by_cgroup(survey);
@@ -32,7 +32,7 @@ pub fn isolated_cpus(survey: &Survey) -> Option<CpuSet> {
     (read || !all.is_empty()).then_some(all)
 }
 
-/// The CPUs that control groups keep out of load balancing.
+/// CPUs that control groups keep out of load balancing.
 pub fn isolated_by_cgroup(survey: &Survey) -> CpuSet {
     let Fact::Known(groups) = &survey.groups else { return CpuSet::default() };
     let partitions = groups.groups.iter().filter(|group| group.partition == Fact::Known(Partition::Isolated));
@@ -45,8 +45,8 @@ pub fn isolated_by_cgroup(survey: &Survey) -> CpuSet {
     }
 }
 
-/// The CPUs over which version 1 balances no load: not over all of them, and not within a set that
-/// has them.
+/// CPUs over which version 1 balances no load: neither over all CPUs, nor within a set that
+/// contains them.
 fn unbalanced(cpusets: &Cpusets, online: &CpuSet) -> CpuSet {
     if cpusets.balanced != Fact::Known(false) || unread_set(cpusets).is_some() {
         return CpuSet::default();
@@ -56,7 +56,7 @@ fn unbalanced(cpusets: &Cpusets, online: &CpuSet) -> CpuSet {
     online.without(&on)
 }
 
-/// Why one of version 1's sets may have any CPU, or be balanced, for all that could be read.
+/// Reason why one of version 1's sets may have any CPU, or may be balanced.
 fn unread_set(cpusets: &Cpusets) -> Option<Judgement> {
     cpusets.sets.iter().find_map(|set| match (&set.cpus, &set.balanced) {
         (Fact::Known(_), Fact::Known(_)) => None,
@@ -79,7 +79,7 @@ pub fn all_readable(groups: &Groups) -> Result<(), Judgement> {
     }
 }
 
-/// Returns early with `unknown` unless it could be read which CPUs the control groups isolate.
+/// Returns early with `unknown` unless the CPUs that control groups isolate could be read.
 pub fn readable(groups: &Groups) -> Result<(), Judgement> {
     match &groups.cpusets {
         None | Some(Cpusets { balanced: Fact::Known(true), .. }) => {}
@@ -93,7 +93,7 @@ pub fn readable(groups: &Groups) -> Result<(), Judgement> {
     }
     match &groups.isolated {
         Fact::Known(_) => Ok(()),
-        // Before 6.8 the root has no such file: those of the groups are used.
+        // Before 6.8 the root has no such file: the partitions of the groups are used.
         Fact::Absent => {
             let partitions = groups.groups.iter().map(|group| &group.partition);
             let missing = partitions.filter(|partition| !matches!(partition, Fact::Known(_) | Fact::Absent));

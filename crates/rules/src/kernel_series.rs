@@ -140,7 +140,7 @@ const ROWS: &[Row] = &[
     ("7.3 x86_64 rt", "", "numa-balancing not-applicable", "init/Kconfig:1031"),
 ];
 
-/// The configurations that Debian builds, as far as they differ from the well-set machine's.
+/// Configurations of Debian, as far as they differ from the well-set machine's.
 fn configuration(series: &str, arch: &str, model: &str) -> String {
     let (x86, new) = (arch == "x86_64", series.starts_with('7'));
     let mut options = vec![("SOFTLOCKUP_DETECTOR", "y"), ("HARDLOCKUP_DETECTOR", "y")];
@@ -200,7 +200,7 @@ fn machine(kernel: &str) -> Machine {
     machine
 }
 
-/// The edits in full: a word in capitals stands for some.
+/// Expands the edits: a word in capitals stands for several.
 fn edits(short: &str) -> String {
     let line = |line: &str| match line.split_once(' ').unwrap_or((line, "")) {
         ("LINE", length) => format!("/proc/cmdline: a={}", "b".repeat(length.parse::<usize>().unwrap() - 2)),

@@ -1,5 +1,4 @@
-//! Threads as rules use them: whether they show, which of them touch some CPUs, what they are
-//! called.
+//! Threads as rules use them: visibility, affinity and names.
 
 use super::judgement::Judgement;
 use super::words::truncate_list;
@@ -14,7 +13,7 @@ use facts::threads::{Thread, Threads};
 use model::error::run_with;
 use model::units::{Cpu, CpuSet};
 
-/// The threads, if the kernel's show.
+/// The threads, if those of the kernel are visible.
 pub fn visible_threads<'a>(machine: &MachineView<'a>) -> Result<&'a Threads, Judgement> {
     let threads = machine.known(&machine.survey.threads, "/proc")?;
     if threads.kernel.is_empty() {
@@ -26,8 +25,8 @@ pub fn visible_threads<'a>(machine: &MachineView<'a>) -> Result<&'a Threads, Jud
     Ok(threads)
 }
 
-/// The names of the kernel's threads of a kind that are allowed on some CPUs; unknown where none is
-/// known to be, and not all could be read.
+/// Names of the kernel threads of a kind that are allowed on some CPUs; unknown if none is known to
+/// be, and not all could be read.
 pub fn names_allowed_on(
     threads: &Threads,
     cpus: &CpuSet,
@@ -45,8 +44,8 @@ pub fn names_allowed_on(
     Ok(names)
 }
 
-/// Keeps the kernel's threads of a kind off some CPUs: each has its others among the `rest`, or all
-/// of these where it has none. How they are named together is given, too.
+/// Moves the kernel threads of a kind off some CPUs: each to its others among the `rest`, or all of
+/// these if it has none. `shown_as` is their common name.
 pub fn kept_off(
     threads: &Threads,
     cpus: &CpuSet,
@@ -74,7 +73,7 @@ pub fn kept_off(
     Remedy::of(by_cpus.into_iter().map(change))
 }
 
-/// The name of a thread, without the number of the process that it works for: `kvm-pit`, `vhost`,
+/// Name of a thread, without the ID of the process that it works for: `kvm-pit`, `vhost`,
 /// `iou-sqp`.
 pub fn base_name(thread: &Thread) -> String {
     let comm = &thread.comm;

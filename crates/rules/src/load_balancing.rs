@@ -1,5 +1,5 @@
-//! Which of the audited CPUs are still part of load balancing, and how they are taken out of it at
-//! boot.
+//! Audited CPUs that are still part of load balancing, and the parameter that takes them out of it
+//! at boot.
 
 use crate::change::Change;
 use crate::isolation::{isolated_by_cgroup, readable};
@@ -11,8 +11,7 @@ use facts::Fact;
 use facts::kconfig::OptionValue;
 use model::units::CpuSet;
 
-/// Those of the audited CPUs over which load is balanced; unknown where that could be any of
-/// them.
+/// Audited CPUs over which load is balanced; unknown if that could be any of them.
 pub fn balanced_cpus(machine: &MachineView) -> Result<CpuSet, Judgement> {
     const BOOT: &str = "/sys/devices/system/cpu/isolated";
     let survey = machine.survey;
@@ -31,12 +30,12 @@ pub fn balanced_cpus(machine: &MachineView) -> Result<CpuSet, Judgement> {
     Ok(exposed)
 }
 
-/// Whether the audited CPUs are known to be out of load balancing.
+/// True if the audited CPUs are known to be out of load balancing.
 pub fn is_off(machine: &MachineView) -> bool {
     balanced_cpus(machine).is_ok_and(|cpus| cpus.is_empty())
 }
 
-/// The audited CPUs isolated from the boot on, and no interrupt sent there by another word.
+/// Isolates the audited CPUs at boot, and corrects an `irqaffinity=` that includes any of them.
 pub fn isolate_at_boot(machine: &MachineView) -> Remedy {
     let word = Change::cmdline_add(isolcpus(machine));
     // A kernel without the option does not know the parameter.
@@ -57,14 +56,14 @@ pub fn isolate_at_boot(machine: &MachineView) -> Remedy {
 }
 
 /// The parameter that isolates the audited CPUs and those that are isolated already, with the flags
-/// that are given.
+/// in use.
 fn isolcpus(machine: &MachineView) -> String {
     let facts = machine.facts();
     let given = facts.cmdline.known().and_then(|cmdline| cmdline.values("isolcpus").next());
     let ticks = given.is_some_and(|value| value.split(',').any(|flag| flag == "nohz"));
     let isolated = facts.isolated.known().filter(|_| given.is_some()).cloned().unwrap_or_default();
     let mut flags = if ticks { vec!["nohz"] } else { Vec::new() };
-    // Before 5.6 an unknown flag makes the whole parameter void.
+    // Before 5.6 an unknown flag invalidates the whole parameter.
     if !machine.series().is_ok_and(|series| series < (5, 6)) {
         flags.push("managed_irq");
     }

@@ -1,4 +1,4 @@
-//! The limits of users at login, for the rules about them.
+//! Limits of users at login, for the rules about them.
 
 use super::change::AdviceReason;
 use super::intent::Profile;
@@ -11,14 +11,14 @@ use facts::Fact;
 use facts::limits_conf::{Domain, Item, Kind};
 use model::error::run_with;
 
-/// The file that sets it.
+/// Files with the limits.
 const FILES: &str = "/etc/security/limits.conf and limits.d";
 
-/// What managers of containers put into them.
+/// Files that container managers create in containers.
 pub const CONTAINER: [&str; 3] = ["/.dockerenv", "/run/.containerenv", "/run/systemd/container"];
 
-/// The remedy inside of a container, where no login and no unit of the machine's sets limits; none
-/// elsewhere. For rules that read [`CONTAINER`].
+/// The remedy in a container, where no login and no systemd unit sets limits; none elsewhere. For
+/// rules that read [`CONTAINER`].
 pub fn of_container(machine: &MachineView, options: &str) -> Option<Remedy> {
     let is_there = |path| matches!(machine.parsed(path, |_| Ok(())), Ok(Some(())));
     CONTAINER.into_iter().any(is_there).then(|| {
@@ -27,8 +27,8 @@ pub fn of_container(machine: &MachineView, options: &str) -> Option<Remedy> {
     })
 }
 
-/// Those whom pam_limits gives enough of something, in words; users are not named. None where there
-/// is nobody.
+/// Users that pam_limits gives enough of something, in words without their names; none if there are
+/// none.
 pub fn granted(
     machine: &MachineView,
     item: Item,
@@ -39,7 +39,7 @@ pub fn granted(
         Fact::Absent => return Ok(None),
         other => return Err(unknown_from(FILES, other)),
     };
-    // A soft limit alone reaches no further than the hard one that is there already.
+    // A soft limit cannot exceed the present hard one.
     let given = conf.grants.iter().filter(|grant| {
         grant.item == item
             && grant.domain != Domain::Root
@@ -56,7 +56,7 @@ pub fn granted(
     Ok((!names.is_empty()).then_some(names))
 }
 
-/// How far a limit may be raised without a capability; `""` where it may not.
+/// Value to which a limit may be raised without a capability, in words; `""` if it may not.
 pub fn may_be_raised(soft: Option<u64>, hard: Option<u64>, show: fn(u64) -> String) -> String {
     match hard {
         Some(hard) if soft.is_some_and(|soft| hard <= soft) => String::new(),
@@ -65,7 +65,7 @@ pub fn may_be_raised(soft: Option<u64>, hard: Option<u64>, show: fn(u64) -> Stri
     }
 }
 
-/// The remedy where some users have enough of it already; `unit` is the line for a service.
+/// The remedy if some users have enough of it already; `unit` is the line for a service.
 pub fn join(users: &str, unit: &str) -> Remedy {
     Remedy::advice(
         AdviceReason::Program,
@@ -73,9 +73,9 @@ pub fn join(users: &str, unit: &str) -> Remedy {
     )
 }
 
-/// The judgement for a process that has a capability and needs no limit: only users can lack one
-/// then, and only the audio profile is certain to have users. `nobody` is the text for no user
-/// having it.
+/// The judgement for a process with a capability, which needs no limit: only users can lack it, and
+/// only the audio profile is certain to have users. `nobody` is the judgement if no user has
+/// enough.
 pub fn judge_privileged(
     machine: &MachineView,
     capability: &str,

@@ -1,15 +1,15 @@
-//! The network cards that are in use, and the settings of each.
+//! Network cards in use, and the settings of each.
 
 use super::judgement::Judgement;
 use super::view::MachineView;
 use facts::line::parse_word;
 use facts::texts::Text;
 
-/// The driver of a network interface: interfaces without one are no cards.
+/// Driver of a network interface: interfaces without one are not cards.
 pub const DRIVER: &str = "/sys/class/net/*/device/driver@";
-/// The state of its link.
+/// State of its link.
 pub const STATE: &str = "/sys/class/net/*/operstate";
-/// The interfaces that the kernel was asked about.
+/// Interfaces whose settings were read from the kernel.
 pub const ASKED: &str = "/syscall/ethtool/";
 
 /// A network card in use.
@@ -19,7 +19,7 @@ pub struct Card<'a, T> {
     pub value: T,
 }
 
-/// The settings of each card in use; returns early where there is none, or nothing was asked.
+/// Settings of each card in use; returns early if there is none, or none was read.
 pub fn in_use<'a, T>(
     machine: &MachineView<'a>,
     pattern: &str,

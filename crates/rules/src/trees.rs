@@ -1,8 +1,8 @@
-//! Machines with verdicts that were worked out by hand, from the kernel's documents: the files of
+//! Machines with verdicts that were derived by hand from the kernel's documents: the files of
 //! `tests/trees`.
 //!
-//! A line `= RULE VERDICT [SEVERITY [VALUE]]` is such a verdict; the rest are edits to a machine of
-//! which nothing else is known.
+//! A line `= RULE VERDICT [SEVERITY [VALUE]]` is such a verdict; the rest are edits to a machine
+//! without any other file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::find;
 use crate::fixture::Machine;
 use model::keyword::Keyword;
 
-/// The verdicts that are not as they were worked out.
+/// Verdicts that differ from the derived ones.
 fn wrong(name: &str, text: &str) -> Vec<String> {
     let mut machine = Machine::of(BTreeMap::new());
     let is_verdict = |line: &&str| line.starts_with("= ");

@@ -1,4 +1,4 @@
-//! The guests of a host of real-time guests, for the rules about them.
+//! Guests of a host of real-time guests, for the rules about them.
 
 use crate::competing_tuners::running_programs;
 use crate::intent::Profile;
@@ -9,8 +9,8 @@ use crate::view::MachineView;
 use facts::threads::{GuestThreads, Thread};
 use model::units::CpuSet;
 
-/// Programs that run guests, by the names that the kernel cuts; some name their threads so that
-/// they can be told.
+/// Programs that run guests, with their names truncated as in the kernel; some name their threads
+/// so that vCPUs can be recognized.
 pub const EMULATORS: &[&str] = &[
     "qemu-system-x86",
     "qemu-system-aar",
@@ -29,7 +29,7 @@ pub fn require_host(machine: &MachineView) -> Result<(), Judgement> {
     Err(Judgement::not_applicable("it is for hosts of real-time guests: --profile kvm-host"))
 }
 
-/// The guests that run; unknown where one may be that does not show.
+/// The running guests; unknown if there may be one that is not visible.
 pub fn guests<'a>(machine: &MachineView<'a>) -> Result<&'a [GuestThreads], Judgement> {
     require_host(machine)?;
     let threads = machine.known(&machine.survey.threads, "/proc")?;
@@ -49,13 +49,13 @@ pub fn guests<'a>(machine: &MachineView<'a>) -> Result<&'a [GuestThreads], Judge
     Ok(&threads.guests)
 }
 
-/// The CPUs that a thread may run on.
+/// CPUs that a thread may run on.
 pub fn allowed_of(thread: &Thread) -> Result<&CpuSet, Judgement> {
     let path = format!("the affinity of {}", thread.comm);
     thread.allowed.known().ok_or_else(|| unknown_from(&path, &thread.allowed))
 }
 
-/// A CPU of a guest as it is named together with others: `CPU 1/KVM of qemu-kvm (602)`.
+/// Name of a vCPU among others: `CPU 1/KVM (qemu-kvm, 602)`.
 pub fn name_of(guest: &GuestThreads, vcpu: &Thread) -> String {
     format!("{} ({}, {})", vcpu.comm, guest.emulator.comm, vcpu.tid)
 }

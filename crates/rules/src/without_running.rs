@@ -1,5 +1,5 @@
-//! Compares the answers for a kernel that does not run with those for the same kernel while it
-//! runs: each machine of the corpus, by its configuration and its command line alone.
+//! Compares the judgements of a stopped kernel with those of the same kernel while it runs: each
+//! machine of the corpus, by its configuration and its command line alone.
 
 #[cfg(test)]
 mod tests {
@@ -24,20 +24,20 @@ mod tests {
         audit(survey, &intent(survey, profile, None).unwrap()).findings
     }
 
-    /// Rules about what a kernel starts with, and programs set otherwise later.
+    /// Rules about the initial state of a kernel, which programs change later.
     const SET_LATER: [&str; 2] = ["cpufreq-governor", "other-governors"];
 
     /// Rules that do not apply to guests, or to machines without EFI: a configuration is judged for
     /// a machine that its kernel drives itself.
     const ON_METAL: [&str; 2] = ["efi-runtime", "idle-tick"];
 
-    /// Rules that say more of a machine: how many CPUs there are, which governor chooses.
+    /// Rules that need more of a machine: the number of its CPUs, the governor.
     const SAYS_MORE: [&str; 2] = ["idle-tick", "skew-tick"];
 
-    /// Parameters that lead away from what was built, and the rules about it.
+    /// Parameters that override the built-in default, and the rules about it.
     const BY_WORD: [(&str, &str); 2] = [("nohz", "idle-tick"), ("psi", "pressure-stall-accounting")];
 
-    /// The rules that decide by the texts what they decide otherwise of the machine.
+    /// Rules whose decision by the texts differs from that by the machine.
     fn contradictions(running: &Survey, texts: &BootTexts, profile: Profile) -> Vec<(Finding, Finding)> {
         let (alone, whole) = (findings(&stopped(texts), profile), findings(running, profile));
         let differs = alone.into_iter().zip(whole).filter(|(alone, whole)| match alone.verdict {
@@ -46,7 +46,7 @@ mod tests {
                 whole.verdict != AuditVerdict::Fail || !whole.value.starts_with(&alone.value)
             }
             AuditVerdict::Fail => (whole.verdict, &whole.value) != (AuditVerdict::Fail, &alone.value),
-            // A text that is understood leaves nothing unknown.
+            // A text that can be parsed leaves nothing unknown.
             AuditVerdict::Unknown => true,
             AuditVerdict::NotApplicable => false,
         });
@@ -86,7 +86,7 @@ mod tests {
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
-    /// Failures that the two texts cause are found by them alone.
+    /// Failures that the two texts cause are found from them alone.
     #[test]
     fn what_a_text_makes_fail_fails_without_a_running_kernel() {
         let (mut tried, mut missed) = (0, Vec::new());
@@ -107,11 +107,11 @@ mod tests {
             }
         }
         assert!(tried > 8, "{tried} rules");
-        // It needs to know which CPUs there are.
+        // It needs to know the CPUs.
         assert_eq!(missed, ["isolation-lists"]);
     }
 
-    /// What the kernel's guide grades is answered by a configuration, with the words built into it.
+    /// A configuration, with its built-in words, decides the rules that the kernel's guide grades.
     #[test]
     fn a_configuration_alone_answers_what_the_kernels_guide_grades() {
         let verdicts = |options: &str| {
@@ -150,7 +150,7 @@ mod tests {
         of("", "efi-runtime", "not-applicable");
         of("", "idle-tick", "fail it stops");
         of("CONFIG_NO_HZ_COMMON=n\n", "idle-tick", "pass built without NO_HZ");
-        // Words of a line that is not known may switch them off.
+        // Words of an unknown command line may disable them.
         of("", "mitigations", "not-applicable");
         of("# CONFIG_CPU_MITIGATIONS is not set\n", "mitigations", "fail built without CPU_MITIGATIONS");
         of("", "skew-tick", "not-applicable");
@@ -160,7 +160,7 @@ mod tests {
         of(&built_in, "mitigations", "fail mitigations=off");
         of(&built_in, "skew-tick", "pass skew_tick=1");
         of(&built_in, "efi-runtime", "fail efi=runtime");
-        // A default command line, used without a boot loader's, is not the kernel's own.
+        // A default command line, used only without a boot loader's, does not count.
         of(line, "idle-tick", "fail it stops");
     }
 }

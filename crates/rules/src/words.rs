@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::units::{Cpu, CpuSet, named_cpus};
 
-/// The most characters of a list that are shown; the value of a finding has at most some 300.
+/// Limit of a displayed list in characters; the value of a finding has at most some 300.
 const MAX_CHARS: usize = 160;
 
-/// Names once each, in their order, and how many more there are: `acpi, eth0 and 3 more`.
+/// Names, each once, in their order, and the number of further ones: `acpi, eth0 and 3 more`.
 ///
-/// What would upset a terminal becomes `?`: even an interface can have it in its name.
+/// Control characters become `?`: even the name of an interface can contain them.
 pub fn truncate_list<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
     let mut known = BTreeSet::new();
     let (mut shown, mut more, mut used) = (String::new(), 0, 0);
@@ -34,17 +34,17 @@ pub fn truncate_list<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> Strin
     }
 }
 
-/// As [`some_of`], of words that may each be long.
+/// As [`truncate_list`], for words that may each be long.
 pub fn truncate_words<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> String {
     truncate_list(words.into_iter().map(|word| truncate(word.as_ref())))
 }
 
-/// As [`truncate_words`], of what takes several words.
+/// As [`truncate_words`], for phrases of several words.
 pub fn truncate_phrases<T: AsRef<str>>(phrases: impl IntoIterator<Item = T>) -> String {
     truncate_list(phrases.into_iter().map(|phrase| cut(phrase.as_ref(), 120)))
 }
 
-/// A word of the machine's, cut after 40 characters.
+/// A word from the machine, truncated to 40 characters.
 pub fn truncate(text: &str) -> String {
     cut(text, 40)
 }
@@ -61,7 +61,7 @@ fn printable(c: char) -> char {
     if model::text::steers(c) { '?' } else { c }
 }
 
-/// A list of CPUs, cut after some 80 characters with the number of all of them.
+/// A list of CPUs, truncated after some 80 characters and with the number of CPUs.
 pub fn short_ranges(cpus: &CpuSet) -> String {
     let text = cpus.to_string();
     match text.char_indices().rfind(|&(at, c)| c == ',' && at <= 80) {
@@ -70,13 +70,13 @@ pub fn short_ranges(cpus: &CpuSet) -> String {
     }
 }
 
-/// CPUs as words of a finding: `CPUs 2-3`, or the first of them and how many there are.
+/// CPUs as words of a finding: `CPUs 2-3`, or the first of them and their number.
 pub fn cpu_list(cpus: &CpuSet) -> String {
     named_cpus(short_ranges(cpus))
 }
 
-/// Values with their CPUs: `ondemand on CPU 2; performance on CPU 3`; the first value comes first,
-/// three of them, and how many more.
+/// Values with their CPUs: `ondemand on CPU 2; performance on CPU 3`; in order of appearance, at
+/// most three, and the number of further ones.
 pub fn group_by_value(said: impl IntoIterator<Item = (Cpu, String)>) -> String {
     let (mut order, mut groups) = (Vec::new(), BTreeMap::<String, CpuSet>::new());
     for (cpu, words) in said {
@@ -95,7 +95,7 @@ pub fn group_by_value(said: impl IntoIterator<Item = (Cpu, String)>) -> String {
     }
 }
 
-/// CPUs as the kernel's masks have them: groups of 32 in hexadecimal digits, the highest first.
+/// CPUs as a mask in the kernel's format: groups of 32 in hexadecimal digits, the highest first.
 pub fn cpu_mask(cpus: &CpuSet) -> String {
     let groups = cpus.iter().map(|cpu| cpu.0 / 32 + 1).max().unwrap_or(1);
     let group = |number: u32| {

@@ -1,4 +1,4 @@
-//! The masks of workqueues: that over all, and what it makes of a queue's own.
+//! Masks of workqueues: the mask of all unbound ones, and its effect on the mask of one.
 
 use crate::judgement::Judgement;
 use crate::unknown::unknown_absent;
@@ -6,15 +6,15 @@ use crate::view::MachineView;
 use facts::line::parse_mask;
 use model::units::CpuSet;
 
-/// The mask over all unbound workqueues.
+/// Mask of all unbound workqueues.
 pub const UNBOUND_MASK: &str = "/sys/devices/virtual/workqueue/cpumask";
 
-/// The CPUs that unbound workqueues may use at most.
+/// CPUs that unbound workqueues may use at most.
 pub fn unbound_mask(machine: &MachineView) -> Result<CpuSet, Judgement> {
     machine.parsed(UNBOUND_MASK, parse_mask)?.ok_or_else(|| unknown_absent(UNBOUND_MASK))
 }
 
-/// The CPUs on which the work of a queue runs.
+/// CPUs on which the work of a queue runs.
 pub fn effective_mask(own: &CpuSet, unbound: &CpuSet) -> CpuSet {
     let both = own.and(unbound);
     if both.is_empty() { unbound.clone() } else { both }
