@@ -1,10 +1,10 @@
-//! The address of a farm: encrypted, or this machine.
+//! Address of a farm: HTTPS, or plain HTTP to this machine.
 
 use host::is_this_machine;
 use model::error::{Failure, Result};
 use model::text::quoted_value;
 
-/// Where a farm is, without a slash at its end.
+/// Address of a farm, without a slash at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FarmAddress {
     pub base: String,
@@ -12,7 +12,7 @@ pub struct FarmAddress {
 }
 
 impl FarmAddress {
-    /// Reads one. A token goes nowhere in the clear, so that plain HTTP ends at this machine.
+    /// Parses an address. A token never travels in the clear: plain HTTP is for this machine only.
     pub fn parse(text: &str) -> Result<FarmAddress> {
         let shown = quoted_value(text);
         let wrong = |why: &str| Failure::usage(format!("{shown} is no farm's address: {why}"));
@@ -81,7 +81,7 @@ mod tests {
         ] {
             assert!(of(text).is_err(), "{text}");
         }
-        // A name before the host would be another's to choose.
+        // A user name before the host would hide the real host.
         assert!(FarmAddress::parse(concat!("http", "://localhost@evil.test")).is_err());
     }
 }

@@ -1,25 +1,25 @@
-//! How long to wait after what did not work: longer each time, and never all boards at once.
+//! Time to wait after failures: exponential, and drawn so that boards do not retry together.
 
 use model::units::Nanos;
 
-/// The longest wait that grows by itself, and the longest that a farm may ask for.
+/// Upper bound of the drawn part of a wait, in seconds; `LONGEST_ASKED` bounds the farm's part.
 const LONGEST: i64 = 600;
 const LONGEST_ASKED: i64 = 3_600;
 
-/// Failures in a row.
+/// Number of failures in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backoff {
     failures: u32,
 }
 
 impl Backoff {
-    /// It worked.
+    /// Resets the count after a success.
     pub fn reset(&mut self) {
         self.failures = 0;
     }
 
-    /// It did not: how long to wait. The whole of it is drawn, so that boards which failed together
-    /// do not come back together ("Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
+    /// Counts a failure; returns the wait, drawn from its whole range so that boards do not retry
+    /// together ("Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
     pub fn failed(&mut self, asked_s: Option<u64>, drawn: u64) -> Nanos {
         let most = LONGEST.min(1i64 << self.failures.min(20));
         self.failures = self.failures.saturating_add(1);

@@ -24,12 +24,12 @@ use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd, RoundOu
 use super::spool::hold;
 use super::stop::{StopFlag, until_stopped};
 
-/// Between two looks at what there is.
+/// Wait between two rounds.
 const EVERY: Nanos = Nanos(60 * Nanos::SECOND.0);
-/// How often `--once` tries what did not work.
+/// Limit of failed rounds with `--once`.
 const TRIES: u32 = 5;
 
-/// What the process brings along; nothing else of its environment is read.
+/// Environment of the process; no other variables are read.
 #[derive(Clone, Debug, Default)]
 pub struct PushEnvironment {
     /// `$XDG_STATE_HOME`.
@@ -118,13 +118,13 @@ impl PushTime {
     }
 }
 
-/// Its arguments, for completion scripts and manual pages: they come from the farm's program, so
-/// that this one stays small.
+/// Command-line definition for completion scripts and manual pages, which the farm's program prints
+/// so that this one stays small.
 pub fn command() -> clap::Command {
     PushCli::command()
 }
 
-/// Runs the command; the exit code.
+/// Runs the command; returns the exit code.
 pub fn run(args: impl Iterator<Item = OsString>, environment: &PushEnvironment) -> u8 {
     let cli = match PushCli::try_parse_from(args) {
         Ok(cli) => cli,
@@ -153,7 +153,7 @@ pub fn run(args: impl Iterator<Item = OsString>, environment: &PushEnvironment) 
     }
 }
 
-/// Where onbeat keeps its things.
+/// State folder of onbeat.
 fn state(environment: &PushEnvironment) -> PathBuf {
     host::state_folder(environment.state_home.as_deref(), environment.home.as_deref())
 }
@@ -178,12 +178,12 @@ fn enrol(
     let status = answer.status;
     if status != 201 {
         let exit = if status == 403 { Exit::NotPermitted } else { Exit::Usage };
-        // The remedy stands at its end: it is said whole.
+        // The whole detail is shown: its remedy is at the end.
         let why = Some(text("detail")).filter(|said| !said.is_empty()).unwrap_or_else(|| answer.detail());
         let message = format!("the farm does not enrol this board ({status}): {why}");
         return Err(Failure { exit, message });
     }
-    // The token that is here stays where something else answers.
+    // An answer that is not a farm's must not replace the present token.
     if !is_token(&text("token")) || text("board").is_empty() {
         return Err(failure(LinkFault::no_farm()));
     }
@@ -193,7 +193,7 @@ fn enrol(
         token: text("token"),
         authorities: authorities.map(|file| file.to_string_lossy().into_owned()).unwrap_or_default(),
     };
-    // What cannot be read says of no other board.
+    // An unreadable file names no previous board.
     let before = Enrolment::read(folder).ok();
     enrolment.write(folder)?;
     OpenEnrolment::end(folder);
@@ -204,7 +204,7 @@ fn enrol(
     Ok(Exit::Ok)
 }
 
-/// What becomes of the board that this one was; nothing where it is the same one.
+/// Remark on the board's previous enrolment; none if board and farm are the same.
 fn said_of_other(before: &Enrolment, now: &Enrolment) -> Option<String> {
     let is_same = (&before.farm, &before.board) == (&now.farm, &now.board);
     (!is_same).then(|| {
@@ -255,7 +255,7 @@ fn push(cli: &PushCli, folder: &PushFolder, environment: &PushEnvironment, stop:
     Ok(exit)
 }
 
-/// One round after the other: until all is sent with `--once`, else until a signal.
+/// Runs one round after the other: with `--once` until all is sent, else until a signal.
 fn rounds(
     cli: &PushCli,
     round: &mut PushRound<'_>,
@@ -268,7 +268,7 @@ fn rounds(
     tell_untold(cli, round, document)?;
     loop {
         let end = run_round(round, sources);
-        // Also where the farm is away: then they become more.
+        // Needed most while the farm is unreachable: runs accumulate.
         if let Some(most) = spool.filter(|_| !round.stop.is_set()) {
             hold(round, &sources.runs, most);
         }
@@ -300,7 +300,7 @@ fn rounds(
                 (detail, backoff.failed(None, host::random_u64()))
             }
         };
-        // The same trouble is told once.
+        // A repeated failure is reported once.
         if !news.is_empty() && news != said {
             cli.words.remark(&news);
         }
@@ -317,7 +317,7 @@ fn rounds(
     }
 }
 
-/// Says what was noted by a start that was killed before it said it.
+/// Reports results that an earlier process logged and was killed before it reported them.
 fn tell_untold(cli: &PushCli, round: &mut PushRound<'_>, document: &mut PushDocument) -> Result<()> {
     let before = RoundOutcome::from(round.log.untold.clone());
     cli.words.tell(&before, &[]);
@@ -325,7 +325,7 @@ fn tell_untold(cli: &PushCli, round: &mut PushRound<'_>, document: &mut PushDocu
     keep(round)
 }
 
-/// Writes down what was dropped, so that it is told also after a restart, and that all was said.
+/// Writes losses to the log, so that a restart does not hide them, and clears what was reported.
 fn keep(round: &mut PushRound<'_>) -> Result<()> {
     let untold = std::mem::take(&mut round.log.untold);
     match round.outcome.lost + round.outcome.dropped > 0 || untold != UntoldWords::default() {
@@ -337,7 +337,7 @@ fn keep(round: &mut PushRound<'_>) -> Result<()> {
 fn sources(cli: &PushCli, environment: &PushEnvironment) -> PushSources {
     let state = state(environment);
     let whole = |folder: &PathBuf, flag: &str| {
-        // A record may be begun later.
+        // The record may be created later.
         host::whole_path(folder).unwrap_or_else(|error| {
             cli.words.remark(&format!("{flag}: {} cannot be read yet ({error})", quoted(folder)));
             folder.clone()
@@ -355,7 +355,7 @@ fn sources(cli: &PushCli, environment: &PushEnvironment) -> PushSources {
     }
 }
 
-/// What is to be said of folders that were named and in which there is nothing to send.
+/// Remarks on folders named by flags that hold nothing to send.
 fn empty(cli: &PushCli, sources: &PushSources) -> Vec<String> {
     let runs: &[PathBuf] = if cli.runs.is_empty() { &[] } else { &sources.runs };
     let records: &[PathBuf] = if cli.record.is_empty() { &[] } else { &sources.records };
@@ -417,7 +417,7 @@ mod tests {
         false
     }
 
-    /// As the program has it after its start.
+    /// Round of a process that has just started.
     fn started<'a>(farm: &'a mut FakeFarm, folder: &'a PushFolder) -> PushRound<'a> {
         PushRound {
             link: farm,
@@ -439,7 +439,7 @@ mod tests {
         let at = |name: &str| place.path().join(name);
         fs::create_dir_all(at("push")).unwrap();
         let (folder, mut farm) = (PushFolder(at("push")), FakeFarm::default());
-        // More than are noted in words.
+        // More remarks than the log holds.
         for number in 0..70 {
             let id = format!("r{number}");
             fs::create_dir_all(at("runs").join(&id)).unwrap();

@@ -1,4 +1,4 @@
-//! What is said of sending: lines on standard error, and with `--json` a document.
+//! Output of sending: lines on standard error and, with `--json`, a document.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,19 +20,19 @@ pub struct PushWords {
     quiet: bool,
 }
 
-/// What all rounds of `--once` came to.
+/// Sum of all rounds of `--once`.
 #[derive(Debug, Serialize)]
 pub struct PushDocument {
     schema: &'static str,
-    /// Rows and runs that were new to the farm.
+    /// Rows that were new to the farm; `runs` counts such runs.
     rows: u64,
     runs: u64,
-    /// What the farm refused, or has with other content; `remarks` have the reasons.
+    /// Items that the farm refused or has with other content; `remarks` give the reasons.
     refused: u64,
-    /// Rows that the record merged or dropped, and runs that were removed, before they were sent.
+    /// Rows merged or dropped before they were sent; `dropped` counts runs removed before that.
     lost: u64,
     dropped: u64,
-    /// Something is left to be sent.
+    /// True if something remains to be sent.
     left: bool,
     remarks: Vec<String>,
 }
@@ -53,7 +53,7 @@ impl Default for PushDocument {
 }
 
 impl PushDocument {
-    /// Adds a round. What is left is what the last one left: the next may have sent what waited.
+    /// Adds a round. `left` is that of the last round, which may have sent what earlier ones left.
     pub fn add(&mut self, round: &RoundOutcome) {
         self.rows = self.rows.saturating_add(round.rows);
         self.runs = self.runs.saturating_add(round.runs);
@@ -68,19 +68,19 @@ impl PushDocument {
         }
     }
 
-    /// Says that something is left that the last round did not come to.
+    /// Marks something as left to be sent: the last round did not finish.
     pub fn leave(&mut self) {
         self.left = true;
     }
 
-    /// Whether something is left unsent, for now or for good.
+    /// True if something is unsent, for now or for good.
     pub fn is_short(&self) -> bool {
         self.left || self.refused > 0 || self.lost > 0 || self.dropped > 0
     }
 }
 
 impl PushWords {
-    /// Refuses a file that cannot be written, before anything is sent.
+    /// Checks that the `--json` file can be written, before anything is sent.
     pub fn check(&self) -> Result<()> {
         match &self.json {
             Some(path) if path != Path::new("-") => {
@@ -90,14 +90,14 @@ impl PushWords {
         }
     }
 
-    /// A line on standard error, unless none is wanted.
+    /// Prints a line on standard error, unless `--quiet` is set.
     pub fn remark(&self, line: &str) {
         if !self.quiet {
             say(line);
         }
     }
 
-    /// Tells what a round did. What is still as the round before found it is not told again.
+    /// Prints the remarks and counts of a round; skips the remarks in `told`.
     pub fn tell(&self, outcome: &RoundOutcome, told: &[String]) {
         for remark in outcome.remarks.iter().filter(|remark| !told.contains(remark)) {
             self.remark(&clean(remark));
@@ -112,7 +112,7 @@ impl PushWords {
         }
     }
 
-    /// Writes the document to where it is to go.
+    /// Writes the document to the `--json` file, if any.
     pub fn write(&self, document: &PushDocument) -> Result<()> {
         let Some(path) = &self.json else { return Ok(()) };
         let text = json_pretty(document)?;
@@ -120,7 +120,7 @@ impl PushWords {
     }
 }
 
-/// A line on standard error; that it cannot be written is no reason to end.
+/// Prints a line on standard error; a write error does not end the program.
 pub fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "onbeat-push: {line}");
 }
@@ -150,7 +150,7 @@ mod tests {
             assert_eq!(document.is_short(), one.lost > 0);
             document.leave();
             assert!(document.is_short());
-            // What waited for a measurement was sent after it.
+            // A run that waited for a measurement was sent after it.
             document.add(&RoundOutcome { runs: 1, ..RoundOutcome::default() });
             assert_eq!((document.left, document.is_short()), (false, one.lost > 0));
         }

@@ -1,4 +1,4 @@
-//! The board's token, in a file that its owner alone reads.
+//! Token of the board, in a file that only its owner can read.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -13,38 +13,38 @@ use sha2::{Digest, Sha256};
 use super::address::FarmAddress;
 
 const FILE: &str = "farm.json";
-/// What was begun, until the token is there.
+/// Name of the file of an enrolment in progress.
 const OPEN: &str = "enrolling.json";
 const LIMIT: u64 = 64 << 10;
 
-/// The folder in which it is kept.
+/// State folder of onbeat-push: the token, and the log of what was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushFolder(pub PathBuf);
 
-/// Where the board sends, and by which name it is known there.
+/// Farm that the board sends to, and the board's name and token there.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Enrolment {
     pub farm: String,
     pub board: String,
     pub token: String,
-    /// The only authorities whose certificates are taken, as a file; `""` for the usual ones.
+    /// File of the only certificate authorities to trust; `""` for the usual ones.
     #[serde(default)]
     pub authorities: String,
 }
 
-/// An enrolment whose answer is not kept yet. A farm makes the token of the code and this secret,
-/// so that both give the same token again, as long as the code is good: where the board is killed
-/// before it has kept the answer the code is not lost.
+/// Enrolment whose answer is not stored yet. The farm derives the token from the code and this
+/// secret, so that a repeated request gives the same token while the code is valid: a board that is
+/// killed before it stores the answer does not lose its code.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenEnrolment {
     farm: String,
-    /// The digest of the code.
+    /// SHA-256 of the code, in hexadecimal.
     code: String,
     pub secret: String,
 }
 
 impl OpenEnrolment {
-    /// The one that was begun with this code, else a new one; it is on the disk.
+    /// Resumes the enrolment with this farm and code, else begins one and writes it to the disk.
     pub fn begin(folder: &PushFolder, farm: &str, code: &str) -> Result<OpenEnrolment> {
         let code = hex(&Sha256::digest(code));
         let bytes = host::read_user_file(&folder.0.join(OPEN), LIMIT).unwrap_or_default();
@@ -62,7 +62,7 @@ impl OpenEnrolment {
         Ok(open)
     }
 
-    /// The token is kept.
+    /// Removes the open enrolment, once the token is stored.
     pub fn end(folder: &PushFolder) {
         if let Ok(dir) = Dir::existing(&folder.0) {
             dir.remove(OPEN);
@@ -71,7 +71,7 @@ impl OpenEnrolment {
 }
 
 impl Enrolment {
-    /// Reads it; what was not written by an enrolment is refused.
+    /// Reads the enrolment; refuses a file without a valid token and address.
     pub fn read(folder: &PushFolder) -> Result<Enrolment> {
         let file = folder.0.join(FILE);
         let shown = model::text::quoted(&file);
@@ -86,7 +86,7 @@ impl Enrolment {
         Ok(enrolment)
     }
 
-    /// Writes it where nobody else reads it.
+    /// Writes the enrolment to a file that only its owner can read.
     pub fn write(&self, folder: &PushFolder) -> Result<()> {
         folder.write(FILE, &model::error::json(self)?)
     }
@@ -94,14 +94,14 @@ impl Enrolment {
 
 fn unread(shown: &str, error: &std::io::Error) -> Failure {
     let remedy = match error.kind() {
-        // It is enrolled, by another user.
+        // The board is enrolled, by another user.
         ErrorKind::PermissionDenied => "run this as its owner, which may be root",
         _ => "enrol this board first: onbeat-push enrol URL CODE",
     };
     Failure::of_call(format!("cannot read {shown}"), error, Exit::Usage, remedy)
 }
 
-/// Whether it may be a token: a line break in it would be a header of its own.
+/// True if the text can be a token: a line break in it would begin another HTTP header.
 pub fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
@@ -114,7 +114,7 @@ impl PushFolder {
         }
     }
 
-    /// Whether a token can be kept: asked before a code is used up.
+    /// Checks that a token can be stored, before a code is used up.
     pub fn check(&self) -> Result<()> {
         let name = OsStr::new(".probe");
         let made = self.make().and_then(|dir| {
@@ -153,7 +153,7 @@ mod tests {
         let mode = std::fs::metadata(folder.0.join(OPEN)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert!(!std::fs::read_to_string(folder.0.join(OPEN)).unwrap().contains("\"code\":\"code\""));
-        // Another code or farm is another one.
+        // Another code or farm has another secret.
         let other = begin("farm", "next");
         assert!(other != first && begin("elsewhere", "next") != other);
         let last = begin("farm", "code");

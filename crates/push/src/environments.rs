@@ -1,4 +1,4 @@
-//! What a board was while it recorded: each environment once, before the rows that name it.
+//! Environments of a board during a recording: each is sent once, before the rows that name it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,8 +13,8 @@ use super::link::LinkFault;
 use super::receipt::is_of;
 use super::session::{PushAllowance, PushRound, RoundEnd};
 
-/// Sends the environments that rows name and the farm does not have, with all others of the record
-/// that it does not have: the record is read for them once.
+/// Sends the environments that rows name and the farm lacks, with all others of the record that it
+/// lacks: the record is read once for all of them.
 pub fn send_named(
     round: &mut PushRound<'_>,
     record: &Path,
@@ -39,12 +39,12 @@ pub fn send_named(
             return Ok(());
         }
     }
-    // What the record does not have is not looked for again.
+    // A name without an environment in the record is not searched for again.
     round.log.environments.extend(named.iter().filter(|env| !env.is_empty()).cloned());
     Ok(())
 }
 
-/// The environments of a record by what rows call them.
+/// Environments of a record, by the names that rows use.
 fn read(record: &Path) -> Result<BTreeMap<String, WatchEnvironment>, String> {
     let mut reader = RecordReader::open_folder(record).map_err(|failure: Failure| failure.message)?;
     let mut found = BTreeMap::new();

@@ -1,30 +1,30 @@
-//! The runs below a folder. What cannot be read is told from what is not there: the runs in it are
-//! not forgotten.
+//! Search for the runs below a folder. Unreadable folders are kept apart from missing ones: the
+//! runs in them are not forgotten.
 
 use std::path::{Path, PathBuf};
 
 use host::MachineFiles;
 use model::fact::{Fact, errno_name, is_of_other_kind};
 
-/// Folders below a given one: SUITE/phases/PHASE.
+/// Depth of the search below a given folder: SUITE/phases/PHASE.
 pub const DEEPEST: usize = 3;
-/// Names that are looked at.
+/// Limit of directory entries that are examined.
 const MOST_NAMES: usize = 200_000;
 
-/// What was found below a folder.
+/// Runs found below a folder.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FoundRuns {
-    /// In the order of their names.
+    /// Folders of the runs, in the order of their names.
     pub places: Vec<PathBuf>,
-    /// There were too many names to look at.
+    /// True if there were too many names to examine.
     pub is_cut: bool,
-    /// The first folder whose names cannot be read, and why.
+    /// First folder that cannot be listed, and the name of the error.
     pub unread: Option<(PathBuf, String)>,
-    /// Whether a run that is not among them is not there.
+    /// True if a run that is not in `places` does not exist.
     pub is_whole: bool,
 }
 
-/// The runs in a folder and in the folders there; no link is followed.
+/// Finds the runs in a folder and in the folders below; follows no link.
 pub fn found(folder: &Path) -> FoundRuns {
     found_in(&MachineFiles::folder(folder), folder)
 }
@@ -40,7 +40,7 @@ fn found_in(files: &MachineFiles, folder: &Path) -> FoundRuns {
         let place: PathBuf = folder.components().chain(below.components()).collect();
         let is_run = match files.size(&format!("{inside}/run.json")) {
             Fact::Known(_) => true,
-            // It is there, and who sends cannot read it; or nothing in the folder can be read.
+            // The file exists and cannot be read, or nothing in the folder can be.
             Fact::Refused(errno) if !is_of_other_kind(errno) => {
                 found.is_whole = false;
                 true
@@ -64,7 +64,7 @@ fn found_in(files: &MachineFiles, folder: &Path) -> FoundRuns {
                 (found.is_cut, found.is_whole) = (true, false);
                 return found;
             }
-            // A stack: the last pushed is the next.
+            // A stack: the last name pushed is the next one examined.
             let inner = names.iter().rev().filter(|name| !name.starts_with('.'));
             left.extend(inner.map(|name| (format!("{inside}/{name}"), depth + 1)));
         }
@@ -94,7 +94,7 @@ mod tests {
         let places = |all: &FoundRuns| -> Vec<String> {
             all.places.iter().map(|place| place.to_string_lossy().into_owned()).collect()
         };
-        // ENOTDIR: a file is no folder.
+        // ENOTDIR: a file, not a folder.
         let whole = with("/file/.", 20);
         assert!(whole.is_whole && whole.unread.is_none());
         assert_eq!(places(&whole), ["/runs/run", "/runs/suite/phase"]);
@@ -102,7 +102,7 @@ mod tests {
         assert!(!of_user.is_whole && places(&of_user) == ["/runs/run"]);
         let (folder, why) = of_user.unread.unwrap();
         assert!(folder == Path::new("/runs/suite") && why.contains("EACCES"), "{why}");
-        // EMFILE: what is in the folder may be runs, also where it is taken for one.
+        // EMFILE: the folder counts as a run, and may hold others.
         let of_now = with("/suite/run.json", 24);
         assert!(!of_now.is_whole && places(&of_now) == ["/runs/run", "/runs/suite"]);
     }

@@ -1,5 +1,5 @@
-//! What the farm has of what is noted as sent. A farm that went back to a backup has less: that is
-//! forgotten here, and sent again.
+//! Comparison of the log with what the farm has. A farm that was restored from a backup has less:
+//! what it lacks is forgotten here, and sent again.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use super::receipt::is_of_board;
 use super::sent::SentRows;
 use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd};
 
-/// Between two comparisons.
+/// Interval between two comparisons.
 const EVERY: Nanos = Nanos(86_400 * Nanos::SECOND.0);
-/// Runs, and stretches of rows, that one answer is to name: each is in memory at once.
+/// Limit of runs, and of stretches of rows, in one answer: each answer is held in memory.
 const MOST_NAMED: usize = 1_000;
-/// Answers that are asked for, should the farm come to no end.
+/// Limit of answers, should the farm's list not end.
 const MOST_ANSWERS: usize = 1_000;
 
-/// Asks what the farm has: its runs are kept, its rows handed back; none where it names a part of
-/// that alone, as an earlier farm does of more than 10,000 runs or stretches.
+/// Asks what the farm has: stores its runs in the round and returns its rows; none if it names only
+/// a part, as an earlier farm does of more than 10,000 runs or stretches.
 pub fn learn(round: &mut PushRound<'_>) -> Result<Option<Vec<SentRows>>, RoundEnd> {
     let (mut runs, mut rows) = (BTreeMap::new(), Vec::new());
     let (mut next, mut is_whole) = (format!("most={MOST_NAMED}"), false);
@@ -32,13 +32,13 @@ pub fn learn(round: &mut PushRound<'_>) -> Result<Option<Vec<SentRows>>, RoundEn
             let detail = format!("the farm does not say what it has ({status}: {detail})");
             return Err(LinkFault::Later { detail, after_s: None }.into());
         }
-        // What it does not name is forgotten.
+        // Anything that the answer does not name would be forgotten.
         if !is_of_board(&answer) {
             return Err(LinkFault::no_farm().into());
         }
         let body = answer.body;
         let named = body["runs"].as_array().into_iter().flatten();
-        // The last seconds of a run that was killed are in its manifest alone.
+        // Only the manifest covers the last seconds of a run that was killed.
         let state = |run: &Value| if run["manifest"].is_string() { "manifest" } else { "digest" };
         runs.extend(named.map(|run| (text(run, "id"), text(run, state(run)))));
         add_rows(&mut rows, &body);
@@ -52,7 +52,7 @@ pub fn learn(round: &mut PushRound<'_>) -> Result<Option<Vec<SentRows>>, RoundEn
     Ok(is_whole.then_some(rows))
 }
 
-/// Forgets rows that the farm has no longer.
+/// Forgets rows that the farm no longer has.
 pub fn compare_rows(round: &mut PushRound<'_>) -> Result<(), RoundEnd> {
     let now = host::clock::monotonic();
     match round.comparison {
@@ -64,7 +64,7 @@ pub fn compare_rows(round: &mut PushRound<'_>) -> Result<(), RoundEnd> {
         round.comparison = FarmComparison::Done(now);
         return Ok(());
     }
-    // What is not named may be there, where a part is named alone.
+    // With a partial list, an item that is not named may still be there.
     let Some(there) = learn(round)? else {
         round.remark(
             "the farm names a part of what it has, so that what it lost is not seen: update onbeat-farm"
@@ -75,7 +75,7 @@ pub fn compare_rows(round: &mut PushRound<'_>) -> Result<(), RoundEnd> {
     };
     let forgotten = round.log.forget_but(&there);
     if forgotten > 0 {
-        // What they name went back with them.
+        // The farm may have lost the environments that these rows name.
         round.log.environments.clear();
         tell_lost(round, &several(forgotten, "row", "rows"));
         round.keep()?;
@@ -84,7 +84,7 @@ pub fn compare_rows(round: &mut PushRound<'_>) -> Result<(), RoundEnd> {
     Ok(())
 }
 
-/// Says that the farm lost something.
+/// Reports that the farm lost something.
 pub fn tell_lost(round: &mut PushRound<'_>, what: &str) {
     round.remark(format!(
         "the farm has no longer {what} that it had, as after a backup was restored or a run removed: what \
@@ -99,7 +99,7 @@ fn add_rows(all: &mut Vec<SentRows>, told: &Value) {
             continue;
         };
         let names = ["recording", "boot", "series"].map(|name| text(stretch, name));
-        // Those of one series follow each other.
+        // Stretches of one series are consecutive.
         if !all.last().is_some_and(|rows| rows.is(&names[0], &names[1], &names[2])) {
             let [recording, boot, series] = names;
             all.push(SentRows { recording, boot, series, ..SentRows::default() });

@@ -1,14 +1,13 @@
-//! Sends what a board measured and recorded to a farm, each row and each run until it is
-//! acknowledged.
+//! Sends the rows and runs of a board to a farm, each until it is acknowledged.
 //!
-//! [`cli`] is the command line, [`document`] what it says of its work, [`enrolment`] the board's
-//! token. [`round`] sends what is there to be sent: [`rows`] of records with their
-//! [`environments`], and the [`runs`] that [`found_runs`] finds, by [`upload`], through [`link`],
-//! which speaks HTTP; [`receipt`] tells a farm's answers from others. What was acknowledged is in
-//! [`sent`], [`known`] compares it with what the farm has, and [`removed`] asks whether what was
-//! removed there may come again; nothing is copied, the record and the runs themselves wait, and
-//! [`spool`] holds the runs to a size where one is given. [`named_folders`] says of which that were
-//! named nothing is to be sent.
+//! [`cli`] is the command line, [`document`] its output, [`enrolment`] the board's token. [`round`]
+//! sends everything that is due: [`rows`] of records with their [`environments`], and the [`runs`]
+//! that [`found_runs`] finds, by [`upload`], through [`link`], which speaks HTTP; [`receipt`]
+//! recognises a farm's answers. [`sent`] logs what was acknowledged, [`known`] compares it with
+//! what the farm has, and [`removed`] asks whether runs that were removed there may come again.
+//! Nothing is copied: the record and the runs themselves are the queue, and [`spool`] limits the
+//! size of the runs if a limit is given. [`named_folders`] reports named folders that hold nothing
+//! to send.
 
 pub mod address;
 pub mod backoff;

@@ -1,4 +1,4 @@
-//! HTTP to the farm: what can be sent again later is told from what cannot.
+//! HTTP to the farm; separates failures to be retried from refusals.
 
 use std::io::Read;
 use std::path::Path;
@@ -18,16 +18,16 @@ use ureq::{Agent, Body, SendBody};
 
 use super::address::FarmAddress;
 
-/// No answer is larger: the names of all pieces of a bundle.
+/// Limit of an answer, in bytes: the names of all pieces of a bundle fit.
 const ANSWER_LIMIT: u64 = 4 << 20;
-/// Its head, and what follows, are here after so long.
+/// Timeout for the head of an answer, and again for its body.
 const ANSWER_TIME: Duration = Duration::from_secs(300);
 const CERTIFICATES_LIMIT: u64 = 1 << 20;
-/// What is said of an answer that is none of a farm's, or of an earlier one's.
+/// Message for an answer that is not a farm's, or an earlier farm's.
 const NO_FARM: &str = "what answers is not onbeat-farm, or an earlier one: look at the address and at what \
                        is between this board and the farm, else update onbeat-farm";
 
-/// What the farm answered.
+/// Answer of the farm.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FarmAnswer {
     pub status: u16,
@@ -35,10 +35,10 @@ pub struct FarmAnswer {
 }
 
 impl FarmAnswer {
-    /// Why the farm did not do it.
+    /// Reason that the farm gives for a refusal, or a hint if it gives none.
     pub fn detail(&self) -> String {
         match excerpt(self.body["detail"].as_str().unwrap_or_default()) {
-            // As of a proxy, which has limits of its own.
+            // As of a proxy that enforces its limits.
             said if said.is_empty() => {
                 "no reason is given: look at what is between this board and the farm".to_owned()
             }
@@ -46,65 +46,65 @@ impl FarmAnswer {
         }
     }
 
-    /// Whether a refusal is the farm's own: it says why, with its status, or an earlier farm with
-    /// the line that is wrong. What a proxy on the way refuses the farm may take another time.
+    /// True if a refusal is the farm's, with a reason and its status, or from an earlier farm with
+    /// the number of the wrong line. A request that a proxy refuses may succeed later.
     pub fn is_own_refusal(&self) -> bool {
         let is_of_farm = self.body["status"] == self.status || self.body["line"].is_u64();
         is_of_farm && self.body["detail"].as_str().is_some_and(|said| !said.trim().is_empty())
     }
 }
 
-/// Why there is no answer to go by.
+/// Failure to get a usable answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkFault {
-    /// To be sent again, after this many seconds where the farm says so.
+    /// To be sent again, after this many seconds if the farm asks for a delay.
     Later { detail: String, after_s: Option<u64> },
     /// The farm does not know the token.
     Token(String),
-    /// What was sent could not be read here.
+    /// The data to be sent could not be read.
     Source(String),
 }
 
 impl LinkFault {
-    /// Something else answers in the farm's place, as a gateway under maintenance.
+    /// Fault for an answer that is not a farm's, such as that of a gateway under maintenance.
     pub fn no_farm() -> LinkFault {
         LinkFault::Later { detail: NO_FARM.to_owned(), after_s: None }
     }
 }
 
-/// How requests reach a farm.
+/// Transport of requests to a farm.
 pub trait FarmLink {
-    /// Has each request from now on say what was dropped before it could be sent, ever.
+    /// Sets the totals of runs and rows dropped unsent, which each later request reports.
     fn say_dropped(&mut self, runs: u64, rows: u64);
-    /// Has each request from now on say how many runs lie on the board that are left out.
+    /// Sets the number of refused runs on the board, which each later request reports.
     fn say_left_out(&mut self, runs: u64);
     fn get(&mut self, path: &str) -> std::result::Result<FarmAnswer, LinkFault>;
-    /// Sends what is in memory, packed and with its digest.
+    /// Sends bytes in memory, compressed and with their digest.
     fn put(&mut self, path: &str, bytes: &[u8]) -> std::result::Result<FarmAnswer, LinkFault>;
-    /// Sends what is read meanwhile, packed.
+    /// Sends a body, compressed while it is read.
     fn stream(&mut self, path: &str, body: &mut dyn Read) -> std::result::Result<FarmAnswer, LinkFault>;
 }
 
-/// The network.
+/// Link over the network.
 pub struct HttpLink {
     agent: Agent,
     base: String,
-    /// What stands behind `Authorization:`; empty before the board is enrolled.
+    /// Value of `Authorization:`; empty before the board is enrolled.
     bearer: String,
     boot: String,
-    /// What is behind `Onbeat-Dropped:`; empty where nothing was.
+    /// Value of `Onbeat-Dropped:`; empty if nothing was dropped.
     dropped: String,
-    /// What is behind `Onbeat-Left-Out:`, where it is not 0.
+    /// Value of `Onbeat-Left-Out:`, which is not sent if 0.
     left_out: u64,
 }
 
 impl HttpLink {
-    /// Certificates are of the usual authorities, or of those in a file alone.
+    /// Creates a link that trusts the usual authorities, or only those in a file.
     pub fn new(address: &FarmAddress, token: &str, authorities: Option<&Path>) -> Result<HttpLink> {
         HttpLink::patient(address, token, authorities, ANSWER_TIME)
     }
 
-    /// The same, which waits for so long for the head of an answer, and for its rest.
+    /// Like `new`, with a timeout for the head of an answer and again for its body.
     fn patient(
         address: &FarmAddress,
         token: &str,
@@ -117,7 +117,7 @@ impl HttpLink {
         };
         let config = Agent::config_builder()
             .http_status_as_error(false)
-            // Where it leads is not where the token is good.
+            // The token must not follow a redirect.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .https_only(address.is_encrypted)
@@ -126,10 +126,10 @@ impl HttpLink {
             .timeout_per_read(Some(Duration::from_secs(120)))
             .timeout_per_write(Some(Duration::from_secs(120)))
             .timeout_recv_response(Some(patience))
-            // A byte now and then must not hold the board.
+            // A server that sends a byte now and then must not hold the board.
             .timeout_recv_body(Some(patience))
             .tls_config(tls);
-        // A proxy is asked for encrypted connections alone: it must not see the token.
+        // A proxy is used for encrypted connections only: it must not see the token.
         let config = if address.is_encrypted { config } else { config.proxy(None) };
         let boot = host::MachineFiles::live().read_text("/proc/sys/kernel/random/boot_id");
         Ok(HttpLink {
@@ -142,7 +142,7 @@ impl HttpLink {
         })
     }
 
-    /// Asks for a token with a code and a secret of this board's.
+    /// Requests a token with a code and a secret of this board.
     pub fn enrol(&self, code: &str, name: &str, secret: &str) -> std::result::Result<FarmAnswer, LinkFault> {
         let body = serde_json::json!({ "code": code, "name": name, "secret": secret }).to_string();
         self.send("POST", "/v1/enrol", &[], SendBody::from_reader(&mut body.as_bytes()))
@@ -217,7 +217,7 @@ impl FarmLink for HttpLink {
     }
 }
 
-/// Why there was no answer, with what to do: the library has no kinds for what TLS refuses.
+/// Error message with a remedy, by its text: the library has no error kinds for TLS failures.
 fn not_reached(error: &str) -> String {
     let remedy = if error.contains("UnknownIssuer") {
         "no authority that this board trusts has signed its certificate: enrol with --ca FILE, the \
@@ -246,7 +246,7 @@ fn answer_of(mut response: Response<Body>) -> std::result::Result<FarmAnswer, Li
     judged(status, body, after_s)
 }
 
-/// What an answer means for what was sent.
+/// Classifies an answer by its status.
 pub fn judged(status: u16, body: Value, after_s: Option<u64>) -> std::result::Result<FarmAnswer, LinkFault> {
     let said = excerpt(body["detail"].as_str().unwrap_or_default());
     let detail = |what: &str| if said.is_empty() { what.to_owned() } else { said.clone() };
@@ -256,7 +256,7 @@ pub fn judged(status: u16, body: Value, after_s: Option<u64>) -> std::result::Re
             detail: "the farm's address leads elsewhere: enrol with the address that it leads to".to_owned(),
             after_s,
         }),
-        // What is there besides the farm: a proxy without it, a page that wants a login.
+        // Not the farm: a proxy without it, or a page that asks for a login.
         200..=299 if !body.is_object() => Err(LinkFault::Later { detail: NO_FARM.to_owned(), after_s }),
         408 | 425 | 429 | 500..=599 => {
             Err(LinkFault::Later { detail: detail("the farm cannot take it now"), after_s })
@@ -265,7 +265,7 @@ pub fn judged(status: u16, body: Value, after_s: Option<u64>) -> std::result::Re
     }
 }
 
-/// Seconds; a date is taken for no word.
+/// Reads `Retry-After` in seconds; a date is ignored.
 fn retry_after(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
 }
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(of(413).unwrap().detail(), "why");
         for (body, is_own) in [
             (json!({ "title": "Conflict", "status": 409, "detail": "why" }), true),
-            // As earlier farms refuse a line, and as farms do.
+            // Refusal of a line by an earlier farm, then by a present one.
             (json!({ "line": 3, "detail": "no row" }), true),
             (json!({ "title": "Conflict", "status": 409, "detail": "no row", "line": 3 }), true),
             (json!({ "status": 409, "detail": " " }), false),
@@ -345,7 +345,7 @@ mod tests {
             assert_eq!(judged(409, body.clone(), None).unwrap().is_own_refusal(), is_own, "{body}");
         }
         assert!(judged(413, Value::Null, None).unwrap().detail().contains("between this board and the farm"));
-        // A page of a proxy is no acknowledgement.
+        // A page of a proxy does not acknowledge anything.
         assert!(matches!(judged(200, Value::Null, None), Err(LinkFault::Later { .. })));
     }
 }

@@ -1,4 +1,4 @@
-//! The manifest of a run: its files, hashed while they are read.
+//! Manifest of a run: its files, hashed while they are read.
 
 use std::io::{self, Read};
 
@@ -13,12 +13,12 @@ use sha2::{Digest, Sha256};
 
 use super::parts::FilePart;
 
-/// Why a bundle cannot be sent whole; without a part it would be another run for ever.
+/// Reasons that a bundle cannot be sent whole: without a part it would become another run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnreadBundle {
-    /// As long as it is as it is.
+    /// Lasts until the bundle changes.
     Stays(String),
-    /// This may be over soon: descriptors or memory that lack, a disk that does not answer.
+    /// Possibly temporary: too few descriptors, no memory, a disk that does not answer.
     Passes(String),
 }
 
@@ -38,10 +38,10 @@ impl UnreadBundle {
     }
 }
 
-/// What a bundle consists of now.
+/// Manifest of a bundle in its present state.
 pub fn manifest_of(files: &MachineFiles) -> Result<BundleManifest, UnreadBundle> {
     let mut manifest = BundleManifest { schema: MANIFEST_SCHEMA.to_owned(), ..BundleManifest::default() };
-    // Not before it is known that they are no more than a bundle has.
+    // No file is hashed before their number and size are known to be those of a bundle.
     for path in paths_of(files)? {
         let file = hashed(files, path.clone(), &format!("/{path}"));
         manifest.files.push(file.map_err(|error| UnreadBundle::of(&path, &error))?);
@@ -49,7 +49,7 @@ pub fn manifest_of(files: &MachineFiles) -> Result<BundleManifest, UnreadBundle>
     Ok(manifest)
 }
 
-/// Why a farm would not take a file of this size, with which the bundle comes to so many bytes.
+/// Reason that a farm would refuse a file of this size, at this total of the bundle.
 fn too_large(path: &str, size: u64, bytes: u64) -> Option<String> {
     if path == "run.json" && size > RUN_LIMIT {
         let most = size_words(RUN_LIMIT);
@@ -63,7 +63,7 @@ fn too_large(path: &str, size: u64, bytes: u64) -> Option<String> {
     })
 }
 
-/// The files of a bundle, without a look at what is in them.
+/// Lists the files of a bundle without reading their content.
 fn paths_of(files: &MachineFiles) -> Result<Vec<String>, UnreadBundle> {
     let (mut found, mut bytes) = (Vec::new(), 0u64);
     let mut left: Vec<(String, usize)> = PARTS.iter().rev().map(|part| ((*part).to_owned(), 1)).collect();
@@ -94,8 +94,8 @@ fn paths_of(files: &MachineFiles) -> Result<Vec<String>, UnreadBundle> {
                     if let Some(errno) = both.find(|errno| !is_of_other_kind(*errno)) {
                         return Err(UnreadBundle::of(&path, &io::Error::from_raw_os_error(errno)));
                     }
-                    // Neither a file nor a folder, or a link that leads elsewhere: such are left
-                    // out, but not in place of a part of its own.
+                    // Neither a file nor a folder, or a link that leads elsewhere: left out below a
+                    // part, refused in place of one.
                     if depth == 1 {
                         return Err(UnreadBundle::Stays(format!(
                             "its {path} is a link that leads elsewhere, or no file: put what belongs \
@@ -141,7 +141,7 @@ fn hashed(files: &MachineFiles, path: String, inside: &str) -> io::Result<Manife
     }
 }
 
-/// Where a piece is: the file, and the bytes before it.
+/// File of a piece, and its offset there in bytes.
 pub fn place_of<'a>(manifest: &'a BundleManifest, piece: &str) -> Option<(&'a str, u64)> {
     manifest.files.iter().find_map(|file| {
         let at = file.pieces.iter().position(|one| one == piece)?;
@@ -156,7 +156,7 @@ mod tests {
     use host::access::Access;
     use std::fs;
 
-    /// Numbers of refusals, the same on each machine that Linux runs on.
+    /// Error numbers, the same on each architecture of Linux.
     const EIO: i32 = 5;
     const EACCES: i32 = 13;
     const EMFILE: i32 = 24;
@@ -177,13 +177,13 @@ mod tests {
             manifest.files.iter().map(|file| (file.path.as_str(), file.bytes, file.pieces.len())).collect();
         let wanted = [("run.json", 2, 1), ("blocks.jsonl", PIECE * 2 + 1, 3), ("host/proc/sys/a", 0, 0)];
         assert_eq!(found, wanted);
-        // It is one that a farm takes.
+        // A farm accepts it.
         let text = serde_json::to_vec(&manifest).unwrap();
         assert_eq!(BundleManifest::read(&text).unwrap(), manifest);
         let last = manifest.files[1].pieces[2].clone();
         assert_eq!(place_of(&manifest, &last), Some(("blocks.jsonl", PIECE * 2)));
         assert_eq!(place_of(&manifest, "none"), None);
-        // In place of a part of its own a link is none that is missing.
+        // A link in place of a part does not count as a missing part.
         std::os::unix::fs::symlink("/etc", folder.path().join("events")).unwrap();
         let fault = manifest_of(&MachineFiles::folder(folder.path())).unwrap_err();
         assert!(matches!(&fault, UnreadBundle::Stays(why) if why.contains("its events is a link")));

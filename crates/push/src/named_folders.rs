@@ -1,4 +1,4 @@
-//! Folders that were named and in which there is nothing to send.
+//! Remarks on named folders that hold nothing to send.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use model::text::quoted;
 
 use super::found_runs::found;
 
-/// What is to be said of them, a line each; of one that is not there yet nothing.
+/// Remarks on these folders, a line each; none on a folder that does not exist yet.
 pub fn nothing_in(runs: &[PathBuf], records: &[PathBuf]) -> Vec<String> {
     let is_there = |folder: &&PathBuf| host::identity(folder).is_some();
     let runs = runs.iter().filter(is_there).filter_map(|folder| {
@@ -15,7 +15,7 @@ pub fn nothing_in(runs: &[PathBuf], records: &[PathBuf]) -> Vec<String> {
         if is_no_folder(folder) {
             return Some(format!("--runs: {shown} is no folder: name the one that runs or suites are in"));
         }
-        // One that cannot be read is told where its runs are sent.
+        // An unreadable folder is reported when its runs are sent.
         let found = found(folder);
         let is_empty = found.places.is_empty() && found.unread.is_none();
         is_empty.then(|| format!("--runs: {shown} holds no run: name the folder that runs or suites are in"))

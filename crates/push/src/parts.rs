@@ -1,15 +1,15 @@
-//! A stretch of a file, read little by little, so that a bundle of a gigabyte takes no more memory
-//! than a small one.
+//! Range of a file, read in small parts, so that a bundle of a gigabyte takes no more memory than a
+//! small one.
 
 use std::io::{self, Read};
 
 use host::MachineFiles;
 use model::fact::Fact;
 
-/// Read at once.
+/// Limit of one read, in bytes.
 const AT_ONCE: usize = 64 << 10;
 
-/// A part of a file below a folder.
+/// Range of a file below a folder.
 pub struct FilePart<'a> {
     files: &'a MachineFiles,
     path: &'a str,

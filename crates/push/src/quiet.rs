@@ -1,13 +1,13 @@
-//! Whether something measures: sending is load, and has to wait.
+//! Detection of running measurements: sending is load, and has to wait for them.
 
 use host::MachineFiles;
 
-/// The longest command line that is looked at.
+/// Limit, in bytes, of a command line that is read.
 const LINE: u64 = 64 << 10;
 /// Commands whose results sending would change.
 const MEASURING: [&str; 7] = ["measure", "hunt", "probe", "suite", "prove", "cure", "load"];
 
-/// Whether a process of onbeat's measures.
+/// True if a process of onbeat is measuring.
 pub fn is_measuring(files: &MachineFiles) -> bool {
     let names = files.list("/proc");
     let pids = names.known().into_iter().flatten().filter(|name| name.bytes().all(|b| b.is_ascii_digit()));
@@ -20,11 +20,11 @@ pub fn is_measuring(files: &MachineFiles) -> bool {
     })
 }
 
-/// By a command line as `/proc` has it, words ended by zeros.
+/// True if a command line as in `/proc`, words ended by zeros, is that of a measurement.
 fn measures(line: &str) -> bool {
     let mut words = line.split('\0');
     let program = words.next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
-    // The static binaries have the architecture behind the name.
+    // The names of static binaries end in the architecture.
     let is_onbeat = program == "onbeat" || program.starts_with("onbeat-");
     is_onbeat && words.next().is_some_and(|word| MEASURING.contains(&word))
 }

@@ -1,23 +1,23 @@
-//! Whether an answer is a farm's own: one that acknowledges says what it acknowledges. What is on
-//! the way, as a gateway under maintenance, may answer each request with 200 and a document of its
-//! own, and what passed for acknowledged then would be lost.
+//! Checks that an answer is a farm's: an acknowledgement names what it acknowledges. A gateway
+//! under maintenance may answer every request with 200 and a document, and what that seemed to
+//! acknowledge would be lost.
 
 use bundle::manifest::{BundleManifest, RECEIVED_SCHEMA};
 use serde_json::Value;
 
 use super::link::FarmAnswer;
 
-/// Whether it acknowledges a piece or an environment by its digest.
+/// True if the answer acknowledges an item by its id: the digest of a piece or an environment.
 pub fn is_of(answer: &FarmAnswer, id: &str) -> bool {
     answer.body["schema"] == RECEIVED_SCHEMA && answer.body["id"] == id
 }
 
-/// Whether it acknowledges a run as the manifest of this digest has it.
+/// True if the answer acknowledges a run in the state of the manifest with this digest.
 pub fn is_of_run(answer: &FarmAnswer, id: &str, manifest: &str) -> bool {
     is_of(answer, id) && answer.body["manifest"] == manifest
 }
 
-/// The pieces that it asks for: some, and all of them the manifest's.
+/// Pieces that the answer asks for: at least one, all of them of the manifest; else none.
 pub fn asked_for<'a>(answer: &'a FarmAnswer, manifest: &BundleManifest) -> Option<Vec<&'a str>> {
     let pieces = manifest.pieces();
     let named = answer.body["missing"].as_array()?.iter();
@@ -25,7 +25,7 @@ pub fn asked_for<'a>(answer: &'a FarmAnswer, manifest: &BundleManifest) -> Optio
     named.map(known).collect::<Option<Vec<&str>>>().filter(|some| !some.is_empty())
 }
 
-/// Whether it says of each of the rows with these numbers what became of it.
+/// True if the answer accounts for each of the rows with these numbers.
 pub fn is_of_rows(answer: &FarmAnswer, rows: &[u64]) -> bool {
     let number = |name: &str| answer.body[name].as_u64();
     let Some(other) = answer.body["seq"].as_array() else { return false };
@@ -35,7 +35,7 @@ pub fn is_of_rows(answer: &FarmAnswer, rows: &[u64]) -> bool {
     told == Some(rows.len() as u64) && other.iter().all(is_sent)
 }
 
-/// Whether it says what the farm has of a board.
+/// True if the answer lists what the farm has of a board.
 pub fn is_of_board(answer: &FarmAnswer) -> bool {
     let has = |one: &Value, names: &[&str]| names.iter().all(|name| one[*name].is_string());
     let all = |name: &str, is_one: &dyn Fn(&Value) -> bool| {
@@ -53,7 +53,7 @@ pub fn is_of_board(answer: &FarmAnswer) -> bool {
         && all("stretches", &is_stretch)
 }
 
-/// Those of these runs that it says were removed; none where it does not say that.
+/// Runs among `asked` that the answer lists as removed; none if it is not such a list.
 pub fn removed_of<'a>(answer: &'a FarmAnswer, asked: &[&str]) -> Option<Vec<&'a str>> {
     let named = answer.body["removed"].as_array()?.iter();
     named.map(|one| one.as_str().filter(|id| asked.contains(id))).collect()
@@ -79,7 +79,7 @@ mod tests {
             other[member] = json!(null);
             assert!(!is_of_run(&of(other), "r1", "ab"), "{member}");
         }
-        // A farm of before said nothing.
+        // An earlier farm sent no receipt.
         assert!(!is_of(&of(json!({})), "r1") && !is_of(&of(json!({ "status": "maintenance" })), "r1"));
     }
 

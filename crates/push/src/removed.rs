@@ -10,15 +10,15 @@ use super::link::LinkFault;
 use super::receipt::removed_of;
 use super::session::{PushAllowance, PushRound, RoundEnd};
 
-/// Between two questions, by the time of day: also a program that is started each hour asks no more
-/// often.
+/// Interval between two questions, in wall-clock time: a program that is started each hour asks no
+/// more often.
 const EVERY_S: u64 = 86_400;
-/// Runs of one request: they stand in its address.
+/// Limit of runs in one request: their ids are in its URL.
 const AT_ONCE: usize = 32;
-/// Of more the newest are asked about.
+/// Limit of runs to ask about: the newest ones.
 const MOST: usize = 512;
 
-/// Notes a run that the farm refused so, by its folder.
+/// Notes a run that the farm refused as removed, by its folder.
 pub fn note(round: &mut PushRound<'_>, key: String, id: String) {
     if round.log.removed.is_empty() {
         round.log.removed_asked_s = now_s();
@@ -26,11 +26,11 @@ pub fn note(round: &mut PushRound<'_>, key: String, id: String) {
     round.log.removed.insert(key, id);
 }
 
-/// Asks whether runs may come again: those that may are no longer noted as left out, so that this
-/// round sends them.
+/// Asks whether removed runs may come again, and forgets the refusal of those that may, so that
+/// this round sends them.
 pub fn ask_again(round: &mut PushRound<'_>) -> Result<(), RoundEnd> {
     let is_due = now_s().abs_diff(round.log.removed_asked_s) >= EVERY_S;
-    // While something measures no run is sent either.
+    // Runs are not sent during a measurement either.
     if round.log.removed.is_empty() || !is_due || (round.allowed)() < PushAllowance::All {
         return Ok(());
     }
@@ -50,7 +50,7 @@ pub fn ask_again(round: &mut PushRound<'_>) -> Result<(), RoundEnd> {
                 allowed.extend(some.iter().filter(|(_, id)| may_come(id)).map(|(key, _)| key.clone()));
             }
             (200..=299, None) => return Err(LinkFault::no_farm().into()),
-            // It is an earlier farm.
+            // An earlier farm does not know this request.
             (404, _) if answer.is_own_refusal() => break,
             (status, _) => {
                 let detail = answer.detail();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::session::{PushRound, RoundEnd, RoundOutcome};
 use super::{known, removed, rows, runs};
 
-/// Where what is to be sent lies.
+/// Folders to send from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PushSources {
     /// Folders of runs.
@@ -16,7 +16,7 @@ pub struct PushSources {
     pub records: Vec<PathBuf>,
 }
 
-/// Sends what is there; what it did is in the round's outcome, however it ended.
+/// Sends everything that is due; the round's outcome counts it, also if the round ends early.
 pub fn run_round(round: &mut PushRound<'_>, sources: &PushSources) -> Result<(), RoundEnd> {
     round.outcome = RoundOutcome::default();
     round.link.say_dropped(round.log.dropped_runs, round.log.dropped_rows);
@@ -30,7 +30,7 @@ pub fn run_round(round: &mut PushRound<'_>, sources: &PushSources) -> Result<(),
         let read = rows::send_backlog(round, record)?;
         recordings = recordings.zip(read).map(|(all, some)| &all | &some);
     }
-    // One that cannot be read now may be there again.
+    // A record that cannot be read now may be readable later.
     if recordings.is_some_and(|all| round.log.forget_recordings_but(&all)) {
         round.keep()?;
     }

@@ -1,4 +1,4 @@
-//! The rows of a record: each line as it was written, under its number.
+//! Rows of a record: each line is sent as it was written, under its number.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,17 +21,17 @@ use super::session::{PushAllowance, PushRound, RoundEnd};
 
 type Sent = Result<(), RoundEnd>;
 
-/// The boots of each recording of which there are rows.
+/// Boots with rows, by recording.
 type RecordedBoots = BTreeMap<String, BTreeSet<String>>;
 
-/// A series of a record that was read to its end.
+/// Series of a record that was read to its end.
 struct ReadSeries {
     reader: RecordReader<RecordFolder>,
     boots: RecordedBoots,
 }
 
-/// Sends the last row of each series, and of each boot before it the last row of one: that says
-/// when the boot was, also where its first rows were recorded before the clock was set.
+/// Sends the last row of each series and, of each boot before it, the last row of one series: it
+/// dates the boot, even if its first rows were recorded before the clock was set.
 pub fn send_newest(round: &mut PushRound<'_>, record: &Path) -> Sent {
     let (mut boots, mut sent) = (BTreeSet::new(), BTreeSet::new());
     for &series in WatchSeries::ALL {
@@ -57,8 +57,7 @@ pub fn send_newest(round: &mut PushRound<'_>, record: &Path) -> Sent {
     Ok(())
 }
 
-/// Sends the last row of each of these boots, of which others follow in the record; they are left
-/// out of the boots then.
+/// Sends the last row of each of these boots, and removes those boots from the set.
 fn send_ends(
     round: &mut PushRound<'_>,
     record: &Path,
@@ -98,9 +97,8 @@ fn send_end(
     }
 }
 
-/// Sends all other rows, the oldest first, and counts those that are there no longer; what is noted
-/// of boots that have gone from the record is forgotten. The recordings of which it has rows, where
-/// all of it was read.
+/// Sends all other rows, oldest first; counts those no longer in the record, and forgets the boots
+/// that have left it. Returns the recordings in the record, if all of it was read.
 pub fn send_backlog(round: &mut PushRound<'_>, record: &Path) -> Result<Option<BTreeSet<String>>, RoundEnd> {
     let (mut recordings, mut is_whole) = (BTreeSet::new(), true);
     for &series in WatchSeries::ALL {
@@ -136,8 +134,8 @@ pub fn send_backlog(round: &mut PushRound<'_>, record: &Path) -> Result<Option<B
     Ok(is_whole.then_some(recordings))
 }
 
-/// Calls for each row of a series that the farm has not acknowledged and that is as it was written;
-/// the series, where all could be read.
+/// Calls `f` for each intact row of a series that the farm has not acknowledged; returns the
+/// series, if all of it could be read.
 fn each_open(
     round: &mut PushRound<'_>,
     record: &Path,
@@ -155,7 +153,7 @@ fn each_open(
         }
     };
     let mut end: Sent = Ok(());
-    // What was sent meanwhile is not wanted any more.
+    // Rows that were sent since are skipped.
     let shared = RefCell::new(&mut *round);
     let is_wanted = |text: &RowText| {
         add_boot(&mut boots.borrow_mut(), &text.run.recording, &text.run.boot);
@@ -185,8 +183,8 @@ fn add_boot(boots: &mut RecordedBoots, recording: &str, boot: &str) {
     }
 }
 
-/// Whether a row is to be sent; of rows that were added up, whether some were not. Rows from before
-/// the first one that was sent are not counted as lost.
+/// True if a row is to be sent or, for merged rows, if some were not sent. Rows from before the
+/// first one that was sent are not counted as lost.
 fn is_open(log: &SentLog, series: WatchSeries, text: &RowText) -> bool {
     let done = log.done(&text.run.recording, &text.run.boot, series.name());
     match text.tier {
@@ -195,7 +193,7 @@ fn is_open(log: &SentLog, series: WatchSeries, text: &RowText) -> bool {
     }
 }
 
-/// Leaves out what is not as it was written: it is told once, and not read again.
+/// Leaves out damaged rows: they are reported once, and not read again.
 fn leave_damaged(
     round: &mut PushRound<'_>,
     record: &Path,
@@ -217,8 +215,8 @@ fn leave_damaged(
     Ok(())
 }
 
-/// Leaves out what files lack that were longer once. Of files of one boot it is known which rows
-/// these are, and it is told once; of others it is told as long as it is so.
+/// Leaves out the rows that truncated files lack. In files of one boot these rows are known and
+/// reported once; for others the report is repeated in each round.
 fn leave_lacking(
     round: &mut PushRound<'_>,
     record: &Path,
@@ -244,7 +242,7 @@ fn leave_lacking(
     if rows > 0 { round.keep() } else { Ok(()) }
 }
 
-/// The series without the segments of which all is done, whose boots are there all the same.
+/// Opens a series without the segments that are done; their boots are included.
 fn open(record: &Path, series: WatchSeries, log: &SentLog) -> model::error::Result<ReadSeries> {
     let mut reader = RecordReader::open_folder(record)?;
     let recording = reader.manifest().map(|manifest| manifest.recording.clone()).unwrap_or_default();
@@ -258,7 +256,7 @@ fn open(record: &Path, series: WatchSeries, log: &SentLog) -> model::error::Resu
     Ok(ReadSeries { reader, boots: boots.into_inner() })
 }
 
-/// Rows that were added up are no rows of their own any more.
+/// Counts merged rows that were not sent as lost: they cannot be sent one by one.
 fn note_merged(round: &mut PushRound<'_>, series: WatchSeries, text: &RowText) {
     let numbers = (text.at.seq, text.at.last_seq());
     let lost = round.log.leave_out_rest(&text.run.recording, &text.run.boot, series.name(), numbers);
@@ -266,7 +264,7 @@ fn note_merged(round: &mut PushRound<'_>, series: WatchSeries, text: &RowText) {
     round.log.dropped_rows = round.log.dropped_rows.saturating_add(lost);
 }
 
-/// Sends a cut until each of its rows is acknowledged or set aside; before that what it names.
+/// Sends the environments that a cut names, then its rows until each is acknowledged or set aside.
 fn send(round: &mut PushRound<'_>, record: &Path, mut cut: RowCut) -> Sent {
     environments::send_named(round, record, &cut.envs)?;
     while let Some((first, _)) = cut.rows.first() {
@@ -286,7 +284,7 @@ fn send(round: &mut PushRound<'_>, record: &Path, mut cut: RowCut) -> Sent {
                 return round.keep();
             }
             200..=299 => return Err(LinkFault::no_farm().into()),
-            // The header is the first line.
+            // Line 1 is the header.
             422 => match answer.body["line"].as_u64().and_then(|line| line.checked_sub(2)) {
                 Some(at) if (at as usize) < cut.rows.len() => {
                     set_aside(round, &mut cut, at as usize, &detail)

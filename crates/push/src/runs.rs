@@ -1,4 +1,4 @@
-//! The runs of a folder: which of them are to be sent, and what became of each.
+//! Runs of a folder: selects those to send, and notes the outcome of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Read};
@@ -21,10 +21,10 @@ use super::upload::{RunEnd, upload};
 
 type Sent<T> = Result<T, RoundEnd>;
 
-/// After which a run that was passed over is tried again: a proxy may take more by then.
+/// Time until a run that was passed over is tried again: a proxy may accept more by then.
 const AGAIN: Nanos = Nanos(86_400 * Nanos::SECOND.0);
 
-/// What is asked of a `run.json`.
+/// Fields that are read from a `run.json`.
 #[derive(Deserialize)]
 struct RunHead {
     id: String,
@@ -53,7 +53,7 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
         if round.log.has_run(&key, place, version) {
             continue;
         }
-        // What changes from here on is seen by the next round.
+        // The next round sees changes from here on.
         let changed = last_change(place);
         let state = (version.0, version.1.max(changed));
         let now = host::clock::monotonic();
@@ -94,14 +94,14 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
     Ok(())
 }
 
-/// Has a run stay away from the farm as long as it is as it is.
+/// Marks a run as refused until it changes.
 fn leave_out(round: &mut PushRound<'_>, place: &Path, key: &str, why: &str) {
     round.outcome.refused += 1;
     round.log.refused.insert(key.to_owned());
     round.remark(format!("{} is left out: {why}", quoted(place)));
 }
 
-/// Runs that are gone from their folders need not be known any more.
+/// Forgets runs that no longer exist in the folder.
 fn forget_gone(round: &mut PushRound<'_>, folder: &Path, places: &[PathBuf]) {
     let there: BTreeSet<&Path> = places.iter().map(PathBuf::as_path).collect();
     let is_there = |key: &String| {
@@ -138,7 +138,7 @@ fn send_run(round: &mut PushRound<'_>, place: &Path, (key, changed): (&str, u64)
             });
         }
     };
-    // What was killed is over, whatever it says.
+    // A run that was killed is over, even if its document does not say so.
     if !head.complete && (round.measuring)() {
         return Ok(RunEnd::StillOn);
     }
@@ -154,7 +154,7 @@ fn send_run(round: &mut PushRound<'_>, place: &Path, (key, changed): (&str, u64)
     if round.known.is_none() && round.log.runs.is_empty() {
         learn(round)?;
     }
-    // The document alone is the same run where that is over.
+    // The document identifies the state of a run that is over.
     match round.known.as_ref().filter(|_| head.complete).and_then(|known| known.get(&head.id)) {
         Some(known) if digest(&files).as_ref() == Some(known) => Ok(RunEnd::Had),
         _ => upload(round, &files, &head.id),
@@ -165,7 +165,7 @@ fn document(files: &MachineFiles) -> FilePart<'_> {
     FilePart::new(files, "/run.json", 0, bundle::manifest::RUN_LIMIT)
 }
 
-/// The SHA-256 of a run's document; none where it cannot be read to its end.
+/// SHA-256 of a run's document; none if it cannot be read to its end.
 fn digest(files: &MachineFiles) -> Option<String> {
     let mut sum = Sha256::new();
     let mut buffer = vec![0; 32 << 10];
@@ -178,7 +178,7 @@ fn digest(files: &MachineFiles) -> Option<String> {
     }
 }
 
-/// Forgets runs that the farm has no longer, or in an earlier state. Each document is read once.
+/// Forgets runs that the farm no longer has, or has in an earlier state. Reads each document once.
 pub fn compare_runs(round: &mut PushRound<'_>) -> Sent<()> {
     let (FarmComparison::RunsLeft, Some(known)) = (round.comparison, round.known.as_ref()) else {
         return Ok(());
@@ -186,7 +186,7 @@ pub fn compare_runs(round: &mut PushRound<'_>) -> Sent<()> {
     let (mut lacking, mut read) = (Vec::new(), BTreeMap::new());
     for (key, noted) in round.log.runs.iter().filter(|(key, _)| !round.log.refused.contains(*key)) {
         round.may(PushAllowance::All)?;
-        // What has changed is sent again anyway.
+        // A changed run is sent again anyway.
         let place = Path::new(key);
         let is_noted = host::file_version(&place.join("run.json")) == Some(*noted);
         if !is_noted || !round.log.has_run(key, place, *noted) {
@@ -195,7 +195,7 @@ pub fn compare_runs(round: &mut PushRound<'_>) -> Sent<()> {
         let before = round.log.documents.get(key).cloned();
         let is_new = before.is_none();
         let Some(document) = before.or_else(|| id_and_state(place)) else { continue };
-        // It may know one that is not over by its document alone.
+        // The farm may know a run that is not over by its document only.
         let is_it = |known: &String| {
             let is_unended = || round.log.unended.contains_key(key);
             *known == document.1
@@ -220,8 +220,8 @@ pub fn compare_runs(round: &mut PushRound<'_>) -> Sent<()> {
     if has_changed { round.keep() } else { Ok(()) }
 }
 
-/// The id of a run and the digest of its document, or of its manifest where it is not over; none of
-/// what cannot be read.
+/// Id of a run and digest of its document, or of its manifest if the run is not over; none if it
+/// cannot be read.
 fn id_and_state(place: &Path) -> Option<(String, String)> {
     let files = MachineFiles::folder(place);
     let head: RunHead = serde_json::from_reader(document(&files)).ok()?;

@@ -1,4 +1,4 @@
-//! What the farm has acknowledged. A board that loses it sends all again, which counts once.
+//! Log of what the farm has acknowledged. A board that loses it sends all again, which counts once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -14,51 +14,51 @@ use super::seq_ranges::SeqRanges;
 const FILE: &str = "sent.json";
 const LIMIT: u64 = 8 << 20;
 
-/// What of a run goes on while its document stays.
+/// Files of a run that grow while its document does not change.
 const GROWING: [&str; 4] = ["blocks.jsonl", "rows.jsonl", "tail", "events/spikes.jsonl"];
 
-/// When what goes on without the document of a run changed last (`host::file_version`).
+/// Latest change of the files of a run that grow without its document (`host::file_version`).
 pub fn last_change(run: &Path) -> u64 {
     let changed = |name: &&str| host::file_version(&run.join(name)).map(|(_, changed)| changed);
     GROWING.iter().filter_map(changed).max().unwrap_or_default()
 }
 
-/// What was acknowledged, or will not be sent.
+/// Items that were acknowledged, or that will not be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SentLog {
-    /// Whose acknowledgements they are.
+    /// Address of the farm that acknowledged; `board` is this board's name there.
     pub farm: String,
     pub board: String,
     pub rows: Vec<SentRows>,
     /// Folders of runs, with the version of their `run.json` (`host::file_version`).
     pub runs: BTreeMap<String, (u64, u64)>,
-    /// Of those that are not over when their other files changed last: the document of one that was
+    /// Latest change of the other files of runs that are not over: the document of a run that was
     /// killed is that of its last checkpoint.
     pub unended: BTreeMap<String, u64>,
-    /// Those of them that the farm refused: it has them not.
+    /// Runs in `runs` that the farm refused, and therefore does not have.
     pub refused: BTreeSet<String>,
-    /// Those that it refused because they were removed there, with the ids of their runs.
+    /// Runs in `refused` that were removed on the farm, with their ids.
     pub removed: BTreeMap<String, String>,
-    /// When it was last asked whether these may come again, in seconds since 1970.
+    /// Time of the last question whether these may come again, in seconds since 1970.
     pub removed_asked_s: i64,
-    /// Environments by what rows call them: those that the farm has, refused, or that no record
+    /// Environments, by the names that rows use, that the farm has or refused, or that no record
     /// has.
     pub environments: BTreeSet<String>,
-    /// Ids of the runs that were compared with what the farm has, and the digests of their
-    /// documents, or manifests where they are not over.
+    /// Ids of runs that were compared with what the farm has, and the digests of their documents,
+    /// or of their manifests if they are not over.
     pub documents: BTreeMap<String, (String, String)>,
-    /// Folders of runs that are being removed, and whether the farm has them: what is left of them
-    /// where that was cut short.
+    /// Folders of runs whose removal has begun, and whether the farm has the run: an interrupted
+    /// removal is finished.
     pub removing: BTreeMap<String, bool>,
-    /// What was removed, or merged, before it could be sent, ever.
+    /// Total of runs removed before they were sent; `dropped_rows` counts rows merged before that.
     pub dropped_runs: u64,
     pub dropped_rows: u64,
-    /// What is noted here for good and was not said yet: a kill must not keep it from being said.
+    /// Permanent results that were not reported yet: a kill must not suppress their report.
     pub untold: UntoldWords,
 }
 
-/// What is to be said of a round.
+/// Results of a round that are to be reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UntoldWords {
@@ -76,12 +76,12 @@ pub struct SentRows {
     pub boot: String,
     pub series: String,
     pub done: SeqRanges,
-    /// Those of them that the farm never gets: it refused them, or they were merged here first.
+    /// Numbers in `done` that the farm never gets: it refused them, or they were merged before.
     pub left_out: SeqRanges,
 }
 
 impl SentLog {
-    /// Reads it; an empty one where there is none, or another farm's, or one that is damaged.
+    /// Reads the log; returns an empty one if it is missing, damaged, or another farm's or board's.
     pub fn read(folder: &PushFolder, farm: &str, board: &str) -> SentLog {
         let log = SentLog::noted(folder).unwrap_or_default();
         match log.farm == farm && log.board == board {
@@ -90,7 +90,7 @@ impl SentLog {
         }
     }
 
-    /// Why what was noted is not known any more, in a line; none where it is, or nothing was noted.
+    /// Reason, in a line, that the log cannot be read; none if it can be, or does not exist.
     pub fn trouble(folder: &PushFolder) -> Option<String> {
         let why = SentLog::noted(folder).err()?;
         let file = model::text::quoted(folder.0.join(FILE));
@@ -109,7 +109,7 @@ impl SentLog {
         if log.rows.iter().all(is_ordered) { Ok(log) } else { Err(damaged()) }
     }
 
-    /// Writes it, whole or not at all.
+    /// Writes the log, whole or not at all.
     pub fn write(&self, folder: &PushFolder) -> Result<()> {
         let text = model::error::json(self)?;
         let dir = Dir::existing(&folder.0);
@@ -120,13 +120,13 @@ impl SentLog {
         })
     }
 
-    /// Whether a run is noted as it is now, by its folder and the version of its document.
+    /// True if the present state of a run is noted, by its folder and the version of its document.
     pub fn has_run(&self, key: &str, run: &Path, version: (u64, u64)) -> bool {
         self.runs.get(key) == Some(&version)
             && self.unended.get(key).is_none_or(|changed| *changed == last_change(run))
     }
 
-    /// The rows that are done of a series.
+    /// Numbers of the rows of a series that are done.
     pub fn done(&self, recording: &str, boot: &str, series: &str) -> Option<&SeqRanges> {
         let is_it = |rows: &&SentRows| rows.is(recording, boot, series);
         self.rows.iter().find(is_it).map(|rows| &rows.done)
@@ -144,7 +144,7 @@ impl SentLog {
         rows.left_out.insert(from, to);
     }
 
-    /// Notes as rows that the farm never gets what is not done of a stretch: how many.
+    /// Notes the rows of a stretch that are not done as never to be sent; returns their number.
     pub fn leave_out_rest(
         &mut self,
         recording: &str,
@@ -161,7 +161,7 @@ impl SentLog {
         gaps.count()
     }
 
-    /// Forgets the rows that the farm has not, but for those that it never gets: how many.
+    /// Forgets rows that the farm does not have, except those it never gets; returns their number.
     pub fn forget_but(&mut self, there: &[SentRows]) -> u64 {
         let mut forgotten = 0u64;
         for rows in &mut self.rows {
@@ -174,8 +174,8 @@ impl SentLog {
         forgotten
     }
 
-    /// Forgets what is done of those boots of a recording of which a series has no rows any more:
-    /// there is nothing that could be sent again. Whether there were such.
+    /// Forgets the boots of a recording of which a series no longer has rows: nothing of them could
+    /// be sent again. Returns true if there were any.
     pub fn forget_boots_but(
         &mut self,
         recording: &str,
@@ -190,8 +190,8 @@ impl SentLog {
         self.rows.len() < before
     }
 
-    /// Forgets recordings of which there is no record any more; none are named by a board without
-    /// records. Whether there were such.
+    /// Forgets recordings without a record, unless `there` is empty: a board without records names
+    /// none. Returns true if there were any.
     pub fn forget_recordings_but(&mut self, there: &BTreeSet<String>) -> bool {
         let before = self.rows.len();
         if !there.is_empty() {
@@ -211,7 +211,7 @@ impl SentLog {
 }
 
 impl SentRows {
-    /// Whether they are of this boot, recording and series.
+    /// True if the rows are of this boot, recording and series.
     pub fn is(&self, recording: &str, boot: &str, series: &str) -> bool {
         self.boot == boot && self.recording == recording && self.series == series
     }
@@ -244,7 +244,7 @@ mod tests {
         let crossed = String::from_utf8(whole).unwrap().replace("[3,9]", "[9,3]");
         std::fs::write(place.path().join(FILE), crossed).unwrap();
         assert!(SentLog::read(&folder, "f", "b").rows.is_empty());
-        // As of a board whose runs are more than it was made for.
+        // As on a board with more runs than the limit provides for.
         std::fs::File::create(place.path().join(FILE)).unwrap().set_len(LIMIT + 1).unwrap();
         assert!(SentLog::trouble(&folder).is_some_and(|why| why.contains("larger than")));
     }

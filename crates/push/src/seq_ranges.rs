@@ -1,8 +1,8 @@
-//! Numbers of rows that are done, as stretches.
+//! Numbers of rows that are done, as ranges.
 
 use serde::{Deserialize, Serialize};
 
-/// A set of numbers; stretches ascend, and none touches the next.
+/// Set of numbers, as ascending ranges that do not touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SeqRanges(Vec<(u64, u64)>);
@@ -13,7 +13,7 @@ impl SeqRanges {
         after > 0 && self.0[after - 1].1 >= seq
     }
 
-    /// Adds the numbers from one to another, both of them included.
+    /// Adds the numbers from `from` to `to`, both included.
     pub fn insert(&mut self, from: u64, to: u64) {
         if to < from {
             return;
@@ -28,7 +28,7 @@ impl SeqRanges {
         self.0.splice(first..last, [(from, to)]);
     }
 
-    /// How many numbers of a stretch are not in it.
+    /// Count of the numbers from `from` to `to` that are not in the set.
     pub fn missing(&self, from: u64, to: u64) -> u64 {
         let there: u64 = self
             .0
@@ -39,7 +39,7 @@ impl SeqRanges {
         to.saturating_sub(from).saturating_add(1).saturating_sub(there)
     }
 
-    /// The numbers of a stretch that are not in it.
+    /// Numbers from `from` to `to` that are not in the set.
     pub fn gaps(&self, from: u64, to: u64) -> SeqRanges {
         let (mut gaps, mut next) = (SeqRanges::default(), Some(from));
         for &(begin, end) in self.0.iter().filter(|&&(begin, end)| begin <= to && from <= end) {
@@ -54,12 +54,12 @@ impl SeqRanges {
         gaps
     }
 
-    /// How many numbers are in it.
+    /// Count of the numbers in the set.
     pub fn count(&self) -> u64 {
         self.0.iter().fold(0, |sum, &(from, to)| sum.saturating_add((to - from).saturating_add(1)))
     }
 
-    /// The numbers that both have.
+    /// Intersection with another set.
     pub fn common(&self, other: &SeqRanges) -> SeqRanges {
         let (mut both, mut left, mut right) = (SeqRanges::default(), self.0.iter(), other.0.iter());
         let (mut a, mut b) = (left.next(), right.next());
@@ -70,12 +70,12 @@ impl SeqRanges {
         both
     }
 
-    /// Adds the numbers of another.
+    /// Adds the numbers of another set.
     pub fn add(&mut self, other: &SeqRanges) {
         other.0.iter().for_each(|&(from, to)| self.insert(from, to));
     }
 
-    /// Whether it is as a set is written: another's file may hold anything.
+    /// True if the ranges ascend and do not touch: a file may hold anything.
     pub fn is_ordered(&self) -> bool {
         self.0.iter().all(|&(from, to)| from <= to)
             && self.0.windows(2).all(|pair| pair[0].1.saturating_add(1) < pair[1].0)

@@ -1,4 +1,4 @@
-//! What all parts of a round of sending share.
+//! State that all parts of a round share.
 
 use std::collections::BTreeMap;
 
@@ -11,51 +11,51 @@ use super::link::{FarmLink, LinkFault};
 use super::sent::{SentLog, UntoldWords};
 use super::stop::StopFlag;
 
-/// Of more remarks the first are noted as not said yet.
+/// Limit of remarks in the log that were not reported yet: the first ones are noted.
 const MOST_UNTOLD: usize = 64;
 
-/// What may be sent at the moment.
+/// Kinds of data that may be sent at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PushAllowance {
     Nothing,
-    /// Rows are small; runs that are still on change.
+    /// Rows alone: they are small, and a run in progress still changes.
     Rows,
     All,
 }
 
-/// How far what is noted as sent was compared with what the farm has.
+/// Progress of the comparison of the log with what the farm has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FarmComparison {
     /// The farm is still to be asked.
     Due,
-    /// Rows were; runs wait until nothing measures.
+    /// Rows were compared; runs wait until no measurement runs.
     RunsLeft,
-    /// Both were, and are again a day after this instant of CLOCK_MONOTONIC.
+    /// Both were compared at this instant of CLOCK_MONOTONIC; the next comparison is a day later.
     Done(Nanos),
 }
 
-/// What a round did.
+/// Results of a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoundOutcome {
-    /// Rows that were new to the farm, and runs.
+    /// Rows that were new to the farm; `runs` counts such runs.
     pub rows: u64,
     pub runs: u64,
-    /// What the farm refused, or has with other content; it is not sent again.
+    /// Items that the farm refused or has with other content; they are not sent again.
     pub refused: u64,
-    /// Rows that the record merged or dropped before they could be sent,
+    /// Rows that the record merged or dropped before they could be sent.
     pub lost: u64,
-    /// and runs that were removed before that.
+    /// Runs that were removed before they could be sent.
     pub dropped: u64,
-    /// Something is left that the farm would not take now.
+    /// True if something is left for a later round.
     pub left: bool,
-    /// The farm knows no environments: it is an older one.
+    /// True for an older farm, which has no environments.
     pub no_environments: bool,
-    /// Sentences on all of that.
+    /// Sentences on these results.
     pub remarks: Vec<String>,
 }
 
 impl RoundOutcome {
-    /// What is to be said of what no later round finds again; nothing where there is no such.
+    /// Results to report that no later round finds again; empty if there are none.
     fn untold(&self) -> UntoldWords {
         let RoundOutcome { refused, lost, dropped, remarks, .. } = self;
         if *refused == 0 && *lost == 0 && *dropped == 0 {
@@ -71,21 +71,21 @@ impl RoundOutcome {
 }
 
 impl From<UntoldWords> for RoundOutcome {
-    /// As if the round had just ended.
+    /// Outcome of a round with these results only.
     fn from(UntoldWords { refused, lost, dropped, remarks }: UntoldWords) -> RoundOutcome {
         RoundOutcome { refused, lost, dropped, remarks, ..RoundOutcome::default() }
     }
 }
 
-/// Why a round ended before everything was sent.
+/// Reasons to end a round before everything was sent.
 #[derive(Debug)]
 pub enum RoundEnd {
-    /// Something measures.
+    /// A measurement runs.
     Quiet,
     /// The program is to end.
     Stopped,
     Fault(LinkFault),
-    /// What was sent cannot be noted.
+    /// The log cannot be written.
     Failed(Failure),
 }
 
@@ -95,30 +95,30 @@ impl From<LinkFault> for RoundEnd {
     }
 }
 
-/// What all parts of a round share.
+/// State of a round.
 pub struct PushRound<'a> {
     pub link: &'a mut dyn FarmLink,
     pub folder: &'a PushFolder,
     pub log: SentLog,
-    /// Asked before each request.
+    /// Allowance at the moment, checked before each request.
     pub allowed: &'a dyn Fn() -> PushAllowance,
     pub stop: StopFlag,
-    /// Whether something measures now.
+    /// True if a measurement runs now.
     pub measuring: &'a dyn Fn() -> bool,
-    /// Runs that cannot be sent as they are, by their `run.json` and when one of their files
-    /// changed last, and since which instant of CLOCK_MONOTONIC: until one changes again, a day
-    /// has passed, or the program is started again.
+    /// Runs that cannot be sent, by folder: the file number of `run.json` with the latest change of
+    /// their files, and the instant of CLOCK_MONOTONIC. They are tried again after a change, a day,
+    /// or a restart of the program.
     pub passed_over: BTreeMap<String, ((u64, u64), Nanos)>,
-    /// Runs that the farm says it has, with the digests of their `run.json`, or of the manifests of
-    /// those that are not over, as far as it says them; it is asked where nothing is noted.
+    /// Runs that the farm lists, with the digests of their `run.json`, or of their manifests if
+    /// they are not over; none until it is asked, as when nothing is logged.
     pub known: Option<BTreeMap<String, String>>,
-    /// What is noted as sent is compared with what the farm has: it may have gone back to a backup.
+    /// Progress of the comparison with the farm, which may have been restored from a backup.
     pub comparison: FarmComparison,
     pub outcome: RoundOutcome,
 }
 
 impl PushRound<'_> {
-    /// Whether that much may be sent now.
+    /// Checks that this kind of data may be sent now; else returns the reason to end the round.
     pub fn may(&self, what: PushAllowance) -> std::result::Result<(), RoundEnd> {
         if self.stop.is_set() {
             return Err(RoundEnd::Stopped);
@@ -126,7 +126,7 @@ impl PushRound<'_> {
         if (self.allowed)() >= what { Ok(()) } else { Err(RoundEnd::Quiet) }
     }
 
-    /// Writes down what was acknowledged, and what is to be said of what was not.
+    /// Writes the log of what was acknowledged, with the results to report.
     pub fn keep(&mut self) -> std::result::Result<(), RoundEnd> {
         self.log.untold = self.outcome.untold();
         let written: Result<()> = self.log.write(self.folder);

@@ -1,7 +1,7 @@
-//! Holds the runs that lie on the board to a size: what the farm has goes first, the oldest first,
-//! then the oldest of what waits; that is counted and told.
+//! Limit on the size of the runs on the board: those that the farm has are removed first, the
+//! oldest first, then the oldest unsent ones, which are counted and reported.
 //!
-//! The record of `onbeat watch` has its own size, and is not touched.
+//! The record of `onbeat watch` has a separate limit, and is not touched.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use model::text::{quoted, several};
 
 use super::session::PushRound;
 
-/// Names in a sentence.
+/// Limit of names in a remark.
 const MOST_NAMED: usize = 5;
 
-/// A run that lies on the board.
+/// Run on the board.
 struct LyingRun {
     place: PathBuf,
     name: String,
@@ -24,8 +24,8 @@ struct LyingRun {
     is_sent: bool,
 }
 
-/// Removes runs until those below the folders take no more than `most`; the newest of all stays.
-/// Nothing is removed while something measures.
+/// Removes runs until those in the folders take at most `most` bytes; keeps the newest of all.
+/// Removes nothing during a measurement.
 pub fn hold(round: &mut PushRound<'_>, folders: &[PathBuf], most: u64) {
     if (round.measuring)() {
         return;
@@ -43,7 +43,7 @@ pub fn hold(round: &mut PushRound<'_>, folders: &[PathBuf], most: u64) {
         }
         let key = run.place.to_string_lossy().into_owned();
         round.log.removing.insert(key.clone(), run.is_sent);
-        // Where the disk is full it cannot be noted, and is removed all the more.
+        // A full disk keeps the log from being written, and needs the removal most.
         let _ = round.keep();
         let is_gone = remove(&run.place);
         round.log.removing.remove(&key);
@@ -60,13 +60,13 @@ pub fn hold(round: &mut PushRound<'_>, folders: &[PathBuf], most: u64) {
     tell(round, unsent);
 }
 
-/// Takes away what is left of runs whose removal was cut short; the names of those that the farm
-/// does not have.
+/// Finishes removals that were interrupted; returns the names of the runs that the farm does not
+/// have.
 fn finish(round: &mut PushRound<'_>) -> Vec<String> {
     let mut unsent = Vec::new();
     for (key, is_sent) in std::mem::take(&mut round.log.removing) {
         let place = PathBuf::from(key);
-        // It was not begun: it is a run like any other.
+        // The removal did not begin: the run is whole.
         if host::identity(&place.join("run.json")).is_some() {
             continue;
         }
@@ -90,8 +90,8 @@ fn tell(round: &mut PushRound<'_>, mut unsent: Vec<String>) {
     round.remark(format!("{runs} removed before they could be sent, to hold --spool: {names}{more}"));
 }
 
-/// The runs of a folder; what has no `run.json` is none. Phases of suites lie deeper and stay: the
-/// suite's table is of them.
+/// Runs of a folder, each with a `run.json`. Phases of suites lie deeper and stay: the suite's
+/// table refers to them.
 fn lying(round: &PushRound<'_>, folder: &Path) -> Vec<LyingRun> {
     let names = MachineFiles::folder(folder).list_as_it_is("/.").known().cloned().unwrap_or_default();
     let run = |name: String| {
@@ -106,8 +106,8 @@ fn lying(round: &PushRound<'_>, folder: &Path) -> Vec<LyingRun> {
     names.into_iter().filter_map(run).collect()
 }
 
-/// Removes a run, its `run.json` first: what is left when that is cut short is no run. Links are
-/// not followed, and what is not of the run stays.
+/// Removes a run, its `run.json` first: what an interruption leaves is not a run. Follows no link,
+/// and keeps files that are not the run's.
 fn remove(place: &Path) -> bool {
     let (Some(folder), Some(name)) = (place.parent(), place.file_name().and_then(OsStr::to_str)) else {
         return false;
@@ -116,7 +116,7 @@ fn remove(place: &Path) -> bool {
     let Ok(folder) = folder else { return false };
     let Ok(inner) = folder.existing_subdir(name) else { return false };
     let parts = BundleParts::of(&MachineFiles::folder(place));
-    // What could not be sent is not removed, nor is a part of it left behind.
+    // A run that cannot be read whole is never sent, and is not removed in part either.
     if parts.unread.is_some() {
         return false;
     }
@@ -156,7 +156,7 @@ mod tests {
             Board(place)
         }
 
-        /// A run of about so many bytes.
+        /// Adds a run of about this many bytes.
         fn add(&self, name: &str, bytes: u64) {
             let place = self.0.path().join("runs").join(name);
             fs::create_dir_all(place.join("host/proc")).unwrap();
@@ -202,7 +202,7 @@ mod tests {
         }
         assert_eq!(board.round(&mut farm, 100 * KIB, false).runs, 3);
         assert_eq!(board.there(), ["r1", "r2", "r3"]);
-        // The farm is away; of what it has the oldest goes.
+        // The farm is unreachable; the oldest of the runs that it has is removed.
         farm.trouble = Some(Box::new(|_| Trouble::Lost));
         board.add("r4", 10 * KIB);
         let outcome = board.round(&mut farm, 35 * KIB, false);
@@ -210,7 +210,7 @@ mod tests {
         for name in ["r5", "r6", "r7"] {
             board.add(name, 10 * KIB);
         }
-        // While something measures nothing is touched.
+        // Nothing is removed during a measurement.
         assert_eq!(board.round(&mut farm, 25 * KIB, true).dropped, 0);
         assert_eq!(board.there().len(), 6);
         let outcome = board.round(&mut farm, 25 * KIB, false);
@@ -221,7 +221,7 @@ mod tests {
                 .iter()
                 .any(|remark| remark.contains("2 runs were removed") && remark.contains("r4, r5"))
         );
-        // The newest stays whatever it takes, and the farm hears of it.
+        // The newest stays regardless of its size, and the farm gets the count.
         board.add("r8", 90 * KIB);
         assert_eq!(board.round(&mut farm, 25 * KIB, false).dropped, 2);
         assert_eq!(board.there(), ["r8"]);
@@ -236,7 +236,7 @@ mod tests {
         ["r1", "r2", "r3"].iter().for_each(|name| board.add(name, KIB));
         farm.trouble = Some(Box::new(|_| Trouble::Lost));
         board.round(&mut farm, 100 * KIB, false);
-        // As a kill leaves it: of one run the document is gone, of another nothing yet.
+        // As a kill leaves it: one run has lost its document, another is still whole.
         let folder = PushFolder(board.0.path().join("push"));
         let mut log = SentLog::read(&folder, "farm", "board");
         let runs = board.0.path().join("runs");
@@ -286,7 +286,7 @@ mod tests {
         let outcome = board.round(&mut farm, 100 * KIB, false);
         assert_eq!((outcome.runs, farm.runs.len(), outcome.left), (1, 1, true));
         assert!(outcome.remarks.iter().any(|remark| remark.contains("r1 is not sent: its events")));
-        // Another goes first, and this one is told as what was never sent.
+        // Another is removed first, and this one is reported as never sent.
         board.add("r3", KIB);
         assert_eq!(board.round(&mut farm, 2 * KIB + 200, false).dropped, 0);
         assert_eq!(board.there(), ["r1", "r3"]);

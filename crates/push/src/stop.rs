@@ -1,6 +1,5 @@
-//! Signals that end the program. What the farm acknowledged is written down at once, so that
-//! nothing is lost when a request is abandoned; one that is under way is waited for, and not for
-//! long.
+//! Signals that end the program. Acknowledgements are logged at once, so that an abandoned request
+//! loses nothing; a request in progress gets a few seconds to finish.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -12,12 +11,12 @@ use host::rt::{self, Woken};
 use model::error::{Exit, Failure, Result};
 use model::units::Nanos;
 
-/// How long a request that is under way is waited for.
+/// Time that a request in progress is waited for.
 const GRACE: Nanos = Nanos(5 * Nanos::SECOND.0);
 /// The longest single wait for a signal.
 const LONG: Nanos = Nanos(3_600 * Nanos::SECOND.0);
 
-/// Whether the program is to end.
+/// Flag that asks the program to end.
 #[derive(Clone, Debug, Default)]
 pub struct StopFlag(Arc<(Mutex<bool>, Condvar)>);
 
@@ -26,7 +25,7 @@ impl StopFlag {
         *self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sleeps for a span; whether the program is to end, which ends the sleep.
+    /// Sleeps for a span, or until the program is to end; returns true in that case.
     pub fn sleep(&self, span: Nanos) -> bool {
         let span = Duration::from_nanos(u64::try_from(span.0).unwrap_or(0));
         let set = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,17 +33,17 @@ impl StopFlag {
         *slept.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Has the program end.
+    /// Asks the program to end.
     pub fn set(&self) {
         *self.0.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.0.1.notify_all();
     }
 }
 
-/// Does the work in a thread of its own, until it is done or a signal has come: then the work is
-/// told, and left alone when it goes on for too long or another signal comes.
+/// Runs the work in a separate thread, until it is done or a signal comes: then the flag is set,
+/// and the work is abandoned after five seconds or at another signal.
 pub fn until_stopped(work: impl FnOnce(&StopFlag) -> Result<Exit> + Send + 'static) -> Result<Exit> {
-    // The thread inherits it.
+    // The thread inherits the mask.
     rt::block_signals().map_err(|error| Failure::internal(format!("cannot block signals: {error}")))?;
     let stop = StopFlag::default();
     let (done, ended) = channel();

@@ -1,4 +1,4 @@
-//! One run on its way: a manifest, the pieces that the farm lacks, the manifest again.
+//! Upload of a run: a manifest, the pieces that the farm lacks, the manifest again.
 
 use bundle::manifest::{BundleManifest, PIECE};
 use host::MachineFiles;
@@ -11,31 +11,31 @@ use super::parts::FilePart;
 use super::receipt::{asked_for, is_of, is_of_run};
 use super::session::{PushAllowance, PushRound, RoundEnd};
 
-/// How often a run is sent that changes meanwhile.
+/// Limit of attempts at a run that changes while it is sent.
 const TRIES: usize = 3;
 
 type Sent<T> = Result<T, RoundEnd>;
 
-/// What became of a run.
+/// Outcome of an attempt to send a run.
 pub enum RunEnd {
     Sent,
     Had,
-    /// It is measured now: it is another one every ten seconds.
+    /// Still being measured: it changes every ten seconds.
     StillOn,
-    /// It is not sent as long as it is as it is.
+    /// Not sent until it changes.
     SetAside(String),
-    /// The farm had it and does not take it again, until it says otherwise.
+    /// Removed on the farm, which refuses it until further notice.
     Removed {
         id: String,
         why: String,
     },
-    /// It is tried again after a day, or when the program is started again,
+    /// Tried again after a day, or when the program is started again.
     PassedOver(String),
-    /// or in the next round.
+    /// Tried again in the next round.
     Later(String),
 }
 
-/// Sends a run until the farm says that it has it as it is here.
+/// Sends a run until the farm acknowledges its present state.
 pub fn upload(round: &mut PushRound<'_>, files: &MachineFiles, id: &str) -> Sent<RunEnd> {
     for _ in 0..TRIES {
         round.may(PushAllowance::All)?;

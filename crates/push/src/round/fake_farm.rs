@@ -1,4 +1,4 @@
-//! A farm in memory, which keeps the contract and goes wrong as asked.
+//! Farm in memory that follows the contract, and fails as asked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -10,55 +10,55 @@ use sha2::{Digest, Sha256};
 
 use crate::link::{FarmAnswer, FarmLink, LinkFault, judged};
 
-/// What goes wrong with a request.
+/// Failures of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     None,
-    /// It does not reach the farm.
+    /// The request does not reach the farm.
     Lost,
-    /// The farm takes it, and the answer is lost.
+    /// The farm handles the request, and the answer is lost.
     Unanswered,
-    /// A proxy refuses it with a page of its own.
+    /// A proxy refuses the request with an error page.
     Refused(u16),
-    /// A gateway answers it with a document of its own.
+    /// A gateway answers the request with another document.
     Gateway(u16),
 }
 
 #[derive(Default)]
 pub struct FakeFarm {
-    /// By boot, recording, series and number.
+    /// Rows by boot, recording, series and number.
     pub rows: BTreeMap<(String, u64), String>,
-    /// In the order in which they came.
+    /// Keys of rows, in order of arrival.
     pub order: Vec<(String, u64)>,
     pub had: u64,
     pub runs: BTreeMap<String, BundleManifest>,
-    /// It says their manifests, as of runs that are not over.
+    /// True if it lists runs with their manifests, as those that are not over.
     pub says_manifests: bool,
-    /// Runs that were removed, and may not come again.
+    /// Ids of runs that were removed and may not come again.
     pub removed: BTreeSet<String>,
-    /// It is one of before it said which they are.
+    /// True for an earlier version, which does not list removed runs.
     pub says_no_removed: bool,
     pub pieces: BTreeSet<String>,
     pub requests: u64,
-    /// How often it was asked what it has.
+    /// Number of requests for what the farm has.
     pub asked: u64,
-    /// It names a part of what it has.
+    /// True if it lists only a part of what it has.
     pub is_cut: bool,
-    /// Of runs and of rows it names so many with each answer.
+    /// Limit of runs, and of stretches of rows, per answer.
     pub most_named: Option<usize>,
     /// Runs and rows that the board dropped.
     pub dropped: (u64, u64),
-    /// By what rows call them.
+    /// Environments by the names that rows use.
     pub environments: BTreeMap<String, Value>,
-    /// It is one of before there were environments.
+    /// True for an earlier version, without environments.
     pub no_environments: bool,
-    /// Rows must name environments that are there.
+    /// True if rows must name known environments.
     pub wants_environments: bool,
-    /// Runs that it leaves out.
+    /// Number of runs that the board leaves out.
     pub left_out: u64,
-    /// Rows that it calls malformed.
+    /// Numbers of rows that it calls malformed.
     pub malformed: BTreeSet<u64>,
-    /// More lines are too many.
+    /// Limit of lines per request.
     pub most_lines: Option<usize>,
     pub trouble: Option<Box<dyn FnMut(u64) -> Trouble>>,
 }
@@ -72,7 +72,7 @@ fn answer(status: u16, mut body: Value) -> FarmAnswer {
     FarmAnswer { status, body }
 }
 
-/// What acknowledges something of this name.
+/// Acknowledgement of the item with this id.
 fn received(id: &str) -> Value {
     json!({ "schema": "onbeat.received/1", "id": id })
 }
@@ -219,7 +219,7 @@ impl FarmLink for FakeFarm {
                 told["whole"] = json!(!farm.is_cut);
                 return answer(200, told);
             };
-            // Both in pages of so many, whatever the board asks for.
+            // Pages of `most` items each, regardless of the number that the board asks for.
             let from = page.strip_prefix("page=").map_or(0, |page| page.parse::<usize>().unwrap());
             let part = |all: &[Value]| all.iter().skip(from * most).take(most).cloned().collect::<Vec<_>>();
             let is_whole = (from + 1) * most > runs.len().max(stretches.len());

@@ -1,4 +1,4 @@
-//! Whole rounds against a farm that keeps the contract, with a network that does not.
+//! Whole rounds against a farm that follows the contract, over a network that fails.
 
 #![allow(clippy::disallowed_methods)] // Tests make folders of their own.
 
@@ -23,7 +23,7 @@ use crate::stop::StopFlag;
 
 const MADE: MadeRecord =
     MadeRecord { cpus: 2, span: Nanos(300 * Nanos::SECOND.0), reboot: 25, wakeups: 300_000 };
-/// The made-up record has three series.
+/// Number of series in the synthetic record.
 const SERIES: usize = 3;
 
 struct Board {
@@ -31,7 +31,7 @@ struct Board {
     sources: PushSources,
     recorded: u64,
     measuring: bool,
-    /// Where each round begins.
+    /// State of the comparison at the start of each round.
     comparison: FarmComparison,
 }
 
@@ -71,7 +71,7 @@ impl Board {
         to
     }
 
-    /// A round; what it did, and how it ended.
+    /// Runs a round; returns its outcome and its end.
     fn round(
         &self,
         farm: &mut FakeFarm,
@@ -80,7 +80,7 @@ impl Board {
         self.round_after(farm, allowed, BTreeMap::new())
     }
 
-    /// The same, where some runs were passed over before.
+    /// Like `round`, with runs that were passed over before.
     fn round_after(
         &self,
         farm: &mut FakeFarm,
@@ -104,7 +104,7 @@ impl Board {
         (round.outcome, end)
     }
 
-    /// Writes something else down as acknowledged.
+    /// Changes the log of what was acknowledged.
     fn change_log(&self, change: impl FnOnce(&mut SentLog)) {
         let folder = PushFolder(self.place.path().join("push"));
         let mut log = SentLog::read(&folder, "farm", "board");
@@ -125,10 +125,10 @@ fn the_newest_row_of_each_series_is_sent_first_and_each_once() {
     board.record(40, DEFAULT_SIZE);
     let outcome = board.send_all(&mut farm);
     assert_eq!((outcome.rows, farm.rows.len(), farm.had), (120, 40 * SERIES, 0));
-    // The last of the second boot.
+    // The last row of the second boot.
     let is_newest = |key: &(String, u64)| key.0.starts_with("5b1f3c9e-0002") && key.1 == 15;
     assert!(farm.order[..SERIES].iter().all(is_newest), "{:?}", &farm.order[..SERIES]);
-    // Then what says when the boot before it was: its last row.
+    // Then the last row of the boot before it, which dates that boot.
     let end = &farm.order[SERIES];
     assert!(end.0.starts_with("5b1f3c9e-0001") && end.1 == 25, "{end:?}");
     assert_eq!(farm.order[SERIES + 1].1, 1, "then the backlog");
@@ -137,7 +137,7 @@ fn the_newest_row_of_each_series_is_sent_first_and_each_once() {
     assert_eq!(farm.requests, requests);
     board.record(1, DEFAULT_SIZE);
     assert_eq!(board.send_all(&mut farm).rows, SERIES as u64);
-    // What was acknowledged is forgotten: all is sent again, and is there.
+    // The log is lost: all is sent again, and the farm has it already.
     fs::remove_file(board.place.path().join("push/sent.json")).unwrap();
     let outcome = board.send_all(&mut farm);
     assert_eq!((outcome.rows, outcome.refused, farm.had), (0, 0, 41 * SERIES as u64));
@@ -151,12 +151,12 @@ fn environments_are_sent_once_and_before_the_rows_that_name_them() {
     board.send_all(&mut farm);
     assert_eq!((farm.environments.len(), farm.rows.len()), (2, 40 * SERIES));
     assert_eq!(farm.environments["digest of 6.12.94-rt"]["release"], "6.12.94-rt");
-    // One for the rows of each series, and nothing else.
+    // One request for the rows of each series.
     let requests = farm.requests;
     board.record(1, DEFAULT_SIZE);
     board.send_all(&mut farm);
     assert_eq!(farm.requests, requests + SERIES as u64);
-    // What was acknowledged is forgotten, and the farm is as it was.
+    // The log is lost, and the farm is unchanged.
     fs::remove_file(board.place.path().join("push/sent.json")).unwrap();
     assert_eq!((board.send_all(&mut farm).refused, farm.environments.len()), (0, 2));
 }
@@ -184,21 +184,21 @@ fn rows_that_are_no_rows_to_the_farm_are_left_out_and_the_others_sent() {
     assert_eq!((outcome.rows, outcome.refused), (21 * SERIES as u64, 3 * SERIES as u64));
     assert!(outcome.remarks.iter().any(|remark| remark.contains("row 24 of timer")), "{:?}", outcome.remarks);
     assert_eq!(board.send_all(&mut farm).refused, 0);
-    // A record that cannot be read ends nothing.
+    // An unreadable record does not end the round.
     fs::write(board.place.path().join("watch/record.json"), "{\"schema\":\"onbeat.watch/99\"}").unwrap();
     let run = board.add_run("measured");
     let outcome = board.send_all(&mut farm);
     assert_eq!((outcome.runs, !outcome.remarks.is_empty()), (1, true), "{}", run.display());
 }
 
-/// The first file of five minutes of a series.
+/// First closed interval file of a series.
 fn closed_file(record: &Path, series: &str) -> PathBuf {
     let end = format!(".interval.{series}.rows.jsonl");
     let files = fs::read_dir(record).unwrap().map(|file| file.unwrap().path());
     files.filter(|path| path.to_string_lossy().ends_with(&end)).min().expect("a closed file")
 }
 
-/// Changes a digit of a row in the first section of a series; how many rows that section has.
+/// Changes a digit of a row in the first section of a series; returns that section's row count.
 fn damage(record: &Path, series: &str) -> usize {
     let file = closed_file(record, series);
     let mut text = fs::read_to_string(&file).unwrap();
@@ -213,7 +213,7 @@ fn damage(record: &Path, series: &str) -> usize {
 
 #[test]
 fn rows_that_no_checksum_proves_are_left_out_once_and_the_others_sent() {
-    // Of one boot, of two in one file, and where no manifest says which files there are.
+    // One boot, two boots in one file, and a record without a manifest of its files.
     for (first, with_manifest) in [(25, true), (24, true), (25, false)] {
         let (mut board, mut farm) = (Board::new(), FakeFarm::default());
         board.recorded = first;
@@ -230,7 +230,7 @@ fn rows_that_no_checksum_proves_are_left_out_once_and_the_others_sent() {
         let told: Vec<&String> =
             outcome.remarks.iter().filter(|remark| remark.contains("checksum")).collect();
         assert!(told.len() == 1 && told[0].contains("import the undamaged record"), "{:?}", outcome.remarks);
-        // It is noted with the rows until it was said.
+        // The log holds the remark until it was reported.
         board.change_log(|log| {
             assert_eq!(log.untold.refused, rows as u64);
             assert!(log.untold.remarks.contains(told[0]), "{:?}", log.untold);
@@ -243,7 +243,7 @@ fn rows_that_no_checksum_proves_are_left_out_once_and_the_others_sent() {
             board.record(1, LEAST_SIZE);
             assert_eq!(board.send_all(&mut farm).rows, SERIES as u64);
         }
-        // A farm that lost rows gets those again that are good.
+        // A farm that lost rows gets the intact ones again.
         farm.rows.clear();
         board.comparison = FarmComparison::Due;
         let outcome = board.send_all(&mut farm);
@@ -256,7 +256,7 @@ fn rows_that_no_checksum_proves_are_left_out_once_and_the_others_sent() {
 
 #[test]
 fn rows_that_a_cut_file_lacks_are_told_and_the_others_sent() {
-    // Of one boot, and of two in one file: of that it is not known which they are.
+    // One boot, and two in one file, of which the missing rows are not known.
     for (first, of_one_boot) in [(25, true), (24, false)] {
         let (mut board, mut farm) = (Board::new(), FakeFarm::default());
         board.recorded = first;
@@ -311,7 +311,7 @@ fn boots_that_are_no_longer_recorded_are_forgotten_and_nothing_is_sent_again() {
     let requests = farm.requests;
     assert_eq!(board.send_all(&mut farm), RoundOutcome::default());
     assert_eq!((noted(), farm.requests), (before.clone(), requests));
-    // Of a record that cannot be read now nothing is known.
+    // Nothing is known of a record that cannot be read now.
     add_gone();
     let manifest = board.place.path().join("watch/record.json");
     let whole = fs::read(&manifest).unwrap();
@@ -328,7 +328,7 @@ fn what_was_merged_before_it_was_sent_is_counted_once() {
     let (mut board, mut farm) = (Board::new(), FakeFarm::default());
     board.record(2, LEAST_SIZE);
     board.send_all(&mut farm);
-    // Offline until the folder is full and hours are made of what was not sent.
+    // Offline until the folder is full and unsent rows are merged to hours.
     board.record(1_500, LEAST_SIZE);
     let outcome = board.send_all(&mut farm);
     assert!(outcome.lost > 0, "{outcome:?}");
@@ -357,7 +357,7 @@ fn what_a_proxy_refuses_is_sent_again_and_nothing_is_set_aside() {
     for status in [403, 409, 413, 422] {
         let (mut board, mut farm) = (Board::new(), FakeFarm::default());
         board.record(10, DEFAULT_SIZE);
-        // The environment is the first request, and then there are rows.
+        // The environment is the first request, rows are the second.
         for from in [1, 2] {
             farm.requests = 0;
             farm.trouble =
@@ -371,7 +371,7 @@ fn what_a_proxy_refuses_is_sent_again_and_nothing_is_set_aside() {
         assert_eq!((outcome.rows, outcome.refused), (10 * SERIES as u64, 0), "{status}");
         assert!(!farm.environments.is_empty(), "{status}");
     }
-    // What is known there, the manifest, its pieces.
+    // Requests: what the farm has, the manifest, its pieces.
     for (number, status) in (1..=4).flat_map(|number| [409, 422].map(|status| (number, status))) {
         let (board, mut farm) = (Board::new(), FakeFarm::default());
         board.add_run("measured");
@@ -385,7 +385,7 @@ fn what_a_proxy_refuses_is_sent_again_and_nothing_is_set_aside() {
     }
 }
 
-/// At this request a gateway under maintenance answers.
+/// Makes a gateway under maintenance answer the request of this number.
 fn gateway(number: u64, status: u16) -> Option<Box<dyn FnMut(u64) -> Trouble>> {
     Some(Box::new(move |n| if n == number { Trouble::Gateway(status) } else { Trouble::None }))
 }
@@ -405,7 +405,7 @@ fn what_a_gateway_answers_acknowledges_nothing() {
     };
     let mut whole = FakeFarm::default();
     recorded().send_all(&mut whole);
-    // The environment, rows, what is known there, the manifest, pieces, the manifest again.
+    // Requests: environment, rows, what the farm has, manifest, pieces, manifest again.
     assert!(whole.requests > 8, "{}", whole.requests);
     for (number, status) in (1..=whole.requests).flat_map(|number| [200, 201, 202].map(|of| (number, of))) {
         let (board, mut farm) = (recorded(), FakeFarm::default());
@@ -449,7 +449,7 @@ fn a_run_is_sent_in_pieces_and_once() {
     let (mut board, mut farm) = (Board::new(), FakeFarm::default());
     let place = board.add_run("measured");
     let other = board.add_run("hunt");
-    // One that is still on is sent when it is over, or its program is.
+    // A run in progress is sent when it ends, or when its program does.
     let text = fs::read_to_string(other.join("run.json")).unwrap();
     let (whole, on) = ("\"complete\":true", "\"complete\":false");
     assert_eq!(text.matches(whole).count(), 1);
@@ -468,7 +468,7 @@ fn a_run_is_sent_in_pieces_and_once() {
     // The farm is asked what it has, and nothing is sent again.
     fs::remove_file(board.place.path().join("push/sent.json")).unwrap();
     assert_eq!((board.send_all(&mut farm).runs, farm.requests), (0, requests + 1));
-    // No run, and nothing else waits for it.
+    // An invalid run delays nothing else.
     fs::write(place.join("new"), "no JSON").unwrap();
     fs::rename(place.join("new"), place.join("run.json")).unwrap();
     let outcome = board.send_all(&mut farm);
@@ -480,7 +480,7 @@ fn a_run_is_sent_in_pieces_and_once() {
     assert!(text.contains("runs/hunt"), "{text}");
 }
 
-/// A file system may give a document that replaces another one the number of one of before.
+/// A file system may give a new document the inode number of an earlier one.
 #[test]
 fn a_run_is_sent_again_when_its_document_changed_and_is_the_same_file_by_number() {
     let (board, mut farm) = (Board::new(), FakeFarm::default());
@@ -489,7 +489,7 @@ fn a_run_is_sent_again_when_its_document_changed_and_is_the_same_file_by_number(
     fs::write(&document, whole.replace("\"complete\":true", "\"complete\":false")).unwrap();
     let before = host::file_version(&document).unwrap();
     assert_eq!((board.send_all(&mut farm).runs, board.send_all(&mut farm).runs), (1, 0));
-    // Times of files are those of the kernel's last tick.
+    // File times have the granularity of the kernel's tick.
     while host::file_version(&document) == Some(before) {
         fs::write(&document, &whole).unwrap();
     }
@@ -499,7 +499,7 @@ fn a_run_is_sent_again_when_its_document_changed_and_is_the_same_file_by_number(
     assert_eq!(farm.runs.values().next().unwrap().run_digest(), Some(digest.as_str()));
 }
 
-/// Has a run be as a kill leaves it, at its last checkpoint; its document before that.
+/// Puts a run into the state that a kill leaves, at its last checkpoint; returns its old document.
 fn killed(place: &Path) -> String {
     let document = place.join("run.json");
     let whole = fs::read_to_string(&document).unwrap();
@@ -507,7 +507,7 @@ fn killed(place: &Path) -> String {
     whole
 }
 
-/// Replaces what came after the checkpoint. Times of files are those of the kernel's last tick.
+/// Replaces the data after the checkpoint. File times have the granularity of the kernel's tick.
 fn grow(place: &Path, bytes: &str) {
     let before = crate::sent::last_change(place);
     while crate::sent::last_change(place) == before {
@@ -515,7 +515,7 @@ fn grow(place: &Path, bytes: &str) {
     }
 }
 
-/// They are in other files than its document, which is that of its last checkpoint.
+/// The last seconds are in other files than the document, which is that of the last checkpoint.
 #[test]
 fn the_last_seconds_of_a_run_that_was_killed_are_sent_wherever_the_document_is_known() {
     let (board, mut farm) = (Board::new(), FakeFarm::default());
@@ -531,7 +531,7 @@ fn the_last_seconds_of_a_run_that_was_killed_are_sent_wherever_the_document_is_k
         let mut files = farm.runs.values().flat_map(|manifest| &manifest.files);
         assert!(files.any(|file| file.path == "tail" && file.bytes == bytes.len() as u64), "{bytes}");
     }
-    // Of one that is over the document is all that is looked at.
+    // Of a finished run only the document is compared.
     fs::write(place.join("run.json"), &whole).unwrap();
     assert_eq!(board.send_all(&mut farm).runs, 1);
     let requests = farm.requests;
@@ -553,7 +553,7 @@ fn a_farm_that_lost_the_last_seconds_of_a_run_that_was_killed_gets_them_again() 
     board.comparison = FarmComparison::Due;
     for (says_manifests, runs) in [(false, 0), (true, 1), (true, 0)] {
         if runs > 0 {
-            // It goes back to a backup.
+            // The farm is restored from a backup.
             farm.runs.clone_from(&earlier);
         }
         farm.says_manifests = says_manifests;
@@ -580,7 +580,7 @@ fn the_phases_of_suites_are_sent_and_no_link_is_followed() {
     assert!(!known().contains("/link") && !known().contains("too-deep"), "{}", known());
     let requests = farm.requests;
     assert_eq!((board.send_all(&mut farm).runs, farm.requests), (0, requests));
-    // What is gone is forgotten.
+    // A run that was removed is forgotten.
     fs::remove_dir_all(phase).unwrap();
     let itself = board.add_run_as("measured", "suites/enea-20260302/again");
     board.send_all(&mut farm);
@@ -609,12 +609,12 @@ fn what_the_farm_lost_is_sent_again_and_nothing_else() {
     board.add_run("measured");
     board.add_run("hunt");
     farm.malformed = [3].into();
-    // Nothing is noted yet: the farm is asked by the first run alone.
+    // The log is empty: the first run alone causes a request for what the farm has.
     board.send_all(&mut farm);
     assert_eq!((farm.asked, farm.rows.len(), farm.runs.len()), (1, 23 * SERIES, 2));
     let outcome = board.send_all(&mut farm);
     assert_eq!((outcome, farm.asked), (RoundOutcome::default(), 2));
-    // It goes back to an earlier state of itself: the end is missing, one in the middle, and a run.
+    // Restored to an earlier state: the last rows, one in the middle and a run are missing.
     let is_there = |key: &(String, u64)| key.1 < 20 && key.1 != 7;
     farm.rows.retain(|key, _| is_there(key));
     farm.runs.pop_first();
@@ -631,9 +631,9 @@ fn what_the_farm_lost_is_sent_again_and_nothing_else() {
     assert_eq!(outcome.remarks.len(), 2, "{:?}", outcome.remarks);
     let text = fs::read_to_string(board.place.path().join("push/sent.json")).unwrap();
     let noted: serde_json::Value = serde_json::from_str(&text).unwrap();
-    // The document of the one that was there is not read again.
+    // The document of the run that the farm kept is not read again.
     assert_eq!(noted["documents"].as_object().unwrap().len(), 1, "{text}");
-    // While onbeat measures rows are compared, and runs when it is over.
+    // During a measurement rows are compared; runs are compared after it.
     farm.rows.clear();
     farm.runs.clear();
     let (outcome, end) = board.round(&mut farm, &|| PushAllowance::Rows);
@@ -641,7 +641,7 @@ fn what_the_farm_lost_is_sent_again_and_nothing_else() {
         matches!(end, Err(RoundEnd::Quiet)) && outcome.rows == 23 * SERIES as u64 && farm.runs.is_empty()
     );
     assert_eq!(board.send_all(&mut farm).runs, 2);
-    // A farm that names a part says nothing of the rest.
+    // A partial list says nothing about the rest.
     farm.runs.clear();
     farm.is_cut = true;
     let outcome = board.send_all(&mut farm);
@@ -679,7 +679,7 @@ fn a_run_that_was_removed_is_sent_again_once_it_may_come() {
     farm.removed.insert(run["id"].as_str().unwrap().to_owned());
     let outcome = board.send_all(&mut farm);
     assert_eq!((outcome.runs, outcome.refused), (1, 1), "{outcome:?}");
-    // Each day it is asked about, by a request that sends nothing.
+    // The farm is asked once a day, by a request that sends nothing.
     let requests = farm.requests;
     for (earlier_s, asked) in [(0, 0), (86_000, 0), (400, 1), (0, 1), (86_400, 2)] {
         board.change_log(|log| log.removed_asked_s -= earlier_s);
@@ -722,7 +722,7 @@ fn of_many_removed_runs_the_newest_are_asked_about_and_an_earlier_farm_knows_non
         assert_eq!(board.send_all(&mut farm), RoundOutcome::default());
         assert_eq!(farm.requests, requests, "it does not say, and is not asked again");
     }
-    // A run that it refuses is one like any other that it refuses.
+    // A removed run counts as refused like any other.
     let text = fs::read_to_string(board.add_run("measured").join("run.json")).unwrap();
     let run: serde_json::Value = serde_json::from_str(&text).unwrap();
     farm.removed.insert(run["id"].as_str().unwrap().to_owned());
@@ -737,7 +737,7 @@ fn while_something_measures_nothing_is_asked() {
     board.add_run("measured");
     let (_, end) = board.round(&mut farm, &|| PushAllowance::Nothing);
     assert!(matches!(end, Err(RoundEnd::Quiet)) && farm.requests == 0);
-    // It begins to measure in the middle of a round.
+    // A measurement starts in the middle of a round.
     let left = Cell::new(2);
     let allowed = || {
         left.set(left.get() - 1);
@@ -753,8 +753,7 @@ fn while_something_measures_nothing_is_asked() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Requests and answers are lost, the log of what was acknowledged is lost, and in the end each
-    /// row and run is there once.
+    /// Requests, answers and the log get lost, and in the end each row and run is there once.
     #[test]
     fn a_bad_network_loses_and_doubles_nothing(
         trouble in prop::collection::vec(0u8..3, 1..40), forget in prop::collection::vec(any::<bool>(), 1..6),

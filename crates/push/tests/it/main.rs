@@ -1,4 +1,4 @@
-//! The program as it is started: a signal ends it, whatever it waits for.
+//! Tests of the program as a process: a signal ends it, whatever it waits for.
 
 #![allow(clippy::disallowed_methods)] // Tests make files, and start programs.
 #![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A board that sends to this address, and its program.
+/// Starts the program of a board that sends to this address.
 fn started(place: &Path, farm: &TcpListener) -> Child {
     let address = farm.local_addr().unwrap();
     fs::create_dir_all(place.join("push")).unwrap();
@@ -25,7 +25,7 @@ fn started(place: &Path, farm: &TcpListener) -> Child {
         .unwrap()
 }
 
-/// Sends a signal; the exit code, and how long that took.
+/// Sends a signal; returns the exit code, and the time until the end.
 fn ended(mut child: Child, signal: &str) -> (Option<i32>, Duration) {
     let began = Instant::now();
     let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
@@ -43,7 +43,7 @@ fn ended(mut child: Child, signal: &str) -> (Option<i32>, Duration) {
 #[test]
 fn a_signal_ends_it_with_six_while_it_sleeps_and_while_a_farm_is_silent() {
     let (folder, farm) = (tempfile::tempdir().unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
-    // Nothing is there to be sent: it sleeps once its signals are blocked.
+    // Nothing is to be sent: it sleeps once its signals are blocked.
     fs::create_dir(folder.path().join("runs")).unwrap();
     let child = started(folder.path(), &farm);
     let status = format!("/proc/{}/task", child.id());
@@ -52,7 +52,7 @@ fn a_signal_ends_it_with_six_while_it_sleeps_and_while_a_farm_is_silent() {
     }
     let (code, took) = ended(child, "-TERM");
     assert!(code == Some(6) && took < Duration::from_secs(4), "{code:?} after {took:?}");
-    // The farm takes the connection and answers nothing.
+    // The farm accepts the connection and does not answer.
     let run = folder.path().join("runs/r1");
     fs::create_dir(&run).unwrap();
     fs::write(run.join("run.json"), "{\"id\":\"r1\",\"complete\":true}").unwrap();
@@ -73,7 +73,7 @@ fn a_signal_ends_an_enrolment_with_six() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // The farm takes the connection and answers nothing.
+    // The farm accepts the connection and does not answer.
     let (silent, _): (TcpStream, _) = farm.accept().unwrap();
     let (code, took) = ended(child, "-TERM");
     assert!(code == Some(6), "{code:?} after {took:?}");
