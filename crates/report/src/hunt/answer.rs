@@ -1,5 +1,5 @@
-//! What a hunt found, as the first thing on its page: how late, who took how much of it, and what
-//! to do about each.
+//! Result of a hunt at the top of its page: the culprits as bars, with their shares of the lateness
+//! and the remedy for each.
 
 use maud::{Markup, html};
 
@@ -15,12 +15,12 @@ use crate::words::{clean, several, span};
 use model::run::Run;
 use model::units::Nanos;
 
-/// Culprits with a bar; the table has the others.
+/// Limit of culprits with a bar; the table has the others.
 const BARS: usize = 5;
-/// A culprit with less has no bar, unless it is the first.
+/// Least share of a culprit with a bar, except for the first.
 const LEAST: f64 = 0.01;
 
-/// The bars with their words; nothing for a run without spikes.
+/// Bars with their texts; nothing for a run without spikes.
 pub fn bars(run: &Run) -> Markup {
     let large = run.culprits.iter().take(BARS).enumerate();
     let shown = large.take_while(|(at, culprit)| *at == 0 || culprit.share >= LEAST).count();
@@ -44,7 +44,7 @@ pub fn bars(run: &Run) -> Markup {
     }
 }
 
-/// What no event accounts for, where that is most.
+/// Bar of the time that no event accounts for, if that is most of it.
 fn unexplained(ns: Nanos, share: f64) -> Markup {
     html! {
         div class="bar" {

@@ -1,5 +1,5 @@
-//! The part of a hunt's page that answers questions: the place that the script fills, its data,
-//! and, for print and where no script runs, a table of all kept spikes.
+//! Interactive part of a hunt's page: the element that the script fills, its data and, for print or
+//! without a script, a table of all kept spikes.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use model::run::Run;
 use model::units::Cpu;
 use rules::culprits::belonging::time_by_culprit;
 
-/// What the buttons do, their signs, and their names where the sign says little.
+/// Actions of the buttons, their signs, and names for signs that need one.
 const TOOLS: [(&str, &str, Option<&str>); 7] = [
     ("in", "+", Some("zoom in")),
     ("out", "\u{2212}", Some("zoom out")),
@@ -31,14 +31,14 @@ const TOOLS: [(&str, &str, Option<&str>); 7] = [
     ("later", "next spike", None),
 ];
 
-/// What the script draws from; nothing of a run without spikes.
+/// Data for the script; nothing for a run without spikes.
 pub fn document(input: &Input, flame: &Flame, involved: &[Involved]) -> Markup {
     let document = ask_data::of(input, flame, involved);
     let json = document.map(|document| serde_json::to_string(&document).expect("numbers and texts alone"));
     html! { @if let Some(json) = json { (data("onbeat-spikes", &json)) } }
 }
 
-/// The place of the pictures that answer, with its buttons; hidden until the script has filled it.
+/// Section of the interactive pictures with its buttons; hidden until the script has filled it.
 pub fn place(input: &Input) -> Markup {
     let run = input.run;
     let kept = run.spikes.len();
@@ -99,8 +99,8 @@ fn cpus(input: &Input) -> Markup {
     }
 }
 
-/// All kept spikes as rows; open, and closed by the script, which hides the rows that a filter
-/// leaves out.
+/// Table of all kept spikes; open, and closed by the script, which hides the rows that a filter
+/// excludes.
 pub fn table(run: &Run) -> Markup {
     let most = |at: usize| {
         let took = time_by_culprit(&run.culprits, &run.spikes[at]);

@@ -1,6 +1,6 @@
-//! What the page's script draws from: all kept spikes in parts, the maxima over time, what every
-//! CPU did around some of the spikes. Texts are written once and named by their place; all of them
-//! are cleaned here, and the script only ever puts them into text.
+//! Data that the page's script draws: all kept spikes in parts, the maxima over time, and the lanes
+//! of every CPU around some spikes. Each text is written once and referred to by its index; all
+//! texts are cleaned here, and the script inserts them only as text.
 
 use std::collections::HashMap;
 
@@ -21,32 +21,32 @@ use model::run::{Culprit, Run, Spike};
 use model::units::{Cpu, Nanos};
 use rules::culprits::belonging::time_by_culprit;
 
-/// Parts of a spike; of more the longest.
+/// Limit of parts of a spike: the longest ones.
 const PARTS: usize = 60;
-/// Maxima of all CPUs together.
+/// Limit of maxima of all CPUs together.
 const MAXIMA: usize = 40_000;
 
-/// The document; times are nanoseconds since the start of the pictures.
+/// Document for the script; times are nanoseconds since the start of the pictures.
 #[derive(Serialize)]
 pub struct AskData {
     texts: Vec<String>,
     over: Option<i64>,
-    /// The length of a column of maxima.
+    /// Length of a column of maxima.
     column: i64,
     cpus: Vec<CpuMaxima>,
     kinds: Vec<Look>,
     looks: Vec<Look>,
     culprits: Vec<CulpritData>,
-    /// The spike that is open at first.
+    /// Spike that is shown first.
     first: usize,
-    /// Latest first, as they are numbered from one.
+    /// Spikes, latest first, numbered from one.
     spikes: Vec<SpikeData>,
 }
 
 #[derive(Serialize)]
 struct CpuMaxima {
     cpu: Cpu,
-    /// -1 where the CPU had no wake-up.
+    /// Maximum of each column; -1 if the CPU had no wake-up.
     max: Vec<i64>,
 }
 
@@ -72,25 +72,25 @@ struct SpikeData {
     cpu: Cpu,
     at: i64,
     late: i64,
-    /// How late it was in words, and what its times count from.
+    /// Lateness in words; `since` names the zero of its times.
     told: usize,
     since: usize,
     when: usize,
     classes: usize,
-    /// Who took most of it.
+    /// Name of the culprit that took most of it.
     most: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<usize>,
-    /// For each part its start, length, kind, who, evidence, stack (-1: none), leaf of the flame.
+    /// Start, length, kind, owner, evidence, stack (-1: none) and flame leaf of each part.
     parts: Vec<[i64; 7]>,
-    /// Names of landmarks and where they are.
+    /// Landmarks: name and time.
     marks: Vec<(usize, i64)>,
-    /// For each lane its CPU, then of each stretch its start, length, look (-1: idle), label.
+    /// Lanes: the CPU, then start, length, look (-1: idle) and label of each stretch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     lanes: Vec<Vec<LaneItem>>,
 }
 
-/// What a lane begins with, and what follows.
+/// Item of a lane: its CPU first, then its stretches.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum LaneItem {
@@ -98,7 +98,7 @@ enum LaneItem {
     Stretch([i64; 4]),
 }
 
-/// Numbers for texts.
+/// Table of texts, by index.
 #[derive(Default)]
 struct Texts {
     all: Vec<String>,
@@ -116,7 +116,7 @@ impl Texts {
     }
 }
 
-/// What is said of a run; none for one without spikes.
+/// Data of a run; none for a run without spikes.
 pub fn of(input: &Input, flame: &Flame, involved: &[Involved]) -> Option<AskData> {
     let run = input.run;
     if run.spikes.is_empty() {
@@ -168,7 +168,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn culprits(&mut self, order: &[usize], involved: &[Involved]) -> Vec<CulpritData> {
-        // From places in the run's list to those in the order of latency.
+        // Maps places in the run's list to ranks in the order of latency.
         let mut ranks = vec![0usize; order.len()];
         order.iter().enumerate().for_each(|(rank, &at)| ranks[at] = rank);
         let told = |(culprit, part): (&Culprit, &Involved)| CulpritData {
@@ -216,7 +216,7 @@ impl Writer<'_> {
         data
     }
 
-    /// The culprit that took most of it; where none is listed, its classes.
+    /// Name of the culprit that took most of it; the classes if no listed culprit has a part.
     fn most(&mut self, spike: &Spike) -> usize {
         let took = time_by_culprit(&self.run.culprits, spike);
         let name = most_of(&took).map(|at| clean(&self.run.culprits[at].name));
@@ -321,7 +321,7 @@ mod tests {
         }
         let data = data(&run);
         for text in data["texts"].as_array().unwrap() {
-            // A stack has a frame in each line.
+            // Each line of a stack is a frame.
             assert!(text.as_str().unwrap().split('\n').all(|line| !line.chars().any(model::text::steers)));
         }
         run.spikes.clear();

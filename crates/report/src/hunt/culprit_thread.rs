@@ -1,13 +1,13 @@
-//! Who a culprit is, in sentences: the program, its policy and CPUs, whether it is still there, how
-//! long it had the CPU each time and how often.
+//! Sentences on the thread of a culprit: its program, policy and CPUs, whether it still exists, how
+//! long each of its turns took, and how often they came.
 
 use crate::words::{MachineClock, clean, several, span};
 use model::run::{Culprit, CulpritThread, CulpritTurns, FoundThread, Run};
 use model::units::{Nanos, named_cpus};
 use stats::time::period_name;
 
-/// Of the culprit at a place of the ranking; one that is the thread of an earlier one refers to it:
-/// its turns are those of other spikes, and would read as another period of the thread.
+/// Sentence on the culprit at a place of the ranking; it refers to an earlier culprit with the same
+/// thread, whose turns are in other spikes and would read as another period.
 pub fn sentence_at(run: &Run, at: usize) -> String {
     let culprit = &run.culprits[at];
     let only = |culprit: &Culprit| match culprit.threads.as_slice() {
@@ -26,7 +26,7 @@ fn turns_counted(culprit: &Culprit) -> u64 {
     culprit.turns.as_ref().map_or(1, |turns| turns.count)
 }
 
-/// The whole: all that is known, for -v and for the page; empty where it is no thread.
+/// All that is known, for -v and for the page; empty if the culprit is not a thread.
 fn sentence(culprit: &Culprit, run: &Run) -> String {
     let Some(first) = culprit.threads.first() else { return String::new() };
     let mut words = vec![numbers(culprit)];
@@ -40,7 +40,7 @@ fn sentence(culprit: &Culprit, run: &Run) -> String {
     words.join(", ")
 }
 
-/// The same in a line: what tells a user which program that is.
+/// Like `sentence`, in a line: the facts that identify the program.
 pub fn short(culprit: &Culprit) -> String {
     let Some(first) = culprit.threads.first() else { return String::new() };
     let mut words = vec![numbers(culprit)];
@@ -54,7 +54,7 @@ pub fn short(culprit: &Culprit) -> String {
     words.join(", ")
 }
 
-/// Which thread, or how many of that name.
+/// Thread id, or the number of threads of that name.
 fn numbers(culprit: &Culprit) -> String {
     let ended =
         culprit.threads.iter().filter(|thread| thread.found.as_ref().is_some_and(FoundThread::has_ended));
@@ -80,7 +80,7 @@ fn kernels(thread: &CulpritThread) -> Option<String> {
     (thread.of_kernel || found == Some(true)).then(|| "a thread of the kernel".to_owned())
 }
 
-/// The program and its unit.
+/// Program and unit.
 fn identity(found: &FoundThread) -> Vec<String> {
     let mut words = Vec::new();
     if !found.program.is_empty() {
@@ -110,7 +110,7 @@ fn allowed(found: &FoundThread) -> Option<String> {
     (!found.cpus.is_empty()).then(|| named_cpus(clean(&found.cpus)) + only)
 }
 
-/// Its policy, its CPUs, and since when it runs.
+/// Policy, CPUs, and start of the thread.
 fn lifetime(found: &FoundThread, run: &Run) -> Vec<String> {
     let mut words = Vec::new();
     words.extend(policy(found, &CulpritThread { prio: 99, ..CulpritThread::default() }));
@@ -121,7 +121,7 @@ fn lifetime(found: &FoundThread, run: &Run) -> Vec<String> {
     words
 }
 
-/// How long a turn takes of a spike, and how often it comes.
+/// Length of a turn that is part of a spike, and its period.
 fn turns(culprit: &Culprit) -> Option<String> {
     let CulpritTurns { count, median_ns, longest_ns, every_ns, every_se_ns } = culprit.turns.clone()?;
     let longest =

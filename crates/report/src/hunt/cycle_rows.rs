@@ -1,5 +1,5 @@
-//! The latest cycles of a followed thread, a row each on one scale of time: released, ran,
-//! preempted, blocked, finished, and the deadline.
+//! Latest cycles of a followed thread, a row each on one time scale: released, ran, preempted,
+//! blocked, finished, and the deadline.
 
 use maud::{Markup, html};
 
@@ -14,25 +14,25 @@ use crate::words::{several, span};
 use model::run::Spike;
 use model::units::Nanos;
 
-/// Rows of a thread.
+/// Limit of rows of a thread.
 pub const ROWS: usize = 8;
 
-/// Parts of a row.
+/// Limit of parts of a row.
 const PARTS: usize = 40;
 
 /// Distance of two rows.
 const STEP: f64 = strip::HEIGHT + 10.0;
 
-/// What the marks reach beyond a row.
+/// Length of a mark above and below its row.
 const BEYOND: f64 = 4.0;
 
-/// A late cycle, and where on the page it is taken apart, if it is.
+/// Late cycle, and the anchor of its details on the page, if any.
 pub struct CycleRow<'a> {
     pub spike: &'a Spike,
     pub link: Option<String>,
 }
 
-/// The picture of these cycles; none without one.
+/// Picture of these cycles; none without a cycle.
 pub fn draw(rows: &[CycleRow], size: Size, theme: &Theme) -> Option<Picture> {
     let rows = &rows[..rows.len().min(ROWS)];
     let ends = rows.iter().flat_map(|row| [Some(row.spike.latency_ns), row.spike.deadline_ns]);

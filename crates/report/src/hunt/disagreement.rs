@@ -1,5 +1,5 @@
-//! Spikes in which the trace has no switch to the thread where the thread's clock puts its wake-up:
-//! which they are, and whether the ranking holds without them.
+//! Spikes whose trace has no switch to the thread at the time that the thread's clock gives for its
+//! wake-up, and their effect on the ranking.
 
 use super::parts::{by_latency, share, total};
 use super::sentences::percent;
@@ -10,28 +10,28 @@ use model::slice::SliceKind;
 use model::units::Nanos;
 use rules::culprits::belonging::time_by_culprit;
 
-/// Culprits whose order is compared, and what each has at least.
+/// Number of first culprits whose order is compared; `LEAST` is the least share of each.
 const COMPARED: usize = 3;
 const LEAST: f64 = 0.01;
-/// One in so many ranked spikes may contradict the thread's clock, and the ranking still counts.
+/// Divisor of the tolerated number: the ranking counts if at most one spike in 20 disagrees.
 const FEW: u64 = 20;
-/// Spikes that are named by their numbers.
+/// Limit of spikes that are named by number.
 const LISTED: usize = 5;
 
-/// What such spikes mean for the ranking.
+/// Effect of such spikes on the ranking.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Disagreement {
-    /// That there are such, and what becomes of the ranking without them.
+    /// Number of such spikes, and the ranking without them.
     pub sentence: String,
-    /// Their numbers among the latest; empty where they are not known.
+    /// Numbers among the latest spikes; empty if they are not known.
     pub which: String,
-    /// Whether the first culprits are the same, in the same order, without them.
+    /// True if the first culprits stay the same, in the same order, without them.
     pub holds: bool,
-    /// True if they are few of the ranked ones.
+    /// True if they are few among the ranked spikes.
     pub few: bool,
 }
 
-/// None where all agree.
+/// Disagreement of a run; none if all spikes agree.
 pub fn of(run: &Run) -> Option<Disagreement> {
     let counted = run.recorder.as_ref().map_or(0, |recorder| recorder.disagreeing);
     if counted == 0 {
@@ -49,7 +49,7 @@ pub fn of(run: &Run) -> Option<Disagreement> {
         counted => format!("{counted} of {}", several(ranked.max(counted), "spike", "spikes")),
     };
     let said = format!("in {many} the trace and the thread's clock do not agree");
-    // Those beyond the list, and those whose parts are not kept, cannot be taken out.
+    // Unlisted spikes, and those whose parts were not kept, cannot be subtracted.
     if (suspects.len() as u64) < counted {
         let sentence = format!("{said}; what is said of those is not to be relied on");
         return Some(Disagreement { sentence, which: listed(&numbers, counted), holds: false, few });
@@ -65,18 +65,18 @@ pub fn of(run: &Run) -> Option<Disagreement> {
     Some(Disagreement { sentence: format!("{said}; {end}"), which: listed(&numbers, counted), holds, few })
 }
 
-/// A spike of onbeat's own threads without a switch in the trace. One in which the thread still ran
-/// as it was woken is not counted as a contradiction and looks alike: it is taken out with the
-/// others.
+/// True for a spike of onbeat's own threads without a switch in the trace. A thread that still ran
+/// when it was woken does not count as a contradiction but looks the same: it is subtracted as
+/// well.
 fn is_suspect(spike: &Spike) -> bool {
     spike.cycle.is_some()
         && spike.switched_ns.is_none()
         && !(spike.slices.is_empty() && spike.classes.is_empty())
 }
 
-/// Whether the order stays without these, and who is then first with which share. Time without an
-/// event may be that of any culprit that a rule names for such: the order has to hold with all of
-/// it taken away and with none.
+/// Checks that the order holds without these spikes, and returns the then first culprit with its
+/// share. Time without an event may belong to any culprit of a rule for such time: the order has to
+/// hold with all of it subtracted and with none.
 fn without(run: &Run, suspects: &[&Spike]) -> (bool, Option<(String, f64)>) {
     let mut took = vec![0i64; run.culprits.len()];
     for spike in suspects {
@@ -108,7 +108,7 @@ fn without(run: &Run, suspects: &[&Spike]) -> (bool, Option<(String, f64)>) {
     (holds, first.map(told))
 }
 
-/// Their numbers, and how many of all that were counted have none to be told.
+/// Numbers of the spikes, and the count of those whose number is not known.
 fn listed(numbers: &[usize], counted: u64) -> String {
     let shown: Vec<String> = numbers.iter().take(LISTED).map(usize::to_string).collect();
     let known = match numbers.len() {
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use model::run::{Culprit, Recorder, Slice, Who};
 
-    /// So many spikes of `hog`, and of `other` as given; those with `true` have no switch.
+    /// Run with these spikes of `hog` and `other`; those with `true` have no switch.
     fn run(spikes: &[(&str, i64, bool)]) -> Run {
         let spike = |&(comm, ms, suspect): &(&str, i64, bool)| {
             let who = Who { comm: comm.into(), pid: 5, prio: 120, ..Who::default() };

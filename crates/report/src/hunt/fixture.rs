@@ -1,4 +1,4 @@
-//! A synthetic hunt for tests: a spike of every kind, with the events that it was explained from.
+//! Synthetic hunt for tests: a spike of every kind, with the events that explain it.
 
 use super::windows::Windows;
 use crate::fixture;
@@ -54,7 +54,7 @@ impl Script {
         self.add(from, cpu, 0, What::SoftirqEntry { vec }).add(to, cpu, 0, What::SoftirqExit { vec })
     }
 
-    /// The timer's interrupt, in which the victim is woken.
+    /// Interrupt of the timer, in which the victim is woken.
     fn timer(&mut self, at: i64, pid: i32) -> &mut Script {
         let timer = 7;
         let (function, now) = ("hrtimer_wakeup".to_owned(), Nanos(self.expected + at));
@@ -65,7 +65,7 @@ impl Script {
             .add(at + 1_700, 1, pid, What::VectorExit { vector: Vector::LocalTimer })
     }
 
-    /// What the other CPUs did meanwhile.
+    /// Activity of the other CPUs.
     fn others(&mut self, until: i64) -> &mut Script {
         let (shell, worker) = (task("make", 900, 120), task("kworker/0:1", 41, 120));
         self.switch(-9_000, 0, idle(), shell);
@@ -97,7 +97,7 @@ fn irq(name: &str) -> Who {
     Who { irq: name.into(), ..Who::default() }
 }
 
-/// Notes at every event in which interrupt it was, as the kernel does.
+/// Sets the interrupt context of every event, as the kernel does.
 fn flag(events: &mut [Named]) {
     let mut open = [[0u8; 2]; 8];
     for event in events {
@@ -110,7 +110,7 @@ fn flag(events: &mut [Named]) {
     }
 }
 
-/// A late cycle whose thread waits for a lock that a thread of lower priority holds on another CPU.
+/// Late cycle whose thread waits for a lock that a lower-priority thread on another CPU holds.
 pub fn locked_cycle() -> MadeSpike {
     let (control, logger) = (task("control", 70, 19), task("logger", 812, 120));
     let function = "futex_do_wait".to_owned();
@@ -132,7 +132,7 @@ pub fn locked_cycle() -> MadeSpike {
     made
 }
 
-/// A spike of these slices, at starts since the expected time, and its window.
+/// Spike of these slices, at starts since the expected time, and its window.
 fn case(number: i64, latency: i64, slices: Vec<Slice>, script: impl Fn(&mut Script)) -> MadeSpike {
     // The slots are a millisecond apart.
     let expected = T0 + number * 1_000_000;
@@ -182,7 +182,7 @@ fn case(number: i64, latency: i64, slices: Vec<Slice>, script: impl Fn(&mut Scri
     MadeSpike { spike, window }
 }
 
-/// The timer's path in time, then a thread that runs before the victim.
+/// Timer path without delay, then a thread that runs before the victim.
 pub fn fifo() -> MadeSpike {
     let busy = task("busy-loop", 812, 9);
     let slices = vec![
@@ -197,8 +197,7 @@ pub fn fifo() -> MadeSpike {
     })
 }
 
-/// Interrupts off in a thread of lower priority, with the stack that shows where they were
-/// re-enabled.
+/// Interrupts off in a thread of lower priority, with the stack of the place that enabled them.
 pub fn irqs_off() -> MadeSpike {
     let low = task("inject/1", 77, 120);
     let place = Who { function: "hold_irqs_off".into(), module: "inject".into(), ..who(low) };
@@ -218,7 +217,7 @@ pub fn irqs_off() -> MadeSpike {
     })
 }
 
-/// A network softirq between the interrupt and the switch.
+/// Network softirq between the interrupt and the switch.
 pub fn softirq() -> MadeSpike {
     let slices = vec![
         slice("timer-irq", 600, 1_700, irq("local_timer"), "entry and exit of the interrupt"),
@@ -231,7 +230,7 @@ pub fn softirq() -> MadeSpike {
     })
 }
 
-/// A call from another CPU that takes its time.
+/// Slow call from another CPU.
 pub fn ipi() -> MadeSpike {
     let call = Who {
         function: "slow_call".into(),
@@ -257,7 +256,7 @@ pub fn ipi() -> MadeSpike {
     })
 }
 
-/// Interrupts off, and then a thread.
+/// Interrupts off, followed by a thread.
 pub fn two_causes() -> MadeSpike {
     let (low, busy) = (task("inject/1", 77, 120), task("busy-loop", 812, 9));
     let place = Who { function: "hold_irqs_off".into(), module: "inject".into(), ..who(low) };
@@ -280,7 +279,7 @@ pub fn two_causes() -> MadeSpike {
     })
 }
 
-/// Nothing that the kernel saw: the hypervisor counted it.
+/// Time without an event in the kernel: the hypervisor counted it as steal.
 pub fn unexplained() -> MadeSpike {
     let stop =
         slice("stopped-from-outside", 0, 1_208_000, Who::default(), "the hypervisor counted as much steal");
@@ -298,7 +297,7 @@ pub fn unexplained() -> MadeSpike {
     case
 }
 
-/// The timer expires in a thread on PREEMPT_RT, before which another thread of its priority goes.
+/// Timer that expires in a thread on PREEMPT_RT, after another thread of the same priority.
 pub fn timer_softirq() -> MadeSpike {
     let (ktimers, hog) = (task("ktimers/1", 27, 98), task("irq/35-eth0", 512, 49));
     let slices = vec![
@@ -359,7 +358,7 @@ pub fn storm() -> MadeSpike {
     })
 }
 
-/// One of every sort.
+/// One spike of every kind.
 pub fn cases() -> Vec<MadeSpike> {
     vec![fifo(), irqs_off(), softirq(), ipi(), two_causes(), unexplained(), timer_softirq(), storm()]
 }
@@ -376,7 +375,7 @@ fn culprit(kind: &str, name: &str, spikes: u64, total: i64) -> Culprit {
     }
 }
 
-/// Two CPUs of a PREEMPT_RT machine with eight spikes.
+/// Run of two CPUs of a PREEMPT_RT machine with eight spikes.
 pub fn run() -> Run {
     let mut run = fixture::quiet().run;
     run.command = "hunt".into();
@@ -443,7 +442,7 @@ fn recorder() -> Recorder {
     }
 }
 
-/// The windows of [`run`].
+/// Windows of [`run`].
 pub fn windows() -> Windows {
     let mut windows = Windows::default();
     cases().into_iter().for_each(|case| windows.add(case.window));

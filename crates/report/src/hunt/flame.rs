@@ -1,5 +1,5 @@
-//! Where the time of all kept spikes went, as boxes below each other: the kind, below it whose time
-//! it was, below that the function. The width is the time; order is by size, not by time of day.
+//! Time of all kept spikes as boxes below each other: kind, owner, function. The width of a box is
+//! its time; boxes are ordered by size, not by time of day.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,27 +16,27 @@ use model::run::{Run, Slice};
 use model::units::Nanos;
 use rules::culprits::names;
 
-/// The most kinds, names and functions that are told apart; the others of a kind are one.
+/// Limit of kinds, names and functions that are kept apart; the others of a kind are merged.
 const LEAVES: usize = 300;
 const OTHERS: &str = "others";
-/// Height of a box, and the distance of two.
+/// Height of a box in user units; `STEP` is the distance of two rows.
 const HEIGHT: f64 = 22.0;
 const STEP: f64 = HEIGHT + 2.0;
-/// Narrower boxes could not be seen.
+/// Least width of a box that can be seen.
 const MIN_WIDTH: f64 = 1.0;
 
-/// Kind, name, function; empty where there is none.
+/// Kind, name, function; empty if there is none.
 type Leaf = [String; 3];
 
-/// The time of all kept spikes by kind, name and function.
+/// Time of all kept spikes by kind, name and function.
 pub struct Flame {
-    /// In the order in which they are drawn.
+    /// Leaves in the order in which they are drawn.
     leaves: Vec<(Leaf, i64)>,
     places: HashMap<Leaf, usize>,
     total: i64,
 }
 
-/// A box: the leaves that it holds, and how far down it is.
+/// Box: the leaves that it holds, and its row.
 struct FlameBox<'a> {
     depth: usize,
     path: &'a [String],
@@ -71,7 +71,7 @@ impl Flame {
         Flame { leaves, places, total }
     }
 
-    /// The place of a part's leaf, in the order in which they are drawn.
+    /// Place of a part's leaf, in the order in which they are drawn.
     pub fn place(&self, part: &SpikePart) -> usize {
         self.places.get(&leaf(part)).copied().unwrap_or(0)
     }
@@ -93,7 +93,7 @@ impl Flame {
         boxes
     }
 
-    /// The picture; none where nothing was taken.
+    /// Picture; none if no time was taken.
     pub fn draw(&self, size: Size, theme: &Theme) -> Option<Picture> {
         if self.total <= 0 {
             return None;
@@ -134,7 +134,7 @@ impl Flame {
         let part = percent(share(Nanos(one.ns), Nanos(self.total)));
         let label = format!("{own} {part}");
         let label = if text_width(&label) + 8.0 <= width { label } else { fit(own, width - 8.0) };
-        // Below the kind the boxes are lighter, so that their text is read on any colour.
+        // Below the kind the boxes are lighter, so that their text is readable on any colour.
         let strength = if one.depth == 0 { kind.strength } else { kind.strength * 0.35 };
         let ink = if strength >= 0.75 { theme.background } else { theme.ink };
         html! {
@@ -157,7 +157,7 @@ impl Flame {
     }
 }
 
-/// Kinds by their time, in each the names by theirs, in each the functions.
+/// Sorts kinds by their time, names within a kind by theirs, then functions.
 fn by_size(sums: BTreeMap<Leaf, i64>) -> Vec<(Leaf, i64)> {
     let (mut kinds, mut named) = (HashMap::<String, i64>::new(), HashMap::<(String, String), i64>::new());
     for ([kind, who, _], ns) in &sums {
@@ -182,7 +182,7 @@ fn leaf(part: &SpikePart) -> Leaf {
     [kind, name(slice), function(slice)]
 }
 
-/// Whose time it was: the same name on every CPU.
+/// Owner of a slice: the same name on every CPU.
 fn name(slice: &Slice) -> String {
     match slice.who.irq.as_str() {
         "" => names::thread_name(&slice.who.comm).to_owned(),
@@ -190,7 +190,7 @@ fn name(slice: &Slice) -> String {
     }
 }
 
-/// The function, as far as the event or the stack has it.
+/// Function of a slice, from the event or else the stack.
 fn function(slice: &Slice) -> String {
     match names::function_with_module(&slice.who) {
         none if none.is_empty() => {

@@ -1,4 +1,4 @@
-//! The kinds of slices: what each is in a few words, and the colour it has in every picture.
+//! Kinds of slices: a short description of each, and its colour in every picture.
 //!
 //! There are more kinds than distinguishable colours. Kinds of a family share one and differ in its
 //! strength; families whose colours are alike to many men (deuteranopia) or on grey paper have a
@@ -8,27 +8,27 @@ use maud::{Markup, html};
 
 use crate::plot::theme::{PAGE, Theme};
 
-/// What no event accounts for.
+/// Kind of time that no event accounts for.
 pub const UNEXPLAINED: &str = model::slice::SliceKind::Unexplained.name();
 
-/// A stop from outside: grey, for nothing ran, with a hatch unlike what is unexplained.
+/// Kind of a stop from outside: grey, for nothing ran, with a hatch that sets it apart.
 pub const STOPPED: &str = model::slice::SliceKind::Stopped.name();
 
-/// How a kind is drawn and named.
+/// Name and look of a kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KindStyle {
-    /// The value in `run.json`.
+    /// Value in `run.json`.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Description in a few words.
     pub words: &'static str,
-    /// The index of the theme's line with its colour.
+    /// Index of the theme's line with its colour.
     colour: usize,
-    /// How strong the colour is, 0 to 1.
+    /// Strength of the colour, 0 to 1.
     pub strength: f64,
 }
 
-/// Colours of the families: another thread, hard interrupts, the way itself, other CPUs, power,
-/// softirqs, waiting for another, what keeps the CPU from reacting.
+/// Colours of the families: another thread, hard interrupts, the path itself, other CPUs, power,
+/// softirqs, waiting for another thread, contexts that keep the CPU from reacting.
 const ALL: &[KindStyle] = &[
     kind("irqs-off", "interrupts were off", 7, 1.0),
     kind("preempt-off", "a thread could not be preempted", 7, 0.5),
@@ -62,12 +62,12 @@ const fn kind(name: &'static str, words: &'static str, colour: usize, strength: 
     KindStyle { name, words, colour, strength }
 }
 
-/// The kind of a name; one that is not known is drawn as what is unexplained.
+/// Kind of a name; an unknown one looks like unexplained time.
 pub fn of(name: &str) -> KindStyle {
     ALL.iter().copied().find(|kind| kind.name == name).unwrap_or(ALL[ALL.len() - 1])
 }
 
-/// The place of a kind in legends.
+/// Position of a kind in legends.
 pub fn order(name: &str) -> usize {
     ALL.iter().position(|kind| kind.name == name).unwrap_or(ALL.len())
 }
@@ -82,7 +82,7 @@ fn hatch_of(colour: usize) -> Option<&'static str> {
     }
 }
 
-/// What the hatches are made of: once on a page.
+/// Definitions of the hatches, once per page.
 pub fn hatches() -> Markup {
     let lines = [("hatch-up", "45"), ("hatch-back", "-45"), ("hatch-rows", "90"), ("hatch-columns", "0")];
     html! {
@@ -98,7 +98,7 @@ pub fn hatches() -> Markup {
 }
 
 impl KindStyle {
-    /// The hatch over its colour.
+    /// Hatch over its colour.
     pub fn hatch(&self) -> Option<&'static str> {
         match self.name {
             UNEXPLAINED => None,
@@ -133,8 +133,8 @@ mod tests {
         assert_eq!(of("novel").name, UNEXPLAINED);
     }
 
-    /// Lightness and the two axes of colour (CIELAB) as an eye without green cones sees a colour
-    /// (Machado, Oliveira and Fernandes 2009, severity 1).
+    /// Lightness and the two axes of colour (CIELAB) that an eye without green cones sees (Machado,
+    /// Oliveira and Fernandes 2009, severity 1).
     fn seen(colour: &str) -> [f64; 3] {
         let linear = |i: usize| {
             let c = f64::from(u8::from_str_radix(&colour[i..i + 2], 16).unwrap()) / 255.0;

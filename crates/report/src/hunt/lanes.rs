@@ -1,5 +1,5 @@
-//! What every CPU did around a spike, cut to what a picture of it needs: windows are too large to
-//! be kept for hundreds of spikes.
+//! Activity of every CPU around a spike, reduced to the data of its picture: windows are too large
+//! to be kept for hundreds of spikes.
 
 use super::stages::Landmarks;
 use crate::words::several;
@@ -7,21 +7,21 @@ use model::units::Nanos;
 use trace::timeline::{CpuTrack, cpu_tracks};
 use trace::window::Window;
 
-/// CPUs that have a lane; of more, those that did most.
+/// Limit of CPUs with a lane: those with the most stretches.
 pub const LANES: usize = 9;
-/// Stretches of all lanes of a spike together; of more the longest.
+/// Limit of stretches in all lanes of a spike: the longest ones.
 const STRETCHES: usize = 400;
-/// What is drawn before and after the spike, as a part of its latency.
+/// Share of the latency that is drawn before and after the spike.
 pub const MARGIN: f64 = 0.03;
 
-/// The lanes of a spike with its landmarks.
+/// Lanes of a spike with its landmarks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KeptLanes {
-    /// The landmarks that are known, in order, each with its name.
+    /// Known landmarks, in order, each with its name.
     pub marks: Vec<(&'static str, Nanos)>,
-    /// The late thread's CPU first.
+    /// Lanes, that of the late thread's CPU first.
     pub lanes: Vec<CpuTrack>,
-    /// What they leave out.
+    /// Remarks on what the lanes leave out.
     pub notes: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ impl KeptLanes {
         if lengths.len() > STRETCHES {
             lengths.sort_unstable_by(|a, b| b.cmp(a));
             let (least, all) = (lengths[STRETCHES - 1], lengths.len());
-            // Of those as long as the shortest kept one, the first.
+            // Among stretches as long as the shortest kept one, the first ones stay.
             let mut ties = lengths[..STRETCHES].iter().filter(|ns| **ns == least).count();
             for lane in &mut lanes {
                 lane.spans.retain(|span| {
@@ -57,7 +57,7 @@ impl KeptLanes {
     }
 }
 
-/// The lanes of a window, the late thread's CPU first, and what they leave out.
+/// Lanes of a window, the late thread's CPU first; adds remarks on what they leave out.
 fn lanes_of(window: &Window, notes: &mut Vec<String>) -> Vec<CpuTrack> {
     let mut all = cpu_tracks(window);
     all.sort_by_key(|lane| (lane.cpu != window.cpu, lane.cpu));
@@ -69,7 +69,7 @@ fn lanes_of(window: &Window, notes: &mut Vec<String>) -> Vec<CpuTrack> {
     lanes
 }
 
-/// Of many lanes the first, the victim's, and those with most in them.
+/// Keeps the first lane, the victim's, and those with the most stretches.
 fn busiest(mut all: Vec<CpuTrack>, notes: &mut Vec<String>) -> Vec<CpuTrack> {
     let others = all.len().saturating_sub(LANES);
     if others == 0 {

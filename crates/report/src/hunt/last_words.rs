@@ -1,5 +1,5 @@
-//! The answer of a hunt, as the last lines on the terminal: how late, who took the time and what to
-//! do about each, whether that can be relied on, what to type next.
+//! Answer of a hunt in the last lines on the terminal: lateness, culprits with their remedies,
+//! reliability of the ranking, next commands.
 
 use super::next_step::{first_step, with_spike};
 use super::typical::{self, InvolvedRun};
@@ -11,14 +11,14 @@ use crate::totals::largest;
 use crate::words::{below_noise, capitalised, clean, duration, several, span};
 use model::run::{Culprit, Run};
 
-/// Culprits with a bar, at most.
+/// Limit of culprits with a bar.
 const BARS: usize = 3;
-/// A culprit with less has no bar, unless it is the first.
+/// Least share of a culprit with a bar, except for the first.
 const LEAST: f64 = 0.01;
-/// Columns of a whole bar.
+/// Columns of a full bar.
 const CELLS: usize = 10;
 
-/// The answer as text of up to this number of columns.
+/// Answer as text of up to this number of columns.
 pub fn render<'a>(
     run: impl Into<InvolvedRun<'a>>,
     place: Option<RunPlace>,
@@ -29,14 +29,14 @@ pub fn render<'a>(
     let run = known.run;
     let bars = run.culprits.iter().take(BARS).take_while(|culprit| culprit.share >= LEAST).count();
     let most = if is_ranked(run) { bars.max(1).min(run.culprits.len()) } else { 0 };
-    // Where the lines do not suffice, first with fewer bars, then with fewer words, too.
+    // If the lines do not suffice: fewer bars first, then also fewer words.
     let ways = [false, true].into_iter().flat_map(|brief| (1..=most).rev().map(move |bars| (bars, brief)));
     let all: Vec<LastLines> = ways.map(|(bars, brief)| answer(&known, place, bars, brief)).collect();
     let found = all.iter().find(|answer| answer.lines(width) <= MOST_LINES).or(all.last());
     found.unwrap_or(&answer(&known, place, 0, false)).render(width, Palette(color))
 }
 
-/// True where spikes were explained; their list may have had no space.
+/// True if spikes were explained, even if there was no space for their list.
 fn is_ranked(run: &Run) -> bool {
     !run.spikes.is_empty() || run.spikes_dropped > unlisted::passed_over(run)
 }
@@ -62,7 +62,7 @@ fn answer(known: &InvolvedRun, place: Option<RunPlace>, shown: usize, brief: boo
         let step =
             with_spike(&first_step(&run.culprits, at), typical::number(run, &known.involved, at), place);
         let other_way = step.split_once("; else ").filter(|_| at == 0 && follow.is_some());
-        // The last row has the command for the one case.
+        // The last row has the command for the other case.
         answer.below(other_way.map_or(step.clone(), |(_, change)| capitalised(change)), 2);
     }
     let (words, style) = relied_on(run);
@@ -71,8 +71,8 @@ fn answer(known: &InvolvedRun, place: Option<RunPlace>, shown: usize, brief: boo
     answer
 }
 
-/// Of followed threads their cycles or their wake-ups, else the worst wake-up; and how many were
-/// over the threshold.
+/// Lateness in a sentence: of followed threads their cycles or wake-ups, else the worst wake-up;
+/// and the number of spikes over the threshold.
 fn how_late(run: &Run) -> String {
     if program::void(run).is_some() {
         return sentences::found(run);
@@ -92,7 +92,7 @@ fn how_late(run: &Run) -> String {
         return format!("{worst}; {many} over {}{length}.", span(over));
     }
     let (Some(worst), Some(over)) = (worst, over) else { return sentences::found(run) };
-    // One that was only counted may have been later than all that were explained.
+    // A spike that was only counted may have been later than all that were explained.
     let later = of_all.filter(|_| largest(run) > Some(worst.latency_ns));
     match later {
         Some(later) => format!("{later}, not explained; {many} over {}{length}.", span(over)),
@@ -104,7 +104,7 @@ fn how_late(run: &Run) -> String {
     }
 }
 
-/// A culprit's share as a bar, with its name, and of how many spikes it is.
+/// Culprit's share as a bar, with its name and its number of spikes.
 fn bar(culprit: &Culprit, brief: bool) -> String {
     let (name, kind) = (clean(&culprit.name), clean(culprit.kind.as_str()));
     let said = brief || name.split([' ', ':']).any(|word| word == kind);
@@ -114,18 +114,18 @@ fn bar(culprit: &Culprit, brief: bool) -> String {
     format!("{} {name}{kind}: {}{spikes}", cells(culprit.share), taken::numbers(culprit))
 }
 
-/// A share as a number and a bar.
+/// Share as a number and a bar.
 fn cells(share: f64) -> String {
     let full = (share.clamp(0.0, 1.0) * CELLS as f64).round() as usize;
     let bar = if full > 0 { "\u{2588}".repeat(full) } else { "\u{258c}".into() };
     format!("{:>5} {bar}", sentences::percent(share))
 }
 
-/// Advice that loses fewer of the events by which a wake-up is told.
+/// Advice that loses fewer of the events that identify a wake-up.
 const FEWER_EVENTS: &str = "fewer events: --no-stacks, or fewer CPUs (-a)";
 
-/// Whether that is to be relied on: what spoiled the run, what was lost, what recording cost. What
-/// changes nothing in the ranking is above.
+/// Reliability of the ranking: disturbances of the run, lost events, cost of recording. Findings
+/// that leave the ranking unchanged are reported above.
 fn relied_on(run: &Run) -> (String, Style) {
     let recorder = run.recorder.as_ref();
     let disagreement = disagreement::of(run).filter(|disagreement| !disagreement.holds);
@@ -155,7 +155,7 @@ fn relied_on(run: &Run) -> (String, Style) {
     (format!("{words}; {}", recording(run)), style)
 }
 
-/// The words with one reason more for which they hold in part.
+/// Adds a reason to the words, by which they hold in part.
 fn in_part(words: &str, why: &str) -> String {
     match words.strip_prefix("yes") {
         Some(rest) => {
@@ -166,8 +166,7 @@ fn in_part(words: &str, why: &str) -> String {
     }
 }
 
-/// The part of the spikes that the ranking is of, where not of all; true if a hundredth or more is
-/// missing.
+/// Part of the spikes that the ranking covers, if not all; true if a hundredth or more is missing.
 fn looked_at(run: &Run) -> Option<(bool, String)> {
     let passed_over = unlisted::passed_over(run);
     let all = (run.spikes.len() as u64).saturating_add(run.spikes_dropped);
@@ -175,7 +174,7 @@ fn looked_at(run: &Run) -> Option<(bool, String)> {
     (passed_over > 0).then_some((passed_over.saturating_mul(100) >= all, words))
 }
 
-/// Why the largest values of a hunt are not the machine's latency, in short.
+/// Reason, in short, that the largest values of a hunt are not the machine's latency.
 fn recording(run: &Run) -> String {
     let cost = run.recorder.as_ref().and_then(|recorder| {
         let cost = recorder.stacks_cost_ns.or(recorder.events_cost_ns)?;
@@ -188,7 +187,7 @@ fn recording(run: &Run) -> String {
     }
 }
 
-/// What to type next; briefly, no more than two commands.
+/// Next commands to type; no more than two if `brief`.
 fn next(run: &Run, place: Option<RunPlace>, follow: Option<(String, String)>, brief: bool) -> String {
     let mut steps = Vec::new();
     steps.extend(free_space(run));
@@ -200,7 +199,7 @@ fn next(run: &Run, place: Option<RunPlace>, follow: Option<(String, String)>, br
         let draw = if place.newest { "--open" } else { "-o page.html" };
         let what = match (run.spikes.is_empty(), brief) {
             (true, _) => " (pictures)",
-            // Behind another command there is no room for what it shows.
+            // After another command there is no room for its description.
             (false, true) if !steps.is_empty() => "",
             (false, true) => " (each spike)",
             (false, false) => " (each spike drawn)",
@@ -220,8 +219,7 @@ fn next(run: &Run, place: Option<RunPlace>, follow: Option<(String, String)>, br
     steps.join("; ")
 }
 
-/// Of a culprit that may itself be what has to be in time: its name, and the command that follows
-/// it.
+/// Name of a culprit that may itself have deadlines, and the command that follows it.
 fn theirs(run: &Run) -> impl Fn(&Culprit) -> Option<(String, String)> {
     |culprit| {
         let command = rules::culprits::advice::follow(culprit, run)?;

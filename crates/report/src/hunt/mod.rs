@@ -1,4 +1,4 @@
-//! What `hunt` found: text for the terminal, the section of the run's page, a trace for Perfetto.
+//! Results of `hunt`: text for the terminal, the section of the run's page, a trace for Perfetto.
 
 pub mod answer;
 pub mod ask;

@@ -1,6 +1,5 @@
-//! The events of a window as nested stretches per CPU: what ran within what, from entry to exit,
-//! for the landmarks and for Perfetto. The lanes of the pictures lie flat and come from the
-//! timeline.
+//! Events of a window as nested stretches per CPU, from entry to exit, for the landmarks and for
+//! Perfetto. The lanes of the pictures are flat and come from the timeline.
 //!
 //! Entries without an exit end with the window, exits without an entry begin with it. On PREEMPT_RT
 //! a softirq runs in a thread and is switched away with it: its stretch ends at the switch, and
@@ -13,10 +12,10 @@ use trace::event::{Named, Task, What};
 use trace::timeline::softirq;
 use trace::window::Window;
 
-/// How deep contexts nest: NMI, interrupt, softirq, work, each with functions in it.
+/// Limit of nested contexts: NMI, interrupt, softirq, work, each with functions in it.
 const DEEPEST: usize = 16;
 
-/// In what a CPU was, from the outermost.
+/// Contexts of a CPU, from the outermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NestContext {
     Idle,
@@ -24,26 +23,26 @@ pub enum NestContext {
     Softirq,
     Irq,
     Nmi,
-    /// A function called in one of these: a timer's, a work item's, another CPU's.
+    /// Function called in one of these: a timer's, a work item's, another CPU's.
     Function,
 }
 
-/// A stretch of one CPU's time.
+/// Stretch of one CPU's time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
     pub start: Nanos,
     pub end: Nanos,
     pub context: NestContext,
     pub label: String,
-    /// How many stretches it lies within.
+    /// Number of stretches around it.
     pub depth: usize,
-    /// The thread that was current.
+    /// Thread that was current.
     pub pid: i32,
-    /// The thread's priority, as the kernel counts, where it is known.
+    /// Priority of the thread in the kernel's scale, if known.
     pub prio: Option<i32>,
 }
 
-/// What an exit is matched by.
+/// Key by which an exit finds its entry.
 #[derive(Clone, Debug, PartialEq)]
 enum Key {
     Irq(i32),
@@ -65,8 +64,8 @@ struct Open {
     label: String,
 }
 
-/// The stretches of every CPU that has events, each in order of its start, an outer one before what
-/// is within it.
+/// Stretches of every CPU that has events, each in order of its start, outer ones before those
+/// within them.
 pub fn nested(window: &Window) -> BTreeMap<Cpu, Vec<Span>> {
     let mut by_cpu: BTreeMap<Cpu, Vec<&Named>> = BTreeMap::new();
     for event in &window.events {
@@ -81,7 +80,7 @@ pub fn nested(window: &Window) -> BTreeMap<Cpu, Vec<Span>> {
     by_cpu.into_iter().map(of_one).collect()
 }
 
-/// From the first event, or the expected time where that is earlier, to the last, or the actual
+/// Time from the first event, or the expected time if earlier, to the last event or the actual
 /// time.
 pub fn reach(window: &Window) -> (Nanos, Nanos) {
     let times = || window.events.iter().map(|event| event.time);
@@ -89,7 +88,7 @@ pub fn reach(window: &Window) -> (Nanos, Nanos) {
     (from, times().chain([window.actual_ns]).max().unwrap_or(window.actual_ns))
 }
 
-/// Every thread that an event describes.
+/// Threads that the events describe, by id.
 fn names(window: &Window) -> BTreeMap<i32, Task> {
     let mut names = BTreeMap::from([(window.victim.pid, window.victim)]);
     for event in &window.events {
@@ -115,7 +114,7 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(events: &[&Named], names: &'a BTreeMap<i32, Task>, from: Nanos) -> Walk<'a> {
-        // The thread that is current at the first event was so before, as far as the window knows.
+        // The thread that is current at the first event was so before, as far as the window shows.
         let pid = events.first().map_or(0, |event| event.pid);
         let (open, suspended, done) = (Vec::new(), BTreeMap::new(), Vec::new());
         Walk { names, from, last: from, pid, since: from, open, suspended, done }
@@ -162,13 +161,13 @@ impl<'a> Walk<'a> {
         self.open = back.into_iter().map(|open| Open { since: time, ..open }).collect();
     }
 
-    /// Ends all that is open within the thread; returns what resumes with the thread.
+    /// Ends all open stretches of the thread; returns those that resume with it.
     fn close_all(&mut self, time: Nanos) -> Vec<Open> {
         let open = std::mem::take(&mut self.open);
         for (depth, one) in open.iter().enumerate() {
             self.push_done(one.since, time, one.context, one.label.clone(), depth + 1);
         }
-        // An interrupt does not go on elsewhere: its exit was lost.
+        // An interrupt cannot resume after a switch: its exit was lost.
         open.into_iter()
             .filter(|one| matches!(one.context, NestContext::Softirq | NestContext::Function))
             .collect()
@@ -176,7 +175,7 @@ impl<'a> Walk<'a> {
 
     fn close(&mut self, time: Nanos, key: &Key, context: NestContext) {
         let Some(at) = self.open.iter().rposition(|open| open.key == *key) else {
-            // It had begun before the window; nothing that began since can be around it.
+            // It began before the window; nothing that began since can be around it.
             if self.open.is_empty() && self.since == self.from && self.done.iter().all(|span| span.depth != 1)
             {
                 self.push_done(self.from, time, context, name(key), 1);
@@ -189,7 +188,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What was within a stretch that had begun before the window lies one deeper.
+    /// Moves the stretches within one that began before the window one level deeper.
     fn deepen(&mut self, until: Nanos) {
         let last = self.done.len().saturating_sub(1);
         self.done
@@ -276,7 +275,7 @@ mod tests {
     use crate::hunt::fixture;
     use proptest::prelude::*;
 
-    /// Stretches either nest or are disjoint, as their depth shows.
+    /// Checks that stretches either nest or are disjoint, as their depth shows.
     fn check(spans: &[Span]) {
         let mut stack: Vec<&Span> = Vec::new();
         for span in spans {

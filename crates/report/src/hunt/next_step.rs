@@ -1,4 +1,4 @@
-//! What to do about a culprit: its cure, or where to look on, never nothing.
+//! Next step for a culprit: its cure, or a place to look at; never nothing.
 
 use super::sentences::{self, Cure};
 use crate::last_lines::RunPlace;
@@ -6,7 +6,7 @@ use crate::words::clean;
 use model::run::Culprit;
 use model::slice::SliceKind;
 
-/// What to do about the culprit at a place of the list, in a sentence or two.
+/// Next step for the culprit at a place of the list, in a sentence or two.
 pub fn next_step(culprits: &[Culprit], at: usize) -> String {
     let rule = culprits[at].rule.as_deref().and_then(rules::culprits::find).map(|rule| rule.id);
     match sentences::cure(culprits, at) {
@@ -31,11 +31,11 @@ pub fn next_step(culprits: &[Culprit], at: usize) -> String {
     }
 }
 
-/// The words of a next step that point to a spike.
+/// Words of a next step that refer to a spike.
 const TYPICAL: &str = "a typical spike";
 
-/// The same step with the number of the spike that it speaks of; with the command that shows it,
-/// where that is short.
+/// The step with the number of its spike, or with the command that shows the spike if that is
+/// short.
 pub fn with_spike(step: &str, number: Option<usize>, place: Option<RunPlace>) -> String {
     let Some(number) = number else { return step.to_owned() };
     let shown = match place {
@@ -44,40 +44,40 @@ pub fn with_spike(step: &str, number: Option<usize>, place: Option<RunPlace>) ->
         }
         _ => format!("number {number}"),
     };
-    // Rules of culprits say whose it is.
+    // Rules of culprits add the owner.
     let of_it = format!("{TYPICAL} of it");
     let named = if step.contains(&of_it) { of_it.as_str() } else { TYPICAL };
     step.replace(named, &format!("{named} ({shown})"))
 }
 
-/// Whether that is to look at a spike.
+/// True if the step is to look at a spike.
 pub fn looks_at_a_spike(step: &str) -> bool {
     step.contains(TYPICAL)
 }
 
-/// The same where there is room for little: the first way, where the rule has several.
+/// Short form of the step: the first way, if the rule has several.
 pub fn first_step(culprits: &[Culprit], at: usize) -> String {
     let whole = next_step(culprits, at);
     let mut depth = 0;
     let end = whole.char_indices().find(|&(at, letter)| {
         depth += i32::from(letter == '(') - i32::from(letter == ')');
-        // What is said for both cases is said whole.
+        // A text that covers both cases is not cut.
         let other_way = letter == ';' && !whole[at..].starts_with("; else ");
         depth == 0 && (other_way || whole[at..].starts_with(", or "))
     });
     end.map_or(whole.clone(), |(end, _)| format!("{}.", &whole[..end]))
 }
 
-/// Whether it is on the way of every wake-up, late or not.
+/// True for kinds on the path of every wake-up, late or not.
 fn every_wake_up(culprit: &Culprit) -> bool {
     use SliceKind::{ReturnToUser, Switch, TimerIrq, TimerSoftirq};
     culprit.kind.known().is_some_and(|kind| [ReturnToUser, Switch, TimerIrq, TimerSoftirq].contains(&kind))
 }
 
-/// As a sentence of its own.
+/// Makes a sentence with a capital and a full stop.
 pub fn full_stop(sentence: &str) -> String {
     let mut capital = sentence.trim_end_matches('.').to_owned();
-    // A command or a function keeps its name as it is written.
+    // Commands and functions keep their spelling.
     if capital.starts_with(|c: char| c.is_ascii_lowercase())
         && capital.split(' ').next().is_some_and(|word| word.chars().all(|c| c.is_ascii_alphabetic()))
     {
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(full_stop(""), ".");
     }
 
-    /// Each rule, with its remedy and as a record has it that lost it; each kind without one.
+    /// Each rule, with its remedy and as in a record that lost it; each kind without one.
     #[test]
     fn nobody_is_named_without_a_next_step() {
         let of_rule = |rule: &rules::culprits::rule::CulpritRule, remedy: &str| Culprit {

@@ -1,22 +1,22 @@
-//! The sentence at the top where most of a hunt's lost time is outside Linux: stopped from outside,
-//! or without an event in a virtual machine.
+//! Sentence at the top if most of a hunt's lost time is outside Linux: stopped from outside, or
+//! without an event in a virtual machine.
 
 use super::parts::{share, total, unexplained};
 use super::sentences;
 use model::run::Run;
 use model::units::Nanos;
 
-/// Where most of the lost time is, if not in Linux.
+/// Cause of most of the lost time, if outside Linux.
 enum Outside {
     /// The hypervisor stopped the machine.
     Hypervisor,
-    /// Firmware or hardware on metal, one of these or a hypervisor where it is not known.
+    /// Firmware or hardware on metal; any of these or a hypervisor if that is not known.
     Below(&'static str),
-    /// Without an event inside a virtual machine.
+    /// No event inside a virtual machine.
     NoEvent,
 }
 
-/// The sentence; `None` where most of the time is accounted for, or nothing is known of the rest.
+/// Sentence; `None` if most of the time is accounted for, or nothing is known of the rest.
 pub fn sentence(run: &Run) -> Option<String> {
     let (share, outside) = most(run)?;
     let most = format!("Most of the lost time ({share})");
@@ -36,7 +36,7 @@ pub fn sentence(run: &Run) -> Option<String> {
     })
 }
 
-/// The same for the last lines, below the sentence.
+/// Short form of the sentence for the last lines.
 pub fn brief(run: &Run) -> Option<String> {
     let (share, outside) = most(run)?;
     Some(match outside {

@@ -1,5 +1,5 @@
-//! A spike that was due while an earlier cycle of its thread was on: whose overrun it is, and what
-//! caused that.
+//! Spike that was due during an earlier cycle of its thread: the cycle that overran, and the cause
+//! of that.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use model::run::{Run, Spike};
 use model::units::Nanos;
 use rules::culprits::names::fallback_name;
 
-/// The sentence; none for a spike that inherited nothing.
+/// Sentence; none for a spike that inherited nothing.
 pub fn sentence(spike: &Spike, run: &Run) -> Option<String> {
     if spike.inherited_ns.0 <= 0 {
         return None;
@@ -25,16 +25,16 @@ pub fn sentence(spike: &Spike, run: &Run) -> Option<String> {
     })
 }
 
-/// A cause, and how much of the inherited time it has.
+/// Cause, and its part of the inherited time.
 struct InheritedCause<'a> {
     name: String,
     kind: &'a str,
     ns: Nanos,
-    /// The release of the cycle that it made late first.
+    /// Release of the first cycle that it made late.
     due: Nanos,
 }
 
-/// The cause of most of what was inherited, however many slices it has.
+/// Cause of most of the inherited time, over all its slices.
 fn largest(spike: &Spike) -> Option<InheritedCause<'_>> {
     let mut causes: BTreeMap<(&str, String), (Nanos, Nanos)> = BTreeMap::new();
     for slice in &spike.slices {
@@ -46,7 +46,7 @@ fn largest(spike: &Spike) -> Option<InheritedCause<'_>> {
     all.max_by_key(|cause| cause.ns)
 }
 
-/// The earlier cycle by its time, and its number where it is a spike; and its cause.
+/// Earlier cycle by its time, with its number if it is a spike, and its cause.
 fn caused(most: &InheritedCause<'_>, spike: &Spike, run: &Run) -> String {
     let before = span(Nanos(spike.expected_ns.0.saturating_sub(most.due.0)));
     let is_it = |other: &Spike| {

@@ -1,30 +1,30 @@
-//! A spike as a row of parts without a gap: its slices in order of time, and between them what no
+//! Spike as a row of parts without gaps: its slices in order of time, and between them time that no
 //! event accounts for.
 
 use super::{kinds, sentences};
 use model::run::{Run, Slice, Spike};
 use model::units::Nanos;
 
-/// The longest parts of a spike that are shown one by one; the others are added up.
+/// Limit of parts of a spike that are shown one by one; the others are summed.
 pub const PARTS: usize = 14;
 
-/// A stretch of a spike, in nanoseconds since the thread should have run.
+/// Stretch of a spike, in nanoseconds since the thread should have run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpikePart<'a> {
     pub start: Nanos,
     pub ns: Nanos,
-    /// What it was; none for what no event accounts for.
+    /// Slice of the part; none for time that no event accounts for.
     pub slice: Option<&'a Slice>,
 }
 
 impl SpikePart<'_> {
-    /// The kind of its slice, or `unexplained`.
+    /// Kind of its slice, or `unexplained`.
     pub fn kind(&self) -> &str {
         self.slice.map_or(kinds::UNEXPLAINED, |slice| slice.kind.as_str())
     }
 }
 
-/// The slices of a spike in order of time, and the gaps between them and around them.
+/// Slices of a spike in order of time, with the gaps before, between and after them.
 pub fn parts(spike: &Spike) -> Vec<SpikePart<'_>> {
     let since = |time: Nanos| time.0.saturating_sub(spike.expected_ns.0);
     let mut slices: Vec<&Slice> = spike.slices.iter().filter(|slice| slice.ns.0 > 0).collect();
@@ -44,7 +44,7 @@ fn gap(from: i64, to: i64) -> Option<SpikePart<'static>> {
     (to > from).then(|| SpikePart { start: Nanos(from), ns: Nanos(to.saturating_sub(from)), slice: None })
 }
 
-/// The longest parts, in order of time, and of the others how many and how long together.
+/// Longest parts, in order of time; number and total length of the others.
 pub fn longest(mut parts: Vec<SpikePart<'_>>, most: usize) -> (Vec<SpikePart<'_>>, usize, Nanos) {
     if parts.len() <= most {
         return (parts, 0, Nanos(0));
@@ -55,25 +55,25 @@ pub fn longest(mut parts: Vec<SpikePart<'_>>, most: usize) -> (Vec<SpikePart<'_>
     (parts, others.len(), Nanos(others.iter().fold(0i64, |sum, part| sum.saturating_add(part.ns.0))))
 }
 
-/// The parts of a spike with the same kind, owner and function.
+/// Parts of a spike with the same kind, owner and function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergedParts<'a> {
-    /// Whose, in words.
+    /// Owner, in words.
     pub whose: String,
-    /// In order of time.
+    /// Parts in order of time.
     pub parts: Vec<SpikePart<'a>>,
-    /// How long together.
+    /// Total length.
     pub ns: Nanos,
 }
 
 impl<'a> MergedParts<'a> {
-    /// The longest of them, which says what they rest on.
+    /// Longest of them, whose evidence is shown.
     pub fn longest(&self) -> Option<&SpikePart<'a>> {
         self.parts.iter().max_by_key(|part| (part.ns, std::cmp::Reverse(part.start)))
     }
 }
 
-/// The parts put together by kind, owner and function; those that took most first.
+/// Groups the parts by kind, owner and function; largest total first.
 pub fn merged<'a>(parts: &[SpikePart<'a>]) -> Vec<MergedParts<'a>> {
     let mut rows: std::collections::BTreeMap<(&str, String), Vec<SpikePart<'a>>> = Default::default();
     for part in parts {
@@ -89,12 +89,12 @@ pub fn merged<'a>(parts: &[SpikePart<'a>]) -> Vec<MergedParts<'a>> {
     rows
 }
 
-/// The latest spikes, up to this number, latest first.
+/// Latest spikes, up to this number, latest first.
 pub fn worst(run: &Run, most: usize) -> Vec<&Spike> {
     by_latency(run).into_iter().take(most).map(|at| &run.spikes[at]).collect()
 }
 
-/// The places of all kept spikes in the run's list, latest first: as they are numbered everywhere.
+/// Places of all kept spikes in the run's list, latest first: the order of their numbers.
 pub fn by_latency(run: &Run) -> Vec<usize> {
     let mut order: Vec<usize> = (0..run.spikes.len()).collect();
     order.sort_by_key(|&at| {
@@ -104,7 +104,7 @@ pub fn by_latency(run: &Run) -> Vec<usize> {
     order
 }
 
-/// What all spikes took together.
+/// Total latency of all spikes.
 pub fn total(run: &Run) -> Nanos {
     if let Some(all) = run.recorder.as_ref().map(|recorder| recorder.latency_ns).filter(|all| all.0 > 0) {
         return all;
@@ -112,7 +112,7 @@ pub fn total(run: &Run) -> Nanos {
     Nanos(run.spikes.iter().fold(0i64, |sum, spike| sum.saturating_add(spike.latency_ns.0)))
 }
 
-/// What no event accounts for, of all spikes.
+/// Total time of all spikes that no event accounts for.
 pub fn unexplained(run: &Run) -> Nanos {
     if let Some(recorder) = run.recorder.as_ref().filter(|recorder| recorder.latency_ns.0 > 0) {
         return recorder.unexplained_ns;

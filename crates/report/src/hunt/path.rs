@@ -1,4 +1,4 @@
-//! The mean path from the expected time to user space, stage by stage, one bar after the other.
+//! Mean path from the expected time to user space, stage by stage, one bar after the other.
 
 use maud::html;
 
@@ -14,17 +14,16 @@ use model::units::Nanos;
 
 /// Height of a bar.
 const BAR: f64 = 20.0;
-/// The kinds whose colours the stages have; the first stage has many causes and the colour of a
+/// Kinds that give the stages their colours; the first stage has many causes and the colour of a
 /// rare one.
 const COLOURS: [&str; 5] = ["idle-exit", "timer-irq", "timer-softirq", "thread", "return-to-user"];
 
-/// The figure; `None` where no window has every landmark. `what` are the wake-ups that it is of,
-/// `spikes`.
+/// Figure; `None` if no window has every landmark. `what` names the wake-ups: `spikes`.
 pub fn draw(mean: &Mean, what: &str, size: Size, theme: &Theme) -> Option<Picture> {
     let stages = mean.stages()?;
     let whole: i64 = stages.iter().map(|stage| stage.0).sum();
     let wide = size == Size::Wide;
-    // Next to each other where there is space, else the name above its bar.
+    // Side by side if there is space, else the name above its bar.
     let left = if wide { 250.0 } else { 12.0 };
     let step = if wide { 36.0 } else { BAR + 2.0 * LINE + 4.0 };
     let right = size.width() - size.right();

@@ -1,4 +1,4 @@
-//! The windows of hunts as a trace that ui.perfetto.dev and chrome://tracing open.
+//! Windows of hunts as a trace for ui.perfetto.dev and chrome://tracing.
 //!
 //! Source of the format: "Trace Event Format", the JSON array form with complete (`X`), instant
 //! (`i`) and metadata (`M`) events. Times are microseconds, none below 0: Perfetto's importer drops
@@ -17,29 +17,29 @@ use model::run::{Run, Spike};
 use model::units::Nanos;
 use trace::window::Window;
 
-/// Events that are written at most; the rest is counted in the file.
+/// Limit of events; the file has the number of the others.
 const EVENTS: usize = 500_000;
-/// Tracks of CPUs are numbered from one, those of explanations from here.
+/// Offset of the tracks of explanations; tracks of CPUs are numbered from one.
 const WHY: u32 = 100_000;
 
-/// A hunt to be written.
+/// Hunt to export.
 #[derive(Clone, Copy)]
 pub struct Traced<'a> {
-    /// What to call it.
+    /// Name of its process.
     pub title: &'a str,
-    /// The run with its spikes.
+    /// Run with its spikes.
     pub run: &'a Run,
-    /// The windows around them, as far as they are there.
+    /// Windows around them, as far as they exist.
     pub windows: &'a [Window],
 }
 
-/// The hunts as one JSON document, each as a process, times since the first event of all.
+/// Renders the hunts as one JSON document, a process each, times since the first event of all.
 pub fn render(hunts: &[Traced]) -> String {
     bounded(hunts, EVENTS)
 }
 
 fn bounded(hunts: &[Traced], most: usize) -> String {
-    // The first event is known when all have been met once.
+    // The first event is known after one pass over all.
     let zero = Trace::of(hunts, most, None).earliest.unwrap_or_default();
     let trace = Trace::of(hunts, most, Some(zero));
     let other = json!({
@@ -52,16 +52,16 @@ fn bounded(hunts: &[Traced], most: usize) -> String {
 }
 
 struct Trace {
-    /// The time that is 0; none while it is looked for, and then nothing is written.
+    /// Time that becomes 0; none in the first pass, which writes nothing.
     zero: Option<Nanos>,
-    /// Of all events within the room.
+    /// Earliest of all events within the room.
     earliest: Option<Nanos>,
     pid: usize,
-    /// Documents with commas between them: as values they would take many times as much.
+    /// JSON texts with commas between them: as values they would take many times the memory.
     events: String,
     room: usize,
     dropped: u64,
-    /// Up to where each track is written: windows of spikes close to each other overlap.
+    /// End of each track so far: windows of spikes close to each other overlap.
     reached: BTreeMap<u32, Nanos>,
 }
 
@@ -104,7 +104,7 @@ impl Trace {
                 format!("CPU {}", track - 1)
             };
             self.name("thread_name", Some(track), &name);
-            // The explanation is shown above its CPU.
+            // The explanation is above its CPU.
             let order = if track > WHY { (track - WHY) * 2 } else { track * 2 + 1 };
             self.metadata("thread_sort_index", Some(track), json!({ "sort_index": order }));
         }
@@ -175,7 +175,7 @@ impl Trace {
         }
     }
 
-    /// A stretch of a track, its name and its category; nothing where it has no length.
+    /// Writes a stretch of a track with its name and category; nothing if it has no length.
     fn complete(
         &mut self,
         track: u32,
@@ -211,7 +211,7 @@ impl Trace {
         self.metadata(what, track, json!({ "name": name }));
     }
 
-    /// Metadata are few and not counted: without them nothing has a name.
+    /// Writes metadata, which are few and not counted: without them nothing has a name.
     fn metadata(&mut self, what: &str, track: Option<u32>, args: Value) {
         let tid = track.unwrap_or(0);
         if self.zero.is_some() {
@@ -219,7 +219,7 @@ impl Trace {
         }
     }
 
-    /// An event at a time, made from its distance to zero in microseconds.
+    /// Writes an event, from its distance to zero in microseconds; counts it if there is no room.
     fn push(&mut self, time: Nanos, event: impl FnOnce(f64) -> Value) {
         let Some(room) = self.room.checked_sub(1) else {
             self.dropped += 1;
@@ -269,7 +269,7 @@ mod tests {
         document["traceEvents"].as_array().unwrap().clone()
     }
 
-    /// The first event is at 0, and each one's distance is that of its time to `zero_mono_ns`.
+    /// Checks that the first event is at 0, and the others at their distance from `zero_mono_ns`.
     fn assert_from_zero(document: &Value) {
         let zero = document["otherData"]["zero_mono_ns"].as_i64().unwrap();
         let timed = document["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] != "M");
@@ -323,7 +323,7 @@ mod tests {
             .sum();
         let latency: i64 = run.spikes.iter().map(|spike| spike.latency_ns.0).sum();
         assert!((slices * 1e3 - latency as f64).abs() < 1.0, "{slices}");
-        // What came before the first spike is there: its cause is.
+        // Events before the first spike are exported: they are its cause.
         let first = run.spikes.iter().map(|spike| spike.expected_ns.0).min().unwrap();
         assert!(found.iter().any(|event| event["args"]["mono_ns"].as_i64().is_some_and(|time| time < first)));
     }
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn windows_that_overlap_still_nest() {
         let mut windows = vec![fixture::fifo().window, fixture::irqs_off().window];
-        // The second begins in the middle of the first.
+        // The second window begins in the middle of the first.
         let shift = windows[0].expected_ns - windows[1].expected_ns + Nanos(100_300);
         windows[1].events.iter_mut().for_each(|event| event.time = event.time + shift);
         windows[1].expected_ns = windows[1].expected_ns + shift;

@@ -1,5 +1,5 @@
-//! A spike drawn as a timeline across CPUs: the late thread's time in parts, and below what every
-//! CPU did meanwhile.
+//! Timeline of a spike across CPUs: the parts of the late thread's time, and below them the
+//! activity of every CPU.
 
 use maud::{Markup, html};
 
@@ -18,17 +18,17 @@ use model::run::Spike;
 use model::units::Nanos;
 use trace::window::Window;
 
-/// Parts of a strip; the page's table has the same.
+/// Limit of parts of a strip; the page's table has the same.
 const PARTS: usize = 40;
-/// A part with at least this share of the latency needs no enlarging.
+/// Least share of the latency of a part that needs no enlargement.
 const LARGE: f64 = 0.1;
-/// What comes after the last large part is enlarged where it is less than this of the picture.
+/// Largest share of the picture after the last large part that is enlarged.
 const SMALL: f64 = 0.15;
-/// Height between the strip and what of it is enlarged.
+/// Height between the strip and its enlarged part.
 const WEDGE: f64 = 14.0;
 
-/// The picture of a spike; without its window only the parts are drawn. Of a cycle the threads that
-/// the run followed have lanes, too.
+/// Picture of a spike; without its window only the parts are drawn. For a cycle the followed
+/// threads of the run have lanes as well.
 pub fn draw(
     spike: &Spike,
     window: Option<&Window>,
@@ -77,7 +77,7 @@ pub fn draw(
     })
 }
 
-/// The parts after the last large one, where they are too small to be read.
+/// Parts after the last large one, if they are too small to be read.
 fn rest<'a, 'b>(parts: &'b [SpikePart<'a>], latency: Nanos) -> &'b [SpikePart<'a>] {
     let large = |part: &SpikePart| part.ns.0 as f64 >= LARGE * latency.0 as f64;
     let rest = &parts[parts.iter().rposition(large).map_or(0, |at| at + 1)..];
@@ -107,7 +107,7 @@ impl<'a> Canvas<'a> {
         time.0.saturating_sub(self.spike.expected_ns.0) as f64
     }
 
-    /// The landmarks: names and where they are, in nanoseconds since the expected time.
+    /// Landmarks: name, and nanoseconds since the expected time.
     fn landmarks(&self) -> Vec<(&'static str, f64)> {
         let bare = Landmarks {
             expected: self.spike.expected_ns,
@@ -115,13 +115,13 @@ impl<'a> Canvas<'a> {
             actual: self.spike.actual_ns,
             ..Landmarks::default()
         };
-        // Of a cycle the first run counts, which the spike has.
+        // For a cycle the first run counts, which is in the spike.
         let window = self.window.filter(|_| self.spike.deadline_ns.is_none());
         let named = window.map_or(bare, Landmarks::of).named();
         named.into_iter().map(|(name, time)| (mark_name(name, self.spike), self.since(time))).collect()
     }
 
-    /// The names of those before a time, and of the last.
+    /// Names of the landmarks before a time, and of the last one.
     fn pins(&self, until: f64) -> Markup {
         let shown = self
             .landmarks()
@@ -131,7 +131,7 @@ impl<'a> Canvas<'a> {
         pins::draw(&points, (self.plot.left - 40.0, self.plot.right + 10.0), 0.0, self.theme)
     }
 
-    /// What comes after the last large part, drawn larger, and its height.
+    /// Enlarged parts after the last large one, and their height.
     fn enlarged(&self, rest: &[SpikePart], top: f64) -> (Markup, f64) {
         let (Some(first), latency) = (rest.first(), self.spike.latency_ns) else { return (html! {}, 0.0) };
         let from = first.start;
@@ -173,12 +173,12 @@ impl<'a> Canvas<'a> {
     }
 }
 
-/// What a spike's times count from.
+/// Zero of a spike's times, in words.
 pub fn since_what(spike: &Spike) -> &'static str {
     if spike.deadline_ns.is_some() { "its release" } else { "the thread should have run" }
 }
 
-/// A landmark's name; a cycle has words of its own.
+/// Name of a landmark; cycles have different ones.
 pub fn mark_name(name: &'static str, spike: &Spike) -> &'static str {
     match (name, spike.deadline_ns) {
         ("expected", Some(_)) => "released",
@@ -188,7 +188,7 @@ pub fn mark_name(name: &'static str, spike: &Spike) -> &'static str {
     }
 }
 
-/// The legend of the colours of the parts.
+/// Legend of the colours of the parts.
 pub fn keys(parts: &[SpikePart], theme: &Theme) -> Vec<Swatch> {
     let mut names: Vec<&str> = parts.iter().map(SpikePart::kind).collect();
     names.sort_by_key(|name| kinds::order(name));

@@ -1,17 +1,17 @@
-//! Names of points in time above a strip: a stroke for each, one name for those too close together.
+//! Names of points in time above a strip: a stroke for each, one joint name for close ones.
 
 use maud::{Markup, html};
 
 use crate::plot::svg::{Px, text, text_width};
 use crate::plot::theme::Theme;
 
-/// What the names and strokes take.
+/// Height of the names and strokes.
 pub const HEIGHT: f64 = 26.0;
-/// From the names to the strip.
+/// Distance from the names to the strip.
 const FOOT: f64 = 8.0;
 const APART: f64 = 8.0;
 
-/// Points with one name, and where it begins.
+/// Points with one name, and the left edge of the name.
 struct Pin {
     xs: Vec<f64>,
     words: String,
@@ -26,7 +26,7 @@ impl Pin {
     }
 }
 
-/// The names at their positions, ascending, between two edges.
+/// Names at their positions, ascending, between two edges.
 pub fn draw(points: &[(&str, f64)], edges: (f64, f64), top: f64, theme: &Theme) -> Markup {
     let mut pins: Vec<Pin> = Vec::new();
     for &(name, x) in points {

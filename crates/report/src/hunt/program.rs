@@ -1,10 +1,10 @@
-//! The program that a hunt has started: how it ended, and why nothing was seen of it.
+//! Program that a hunt has started: how it ended, and why no wake-up of it was seen.
 
 use crate::prose::Shortfall;
 use crate::words::{clean, duration, several};
 use model::run::{ProgramRun, Run};
 
-/// Of threads without cycles under SCHED_DEADLINE; the end of a sentence. A thread that yields is
+/// End of a sentence on threads without cycles under SCHED_DEADLINE. A thread that yields is
 /// throttled in its run queue until its next period, and is not woken (kernel/sched/deadline.c,
 /// `yield_task_dl`).
 pub const YIELDS: &str = "a thread under SCHED_DEADLINE that waits for its next period by sched_yield() \
@@ -12,7 +12,7 @@ pub const YIELDS: &str = "a thread under SCHED_DEADLINE that waits for its next 
 /// What to do about it.
 pub const SLEEP: &str = "let it wait with clock_nanosleep()";
 
-/// How it ended, as a sentence; none where no program was started.
+/// Sentence on its end; none if no program was started.
 pub fn ended(run: &Run) -> Option<String> {
     let program = run.program.as_ref()?;
     let mut words = format!("{}.", end(program));
@@ -40,7 +40,7 @@ pub(crate) fn end(program: &ProgramRun) -> String {
     }
 }
 
-/// The signals that end programs by themselves (signal(7)); the numbers are those of x86 and ARM.
+/// Names of signals that end programs (signal(7)); the numbers are those of x86 and ARM.
 fn signal_name(signal: i32) -> &'static str {
     match signal {
         1 => " (SIGHUP)",
@@ -60,14 +60,14 @@ fn signal_name(signal: i32) -> &'static str {
     }
 }
 
-/// How the program ended, in words that others may follow.
+/// Clause on the end of the program, without a full stop.
 pub fn end_of(run: &Run) -> Option<String> {
     run.program.as_ref().map(end)
 }
 
-/// Why there is nothing to say about its threads, with what is still possible; in lower case but
-/// for the program's name.
-pub fn nothing_seen(run: &Run) -> Option<Shortfall> {
+/// Reason that there are no results for its threads, with the possible remedy; one line, in lower
+/// case but for the program's name.
+pub fn nothing_seen(run: &Run) -> Option<String> {
     let program = run.program.as_ref()?;
     if let Some(daemon) = in_background(run) {
         return Some(daemon);
@@ -94,9 +94,9 @@ pub fn nothing_seen(run: &Run) -> Option<Shortfall> {
     Some(Shortfall { what: format!("{}, and {seen}", end(program)), remedy: remedy.to_owned() })
 }
 
-/// Of followed threads without a wake-up: the reason, and what to do; `None` where one was seen.
-pub fn void(run: &Run) -> Option<Shortfall> {
-    // A trace of another tool has no end, and its spikes alone.
+/// Reason and remedy for followed threads without a wake-up; `None` if one was seen.
+pub fn void(run: &Run) -> Option<(String, String)> {
+    // A trace of another tool has no end, and only its spikes.
     let ended = run.complete && !run.ended.is_empty();
     let seen = run.samples().unwrap_or(0) > 0 || !run.spikes.is_empty() || run.spikes_dropped > 0;
     if !run.follows() || seen || !ended {
@@ -108,8 +108,8 @@ pub fn void(run: &Run) -> Option<Shortfall> {
     }))
 }
 
-/// What is to be done about one that goes on where nobody follows it, as [`nothing_seen`].
-pub fn in_background(run: &Run) -> Option<Shortfall> {
+/// Remedy for a program that continues in the background, as in [`nothing_seen`].
+pub fn in_background(run: &Run) -> Option<String> {
     let program = run.program.as_ref().filter(|program| program.outlived_by > 0)?;
     let left = several(program.outlived_by, "process", "processes");
     Some(Shortfall {

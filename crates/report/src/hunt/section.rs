@@ -1,5 +1,5 @@
-//! What `hunt` found, as a part of a run's page: what can be asked, the culprits, the worst spikes,
-//! the mean path.
+//! Results of `hunt` in a run's page: the interactive part, the culprits, the worst spikes, the
+//! mean path.
 
 use std::ops::Range;
 
@@ -25,18 +25,18 @@ use model::run::{Run, Spike};
 use model::vocabulary::Command;
 use trace::window::Window;
 
-/// How to read the boxes.
+/// Explanation of the boxes.
 const BOXES: &str = "Each row is part of the one above it: kind, whose, function. The width is the time that \
                      it took of all kept spikes.";
-/// Rows of a spike's table.
+/// Limit of rows of a spike's table.
 const ROWS: usize = 40;
-/// Rows of the culprits' table, and what a culprit has that is not folded away.
+/// Limit of rows of the culprits' table; `LEAST` is the least share of a row that is not folded.
 const CULPRITS: usize = 40;
 const LEAST: f64 = 0.01;
-/// Culprits of which a still picture shows a typical spike.
+/// Limit of culprits with a typical spike in a still picture.
 const TYPICAL: usize = 8;
 
-/// The section; nothing for a run that is no hunt.
+/// Section of a hunt; nothing for other runs.
 pub fn section(input: &Input) -> Markup {
     let (run, windows) = (input.run, input.windows);
     if run.command != Command::Hunt {
@@ -73,7 +73,7 @@ pub fn section(input: &Input) -> Markup {
     }
 }
 
-/// Of each culprit that the worst spikes may not show, the one that shows it best.
+/// Typical spike of each culprit that the worst spikes may not show.
 fn typical_ones(run: &Run, involved: &[Involved], windows: Option<&Windows>) -> Markup {
     let order = by_latency(run);
     let mut shown: Vec<usize> = order.iter().take(KEPT).copied().collect();
@@ -96,14 +96,14 @@ fn typical_ones(run: &Run, involved: &[Involved], windows: Option<&Windows>) -> 
     }
 }
 
-/// That the trace and the thread's clock differ in some spikes, where the ranking does not hold
-/// without them: nothing is read before that.
+/// Warning above the results that trace and thread's clock differ in some spikes, if the ranking
+/// does not hold without them.
 pub fn banner(run: &Run) -> Markup {
     let found = disagreement::of(run).filter(|found| !found.holds && !found.few);
     html! { @if let Some(found) = found { div class="banner" role="alert" { (contradicted(&found)) } } }
 }
 
-/// The same where it holds: a remark below the answer.
+/// The same text as a remark below the answer, if the ranking holds.
 pub fn remark(run: &Run) -> Markup {
     let found = disagreement::of(run).filter(|found| found.holds || found.few);
     html! { @if let Some(found) = found { p class="muted" { (contradicted(&found)) } } }
@@ -215,7 +215,7 @@ fn swatch(kind: &str) -> Markup {
     }
 }
 
-/// A spike: its timeline, its parts, and what is said of it.
+/// Spike: its timeline, its parts, and the remarks on it.
 pub fn one(number: usize, spike: &Spike, run: &Run, window: Option<&Window>) -> Markup {
     let followed: Vec<i32> = run.threads.iter().map(|thread| thread.tid).collect();
     let when = sentences::when(spike, run);

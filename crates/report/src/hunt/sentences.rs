@@ -1,4 +1,4 @@
-//! The sentences about what `hunt` found, the same on the terminal and on the page.
+//! Sentences on the results of `hunt`, the same on the terminal and on the page.
 
 use super::program;
 use super::unlisted::{passed_over, unwritten};
@@ -7,12 +7,12 @@ use model::run::{Behind, Culprit, Recorder, Run, Slice, Spike, Who};
 
 use model::units::Nanos;
 
-/// Events and notes beyond these are counted.
+/// Limit of events and notes in a list; the others are counted.
 const LISTED: usize = 3;
-/// Frames of a stack that a line holds.
+/// Limit of frames of a stack in a line.
 const FRAMES: usize = 3;
 
-/// Whose time it was: `rcuc/1:23 (FIFO 1), rcu_core`.
+/// Owner of a time: `rcuc/1:23 (FIFO 1), rcu_core`.
 pub fn who(who: &Who) -> String {
     let mut words: Vec<String> = Vec::new();
     if !who.comm.is_empty() || who.pid != 0 {
@@ -33,7 +33,7 @@ pub fn who(who: &Who) -> String {
     words.join(", ")
 }
 
-/// A thread with its id and priority.
+/// Thread with its id and priority.
 pub fn thread(who: &Who) -> String {
     let comm = clean(&who.comm);
     if who.pid == 0 {
@@ -42,7 +42,7 @@ pub fn thread(who: &Who) -> String {
     format!("{comm}:{} ({})", who.pid, priority(who.prio))
 }
 
-/// The kernel's priority as policy and priority.
+/// Kernel priority as policy and priority.
 pub fn priority(prio: i32) -> String {
     match prio {
         ..0 => "deadline or stopper".into(),
@@ -54,7 +54,7 @@ pub fn priority(prio: i32) -> String {
     }
 }
 
-/// Whose time a slice is, and what that rests on.
+/// Owner of a slice, and the evidence.
 pub fn slice(slice: &Slice) -> String {
     let (who, evidence) = (who(&slice.who), clean(&slice.evidence));
     match (who.is_empty(), evidence.is_empty()) {
@@ -64,7 +64,7 @@ pub fn slice(slice: &Slice) -> String {
     }
 }
 
-/// Where the CPU was, innermost first, as far as a line holds it; `""` without a stack.
+/// Stack of the CPU, innermost first, cut to a line; `""` without a stack.
 pub fn stack(slice: &Slice) -> String {
     if slice.stack.is_empty() {
         return String::new();
@@ -74,8 +74,7 @@ pub fn stack(slice: &Slice) -> String {
     format!("; stack {}{more}", shown.join(" < "))
 }
 
-/// When a spike was: the time of day where it is among a CPU's worst, else the time since the
-/// start.
+/// Time of a spike: the time of day if it is among a CPU's worst, else the time since the start.
 pub fn when(spike: &Spike, run: &Run) -> String {
     let worst = run.cpus.iter().filter(|cpu| cpu.cpu == Some(spike.cpu)).flat_map(|cpu| &cpu.worst);
     let mut known = worst.filter(|worst| worst.mono_ns == Some(spike.actual_ns) && !worst.time.is_empty());
@@ -88,7 +87,7 @@ pub fn when(spike: &Spike, run: &Run) -> String {
     since.map_or_else(String::new, |since| format!("{} after the start", duration(since)))
 }
 
-/// The classes of a spike, `thread + timer-irq`.
+/// Classes of a spike, `thread + timer-irq`.
 pub fn classes(spike: &Spike) -> String {
     if spike.classes.is_empty() {
         return "no class".into();
@@ -96,20 +95,20 @@ pub fn classes(spike: &Spike) -> String {
     spike.classes.iter().map(|class| clean(class.as_str())).collect::<Vec<_>>().join(" + ")
 }
 
-/// The thread that woke late, where it is not the measuring thread itself.
+/// Thread that woke late; none for the measuring thread itself.
 pub fn victim(spike: &Spike) -> Option<String> {
     let another = spike.cycle.is_none() && (spike.victim.pid != 0 || !spike.victim.comm.is_empty());
     another.then(|| thread(&spike.victim))
 }
 
-/// Whose wake-ups these are, where they are not those of onbeat's own threads.
+/// Threads whose wake-ups were measured; none for onbeat's own threads.
 pub fn followed(run: &Run) -> Option<String> {
     let said =
         run.plan.notes.iter().filter(|_| run.follows()).find_map(|note| note.strip_prefix("following "))?;
     Some(format!("Followed: {}.", clean(said)))
 }
 
-/// The cycles that were later than their deadline, those that are not kept among them.
+/// Number of cycles later than their deadline, including those that were not kept.
 fn late_cycles(run: &Run) -> u64 {
     let kept = run.spikes.iter().filter(|spike| spike.deadline_ns.is_some()).count() as u64;
     let counted = run.threads.iter().filter_map(|thread| thread.late).fold(0u64, u64::saturating_add);
@@ -120,7 +119,7 @@ fn of_deadline(cycles: u64) -> &'static str {
     if cycles == 1 { "its deadline" } else { "their deadline" }
 }
 
-/// How many spikes there were, and over which threshold.
+/// Number of spikes, and their threshold.
 pub fn found(run: &Run) -> String {
     if let Some(nothing) = program::void(run) {
         return format!("Nothing was measured: {}.", nothing.what);
@@ -129,7 +128,7 @@ pub fn found(run: &Run) -> String {
     let all = kept.saturating_add(run.spikes_dropped);
     let over = run.recorder.as_ref().map(|recorder| recorder.over_ns.filter(|over| over.0 > 0));
     let length = run.elapsed_ns.map_or_else(String::new, |length| format!(" in {}", duration(length)));
-    // A tool's own account of a wake-up does not say which CPUs it looked at.
+    // A tool's own account of a wake-up does not name the CPUs it covered.
     let on = match run.cpus.len() as u64 {
         0 if all > 0 => length,
         cpus => format!(" on {}{length}", several(cpus, "CPU", "CPUs")),
@@ -179,7 +178,7 @@ pub fn found(run: &Run) -> String {
     words + "."
 }
 
-/// Why the largest values of a hunt are not the machine's latency.
+/// Reason that the largest values of a hunt are not the machine's latency.
 pub fn armed(run: &Run) -> String {
     let cost = run.recorder.as_ref().and_then(|recorder| {
         let cost = recorder.stacks_cost_ns.or(recorder.events_cost_ns)?;
@@ -198,7 +197,7 @@ pub fn armed(run: &Run) -> String {
 pub fn account(recorder: &Recorder) -> Vec<(&'static str, String)> {
     let why =
         if recorder.over_why.is_empty() { String::new() } else { format!(": {}", clean(&recorder.over_why)) };
-    // A threshold of 0 is what earlier versions wrote where there was none.
+    // Earlier versions wrote a threshold of 0 for none.
     let over = recorder.over_ns.filter(|over| over.0 > 0).map_or_else(|| "none".into(), span);
     let mut lines = vec![("threshold", format!("{over}{why}")), ("armed", armed_events(recorder))];
     lines.push(("reach", reach(recorder)));
@@ -223,7 +222,7 @@ fn armed_events(recorder: &Recorder) -> String {
     words + &stacks
 }
 
-/// The first few, the others counted.
+/// First few names; the others are counted.
 pub fn listed(names: &[String]) -> String {
     let shown: Vec<String> = names.iter().take(LISTED).map(|name| clean(name)).collect();
     let more = names.len().saturating_sub(LISTED);
@@ -231,7 +230,7 @@ pub fn listed(names: &[String]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// The functions of a culprit, and how often it was in others than those that are listed.
+/// Functions of a culprit, and its count in functions that are not listed.
 pub fn functions(culprit: &Culprit) -> String {
     let listed = listed(&culprit.functions);
     match culprit.functions_unlisted {
@@ -309,7 +308,7 @@ fn self_test(recorder: &Recorder) -> Option<String> {
     ))
 }
 
-/// The cost of one tick.
+/// Cost of one tick.
 pub fn tick(recorder: &Recorder) -> Option<String> {
     let tick = recorder.tick_ns?;
     let of = several(recorder.ticks, "tick", "ticks");
@@ -319,8 +318,8 @@ pub fn tick(recorder: &Recorder) -> Option<String> {
     ))
 }
 
-/// What to do about the culprit at a place: the remedy and the knobs, or the place of one above
-/// with the same.
+/// Cure for the culprit at a place: the remedy and the knobs, or the place of an earlier one with
+/// the same.
 pub fn cure(culprits: &[Culprit], at: usize) -> Cure {
     let this = &culprits[at];
     let same = |other: &Culprit| (&other.remedy, &other.knobs) == (&this.remedy, &this.knobs);
@@ -330,7 +329,7 @@ pub fn cure(culprits: &[Culprit], at: usize) -> Cure {
     }
 }
 
-/// The remedies, each once.
+/// Cure, each given once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cure {
     /// The same as for the culprit at that place.
@@ -348,10 +347,10 @@ pub fn knobs(ids: &[String]) -> String {
     ids.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// A share as people read it.
+/// Share in per cent, rounded for people.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
-        // What took time took some.
+        // A part that took time is never 0 %.
         percent if percent > 0.0 && percent < 0.05 => "<0.1 %".to_owned(),
         percent if percent > 0.0 && percent < 0.95 => format!("{percent:.1} %"),
         percent => format!("{percent:.0} %"),
@@ -431,7 +430,7 @@ mod tests {
         let end = "; 1 of them came faster than could be looked at and is only counted.";
         assert!(all.ends_with(end) && sum == format!("{listed} spikes"), "{all}");
         assert_eq!(told(12, 0).2, None);
-        // A bundle's text may be anything.
+        // A bundle may contain any text.
         assert!(told(u64::MAX, u64::MAX).2.is_some());
         told(u64::MAX, 0);
         told(0, u64::MAX);

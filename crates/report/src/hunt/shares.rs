@@ -1,5 +1,5 @@
-//! How the latency of all spikes adds up: the culprits, what is too small to be listed, and what
-//! has no culprit.
+//! Sum of the latency of all spikes: the culprits, the parts too small to be listed, and the time
+//! without a culprit.
 
 use super::parts::{share, total, unexplained};
 use super::sentences::percent;
@@ -8,7 +8,7 @@ use model::run::{Culprit, Run};
 use model::slice::SliceKind;
 use model::units::Nanos;
 
-/// All of it as a sentence whose parts sum to the whole; empty where nothing was late.
+/// Sentence with parts that sum to the whole; empty if nothing was late.
 pub fn sentence(run: &Run) -> String {
     let whole = total(run);
     if whole.0 <= 0 {
@@ -47,15 +47,15 @@ pub fn sentence(run: &Run) -> String {
     format!("Of {} of lateness {all}.{outside}", span(whole))
 }
 
-/// The unexplained time with its share of all, where that is most of it: the first culprit must not
-/// look like the answer then.
+/// Unexplained time with its share, if that is most of the total: the first culprit must not look
+/// like the answer then.
 pub fn mostly_unexplained(run: &Run) -> Option<(Nanos, f64)> {
     let ns = Nanos(unexplained(run).0.max(0));
     let part = share(ns, total(run));
     (part > 0.5).then_some((ns, part))
 }
 
-/// Culprits from that place on, with what they have together; empty where there is none.
+/// Number of culprits from that place on, with their total share; empty if there are none.
 pub fn more(run: &Run, from: usize) -> String {
     let rest = run.culprits.get(from..).unwrap_or_default();
     let share: f64 = rest.iter().map(|culprit| culprit.share).sum();

@@ -1,4 +1,4 @@
-//! A spike as a page of its own: its timeline, its parts, and what cures its cause.
+//! Page of a single spike: its timeline, its parts, and the cure for its cause.
 
 use maud::html;
 
@@ -12,8 +12,8 @@ use model::run::{Run, Spike};
 use model::units::Nanos;
 use trace::window::Window;
 
-/// What the page has below its heading; none where the run has no spike of this number, 1 for the
-/// latest.
+/// Content of the page below its heading; none if the run has no spike of this number, where 1 is
+/// the latest.
 pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PageParts> {
     let at = number.checked_sub(1).and_then(|at| by_latency(run).get(at).copied())?;
     let spike = run.spikes.get(at)?;
@@ -31,7 +31,7 @@ pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PagePa
                 }
                 sentences::Cure::Remedy(remedy, knobs) if remedy.is_empty() && knobs.is_empty() => {
                     @let step = next_step(&run.culprits, at);
-                    // It is looked at already.
+                    // The reader is looking at it already.
                     @if !looks_at_a_spike(&step) { p class="next" { (prose(&step)) } }
                 }
                 sentences::Cure::Remedy(remedy, knobs) => {
@@ -50,12 +50,12 @@ pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PagePa
     Some(PageParts { heading, body, script: None })
 }
 
-/// Culprits of a spike that are named with their cures: more, or smaller ones, are no answer.
+/// Limit of culprits of a spike that are named with their cures: more would not be an answer.
 const NAMED: usize = 3;
-/// The least share of its time.
+/// Least share of the spike of a named culprit, except for the first.
 const LEAST: f64 = 0.01;
 
-/// The culprits of a spike that are worth naming by their places, the largest first, which is there
+/// Places of the culprits of a spike that are worth naming, the largest first, which is included
 /// however small it is.
 pub fn named(run: &Run, spike: &Spike) -> Vec<(usize, Nanos)> {
     let mut all = typical::concerned(run, spike);
@@ -65,7 +65,7 @@ pub fn named(run: &Run, spike: &Spike) -> Vec<(usize, Nanos)> {
     all
 }
 
-/// How late it was, and what took most of that.
+/// Lateness, and the largest part of it.
 pub(super) fn lead(spike: &Spike) -> String {
     let length = span(spike.latency_ns);
     let late = match spike.deadline_ns {
@@ -116,7 +116,7 @@ mod tests {
                 culprit.knobs.clear();
             }
         };
-        // Of a thread: the rule of other kinds is decided by what they are.
+        // For threads: the kind decides the rule of the others.
         let busy = run.culprits.iter().position(|culprit| culprit.name == "busy-loop").unwrap();
         let number = typical::number(&run, &typical::all(&run), busy).unwrap();
         let page = |run: &Run| parts(run, number, None).unwrap().body.into_string();

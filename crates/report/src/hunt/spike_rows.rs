@@ -1,4 +1,4 @@
-//! One spike for the terminal: a headline, and a row for everybody who took time of it.
+//! One spike for the terminal: a headline, and a row for each owner of its time.
 
 use std::fmt::Write;
 
@@ -10,22 +10,22 @@ use model::run::{Run, Spike};
 use model::slice::SliceKind;
 use model::units::Nanos;
 
-/// What took less than this share of a spike is added up, unless all is asked for.
+/// Parts below this share of a spike are summed, unless all are asked for.
 const LEAST: f64 = 0.01;
-/// From this width on, the culprit is next to the bar, else below it.
+/// Least width with the culprit to the right of the bar, else it is below.
 const BESIDE: usize = 120;
-/// Below this width a row has neither bar nor start.
+/// Least width with bar and start in a row.
 const NARROW: usize = 60;
-/// Columns of a row in front of its bar, and between bar and kind.
+/// Columns of a row before its bar, and between bar and kind.
 const AROUND_BAR: usize = 34;
-/// The shortest bar.
+/// Length of the shortest bar.
 const LEAST_BAR: usize = 6;
-/// Who took less than this share of a spike is named without evidence.
+/// Share of a spike below which an owner is named without evidence.
 const SMALL: f64 = 0.05;
-/// Owners that are named of what is added up.
+/// Limit of owners that are named for the summed parts.
 const NAMED: usize = 3;
 
-/// The spike of that number, in order of time.
+/// Renders the spike of that number, in order of time.
 pub fn render(
     page: &mut String,
     number: usize,
@@ -76,7 +76,7 @@ pub fn render(
     }
 }
 
-/// What has no row of its own, with those who took most of it; empty where all have one.
+/// Summary of the parts without a row, with the largest owners; empty if all have one.
 fn shorter(others: &[MergedParts]) -> String {
     let count: usize = others.iter().map(|row| row.parts.len()).sum();
     if count == 0 {
@@ -94,14 +94,14 @@ fn shorter(others: &[MergedParts]) -> String {
     format!("and {what}, {} together: {}", span(length), named.join("; "))
 }
 
-/// How a spike's parts are laid out in a row of cells.
+/// Layout of a spike's parts in a row of cells.
 struct Bar {
     width: usize,
     latency: Nanos,
 }
 
 impl Bar {
-    /// The place of a part: its first cell and how many, at least one.
+    /// Place of a part: its first cell and its number of cells, 0 if it is too short for one.
     fn place(&self, part: &SpikePart) -> (usize, usize) {
         let at =
             |ns: i64| (share(Nanos(ns), self.latency).clamp(0.0, 1.0) * self.width as f64).round() as usize;
@@ -109,7 +109,7 @@ impl Bar {
         (at(part.start.0).min(self.width - length.max(1)), length)
     }
 
-    /// A cell for each step of time; blank where the row's owner did not have it.
+    /// Cells of a row, one for each step of time; blank if the owner did not have it.
     fn cells(&self, row: &MergedParts) -> String {
         let mut cells = vec![' '; self.width];
         for part in &row.parts {

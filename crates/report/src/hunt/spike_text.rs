@@ -1,5 +1,5 @@
-//! One spike for the terminal, whole: how late it was, every part of it, and what cures those who
-//! took most.
+//! One whole spike for the terminal: its lateness, every part of it, and the cures for the largest
+//! culprits.
 
 use super::parts::by_latency;
 use super::spike_page::{lead, named};
@@ -9,10 +9,10 @@ use crate::palette::{BOLD, Palette};
 use crate::words::{clean, filled, span};
 use model::run::{Run, Spike};
 
-/// The spike of a number, 1 for the worst, as text of up to this number of columns; none where the
-/// run has no such spike.
+/// Renders the spike of a number, 1 for the worst, as text of up to this number of columns; none if
+/// the run has no such spike.
 ///
-/// A run that is not in a bundle has no place: no command draws it.
+/// A run outside a bundle has no place: no command draws it.
 pub fn render(
     run: &Run,
     number: usize,
@@ -36,7 +36,7 @@ pub fn render(
         let culprit = &run.culprits[at];
         answer.styled(name, format!("{}: {} of it", clean(&culprit.name), span(ns)), BOLD);
         let step = next_step::first_step(&run.culprits, at);
-        // It is looked at already.
+        // The reader is looking at it already.
         answer.below(if next_step::looks_at_a_spike(&step) { String::new() } else { step }, 2);
     }
     if let Some(place) = place {
@@ -46,7 +46,7 @@ pub fn render(
     Some(page + &answer.render(width, palette))
 }
 
-/// The whole stack of the longest part that has one; its row holds the innermost frames alone.
+/// Whole stack of the longest part that has one; its row has the innermost frames only.
 fn longest_stack(spike: &Spike) -> String {
     let found = spike.slices.iter().filter(|slice| !slice.stack.is_empty()).max_by_key(|slice| slice.ns);
     found.map_or_else(String::new, |slice| {

@@ -1,15 +1,14 @@
-//! The landmarks of a wake-up in its window, and the mean of the stages between them over many
-//! windows.
+//! Landmarks of a wake-up in its window, and the mean of the stages between them over many windows.
 
 use super::nest::{NestContext, Span, nested};
 use model::units::Nanos;
 use trace::event::What;
 use trace::window::Window;
 
-/// How many stages a wake-up has.
+/// Number of stages of a wake-up.
 pub const STAGES: usize = 5;
 
-/// The stages in order: from what to what, and what takes time there.
+/// Stages in order: their two ends, and the usual causes of delay there.
 pub const NAMES: [(&str, &str); STAGES] = [
     ("expected \u{2192} timer interrupt", "the hardware's delay, and interrupts off"),
     ("interrupt \u{2192} the timer's expiry", "the interrupt, or the timer's thread"),
@@ -18,10 +17,10 @@ pub const NAMES: [(&str, &str); STAGES] = [
     ("switch \u{2192} user space", "the return from the kernel"),
 ];
 
-/// The time of each; `None` where no event shows it.
+/// Times of the landmarks; `None` if no event shows one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Landmarks {
-    /// When the thread should have run.
+    /// Time at which the thread should have run.
     pub expected: Nanos,
     /// Entry of the interrupt that the timer caused.
     pub interrupt: Option<Nanos>,
@@ -35,8 +34,8 @@ pub struct Landmarks {
 }
 
 impl Landmarks {
-    /// Found from the end backwards: the last switch to the thread, the waking before it, the
-    /// expiry around that.
+    /// Finds the landmarks from the end backwards: the last switch to the thread, the waking before
+    /// it, the expiry around that.
     pub fn of(window: &Window) -> Landmarks {
         let mut marks =
             Landmarks { expected: window.expected_ns, actual: window.actual_ns, ..Landmarks::default() };
@@ -65,7 +64,7 @@ impl Landmarks {
         marks
     }
 
-    /// The landmarks that are known, in order, each with its name.
+    /// Known landmarks, in order, each with its name.
     pub fn named(&self) -> Vec<(&'static str, Nanos)> {
         let all = [
             ("expected", Some(self.expected)),
@@ -77,9 +76,9 @@ impl Landmarks {
         all.into_iter().filter_map(|(name, time)| Some((name, time?))).collect()
     }
 
-    /// The length of each stage, where every landmark is known and they are in order.
+    /// Length of each stage, if every landmark is known and they are in order.
     pub fn stages(&self) -> Option<[Nanos; STAGES]> {
-        // An interrupt for another timer can have been there already.
+        // An interrupt for another timer may have been active already.
         let interrupt = self.interrupt?.max(self.expected);
         let times = [self.expected, interrupt, self.expiry?, self.waking?, self.switch?, self.actual];
         let mut stages = [Nanos(0); STAGES];
@@ -90,7 +89,7 @@ impl Landmarks {
     }
 }
 
-/// The timer's interrupt: the first one due, or the one that was being served when the time came.
+/// Start of the timer's interrupt: the first one due, or the one being served at that time.
 fn interrupt(spans: &[Span], expected: Nanos, expiry: Nanos) -> Option<Nanos> {
     let timer = |span: &&Span| {
         span.context == NestContext::Irq && span.start <= expiry && span.label.contains("timer")
@@ -99,18 +98,18 @@ fn interrupt(spans: &[Span], expected: Nanos, expiry: Nanos) -> Option<Nanos> {
     due.or_else(|| spans.iter().filter(timer).find(|span| span.end >= expiry)).map(|span| span.start)
 }
 
-/// The mean of each stage over the windows in which all of them are known.
+/// Mean of each stage over the windows in which all stages are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Mean {
     sum: [i128; STAGES],
-    /// Windows that it is of.
+    /// Number of windows in the mean.
     pub windows: u64,
-    /// Windows in which a landmark is missing.
+    /// Number of windows in which a landmark is missing.
     pub without: u64,
 }
 
 impl Mean {
-    /// Takes in a window.
+    /// Adds a window.
     pub fn add(&mut self, window: &Window) {
         let Some(stages) = Landmarks::of(window).stages() else {
             self.without += 1;
@@ -120,7 +119,7 @@ impl Mean {
         self.sum.iter_mut().zip(stages).for_each(|(sum, stage)| *sum += i128::from(stage.0));
     }
 
-    /// The means; none of no window.
+    /// Mean of each stage; none without a window.
     pub fn stages(&self) -> Option<[Nanos; STAGES]> {
         let n = i128::from(self.windows);
         (n > 0).then(|| self.sum.map(|sum| Nanos((sum / n) as i64)))

@@ -1,5 +1,5 @@
-//! A spike as one strip: its parts as labelled bars on a scale of time, from the expected time to
-//! the actual one.
+//! Spike as one strip: its parts as labelled bars on a time scale, from the expected time to the
+//! actual one.
 
 use std::cmp::Ordering;
 
@@ -17,16 +17,16 @@ use model::run::Who;
 
 /// Height of the bars.
 pub const HEIGHT: f64 = 32.0;
-/// Narrower bars could not be seen.
+/// Least width of a bar that can be seen.
 const MIN_WIDTH: f64 = 1.6;
-/// Rows of labels below the bars.
+/// Limit of rows of labels below the bars.
 const ROWS: usize = 4;
-/// Of more labels below the bars only the first of each sort is there.
+/// Limit of labels below the bars; above it only the first of each sort stays.
 const LABELS: usize = 8;
 /// Distance of these rows.
 const ROW: f64 = 15.0;
 
-/// A label below its bar.
+/// Label below its bar.
 struct Below {
     x: f64,
     from: f64,
@@ -47,7 +47,7 @@ fn place(labels: Vec<(f64, String)>, left: f64, right: f64) -> Vec<Below> {
         .map(|label| (label, true))
         .chain(to_left.into_iter().map(|label| (label, false)));
     for ((x, words), rightwards) in all {
-        // Without its length where there is no room for that, and to the other side.
+        // Falls back to the words without the length, and to the other side.
         let short = words.split(' ').next().unwrap_or_default().to_owned();
         let choices =
             [(&words, rightwards), (&words, !rightwards), (&short, rightwards), (&short, !rightwards)];
@@ -63,8 +63,8 @@ fn place(labels: Vec<(f64, String)>, left: f64, right: f64) -> Vec<Below> {
     placed
 }
 
-/// Whether a label fits into a row, its stroke crosses none above it, and no stroke from below
-/// crosses it.
+/// True if a label fits into a row, its stroke crosses no label above it, and no stroke from a
+/// lower label crosses it.
 fn free(placed: &[Below], row: usize, x: f64, from: f64, to: f64) -> bool {
     let beside = |x: f64, from: f64, to: f64| x < from - 1.0 || to + 1.0 < x;
     placed.iter().all(|had| {
@@ -77,8 +77,8 @@ fn free(placed: &[Below], row: usize, x: f64, from: f64, to: f64) -> bool {
     })
 }
 
-/// The strip, and the height it takes with its labels. Parts that begin at `until` or later have
-/// none below their bars: they are drawn again, larger.
+/// Strip, and its height with the labels. Parts that begin at `until` or later have no label below:
+/// they are drawn again, larger.
 pub fn draw(parts: &[SpikePart], scale: &Scale, top: f64, until: i64, theme: &Theme) -> (Markup, f64) {
     let right = scale.at(scale.hi());
     let mut order: Vec<&SpikePart> = parts.iter().collect();
@@ -116,7 +116,7 @@ pub fn draw(parts: &[SpikePart], scale: &Scale, top: f64, until: i64, theme: &Th
     (markup, HEIGHT + if rows > 0 { 6.0 + rows as f64 * ROW } else { 4.0 })
 }
 
-/// The bars alone, with the labels that fit into them.
+/// Bars without labels below, with those that fit inside.
 pub fn bars(parts: &[SpikePart], scale: &Scale, top: f64, theme: &Theme) -> Markup {
     html! {
         @for part in parts {
@@ -133,7 +133,7 @@ fn extent(part: &SpikePart, scale: &Scale) -> (f64, f64) {
     (from.min(scale.at(scale.hi()) - width), width)
 }
 
-/// The most that fits into a bar: kind, who and how long; less where there is less room.
+/// Longest label that fits into a bar: kind, owner and length, or without the owner.
 fn label_inside(part: &SpikePart, width: f64) -> Option<String> {
     let (kind, long) = (clean(part.kind()), span(part.ns));
     let who = part.slice.map(|slice| short(&sentences::who(&slice.who))).unwrap_or_default();
@@ -145,7 +145,7 @@ fn label_inside(part: &SpikePart, width: f64) -> Option<String> {
     choices.into_iter().find(|words| text_width(words) + 8.0 <= width)
 }
 
-/// Without the priority, which the table has.
+/// Owner without the priority, which the table has.
 fn short(who: &str) -> String {
     match (who.find(" ("), who.find(')')) {
         (Some(open), Some(close)) if open < close => format!("{}{}", &who[..open], &who[close + 1..]),
@@ -184,7 +184,7 @@ impl maud::Render for Px2 {
     }
 }
 
-/// The tooltip of a bar.
+/// Tooltip of a bar.
 fn hover(part: &SpikePart) -> String {
     let words = part.slice.map_or_else(|| kinds::of(UNEXPLAINED).words.to_owned(), sentences::slice);
     let words = if words.is_empty() { kinds::of(part.kind()).words.to_owned() } else { words };

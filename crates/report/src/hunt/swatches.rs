@@ -1,4 +1,4 @@
-//! The legend of the spikes' pictures: areas of a colour and a strength, in as many columns as fit.
+//! Legend of the spikes' pictures: areas of a colour and a strength, in as many columns as fit.
 
 use maud::{Markup, html};
 
@@ -8,15 +8,15 @@ use crate::plot::theme::Theme;
 
 pub struct Swatch {
     pub colour: &'static str,
-    /// How strong, 0 to 1.
+    /// Strength of the colour, 0 to 1.
     pub strength: f64,
-    /// What is over it.
+    /// Hatch over the colour.
     pub hatch: Option<&'static str>,
-    /// Its meaning.
+    /// Meaning of the area.
     pub words: String,
 }
 
-/// The legend, and its height.
+/// Legend, and its height.
 pub fn swatches(keys: &[Swatch], plot: &Plot, y: f64, theme: &Theme) -> (Markup, f64) {
     // A narrow picture has no room for the axis labels' margin too.
     let grid = Grid::new(keys.iter().map(|key| key.words.as_str()), plot.left.min(16.0), plot.right);
@@ -31,7 +31,7 @@ pub fn swatches(keys: &[Swatch], plot: &Plot, y: f64, theme: &Theme) -> (Markup,
             (text(x + 27.0, y, "start", theme.ink, &fit(&key.words, grid.width - 30.0)))
         }
     };
-    // Without a key a line's height is kept, so that what follows keeps its distance.
+    // Without a key the height of a line stays, so that the content below keeps its distance.
     (markup, grid.height().max(LINE))
 }
 

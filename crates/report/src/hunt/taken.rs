@@ -1,25 +1,24 @@
-//! The time that a culprit took, and the lateness that it caused: two numbers where several
-//! spikes had part in
-//! the same moments, in words that keep them apart.
+//! Time that a culprit took, and lateness that it caused: two numbers if several spikes share the
+//! same moments, in words that keep them apart.
 
 use crate::words::span;
 use model::run::Culprit;
 use model::units::Nanos;
 
-/// The time taken, where it is known and less than the lateness.
+/// Time taken, if it is known and less than the lateness.
 fn less(culprit: &Culprit) -> Option<Nanos> {
     let differs = |taken: &Nanos| taken.0.saturating_mul(100) < culprit.total_ns.0.saturating_mul(99);
     culprit.cpu_time_ns.filter(differs)
 }
 
-/// Both numbers, short; one where they are the same.
+/// Both numbers, short; one if they are equal.
 pub fn numbers(culprit: &Culprit) -> String {
     let late = span(culprit.total_ns);
     less(culprit)
         .map_or_else(|| late.clone(), |taken| format!("{late} of lateness from {} taken", span(taken)))
 }
 
-/// Both in a sentence; empty where there is no more to say than the lateness.
+/// Both in a sentence; empty if there is only the lateness.
 pub fn sentence(culprit: &Culprit) -> String {
     let late = span(culprit.total_ns);
     let taken = less(culprit).map(|taken| {

@@ -1,5 +1,5 @@
-//! What `hunt` found, for the terminal: what was measured, the recorder's account, the worst spikes
-//! as timelines, and the culprits by the lateness they caused.
+//! Results of `hunt` for the terminal: the measurement, the recorder's account, the worst spikes as
+//! timelines, and the culprits by the lateness they caused.
 
 use std::fmt::Write;
 
@@ -15,18 +15,18 @@ use crate::words::{clean, filled, several, span, wrapped};
 use model::run::{Run, Spike};
 use model::slice::SliceKind;
 
-/// Spikes that are drawn, in short and in full; the others are counted.
+/// Limit of spikes that are drawn, in short and in full; the others are counted.
 const SPIKES: [usize; 2] = [3, 5];
-/// Culprits that are listed, in short and in full; the others are counted.
+/// Limit of culprits that are listed, in short and in full; the others are counted.
 const CULPRITS: [usize; 2] = [5, 10];
 
-/// The hunt as text of up to this number of columns, as far as possible; with ANSI colours if asked
-/// for. Every condition is there, and the recorder's account of itself.
+/// Renders the hunt as text of up to this number of columns, as far as possible, with ANSI colours
+/// if `color` is set; with every condition and the recorder's account of itself.
 pub fn render<'a>(run: impl Into<InvolvedRun<'a>>, columns: usize, color: bool) -> String {
     written(&run.into(), true, columns, color)
 }
 
-/// The same without these, and without parts of spikes below one per cent.
+/// Like `render`, without these, and without parts of spikes below one per cent.
 pub fn summary<'a>(run: impl Into<InvolvedRun<'a>>, columns: usize, color: bool) -> String {
     written(&run.into(), false, columns, color)
 }
@@ -77,7 +77,7 @@ fn written(known: &InvolvedRun, all: bool, columns: usize, color: bool) -> Strin
     page
 }
 
-/// The numbers alone: of followed threads, and of each CPU.
+/// Numbers only: of followed threads, and of each CPU.
 pub fn brief<'a>(run: impl Into<InvolvedRun<'a>>, columns: usize, color: bool) -> String {
     let run = run.into().run;
     let (palette, width) = (Palette(color), columns.clamp(40, 200));
@@ -110,7 +110,7 @@ fn spikes_line(run: &Run, most: usize, example: Option<usize>) -> String {
     }
 }
 
-/// An example where there is one, then the worst; each with its place among the latest.
+/// An example, if there is one, then the worst spikes; each with its place among the latest.
 fn shown(run: &Run, most: usize, example: Option<usize>) -> Vec<(usize, &Spike)> {
     let order = by_latency(run);
     let numbered = order.iter().enumerate().map(|(rank, &at)| (at, rank + 1, &run.spikes[at]));
@@ -127,7 +127,7 @@ fn account(page: &mut String, run: &Run, width: usize, palette: Palette) {
     }
 }
 
-/// Spikes whose trace and clock differ.
+/// Remark on spikes whose trace and clock differ.
 fn suspects(page: &mut String, run: &Run, width: usize, palette: Palette) {
     let Some(found) = disagreement::of(run) else { return };
     let which = if found.which.is_empty() { String::new() } else { format!(" ({})", found.which) };
@@ -168,7 +168,7 @@ fn culprits(
     }
 }
 
-/// With the number of the spike that is typical of it, and whether that is drawn above.
+/// Renders a culprit with the number of its typical spike, and whether that is drawn above.
 fn one_culprit(
     page: &mut String,
     run: &Run,
@@ -187,7 +187,7 @@ fn one_culprit(
     let (share, length) = (sentences::percent(culprit.share), span(culprit.total_ns));
     let first = format!("{rank:>2}. {share:>6} {painted}{empty} {length:>8} ");
     let (name, kind) = (clean(&culprit.name), clean(culprit.kind.as_str()));
-    // The word of the kind is the name.
+    // The name is the word of the kind.
     let kind = if kind == name || stopped { String::new() } else { format!(" ({kind})") };
     let rest = format!("{name}{kind}, in {}", several(culprit.spikes, "spike", "spikes"));
     filled(page, &first, &rest, 11, width);
@@ -201,7 +201,7 @@ fn one_culprit(
     let typical = number.filter(|_| !drawn).map(|number| format!("spike {number}"));
     say("typical: ", typical.unwrap_or_default());
     say("seen: ", culprit.evidence.iter().map(|words| clean(words)).collect::<Vec<_>>().join("; "));
-    // A culprit that is called by its one function needs no list of it.
+    // A culprit that is named after its one function needs no list of functions.
     if !matches!(culprit.functions.as_slice(), [one] if culprit.name.contains(one.as_str())) {
         say("in: ", sentences::functions(culprit));
     }

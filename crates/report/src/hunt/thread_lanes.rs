@@ -1,5 +1,5 @@
-//! What the threads of a followed program did in a late cycle, one lane each, with an arc from who
-//! ended a wait for a futex to the thread that waited for it.
+//! Lanes of the threads of a followed program in a late cycle, with an arc from the thread that
+//! ended a futex wait to the thread that waited.
 
 use maud::{Markup, html};
 
@@ -14,21 +14,21 @@ use model::slice::SliceKind;
 use trace::timeline::{ThreadDoing, ThreadStretch, ThreadTrack, thread_tracks};
 use trace::window::Window;
 
-/// Lanes of a picture; the late thread's, and those of who woke it, come first.
+/// Limit of lanes of a picture; the late thread and those that woke it come first.
 const LANES: usize = 8;
-/// Arcs of a picture; of more the longest.
+/// Limit of arcs of a picture: the longest waits.
 const ARCS: usize = 12;
-/// Height of a lane, and the distance of two.
+/// Height of a lane; `STEP` is the distance of two.
 const HEIGHT: f64 = 14.0;
 const STEP: f64 = HEIGHT + 15.0;
-/// Above the first lane: the title.
+/// Height of the title above the first lane.
 const HEAD: f64 = 22.0;
-/// Narrower stretches could not be seen.
+/// Least width of a stretch that can be seen.
 const MIN_WIDTH: f64 = 1.2;
-/// Room for a thread's name, left of its lane.
+/// Width of a thread's name, left of its lane.
 const NAME: f64 = 64.0;
 
-/// The lanes of a cycle.
+/// Lanes of a cycle.
 pub struct ThreadLanes<'a> {
     tracks: Vec<ThreadTrack>,
     spike: &'a Spike,
@@ -38,7 +38,7 @@ pub struct ThreadLanes<'a> {
     pub notes: Vec<String>,
 }
 
-/// A wait for a futex: between which lanes, and when.
+/// Wait for a futex: the lanes of waker and waiter, start and end.
 struct Arc {
     waker: usize,
     waiter: usize,
@@ -48,8 +48,8 @@ struct Arc {
 }
 
 impl<'a> ThreadLanes<'a> {
-    /// Those of the late thread, of who woke it, and of the run's followed threads; none of a
-    /// wake-up, which has no cycle, and where only the late thread would have one.
+    /// Lanes of the late thread, of those that woke it, and of the run's followed threads; none for
+    /// a wake-up, which has no cycle, and none if only the late thread would have one.
     pub fn new(
         spike: &'a Spike,
         window: Option<&Window>,
@@ -75,7 +75,7 @@ impl<'a> ThreadLanes<'a> {
             });
         }
         lanes.tracks.retain(|track| {
-            // One that slept all the time had no part in it.
+            // A thread that slept all the time had no part in it.
             track.stretches.iter().any(|stretch| stretch.state != ThreadDoing::Sleeping)
         });
         let more = lanes.tracks.len().saturating_sub(LANES);
@@ -91,12 +91,12 @@ impl<'a> ThreadLanes<'a> {
         lanes
     }
 
-    /// What the lanes take.
+    /// Height of the lanes.
     pub fn height(&self) -> f64 {
         if self.tracks.is_empty() { 0.0 } else { HEAD + self.tracks.len() as f64 * STEP }
     }
 
-    /// The legend of what occurs.
+    /// Legend of the states that occur.
     pub fn keys(&self) -> Vec<Swatch> {
         if self.tracks.is_empty() {
             return Vec::new();
@@ -118,7 +118,7 @@ impl<'a> ThreadLanes<'a> {
         keys
     }
 
-    /// The lanes from a height on.
+    /// Lanes from this height downwards.
     pub fn draw(&self, top: f64) -> Markup {
         let first = top + HEAD;
         html! {
@@ -137,7 +137,7 @@ impl<'a> ThreadLanes<'a> {
         time.saturating_sub(self.spike.expected_ns.0) as f64
     }
 
-    /// A time on the scale, within the picture.
+    /// Time on the scale, clamped to the picture.
     fn x(&self, since: f64) -> f64 {
         self.time.at(since.clamp(self.time.lo(), self.time.hi()))
     }
@@ -178,7 +178,7 @@ impl<'a> ThreadLanes<'a> {
         }
     }
 
-    /// The waits for futexes whose waker has a lane, longest first.
+    /// Waits for futexes whose waker has a lane, longest first.
     fn arcs(&self) -> Vec<Arc> {
         let lane = |pid: i32| self.tracks.iter().position(|track| track.task.pid == pid);
         let mut slices: Vec<&Slice> = self.spike.slices.iter().filter(|slice| is_futex_wait(slice)).collect();
@@ -192,10 +192,10 @@ impl<'a> ThreadLanes<'a> {
         slices.into_iter().filter_map(arc).filter(|arc| arc.waker != arc.waiter).take(ARCS).collect()
     }
 
-    /// From the waker, when the wait begins, to the waiter, when it is woken.
+    /// Arc from the waker, at the start of the wait, to the waiter, at its end.
     fn arc(&self, arc: &Arc, first: f64) -> Markup {
         let y = |lane: usize, edge: f64| first + lane as f64 * STEP + edge;
-        // From the edge of the one lane that faces the other.
+        // Starts at the edge of the lane that faces the other lane.
         let below = arc.waker > arc.waiter;
         let (from, to) = if below { (0.0, HEIGHT) } else { (HEIGHT, 0.0) };
         let (x1, y1) = (self.x(arc.from), y(arc.waker, from));
@@ -232,17 +232,17 @@ impl<'a> ThreadLanes<'a> {
     }
 }
 
-/// The look of a thread that runs, as the strip has it of the late one.
+/// Look of a thread that runs, as of the late thread in the strip.
 fn ran() -> KindStyle {
     kinds::of(SliceKind::Own.name())
 }
 
-/// The look of one that another keeps from running.
+/// Look of a thread that could run while another one had the CPU.
 fn could_run() -> KindStyle {
     kinds::of(SliceKind::Preempted.name())
 }
 
-/// Whether a slice is a wait for a futex of either sort, which another thread ended.
+/// True for a wait for a futex of either sort that another thread ended.
 fn is_futex_wait(slice: &Slice) -> bool {
     let function = slice.who.function.trim_start_matches('_');
     slice.kind == SliceKind::Blocked && function.starts_with("futex_") && slice.who.pid != 0

@@ -1,4 +1,4 @@
-//! The threads that a hunt followed: what their cycles were, the answer first and then a table.
+//! Threads that a hunt followed, and their cycles: the answer first, then a table.
 
 use std::fmt::Write;
 
@@ -18,15 +18,15 @@ use crate::words::{clean, or_dash, several, span, us_or_dash, wrapped};
 use model::histogram::{Bucket, quantile};
 use model::run::{Recorder, Run, Spike, ThreadRun};
 
-/// The columns of the table, and how wide all but the first are.
+/// Columns of the table; `WIDTHS` has the widths of all but the first.
 const COLUMNS: [&str; 10] =
     ["thread, in us", "policy", "period", "cycles", "late", "own p50", "own max", "p50", "p99", "worst"];
 const WIDTHS: [usize; 9] = [9, 9, 9, 7, 8, 8, 8, 8, 8];
 
-/// Columns that are left out where the terminal is narrow, first to last.
+/// Columns that are dropped on a narrow terminal, in this order.
 const LEFT_OUT: [usize; 7] = [5, 7, 1, 6, 8, 2, 3];
 
-/// Threads in the table; the others are counted.
+/// Limit of threads in the table; the others are counted.
 const THREADS: usize = 20;
 
 const OF_HISTOGRAMS: &str = "Response: from the release to the end. Execution: on a CPU, interrupts on \
@@ -35,28 +35,28 @@ const OF_HISTOGRAMS: &str = "Response: from the release to the end. Execution: o
 const OF_ROWS: &str = "The latest cycles, each from its release on: strokes where it first ran and where it \
                        finished, dashed its deadline. A row leads to its parts.";
 
-/// Threads whose cycles are drawn.
+/// Limit of threads whose cycles are drawn.
 const PICTURES: usize = 4;
 
-/// The threads with cycles, those with late ones and the worst first.
+/// Threads with cycles, those with late ones and the worst first.
 fn ranked(run: &Run) -> Vec<&ThreadRun> {
     let mut all: Vec<&ThreadRun> = run.threads.iter().filter(|thread| thread.cycles > 0).collect();
     all.sort_by_key(|thread| std::cmp::Reverse((thread.late.unwrap_or(0), thread.worst_ns)));
     all
 }
 
-/// What the threads with cycles have together, and which had the worst response.
+/// Sums over the threads with cycles, and the one with the worst response.
 struct FollowedSums<'a> {
     threads: u64,
     cycles: u64,
-    /// Cycles that had a deadline to be compared with, and those later than it.
+    /// Cycles that had a deadline; `late` counts those that missed it.
     judged: u64,
     late: u64,
     worst: &'a ThreadRun,
 }
 
 impl FollowedSums<'_> {
-    /// None without a cycle.
+    /// Sums of a run; none without a cycle.
     fn of(run: &Run) -> Option<FollowedSums<'_>> {
         let all = ranked(run);
         let sum =
@@ -71,11 +71,11 @@ impl FollowedSums<'_> {
     }
 }
 
-/// The answer: how many cycles were late, or what the worst was.
+/// Answer: the number of late cycles, and the worst response.
 pub fn answer(run: &Run) -> Option<String> {
     let FollowedSums { threads, cycles: made, judged, late, worst } = FollowedSums::of(run)?;
     let of = several(threads, "thread", "threads");
-    // The first of a thread come before its period is known.
+    // The first cycles of a thread come before its period is known.
     let unjudged = made.saturating_sub(judged);
     let judged_cycles = match unjudged {
         0 => cycles(judged),
@@ -95,7 +95,7 @@ pub fn answer(run: &Run) -> Option<String> {
     })
 }
 
-/// The same in short, for below a table that has the rest.
+/// Short answer, for below a table that has the rest.
 pub fn short_answer(run: &Run) -> Option<String> {
     let FollowedSums { cycles: made, judged, late, worst, .. } = FollowedSums::of(run)?;
     let took = worst.worst_ns.map_or_else(|| "an unknown time".to_owned(), span);
@@ -115,7 +115,7 @@ fn name(thread: &ThreadRun) -> String {
     format!("{}:{}", clean(&thread.comm), thread.tid)
 }
 
-/// The answer as a heading, and a row per thread.
+/// Renders the answer as a heading, and a row per thread.
 pub fn render(page: &mut String, run: &Run, width: usize, palette: Palette) {
     let Some(answer) = answer(run) else { return };
     let mut text = String::new();
@@ -150,7 +150,7 @@ pub fn render(page: &mut String, run: &Run, width: usize, palette: Palette) {
     page.push('\n');
 }
 
-/// A thread's row.
+/// Row of a thread.
 fn cells(thread: &ThreadRun) -> [String; COLUMNS.len()] {
     let of = |rows: &[Bucket], max, per_million| us_or_dash(quantile(rows, max, per_million));
     let policy = match thread.policy.as_str() {
@@ -172,7 +172,7 @@ fn cells(thread: &ThreadRun) -> [String; COLUMNS.len()] {
     ]
 }
 
-/// What the table leaves out.
+/// Remarks on what the table leaves out.
 fn remarks(run: &Run) -> Vec<String> {
     let sum = |of: fn(&ThreadRun) -> u64| run.threads.iter().map(of).fold(0u64, u64::saturating_add);
     let mut lines = Vec::new();
@@ -222,7 +222,7 @@ fn remarks(run: &Run) -> Vec<String> {
     lines
 }
 
-/// The same as a part of the run's page; nothing where no thread was followed.
+/// Answer and table as a part of the run's page; nothing if no thread was followed.
 pub fn section(run: &Run) -> Markup {
     let (all, end) = (ranked(run), program::ended(run));
     let Some(answer) = answer(run) else {
@@ -255,7 +255,7 @@ pub fn section(run: &Run) -> Markup {
     }
 }
 
-/// What a thread's cycles took, and its latest ones one by one.
+/// Histograms of a thread's cycles, and its latest cycles one by one.
 fn pictures(thread: &ThreadRun, run: &Run) -> Markup {
     let line = |name: &str, rows: &'_ [Bucket], max| PlotLine {
         name: name.to_owned(),
@@ -281,7 +281,7 @@ fn pictures(thread: &ThreadRun, run: &Run) -> Markup {
     }
 }
 
-/// The late cycles of a thread, the longest first, and where they are on the page.
+/// Late cycles of a thread, the longest first, with their anchors on the page.
 fn latest<'a>(thread: &ThreadRun, run: &'a Run) -> Vec<CycleRow<'a>> {
     let shown = worst(run, KEPT);
     let link = |spike: &Spike| shown.iter().position(|one| *one == spike).map(|at| place_of(at + 1));
@@ -291,12 +291,12 @@ fn latest<'a>(thread: &ThreadRun, run: &'a Run) -> Vec<CycleRow<'a>> {
     own.into_iter().take(cycle_rows::ROWS).map(|spike| CycleRow { spike, link: link(spike) }).collect()
 }
 
-/// The name of a spike's place on the page: what the page's script takes for it, too.
+/// Anchor of a spike on the page, which the page's script parses as well.
 pub fn place_of(number: usize) -> String {
     format!("spike={number}")
 }
 
-/// How late it is, for a spike's headline: of a cycle its response and its deadline.
+/// Lateness for a spike's headline: for a cycle its response and its deadline.
 pub fn late(spike: &Spike) -> String {
     let latency = span(spike.latency_ns);
     match spike.deadline_ns {

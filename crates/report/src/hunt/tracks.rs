@@ -1,4 +1,4 @@
-//! What every CPU did around a spike, drawn as one lane each below the spike's strip.
+//! Activity of every CPU around a spike, drawn as one lane each below the spike's strip.
 
 use maud::{Markup, html};
 
@@ -15,14 +15,14 @@ use model::units::Nanos;
 use trace::timeline::{CpuTrack, TrackContext, TrackSpan};
 use trace::window::Window;
 
-/// Height of a lane, and the distance of two.
+/// Height of a lane; `STEP` is the distance of two.
 const HEIGHT: f64 = 18.0;
 const STEP: f64 = HEIGHT + 5.0;
-/// Narrower stretches could not be seen.
+/// Least width of a stretch that can be seen.
 const MIN_WIDTH: f64 = 1.2;
 
-/// Whose time a stretch of a lane can be: the kind of slice whose look it has, so that a colour
-/// means the same in strip and lanes, and its name in the legend.
+/// Owners of a stretch in a lane: the kind of slice with the same look, so that a colour has one
+/// meaning in strip and lanes, and the name in the legend.
 const LOOKS: [(SliceKind, &str); 6] = [
     (SliceKind::Own, "lanes: the late thread"),
     (SliceKind::Thread, "lanes: a real-time thread"),
@@ -32,24 +32,24 @@ const LOOKS: [(SliceKind, &str); 6] = [
     (SliceKind::Nmi, "lanes: a non-maskable interrupt"),
 ];
 
-/// The looks of lanes with their names, as [`look_of`] counts them.
+/// Looks of lanes with their names, in the order of [`look_of`].
 pub fn looks() -> impl Iterator<Item = (KindStyle, &'static str)> {
     LOOKS.iter().map(|&(kind, words)| (kinds::of(kind.name()), words))
 }
 
-/// The lanes of a window.
+/// Lanes of a window.
 pub struct Tracks<'a> {
     lanes: Vec<CpuTrack>,
     spike: &'a Spike,
     time: &'a Scale,
     plot: Plot,
     theme: &'a Theme,
-    /// The remark on CPUs that have no lane.
+    /// Remarks on CPUs that have no lane.
     pub notes: Vec<String>,
 }
 
 impl<'a> Tracks<'a> {
-    /// The lanes on a scale of nanoseconds since the expected time; none without a window.
+    /// Lanes on a scale of nanoseconds since the expected time; none without a window.
     pub fn new(
         spike: &'a Spike,
         window: Option<&Window>,
@@ -67,12 +67,12 @@ impl<'a> Tracks<'a> {
         tracks
     }
 
-    /// What the lanes take.
+    /// Height of the lanes.
     pub fn height(&self) -> f64 {
         self.lanes.len() as f64 * STEP + 3.0
     }
 
-    /// The legend of the colours that occur.
+    /// Legend of the colours that occur.
     pub fn keys(&self) -> Vec<Swatch> {
         let mut looks: Vec<usize> = self
             .lanes
@@ -89,7 +89,7 @@ impl<'a> Tracks<'a> {
         looks.into_iter().map(key).collect()
     }
 
-    /// The lanes from a height on.
+    /// Lanes from this height downwards.
     pub fn draw(&self, top: f64) -> Markup {
         html! { @for (at, lane) in self.lanes.iter().enumerate() { (self.lane(lane, top + at as f64 * STEP)) } }
     }
@@ -130,7 +130,7 @@ impl<'a> Tracks<'a> {
             g {
                 title { (words) ": " (span(stretch.ns)) " from +" (span(Nanos(self.since(stretch.start) as i64))) " on" }
                 @match look {
-                    // To be pointed at all the same.
+                    // Invisible, but it has a tooltip.
                     None => { (rect(self.theme.background, 0.0)) }
                     Some(kind) => {
                         (rect(self.theme.background, 1.0)) (rect(kind.colour(self.theme), kind.strength))
@@ -148,7 +148,7 @@ impl<'a> Tracks<'a> {
         }
     }
 
-    /// The place in [`LOOKS`] of a stretch; none for an idle CPU.
+    /// Place in [`LOOKS`] of a stretch; none for an idle CPU.
     fn look(&self, stretch: &TrackSpan) -> Option<usize> {
         look_of(stretch, self.spike.victim.pid)
     }
@@ -158,9 +158,9 @@ fn style(look: usize) -> KindStyle {
     kinds::of(LOOKS[look].0.name())
 }
 
-/// The place in [`looks`] of a stretch around the spike of this thread; none for an idle CPU.
+/// Place in [`looks`] of a stretch around the spike of this thread; none for an idle CPU.
 pub fn look_of(stretch: &TrackSpan, victim: i32) -> Option<usize> {
-    // Any number of threads can have the same name, also on its CPU.
+    // Other threads may have the same name, even on its CPU: ids are compared.
     let late = victim != 0 && stretch.pid == Some(victim);
     Some(match stretch.context {
         TrackContext::Idle => return None,
@@ -173,7 +173,7 @@ pub fn look_of(stretch: &TrackSpan, victim: i32) -> Option<usize> {
     })
 }
 
-/// What a stretch is called.
+/// Name of a stretch.
 pub fn label_of(stretch: &TrackSpan) -> String {
     match (stretch.label.as_str(), stretch.context) {
         ("", TrackContext::Idle) => "idle".to_owned(),

@@ -1,5 +1,5 @@
-//! Which spikes each culprit has part in, and the one that shows it best: the five worst spikes of
-//! a hunt can all be another's.
+//! Spikes that each culprit has part in, and the one that shows it best: the five worst spikes of a
+//! hunt may all have another culprit.
 
 use std::borrow::Cow;
 
@@ -8,17 +8,17 @@ use model::run::{Run, Spike};
 use model::units::Nanos;
 use rules::culprits::belonging::time_by_culprit;
 
-/// A culprit's spikes among those that the run has kept.
+/// Spikes of a culprit among those that the run has kept.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Involved {
     /// Places in the run's list, ascending.
     pub spikes: Vec<usize>,
-    /// The place of the one with the median of its times, of those in which it took most.
+    /// Place of the spike with its median time, among those in which it took most, if any.
     pub typical: Option<usize>,
 }
 
-/// A run with the part of each culprit in all of its spikes, of which it may have some without
-/// their slices.
+/// Run with the part of each culprit in all of its spikes, some of which may be without their
+/// slices.
 #[derive(Clone, Debug)]
 pub struct InvolvedRun<'a> {
     pub run: &'a Run,
@@ -37,14 +37,13 @@ impl<'a> From<(&'a Run, &'a [Involved])> for InvolvedRun<'a> {
     }
 }
 
-/// The place of the culprit that took most; none where no listed one has a part.
+/// Place of the culprit that took most; none if no listed culprit has a part.
 pub fn most_of(took: &[i64]) -> Option<usize> {
     let most = took.iter().enumerate().max_by_key(|(place, ns)| (**ns, std::cmp::Reverse(*place)));
     most.filter(|(_, ns)| **ns > 0).map(|(place, _)| place)
 }
 
-/// The culprits that took part in a spike with what each took, the one that took most first; by
-/// their places.
+/// Places of the culprits that took part in a spike with the time of each, largest first.
 pub fn concerned(run: &Run, spike: &Spike) -> Vec<(usize, Nanos)> {
     let took = time_by_culprit(&run.culprits, spike).into_iter().enumerate().filter(|(_, ns)| *ns > 0);
     let mut found: Vec<(usize, Nanos)> = took.map(|(place, ns)| (place, Nanos(ns))).collect();
@@ -52,31 +51,30 @@ pub fn concerned(run: &Run, spike: &Spike) -> Vec<(usize, Nanos)> {
     found
 }
 
-/// The number of the spike that shows best what the culprit at a place does, as it is numbered
-/// everywhere.
+/// Number of the spike that is typical of the culprit at a place, in the numbering used everywhere.
 pub fn number(run: &Run, involved: &[Involved], place: usize) -> Option<usize> {
     let typical = involved.get(place)?.typical?;
     by_latency(run).iter().position(|&at| at == typical).map(|rank| rank + 1)
 }
 
-/// The part of every culprit.
+/// Part of every culprit.
 pub fn all(run: &Run) -> Vec<Involved> {
     let mut found = InvolvedSoFar::default();
     run.spikes.iter().for_each(|spike| found.add(run, spike));
     found.finish(run)
 }
 
-/// The part of every culprit while the spikes go by, in the order of the run's list: not all of
-/// them have to be in memory.
+/// Part of every culprit while the spikes are read, in the order of the run's list: not all of them
+/// have to be in memory.
 #[derive(Default)]
 pub struct InvolvedSoFar {
-    /// Of each culprit: whether it took most of the spike, how much, and the spike's place.
+    /// For each culprit: whether it took most of the spike, its time, and the spike's place.
     times: Vec<Vec<(bool, i64, usize)>>,
     spikes: usize,
 }
 
 impl InvolvedSoFar {
-    /// The next spike, with its slices.
+    /// Adds the next spike, with its slices.
     pub fn add(&mut self, run: &Run, spike: &Spike) {
         self.times.resize(run.culprits.len(), Vec::new());
         let took = time_by_culprit(&run.culprits, spike);
@@ -87,7 +85,7 @@ impl InvolvedSoFar {
         self.spikes += 1;
     }
 
-    /// All spikes went by.
+    /// Parts of all culprits, after the last spike.
     pub fn finish(mut self, run: &Run) -> Vec<Involved> {
         self.times.resize(run.culprits.len(), Vec::new());
         let part = |mut times: Vec<(bool, i64, usize)>| {
@@ -103,8 +101,8 @@ impl InvolvedSoFar {
     }
 }
 
-/// The place of the spike that is shown first: where the worst of all is mostly another's, the one
-/// that shows best what the first culprit does; none where the worst shows that.
+/// Place of the spike that is shown first: the one typical of the first culprit, if the worst spike
+/// is mostly another culprit's; none if the worst one shows the first culprit.
 pub fn example(run: &Run, involved: &[Involved]) -> Option<usize> {
     let worst = run.spikes.iter().max_by_key(|spike| spike.latency_ns)?;
     let shows_it = most_of(&time_by_culprit(&run.culprits, worst)).is_none_or(|place| place == 0);
@@ -123,7 +121,7 @@ mod tests {
         let found = all(&run);
         assert_eq!(found.len(), run.culprits.len());
         let busy = run.culprits.iter().position(|culprit| culprit.name == "busy-loop").unwrap();
-        // It took most of both: of two the smaller is the median.
+        // It took most of both: the smaller of two is the median.
         assert_eq!((found[busy].spikes.as_slice(), found[busy].typical), ([0, 4].as_slice(), Some(4)));
         let stop = run.culprits.iter().position(|culprit| culprit.kind == SliceKind::Stopped).unwrap();
         assert_eq!(found[stop].typical, Some(5));

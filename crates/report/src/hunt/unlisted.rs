@@ -1,28 +1,28 @@
-//! Spikes of a hunt that its list does not have, counted by the reason.
+//! Spikes of a hunt that are not in its list, counted by the reason.
 
 use crate::words::several;
 use model::run::Run;
 
-/// Spikes that were counted and never explained.
+/// Number of spikes that were counted and never explained.
 pub fn passed_over(run: &Run) -> u64 {
     let counted = run.recorder.as_ref().map_or(0, |recorder| recorder.spikes_passed_over);
     counted.min(run.spikes_dropped)
 }
 
-/// Spikes that were ranked and that no list has: there was no space to write them.
+/// Number of ranked spikes that no list has: there was no space to write them.
 pub fn unwritten(run: &Run) -> u64 {
     let counted = run.recorder.as_ref().map_or(0, |recorder| recorder.spikes_unwritten);
     counted.min(run.spikes_dropped - passed_over(run))
 }
 
-/// The spikes whose latencies are summed: those in the list and those that were ranked and not
+/// Number of spikes in the sum of latencies: those in the list, and those that were ranked and not
 /// kept.
 pub fn summed(run: &Run) -> String {
     let ranked = run.spikes_dropped - passed_over(run);
     several((run.spikes.len() as u64).saturating_add(ranked), "spike", "spikes")
 }
 
-/// A sentence on the spikes that the sum leaves out.
+/// Sentence on the spikes that the sum leaves out.
 pub fn left_out(run: &Run) -> Option<String> {
     let passed_over = passed_over(run);
     let words = several(passed_over, "spike that was only counted is", "spikes that were only counted is");

@@ -1,5 +1,4 @@
-//! The windows of a run as they are read, one by one: those of the worst spikes are kept, all go
-//! into the mean path.
+//! Windows of a run, read one by one: those of the worst spikes are kept, all enter the mean path.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,38 +8,38 @@ use model::run::Spike;
 use model::units::{Cpu, Nanos};
 use trace::window::Window;
 
-/// The number of kept windows: those of the spikes that the page draws.
+/// Number of kept windows: those of the spikes that the page draws.
 pub const KEPT: usize = 8;
-/// Of this number of the latest spikes the page has what every CPU did meanwhile.
+/// Number of latest spikes for which the page has the lanes of every CPU.
 pub const KEPT_LANES: usize = 200;
 
-/// What makes a spike this one: its CPU, when it should have run, when it ran.
+/// Key of a spike: its CPU, expected time and actual time.
 type SpikeKey = (Cpu, Nanos, Nanos);
 
-/// What of a run's windows the pictures need.
+/// Data of a run's windows that the pictures need.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Windows {
     worst: Vec<Window>,
     wanted: BTreeSet<SpikeKey>,
     lanes: BTreeMap<SpikeKey, KeptLanes>,
-    /// The mean path of all of them.
+    /// Mean path over all windows.
     pub mean: Mean,
 }
 
 impl Windows {
-    /// Which keeps the lanes of these spikes, however late others are.
+    /// Windows that keep the lanes of these spikes, however late others are.
     pub fn wanting<'a>(spikes: impl Iterator<Item = &'a Spike>) -> Windows {
         Windows { wanted: spikes.map(key).collect(), ..Windows::default() }
     }
 
-    /// Takes in a window.
+    /// Adds a window.
     pub fn add(&mut self, window: Window) {
-        // A cycle is no path from a timer to user space.
+        // A cycle has no path from a timer to user space.
         if window.deadline_ns.is_none() {
             self.mean.add(&window);
         }
         self.keep_lanes(&window);
-        // Spans of a damaged file may not fit.
+        // Spans of a damaged file may overflow.
         let latency = |window: &Window| window.actual_ns.0.saturating_sub(window.expected_ns.0);
         let at = self.worst.partition_point(|kept| latency(kept) >= latency(&window));
         if at < KEPT {
@@ -65,17 +64,17 @@ impl Windows {
         self.lanes.insert(of, KeptLanes::of(window));
     }
 
-    /// The window of a spike, if it is among the worst.
+    /// Window of a spike, if it is among the worst.
     pub fn of(&self, spike: &Spike) -> Option<&Window> {
         self.worst.iter().find(|window| (window.cpu, window.expected_ns, window.actual_ns) == key(spike))
     }
 
-    /// What every CPU did around a spike, if that is kept.
+    /// Lanes of every CPU around a spike, if they are kept.
     pub fn lanes(&self, spike: &Spike) -> Option<&KeptLanes> {
         self.lanes.get(&key(spike))
     }
 
-    /// The kept windows, latest spike first.
+    /// Kept windows, latest spike first.
     pub fn worst(&self) -> &[Window] {
         &self.worst
     }
