@@ -1,4 +1,4 @@
-//! Two audits beside each other as text: what got worse first, the verdict last.
+//! Difference of two audits as text: regressions first, the verdict last.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ const PARTS: [(DiffVerdict, &str); 4] = [
     (DiffVerdict::Same, "another value, judged the same"),
 ];
 
-/// The difference as text; `names` are those of the two machines or times.
+/// Difference as text; `names` are those of the two machines or times.
 pub fn render(diff: &AuditDiff, names: [&str; 2], width: usize, color: bool) -> String {
     let palette = Palette(color);
     let mut page = String::new();
@@ -49,7 +49,7 @@ fn line(one: &RuleDiff) -> String {
     format!("{}: {before} ({was}) -> {after} ({is})", one.rule)
 }
 
-/// The verdict in a sentence.
+/// Verdict in a sentence.
 pub fn sentence(diff: &AuditDiff) -> String {
     let of = |change| diff.findings.iter().filter(|found| found.change == change).count() as u64;
     let (worse, better) = (of(DiffVerdict::Worse), of(DiffVerdict::Better));

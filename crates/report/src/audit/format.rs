@@ -1,4 +1,4 @@
-//! The findings of an audit in the forms that editors and continuous integration read.
+//! Findings of an audit in the formats of editors and continuous integration.
 //!
 //! Sources: GitHub's documentation, "Workflow commands" (severities, and what is escaped); OASIS,
 //! Static Analysis Results Interchange Format 2.1.0 (3.27.9 kind, 3.27.10 level).
@@ -17,7 +17,7 @@ use rules::knob::Knob;
 use rules::knobs;
 
 keywords! {
-    /// A form of the findings.
+    /// Format of the findings.
     pub enum AuditFormat {
         /// One line per rule that fails or is unknown: `RULE: SEVERITY: VALUE; REMEDY`.
         Concise = "concise",
@@ -30,7 +30,7 @@ keywords! {
     }
 }
 
-/// The document.
+/// Renders the findings in a format.
 ///
 /// # Errors
 /// The JSON cannot be written.
@@ -76,7 +76,7 @@ fn annotation(found: &Finding) -> String {
     };
     let word = concise(found);
     let data = word.trim_end().replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
-    // No value of a property has a comma, a colon or a line's end: rules have none in their names.
+    // The title needs no escape: names of rules have no comma, colon or line end.
     format!("::{command} title=onbeat {}::{data}\n", found.rule)
 }
 
@@ -115,10 +115,10 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// The kernel, where a rule reads no file of one name.
+/// Location of a rule that reads no file of a fixed name: the kernel.
 const KERNEL: &str = "/proc/sys/kernel/osrelease";
 
-/// The place is the first file that the rule reads: code scanning shows no result without one.
+/// Result of a finding, at the first file that the rule reads: code scanning needs a location.
 fn result(found: &Finding) -> Value {
     let (kind, level) = match found.verdict {
         AuditVerdict::Fail => ("fail", level(found.severity)),
@@ -128,7 +128,7 @@ fn result(found: &Finding) -> Value {
     };
     let knob = knobs::ALL.iter().find(|knob| knob.id == found.rule);
     let mut texts = knob.into_iter().flat_map(|knob| knob.facts.iter().chain(knob.reads));
-    // Capitals stand for a part that differs: PID, RELEASE.
+    // Capitals stand for a variable part: PID, RELEASE.
     let is_file = |text: &&&str| {
         text.starts_with('/') && !text.contains(|c: char| c.is_ascii_uppercase() || "* ".contains(c))
     };

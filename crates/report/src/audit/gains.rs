@@ -1,4 +1,4 @@
-//! What a hunt says that each setting would gain: the time of the culprits that it cures.
+//! Gain of each setting according to a hunt: the time of the culprits that it cures.
 
 use std::collections::BTreeMap;
 
@@ -11,26 +11,26 @@ use model::units::Nanos;
 use rules::audit::{Audit, Finding};
 use rules::judgement::AuditVerdict;
 
-/// Less of the time than this is not spoken of.
+/// Least share of the time that is worth a mention.
 const LITTLE: f64 = 0.05;
 
-/// Culprits that are named.
+/// Limit of culprits that are named.
 const NAMED: usize = 2;
 
-/// The largest share of a hunt's lost time that each rule could give back.
+/// Largest share of a hunt's lost time that each rule could recover.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HuntGains {
     title: String,
     total: Nanos,
     release: String,
-    /// By rule: the share of the time, and who took most of it.
+    /// By rule: the share of the time, and the culprit that took most of it.
     shares: BTreeMap<String, (f64, String)>,
-    /// Each culprit with its share and the rules that cure it.
+    /// Culprits with their shares and the rules that cure them.
     culprits: Vec<(String, f64, Vec<String>)>,
 }
 
 impl HuntGains {
-    /// From the culprits of a hunt. A rule that cures several may give back the time of all.
+    /// Gains from the culprits of a hunt. A rule that cures several may recover the time of all.
     pub fn of(title: &str, run: &Run) -> HuntGains {
         let mut shares: BTreeMap<String, (f64, String)> = BTreeMap::new();
         for culprit in &run.culprits {
@@ -48,7 +48,7 @@ impl HuntGains {
         HuntGains { title: title.to_owned(), total: total(run), release, shares, culprits }
     }
 
-    /// Who took time that no setting which fails here gives back; none where that is little.
+    /// Culprits whose time no setting that fails here recovers; none if that time is little.
     pub fn beyond_settings(&self, audit: &Audit) -> Option<String> {
         let failed = worst_first(audit, AuditVerdict::Fail);
         let cured = |knobs: &[String]| knobs.iter().any(|knob| failed.iter().any(|found| found.rule == knob));
@@ -67,19 +67,19 @@ impl HuntGains {
         ))
     }
 
-    /// What a rule would gain at most, in words; none where the hunt saw nothing of it.
+    /// Largest possible gain of a rule, in words; none if the hunt saw nothing of it.
     pub fn of_rule(&self, rule: &str) -> Option<String> {
         let (share, whose) = self.shares.get(rule)?;
         let most = percent(*share);
         Some(format!("up to {most} of the time that the hunt's spikes lost, most of it to {}", clean(whose)))
     }
 
-    /// The same, short.
+    /// Short form of `of_rule`.
     pub fn badge(&self, rule: &str) -> Option<String> {
         self.shares.get(rule).map(|(share, _)| format!("up to {}", percent(*share)))
     }
 
-    /// What the order rests on.
+    /// Basis of the order, in a sentence.
     pub fn sentence(&self, audit: &Audit) -> String {
         let other = match (self.release.as_str(), audit.host.release.as_str()) {
             (a, b) if a == b || a.is_empty() || b.is_empty() => String::new(),
@@ -103,7 +103,7 @@ impl HuntGains {
     }
 }
 
-/// The failed rules: by what they would gain where a hunt says it, then worst first.
+/// Failed rules: by their gain if a hunt gives it, then worst first.
 pub fn failing<'a>(audit: &'a Audit, gains: Option<&HuntGains>) -> Vec<&'a Finding> {
     let mut found = worst_first(audit, AuditVerdict::Fail);
     if let Some(gains) = gains {

@@ -1,4 +1,4 @@
-//! An audit as JUnit XML, the form that continuous integration shows.
+//! Audit as JUnit XML, the format that continuous integration shows.
 //!
 //! One test case per rule: what fails is a failure, what is unknown is an error (it must not look
 //! like a pass), what does not apply is skipped. Source: the schema that Jenkins' xunit plugin
@@ -21,13 +21,13 @@ pub fn render(audit: &Audit) -> String {
     })
 }
 
-/// A document of one suite.
+/// Document of one suite.
 pub fn suites(suite: Markup) -> String {
     let suites = html! { testsuites { (suite) } };
     format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}\n", suites.into_string())
 }
 
-/// The case of a finding by a command, under a name.
+/// Test case of a finding by a command, under a name.
 pub fn case(command: &str, name: &str, found: &Finding) -> Markup {
     let class = format!("onbeat.{command}.{}", found.severity.name());
     let said = printable(if found.value.is_empty() { &found.reason } else { &found.value });
@@ -50,7 +50,7 @@ fn detail(found: &Finding) -> PreEscaped<String> {
     html! { (lines.join("\n")) }
 }
 
-/// XML 1.0 has no way at all to write most control characters, nor U+FFFE and U+FFFF.
+/// XML 1.0 cannot represent most control characters, nor U+FFFE and U+FFFF.
 fn printable(text: &str) -> String {
     clean(text).chars().map(|c| if matches!(c, '\u{fffe}' | '\u{ffff}') { '\u{fffd}' } else { c }).collect()
 }

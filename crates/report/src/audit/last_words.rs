@@ -1,5 +1,5 @@
-//! The answer of `onbeat audit` as the last lines on the terminal: how much is wrong, what comes
-//! first, what is not known, what to type next.
+//! Answer of `onbeat audit` as the last lines on the terminal: the counts, the first rules to fix,
+//! the unknown ones, the next commands.
 
 use super::gains::{HuntGains, failing};
 use super::order::worst_first;
@@ -12,11 +12,11 @@ use rules::audit::Audit;
 use rules::intent::CpuSelection;
 use rules::judgement::{AuditVerdict, Severity};
 
-/// Rules that are named, of those that come first.
+/// Limit of rules that are named.
 const NAMED: usize = 4;
 
-/// The answer as text of up to this number of columns; what comes first is what would gain most
-/// where a hunt says it.
+/// Answer as text of up to this number of columns; rules with the largest gain come first if a hunt
+/// gives the gains.
 pub fn render(audit: &Audit, gains: Option<&HuntGains>, width: usize, color: bool) -> String {
     let failed = failing(audit, gains);
     let style = match failed.iter().map(|found| found.severity).max() {
@@ -39,7 +39,7 @@ pub fn render(audit: &Audit, gains: Option<&HuntGains>, width: usize, color: boo
     let unknown = worst_first(audit, AuditVerdict::Unknown);
     if !unknown.is_empty() {
         let rules = several(unknown.len() as u64, "rule", "rules");
-        // Root is no remedy for what is not mounted.
+        // Root does not help if a file system is not mounted.
         let refused = unknown.iter().any(|found| {
             found.reason.contains("permission denied") || found.reason.contains("not permitted")
         });

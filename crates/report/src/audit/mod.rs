@@ -1,4 +1,4 @@
-//! The verdicts of an audit: for the terminal, as a page, in the forms of other tools; the
+//! Verdicts of an audit: for the terminal, as a page, in the formats of other tools, and the
 //! difference of two.
 
 pub mod diff;

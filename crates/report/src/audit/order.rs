@@ -1,9 +1,9 @@
-//! In which order findings are shown.
+//! Order of the findings.
 
 use rules::audit::{Audit, Finding};
 use rules::judgement::AuditVerdict;
 
-/// The findings of a verdict, worst first, else in the rules' order.
+/// Findings of a verdict, worst first, else in the order of the rules.
 pub fn worst_first(audit: &Audit, verdict: AuditVerdict) -> Vec<&Finding> {
     let mut found: Vec<&Finding> = audit.findings.iter().filter(|found| found.verdict == verdict).collect();
     found.sort_by_key(|found| std::cmp::Reverse(found.severity));

@@ -1,5 +1,5 @@
-//! An audit as a page: what stands in the way and what to copy where, then each failed rule, the
-//! unknown ones, the map of the machine, and the rest.
+//! Audit as a page: the answer and the blocks to copy, then each failed rule, the unknown ones, the
+//! map of the machine, and the rest.
 
 use maud::{Markup, html};
 
@@ -21,24 +21,24 @@ use model::keyword::Keyword;
 use rules::audit::{Audit, Finding};
 use rules::judgement::{AuditVerdict, Severity};
 
-/// Failed rules that the first screen names; the others are below.
+/// Limit of failed rules on the first screen; the others are below.
 const NAMED: usize = 8;
 
-/// What stands beside the findings.
+/// Additions to the findings.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AuditAids<'a> {
-    /// What to copy, one block for each place.
+    /// Texts to copy, one block for each place.
     pub blocks: &'a [CopyBlock],
-    /// What a hunt says that each setting would gain.
+    /// Gain of each setting according to a hunt.
     pub gains: Option<&'a HuntGains>,
 }
 
-/// The audit of a machine, and its map, as one page.
+/// Page of the audit of a machine, with its map.
 pub fn html(audit: &Audit, map: &Map, aids: &AuditAids) -> Result<String> {
     parts(audit, map, aids).map(PageParts::page)
 }
 
-/// What stands on that page.
+/// Content of that page.
 pub fn parts(audit: &Audit, map: &Map, aids: &AuditAids) -> Result<PageParts> {
     let json = without_addresses(audit)?;
     let release = clean(&audit.host.release);
@@ -72,7 +72,7 @@ pub fn parts(audit: &Audit, map: &Map, aids: &AuditAids) -> Result<PageParts> {
     })
 }
 
-/// How many settings stand in the way, which, and what to type: what has to be on the first screen.
+/// First screen: the number of failed settings, their names, and the next steps.
 fn answer(audit: &Audit, failing: &[&Finding], aids: &AuditAids) -> Markup {
     let grave = failing.iter().filter(|found| found.severity >= Severity::High).count();
     let lead = match (failing.len() as u64, grave as u64) {
@@ -137,7 +137,7 @@ fn steps(audit: &Audit, failing: &[&Finding], aids: &AuditAids) -> Vec<String> {
     steps
 }
 
-/// What to copy, folded until it is wanted.
+/// Blocks to copy, folded.
 fn blocks(blocks: &[CopyBlock]) -> Markup {
     html! {
         @if !blocks.is_empty() {
@@ -157,7 +157,7 @@ fn blocks(blocks: &[CopyBlock]) -> Markup {
     }
 }
 
-/// Lines that set something.
+/// Number of lines that set something.
 fn settings(text: &str) -> u64 {
     let sets = |line: &&str| !line.is_empty() && (!line.starts_with('#') || line.ends_with(" is not set"));
     text.lines().filter(sets).count() as u64
@@ -167,7 +167,7 @@ fn unless_unknown(audit: &Audit) -> &'static str {
     if audit.summary.unknown > 0 { " What is unknown might." } else { "" }
 }
 
-/// The picture, and its words for screen readers.
+/// Picture, and its words for screen readers.
 fn machine(map: &Map) -> Markup {
     html! {
         @if map.cpus.is_empty() { p { "Which CPUs there are is not known, so there is no picture of them." } }
@@ -212,18 +212,18 @@ fn field(name: &str, text: &str) -> Markup {
     html! { @if !text.is_empty() { div { dt { (name) } dd { (prose(text)) } } } }
 }
 
-/// What a setting or a program should be, in a list of what is said of it.
+/// Wanted state of a setting or a program, as an item of its list.
 pub fn wanted(text: &str) -> Markup {
     html! { div { dt { "should be" } dd { strong { (prose(text)) } } } }
 }
 
 fn title(found: &Finding) -> Option<&'static str> {
-    // Some are the id in words.
+    // Some titles are the id in words.
     rules::find(found.rule).map(|knob| knob.title).filter(|title| title.replace(' ', "-") != found.rule)
 }
 
-/// Where it is written: by name, and where that is, without the scheme that would make it an
-/// address, which a page does not hold; its script makes links of them.
+/// Sources of a rule: title and address, without the scheme that would make it a link, which a page
+/// must not hold; its script turns them into links.
 fn sources(found: &Finding) -> Markup {
     let sources = rules::find(found.rule).map_or(&[][..], |knob| knob.sources);
     html! {
@@ -276,7 +276,7 @@ fn rest(audit: &Audit, verdict: AuditVerdict, heading: &str) -> Markup {
     }
 }
 
-/// The audit as JSON; its sources are named by their titles.
+/// Audit as JSON; its sources are named by their titles.
 fn without_addresses(audit: &Audit) -> Result<String> {
     let mut audit = audit.clone();
     for found in &mut audit.findings {

@@ -1,4 +1,4 @@
-//! An audit as text: the failed rules, worst first, then the unknown ones, then the count.
+//! Audit as text: the failed rules, worst first, then the unknown ones, then the count.
 
 use std::fmt::Write;
 
@@ -13,8 +13,8 @@ use rules::audit::{Audit, Finding, JudgedTexts};
 use rules::intent::CpuSelection;
 use rules::judgement::{AuditVerdict, Severity};
 
-/// The audit as text of up to this number of columns, with ANSI colours if asked for; `verbose`
-/// adds what passes, what does not apply, and all about what is less grave.
+/// Audit as text of up to this number of columns, with ANSI colours if `color` is set; `verbose`
+/// adds rules that pass or do not apply, and the details of minor failures.
 pub fn render(audit: &Audit, gains: Option<&HuntGains>, width: usize, color: bool, verbose: bool) -> String {
     let palette = Palette(color);
     let mut page = String::new();
@@ -68,7 +68,7 @@ fn in_a_line(page: &mut String, failed: Vec<&Finding>, width: usize) {
     }
 }
 
-/// What was judged, and for what.
+/// Sentence on the judged machine, the profile and the CPUs.
 pub fn conditions(audit: &Audit) -> String {
     if let Some(texts) = &audit.texts {
         return without_running(audit, texts);
@@ -106,7 +106,7 @@ pub fn conditions(audit: &Audit) -> String {
     )
 }
 
-/// The same where texts were judged, and no running kernel.
+/// Sentence for judged texts without a running kernel.
 fn without_running(audit: &Audit, texts: &JudgedTexts) -> String {
     let host = &audit.host;
     let kconfig = texts.kconfig.as_ref().map(|path| {
@@ -159,7 +159,7 @@ fn rest(page: &mut String, audit: &Audit, verdict: AuditVerdict, heading: &str, 
     }
 }
 
-/// What to copy, one block for each place.
+/// Texts to copy, one block for each place.
 pub fn copied(blocks: &[CopyBlock], width: usize, color: bool) -> String {
     let mut page = String::new();
     for block in blocks {
@@ -170,7 +170,7 @@ pub fn copied(blocks: &[CopyBlock], width: usize, color: bool) -> String {
     page
 }
 
-/// The count of each verdict as a sentence.
+/// Count of each verdict, in a sentence.
 pub fn count(audit: &Audit) -> String {
     let summary = &audit.summary;
     format!(

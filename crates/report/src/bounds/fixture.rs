@@ -1,4 +1,4 @@
-//! What synthetic runs support, for tests of the pictures.
+//! Bounds of synthetic runs, for tests of the pictures.
 
 use crate::totals::sum_rows;
 use model::run::Run;
@@ -6,12 +6,12 @@ use model::units::Nanos;
 use stats::bounds::{self, Bounds, BoundsInput, HistogramInput, Question};
 use stats::series::Series;
 
-/// The answer of a day; none without blocks.
+/// Bounds for a day; none without blocks.
 pub fn bounds(run: &Run, series: &Series, limit: Option<Nanos>) -> Option<Bounds> {
     answer(run, series, &Question { limit, ..Question::default() })
 }
 
-/// The answer to a question; none without blocks.
+/// Bounds for a question; none without blocks.
 pub fn answer(run: &Run, series: &Series, question: &Question) -> Option<Bounds> {
     let rows = sum_rows(run.cpus.iter().map(|cpu| cpu.histogram.as_slice()));
     let evidence = BoundsInput {

@@ -1,5 +1,5 @@
-//! The answer of `onbeat bounds` as the last lines on the terminal: the verdict or the number, what
-//! it rests on, what it leaves out, what to type next.
+//! Answer of `onbeat bounds` as the last lines on the terminal: the verdict or the number, its
+//! basis, its limits, the next commands.
 
 use super::sentences::{mark, not_covered, verdict};
 use super::shortest_period;
@@ -18,7 +18,7 @@ pub struct BoundsStyle {
     pub verbose: bool,
 }
 
-/// The answer as text.
+/// Answer as text.
 pub fn render(bounds: &Bounds, run: Option<&Run>, place: RunPlace, style: BoundsStyle) -> String {
     let mut answer = LastLines::default();
     let (words, look) = said(bounds);
@@ -30,7 +30,7 @@ pub fn render(bounds: &Bounds, run: Option<&Run>, place: RunPlace, style: Bounds
     answer.render(style.width, Palette(style.color))
 }
 
-/// The verdict on the limit; without one what was seen and what is to be expected.
+/// Verdict on the limit; without a limit the observed maximum and the expected one.
 fn said(bounds: &Bounds) -> (String, Style) {
     let style = match bounds.verdict {
         BoundsVerdict::Supported => GREEN,
@@ -50,8 +50,8 @@ fn said(bounds: &Bounds) -> (String, Style) {
         length => format!(" in {}", duration(length)),
     };
     let mut words = format!("{} at worst{observed}", span(max));
-    // Of a run that was spoiled, or that lacks what came behind late wake-ups, nothing follows for
-    // the next hour.
+    // A spoiled run, or one without the samples after late wake-ups, predicts nothing for the next
+    // hour.
     if let Some(gate) = spoiled(bounds) {
         let why = gate.refusal.split(':').next().unwrap_or_default();
         return (format!("{words}; of the next hours it says nothing: {}.", uncapitalised(why)), BOLD);
@@ -85,7 +85,7 @@ fn extrapolated(bounds: &Bounds) -> String {
     )
 }
 
-/// The gates in a sentence; for a period with what was measured.
+/// Result of the gates in a sentence; for a period also the conditions of the measurement.
 fn basis(bounds: &Bounds, run: Option<&Run>) -> String {
     let of = |wanted: &str| {
         let found = bounds.gates.iter().filter(|gate| mark(gate) == wanted).map(|gate| gate.id);
@@ -111,7 +111,7 @@ fn basis(bounds: &Bounds, run: Option<&Run>) -> String {
     }
 }
 
-/// The gate that a run has to pass before anything is made of it, where it did not.
+/// Gate that every result of a run depends on, if the run did not pass it.
 fn spoiled(bounds: &Bounds) -> Option<&Gate> {
     bounds.gates.iter().find(|gate| gate.id == "G11" && !gate.passed)
 }

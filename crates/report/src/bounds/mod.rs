@@ -1,4 +1,4 @@
-//! What a run supports: the sentences, for the terminal and as a section of the run's page.
+//! Bounds that a run supports: sentences, for the terminal and as a section of the run's page.
 
 #[cfg(test)]
 pub mod fixture;

@@ -1,5 +1,5 @@
-//! What a run supports, as a section of the page: counting first, then the extrapolation or why it
-//! is refused.
+//! Bounds that a run supports, as a section of the page: counting first, then the extrapolation or
+//! the reason for its refusal.
 
 use maud::{Markup, html};
 

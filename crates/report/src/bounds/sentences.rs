@@ -1,4 +1,4 @@
-//! What a run supports, in sentences: counting first, then the extrapolation or why it is refused.
+//! Bounds that a run supports, in sentences: counting, then extrapolation or reason of its refusal.
 
 use crate::words::{
     at_most_per_hour, capitalised, clean, duration, needed as needed_time, percent, rounded_up, seconds,
@@ -11,7 +11,7 @@ use stats::bounds::{
     Bounds, BoundsVerdict, Claim, Counting, Extrapolation, ExtrapolationStatus, Gate, Holds, VerdictBasis,
 };
 
-/// The data behind the answer.
+/// Data behind the answer.
 pub fn headline(title: &str, bounds: &Bounds) -> String {
     let counting = &bounds.counting;
     let worst = counting
@@ -28,12 +28,12 @@ pub fn headline(title: &str, bounds: &Bounds) -> String {
     format!("{}: observed {observed}, {blocks}, {worst}", clean(title))
 }
 
-/// An import may know how long it was and not how late its wake-ups were.
+/// An import may know its length, but not its latencies.
 fn unknown_worst(counting: &Counting) -> &'static str {
     if counting.observed_ns > Nanos(0) { "worst not known" } else { "nothing measured" }
 }
 
-/// What counting takes for granted and the run does not show, in sentences.
+/// Assumptions of counting that the run does not confirm, in sentences.
 pub fn assumed(bounds: &Bounds) -> Vec<String> {
     let (counting, alike) = (&bounds.counting, &bounds.exchangeable);
     let mut lines = Vec::new();
@@ -57,7 +57,7 @@ pub fn assumed(bounds: &Bounds) -> Vec<String> {
     lines
 }
 
-/// A sentence with the condition under which alone it holds.
+/// Sentence with the condition under which it holds.
 fn under(bounds: &Bounds, sentence: String) -> String {
     match bounds.exchangeable.condition.as_str() {
         "" => sentence,
@@ -65,8 +65,7 @@ fn under(bounds: &Bounds, sentence: String) -> String {
     }
 }
 
-/// The results of counting, in sentences; where the blocks are not exchangeable, each with its
-/// condition.
+/// Results of counting, in sentences; each with its condition if the blocks are not exchangeable.
 pub fn counting(bounds: &Bounds) -> Vec<String> {
     let mut lines = assumed(bounds);
     lines.extend(counts(bounds).into_iter().map(|sentence| under(bounds, sentence)));
@@ -131,7 +130,7 @@ fn counts(bounds: &Bounds) -> Vec<String> {
     lines
 }
 
-/// The limit; one that lies above the worst and reads like it says so.
+/// Limit, in words that set it apart from a smaller maximum that rounds to the same text.
 pub fn limit_words(bounds: &Bounds, claim: &Claim) -> String {
     let limit = span(claim.limit_ns);
     let worst = bounds.counting.observed_max_ns.filter(|worst| *worst < claim.limit_ns);
@@ -144,7 +143,7 @@ pub fn limit_words(bounds: &Bounds, claim: &Claim) -> String {
 fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
     let counting = &bounds.counting;
     let always = claim.in_every_block;
-    // Rows without the tool's totals: what was beyond them is not known.
+    // Rows without the tool's totals: the latencies beyond them are not known.
     let is_open = counting.observed_max_ns.is_none();
     let times = match (claim.exceedances, claim.exceedances_at_most) {
         _ if always => format!(
@@ -169,12 +168,12 @@ fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
     let anew = || needed_time(counting.clean_seconds_needed.unwrap_or_default());
     let takes = match claim.exceedances_at_most {
         0 => format!("you need {} without one, from the start", needed_time(claim.seconds_needed)),
-        // A machine that is late so often, and then never more, is another machine.
+        // A machine that is late this often, and then no longer, has changed.
         _ if bounds.verdict == BoundsVerdict::Failed => {
             format!("change something first, then it takes a run of {} without any", anew())
         }
-        // Whoever measures on because of what was seen pays for it (Wald), and whoever begins anew
-        // until a run is clean has a new chance with each.
+        // A measurement extended because of its result needs more time (Wald), and one repeated
+        // until it is clean has a new chance each time.
         _ => format!(
             "you need {} in all with no further one, whenever you look; beginning anew until a run is \
              clean proves nothing",
@@ -187,7 +186,7 @@ fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
     ]
 }
 
-/// What lies beyond, as a heading.
+/// Heading of the extrapolation.
 pub fn beyond_heading(beyond: &Extrapolation) -> String {
     match (beyond.status, beyond.blocks, beyond.block_ns) {
         (ExtrapolationStatus::Ok, n, Some(block)) => {
@@ -197,7 +196,7 @@ pub fn beyond_heading(beyond: &Extrapolation) -> String {
     }
 }
 
-/// Part of the sentence with the bound, so that none is read without it.
+/// Part of the sentence with the bound, so that it is always read with it.
 fn wide(times: f64) -> String {
     let times = if times < 10.0 { format!("{times:.1}") } else { format!("{times:.0}") };
     format!(
@@ -205,7 +204,7 @@ fn wide(times: f64) -> String {
     )
 }
 
-/// The extrapolation, or why it is refused, in sentences.
+/// Extrapolation, or the reason for its refusal, in sentences.
 pub fn beyond(bounds: &Bounds) -> Vec<String> {
     let beyond = &bounds.extrapolation;
     let us = |ns: Option<f64>| ns.map_or_else(|| "unknown".into(), |ns| span(Nanos(ns.min(9e18) as i64)));
@@ -243,7 +242,7 @@ pub fn beyond(bounds: &Bounds) -> Vec<String> {
     lines
 }
 
-/// A gate's result, in a word.
+/// Result of a gate, in a word.
 pub fn mark(gate: &Gate) -> &'static str {
     match gate.passed {
         _ if !gate.judged => "-",
@@ -254,7 +253,7 @@ pub fn mark(gate: &Gate) -> &'static str {
     }
 }
 
-/// The one limit that no statistic removes.
+/// Limitation that no statistic removes.
 pub fn not_covered(bounds: &Bounds) -> Option<String> {
     let rate = bounds.counting.hidden_rate_per_hour?;
     let condition = match bounds.exchangeable.condition.as_str() {
@@ -267,7 +266,7 @@ pub fn not_covered(bounds: &Bounds) -> Option<String> {
     ))
 }
 
-/// Whether the claim is supported.
+/// Verdict on the claim, in a sentence.
 pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
     let (limit, horizon) = (limit_words(bounds, claim), duration(bounds.counting.horizon_ns));
     let what = format!("{limit} is reached on average at most once in {horizon} (a block counts once)");

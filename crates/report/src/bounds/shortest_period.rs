@@ -1,5 +1,5 @@
-//! The shortest period that a run supports, in sentences: its parts, what they rest on, and under
-//! which conditions they were measured.
+//! Shortest period that a run supports, in sentences: its parts, their basis, and the conditions of
+//! the measurement.
 
 use super::sentences::verdict;
 use crate::run::conditions::in_short;
@@ -10,20 +10,20 @@ use model::run::Run;
 use model::units::Nanos;
 use stats::bounds::{Bounds, Holds, ShortestPeriod, VerdictBasis};
 
-/// The period of a usual servo thread.
+/// Period of a usual servo thread.
 const SERVO: Nanos = Nanos::MILLI;
 
-/// A length that is never shown too short.
+/// Length, rounded up so that it is never shown too short.
 fn at_least(length: Nanos) -> String {
     span(rounded_up(length.0 as f64))
 }
 
-/// The period and its parts in a sentence, or why there is none.
+/// Period and its parts in a sentence, or the reason that there is none.
 pub fn answer(bounds: &Bounds, shortest: &ShortestPeriod) -> String {
     let Some((period, lateness)) = shortest.period_ns.zip(shortest.lateness_ns) else {
         let why = bounds.claim.as_ref().map_or_else(
             || "nothing was measured.".to_owned(),
-            // The sentences above have how blocks are counted.
+            // The sentences above explain how blocks are counted.
             |claim| {
                 let words = verdict(bounds, claim).replace(" (a block counts once)", "");
                 uncapitalised(words.trim_start_matches("Inconclusive: "))
@@ -47,7 +47,7 @@ pub fn answer(bounds: &Bounds, shortest: &ShortestPeriod) -> String {
     )
 }
 
-/// The basis of the period, with the condition of its confidence.
+/// Basis of the period, with the condition of its confidence.
 fn basis(bounds: &Bounds) -> &'static str {
     let reached = bounds.claim.as_ref().is_some_and(|claim| claim.exceedances_at_most > 0);
     match bounds.basis {
@@ -63,8 +63,8 @@ fn computing(shortest: &ShortestPeriod) -> String {
     shortest.computing_share.map_or_else(|| time.clone(), |share| format!("{time} ({})", percent(share)))
 }
 
-/// The conditions of the answer, in sentences.
-pub fn conditions(bounds: &Bounds, run: Option<&Run>) -> Vec<String> {
+/// Conditions of the answer, in sentences.
+pub fn conditions(bounds: &Bounds, shortest: &ShortestPeriod, run: Option<&Run>) -> Vec<String> {
     let mut lines: Vec<String> =
         bounds.claim.as_ref().map(|claim| verdict(bounds, claim)).into_iter().collect();
     lines.push(
@@ -79,7 +79,7 @@ pub fn conditions(bounds: &Bounds, run: Option<&Run>) -> Vec<String> {
     lines
 }
 
-/// The conditions of the measurement in a few words.
+/// Conditions of the measurement in a few words.
 pub fn measured(run: &Run) -> String {
     let interval =
         run.plan.interval_ns.map_or_else(String::new, |interval| format!(", every {}", span(interval)));

@@ -1,5 +1,5 @@
-//! What `onbeat bounds` found as text: counting first, then the extrapolation or why it is refused,
-//! at the end the answer in a few lines.
+//! Result of `onbeat bounds` as text: counting, then the extrapolation or the reason for its
+//! refusal, then the answer in a few lines.
 
 use super::last_words::{self, BoundsStyle};
 use super::sentences::{beyond, beyond_heading, counting, headline, mark};
@@ -10,7 +10,7 @@ use crate::words::{clean, wrapped};
 use model::run::Run;
 use stats::bounds::Bounds;
 
-/// The numbers and the answer; a list of block maxima has no run.
+/// Numbers and answer; a list of block maxima has no run.
 pub fn text(
     bounds: &Bounds,
     title: &str,
@@ -49,7 +49,7 @@ pub fn text(
     page + &last_words::render(bounds, run, place, style)
 }
 
-/// The data in a line, and the answer.
+/// Data in a line, and the answer.
 pub fn brief(bounds: &Bounds, title: &str, run: Option<&Run>, place: RunPlace, style: BoundsStyle) -> String {
     let mut page = String::new();
     wrapped(&mut page, &Palette(style.color).paint(BOLD, &headline(title, bounds)), style.width);
