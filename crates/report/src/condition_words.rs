@@ -1,11 +1,11 @@
-//! Conditions in words, for screens and pages; a document has the fields' names and values.
+//! Conditions in words, for screens and pages; documents have the fields' names and values.
 
 use crate::words::{clean, span};
 use facts::differences::Difference;
 use model::units::{Cpu, CpuSet, Nanos};
 
-/// Fields whose words are not their own name with blanks. Other fields follow from their names.
-const NAMES: [(&str, &str); 28] = [
+/// Fields whose words differ from their names. Words of other fields follow from the names.
+const NAMES: [(&str, &str); 25] = [
     ("onbeat", "version of onbeat"),
     ("plan.calls", "system calls recorded"),
     ("plan.cpus", "measured CPUs"),
@@ -36,10 +36,7 @@ const NAMES: [(&str, &str); 28] = [
     ("host.virtual", "virtual machine"),
 ];
 
-/// Fields that are left out where they are not true.
-const RECORDED: [&str; 2] = ["plan.calls", "plan.stacks"];
-
-/// A condition's name.
+/// Name of a condition.
 pub fn name(what: &str) -> String {
     if let Some((_, words)) = NAMES.iter().find(|(field, _)| *field == what) {
         return (*words).to_owned();
@@ -55,12 +52,12 @@ pub fn name(what: &str) -> String {
     clean(&words.strip_prefix("rt ").map_or(words.clone(), |rest| format!("real-time {rest}")))
 }
 
-/// Its value; several, with `|` between, where the runs of a side differ.
+/// Value of a condition; `|` separates several if the runs of a side differ.
 pub fn value(what: &str, value: &str) -> String {
     if value.is_empty() {
         return if RECORDED.contains(&what) { "no" } else { "(none)" }.to_owned();
     }
-    // A file and a word of the command line have the value that the kernel shows.
+    // Files and words of the command line keep the value that the kernel shows.
     if !what.starts_with("plan.") && !what.starts_with("host.") {
         return clean(value);
     }
@@ -97,13 +94,13 @@ fn listed(what: &str, all: &[serde_json::Value], time: impl Fn(i64) -> String) -
     }
 }
 
-/// The name without its unit, and the unit in ns.
+/// Name without its unit, and the unit in ns.
 fn unit(field: &str) -> Option<(&str, i64)> {
     let ns = field.strip_suffix("_ns").map(|field| (field, 1));
     ns.or_else(|| field.strip_suffix("_us").map(|field| (field, Nanos::MICRO.0)))
 }
 
-/// A line of what differs between two sides: `interval: 500 us -> 1 ms`.
+/// Line on a difference between two sides: `interval: 500 us -> 1 ms`.
 pub fn line(one: &Difference) -> String {
     let (what, a, b) = (name(&one.what), value(&one.what, &one.a), value(&one.what, &one.b));
     match one.is_mixed() {

@@ -1,4 +1,4 @@
-//! The findings of a check by rule: threads of which the same is true are named together.
+//! Findings of a check by rule: threads with equal findings are named together.
 
 use crate::words::clean;
 use model::text::several;
@@ -8,22 +8,22 @@ use rules::checks::findings::{ProgramCheck, ProgramFinding};
 use rules::checks::rule::CheckRule;
 use rules::judgement::AuditVerdict;
 
-/// Threads beyond these are counted.
+/// Limit of threads that are named; the others are counted.
 const MAX_NAMED: usize = 4;
 
-/// The findings of a rule that say the same.
+/// Equal findings of a rule.
 pub struct FindingGroup<'a> {
     pub finding: &'a Finding,
-    /// The threads that it is about, in words; `""` where it is about the process.
+    /// Threads concerned, in words; `""` for the process.
     pub threads: String,
-    /// Findings of the same rule that say something else and are not shown.
+    /// Number of different findings of the same rule that are not shown.
     pub more: usize,
 }
 
-/// Groups of a rule that are shown: with hundreds of threads each may have a finding of its own.
+/// Limit of groups of a rule: with hundreds of threads each may have a different finding.
 const MAX_OF_RULE: usize = 3;
 
-/// The findings of a verdict, worst first, else in the checks' order.
+/// Findings of a verdict, worst first, else in the order of the checks.
 pub fn groups(check: &ProgramCheck, verdict: AuditVerdict) -> Vec<FindingGroup<'_>> {
     let mut groups: Vec<(&ProgramFinding, Vec<u32>)> = Vec::new();
     for found in check.findings.iter().filter(|found| found.finding.verdict == verdict) {
@@ -45,7 +45,7 @@ pub fn groups(check: &ProgramCheck, verdict: AuditVerdict) -> Vec<FindingGroup<'
     shown
 }
 
-/// How many findings of a rule are not shown; `""` for none.
+/// Number of findings of a rule that are not shown, in words; `""` for none.
 pub fn more(group: &FindingGroup) -> String {
     match group.more {
         0 => String::new(),
@@ -53,7 +53,7 @@ pub fn more(group: &FindingGroup) -> String {
     }
 }
 
-/// Findings that say the same, as lines: the rules, and what they say.
+/// Findings grouped by their text, as lines: the rules, and the text.
 pub fn lines(found: &[FindingGroup]) -> Vec<(Vec<&'static str>, String)> {
     let mut lines: Vec<(Vec<&str>, String)> = Vec::new();
     for group in found {
@@ -83,7 +83,7 @@ fn threads(check: &ProgramCheck, tids: &[u32]) -> String {
     }
 }
 
-/// The answer in a sentence.
+/// Answer in a sentence.
 pub fn answer(check: &ProgramCheck) -> String {
     let failing = groups(check, AuditVerdict::Fail);
     let count = &check.summary;
@@ -100,7 +100,7 @@ pub fn answer(check: &ProgramCheck) -> String {
     }
 }
 
-/// What was looked at, for how long, and what that cost.
+/// Observed threads, length of the observation, and its cost.
 pub fn conditions(check: &ProgramCheck) -> String {
     let threads: Vec<String> = check.threads.iter().take(8).map(thread_words).collect();
     let more = check.threads.len().saturating_sub(threads.len());
@@ -127,12 +127,12 @@ fn thread_words(thread: &rules::checks::findings::CheckedThread) -> String {
     }
 }
 
-/// The title of a check.
+/// Title of a check.
 pub fn title(id: &str) -> &'static str {
     rule(id).map_or("", |rule| rule.title)
 }
 
-/// The record of a check.
+/// Record of a check.
 pub fn rule(id: &str) -> Option<&'static CheckRule> {
     rules::checks::find(id)
 }

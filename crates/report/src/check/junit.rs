@@ -1,4 +1,4 @@
-//! A check as JUnit XML: one test case per finding, as in an audit's.
+//! Check as JUnit XML: one test case per finding, as in an audit's.
 
 use maud::html;
 

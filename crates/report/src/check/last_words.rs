@@ -1,5 +1,5 @@
-//! The answer of `onbeat check` as the last lines on the terminal: how many checks failed, which to
-//! begin with, what is not known, what to type next.
+//! Answer of `onbeat check` as the last lines on the terminal: the failed checks, the first ones to
+//! fix, the unknown ones, the next commands.
 
 use super::groups::{answer, groups};
 use crate::last_lines::LastLines;
@@ -9,10 +9,10 @@ use model::keyword::Keyword;
 use rules::checks::findings::ProgramCheck;
 use rules::judgement::{AuditVerdict, Severity};
 
-/// Checks that are named, of those that come first.
+/// Limit of checks that are named.
 const NAMED: usize = 4;
 
-/// The answer as text of up to this number of columns.
+/// Answer as text of up to this number of columns.
 pub fn render(check: &ProgramCheck, width: usize, color: bool) -> String {
     let failed = groups(check, AuditVerdict::Fail);
     let style = match failed.iter().map(|found| found.finding.severity).max() {

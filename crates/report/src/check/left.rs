@@ -1,14 +1,14 @@
-//! What of a program that was started for a check goes on after it.
+//! Processes of a program started for a check that are still running after it.
 
 use crate::hunt::program::end;
 use crate::words::several;
 use model::followed::ProgramRun;
 
-/// Processes beyond these are counted.
+/// Limit of processes that are named; the others are counted.
 const MAX_NAMED: usize = 8;
 
-/// What goes on of a program whose check is over, as a sentence; none where all of it has ended.
-/// `beside` are the processes that it started and that have not ended.
+/// Sentence on the processes of a program that still run after its check; none if all have ended.
+/// `beside` are the other processes that it started and that have not ended.
 pub fn still_running(program: &ProgramRun, beside: &[u32]) -> Option<String> {
     let (left, which) = (several(beside.len() as u64, "process", "processes"), named(beside));
     let end = end(program);
@@ -28,8 +28,8 @@ pub fn still_running(program: &ProgramRun, beside: &[u32]) -> Option<String> {
     }
 }
 
-/// Why there is nothing to say about one that went to the background, in one line; none where
-/// nothing of it goes on.
+/// Reason that a program in the background was not judged, in one line; none if nothing of it is
+/// still running.
 pub fn in_background(program: &ProgramRun, beside: &[u32]) -> Option<String> {
     let left = several(beside.len() as u64, "process", "processes");
     (!beside.is_empty()).then(|| {
@@ -43,7 +43,7 @@ pub fn in_background(program: &ProgramRun, beside: &[u32]) -> Option<String> {
     })
 }
 
-/// Why there is nothing to say about one that ended by itself, in one line.
+/// Reason that a program that ended early was not judged, in one line.
 pub fn ended_early(program: &ProgramRun) -> String {
     // SIGILL, SIGABRT, SIGBUS, SIGFPE and SIGSEGV, on x86 and ARM.
     const FAULTS: [i32; 5] = [4, 6, 7, 8, 11];

@@ -1,4 +1,4 @@
-//! The check of a running program: terminal text, page, JUnit, what goes on after it.
+//! Check of a running program: terminal text, page, JUnit, processes that outlive it.
 
 pub mod groups;
 pub mod junit;

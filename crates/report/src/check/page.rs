@@ -1,4 +1,4 @@
-//! A check as a page: the answer, what failed, worst first, what is unknown, and the rest.
+//! Check as a page: the answer, the failed checks, worst first, the unknown ones, and the rest.
 
 use maud::{Markup, html};
 
@@ -12,10 +12,10 @@ use model::keyword::Keyword;
 use rules::checks::findings::ProgramCheck;
 use rules::judgement::AuditVerdict;
 
-/// Failed checks that the first screen names; the others are below.
+/// Limit of failed checks on the first screen; the others are below.
 const NAMED: usize = 8;
 
-/// The check of a program as one page.
+/// Page of the check of a program.
 pub fn html(check: &ProgramCheck) -> Result<String> {
     let json = without_addresses(check)?;
     let heading = format!("Check for real time: {}", clean(&check.process.comm));
@@ -86,7 +86,7 @@ fn field(name: &str, text: &str) -> Markup {
     html! { @if !text.is_empty() { div { dt { (name) } dd { (prose(text)) } } } }
 }
 
-/// Where it is written, by name: a page holds no address.
+/// Title of the source of a check: a page holds no address.
 fn source(id: &str) -> &'static str {
     rule(id).and_then(|rule| rule.sources.first()).map_or("", |source| source.title)
 }

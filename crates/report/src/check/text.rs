@@ -1,4 +1,4 @@
-//! A check as text: what was looked at, what failed, worst first, then what is unknown.
+//! Check as text: the observed threads, the failed checks, worst first, then the unknown ones.
 
 use std::fmt::Write;
 
@@ -9,8 +9,8 @@ use model::keyword::Keyword;
 use rules::checks::findings::ProgramCheck;
 use rules::judgement::{AuditVerdict, Severity};
 
-/// The check as text of up to this number of columns, with ANSI colours if asked for; `verbose`
-/// adds what passes and what does not apply.
+/// Check as text of up to this number of columns, with ANSI colours if `color` is set; `verbose`
+/// adds checks that pass or do not apply.
 pub fn render(check: &ProgramCheck, width: usize, color: bool, verbose: bool) -> String {
     let palette = Palette(color);
     let mut page = String::new();

@@ -1,4 +1,4 @@
-//! The evidence for the verdict, p and the e-value of a comparison, in words that name its unit.
+//! Evidence for the verdict, p and the e-value of a comparison, in words that name its unit.
 
 use crate::words::span;
 use model::units::Nanos;
@@ -8,7 +8,7 @@ use stats::pair::e_value::{MAX_OVERDISPERSION, STOP_AT};
 use stats::pair::unit::ComparedUnit;
 use stats::pair::verdict::{Design, UnitTest};
 
-/// A factor with three digits.
+/// Factor with three digits.
 pub fn factor(value: f64) -> String {
     if value == 0.0 || (0.01..1000.0).contains(&value) {
         format!("{value:.2}")
@@ -17,7 +17,7 @@ pub fn factor(value: f64) -> String {
     }
 }
 
-/// What it takes more of, for so many of them.
+/// Units of which more are needed, in words that follow their number.
 pub fn units_of_each(compared: &Compared) -> String {
     match compared.design {
         Design::Paired => "pairs".to_owned(),
@@ -25,7 +25,7 @@ pub fn units_of_each(compared: &Compared) -> String {
     }
 }
 
-/// The units that are counted at the limit: several, one.
+/// Units that are counted at the limit: plural and singular.
 pub const fn counted(compared: &Compared) -> [&'static str; 2] {
     match compared.counted {
         Counted::Blocks => ["blocks", "block"],
@@ -33,7 +33,7 @@ pub const fn counted(compared: &Compared) -> [&'static str; 2] {
     }
 }
 
-/// A whole number with commas.
+/// Whole number with commas.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let from_end = |at: usize| digits.len() - at;
@@ -41,7 +41,7 @@ pub fn grouped(number: u64) -> String {
     digits.char_indices().map(|(at, digit)| format!("{}{digit}", comma(at))).collect()
 }
 
-/// The values of a side's units, from the least to the largest.
+/// Range of the values of a side's units.
 fn range<T: Ord + Copy>(values: impl Iterator<Item = T>, shown: impl Fn(T) -> String) -> String {
     let values: Vec<T> = values.collect();
     match (values.iter().min(), values.iter().max()) {
@@ -51,8 +51,8 @@ fn range<T: Ord + Copy>(values: impl Iterator<Item = T>, shown: impl Fn(T) -> St
     }
 }
 
-/// The evidence that separates the sides where all wake-ups of each run are compared: the runs' own
-/// numbers and the test of them.
+/// Evidence that separates the sides if all wake-ups of each run are compared: the numbers of the
+/// runs and their test.
 pub fn separation(compared: &Compared) -> String {
     let latencies = |units: &[Unit]| spans(units.iter().filter_map(|unit| unit.value_ns));
     let counts = |units: &[Unit]| range(units.iter().filter_map(|unit| unit.exceedances), grouped);
@@ -72,7 +72,7 @@ pub fn separation(compared: &Compared) -> String {
     format!("{numbers} ({})", tested(compared))
 }
 
-/// The number of the units' wake-ups, where they have about as many.
+/// Number of wake-ups per unit, if it is about the same in all units.
 fn length(units: &[Unit]) -> Option<String> {
     let many = || units.iter().filter_map(|unit| unit.wake_ups);
     let (least, most) = (many().min()?, many().max()?);
@@ -90,7 +90,7 @@ fn lengths(units: &[Unit]) -> String {
     length(units).unwrap_or_else(|| range(units.iter().filter_map(|unit| unit.wake_ups), grouped))
 }
 
-/// The same of latencies, with their unit once where it is one.
+/// Range of latencies, with their unit once if both have the same.
 fn spans(values: impl Iterator<Item = Nanos>) -> String {
     let text = range(values, span);
     match text.split_once(" to ") {
@@ -102,7 +102,7 @@ fn spans(values: impl Iterator<Item = Nanos>) -> String {
     }
 }
 
-/// The number of each run that is compared, where it is a latency.
+/// Compared latency of each run, in words.
 pub fn metric_of_runs(compared: &Compared) -> String {
     if compared.metric == "max" { "a maximum".into() } else { format!("a {}", compared.metric) }
 }
@@ -122,7 +122,7 @@ fn tested(compared: &Compared) -> String {
     }
 }
 
-/// A probability with two digits, as a plain fraction.
+/// Probability with two digits, as a plain fraction.
 fn plain(p: f64) -> String {
     match p {
         p if p >= 0.001 => p_value(p),
@@ -134,8 +134,8 @@ fn plain(p: f64) -> String {
     }
 }
 
-/// How p came about. Of rates it is the larger of two, each of which assumes something else:
-/// exchanged runs that they are of equal length, counted events that runs do not differ.
+/// Design of the test. For rates, p is the larger of two values with different assumptions:
+/// permuted runs have equal lengths, counted events do not differ between runs.
 pub fn design(compared: &Compared) -> String {
     let (a, b) = (compared.a.len(), compared.b.len());
     let (one, many) = (compared.unit.one(), compared.unit.many());
@@ -169,7 +169,7 @@ pub fn design(compared: &Compared) -> String {
     }
 }
 
-/// The sequential result from the counts (e-value), if it is valid.
+/// Sequential result from the counts (e-value), if it is valid.
 pub fn counts(compared: &Compared) -> Option<String> {
     let e = compared.e_value.filter(|_| compared.a.len() + compared.b.len() > 2)?;
     let many = compared.unit.many();

@@ -1,5 +1,5 @@
-//! The answer of `onbeat compare` as the last lines on the terminal: the verdict, by how much, what
-//! so many runs can show, what to type next.
+//! Answer of `onbeat compare` as the last lines on the terminal: the verdict, the difference, the
+//! resolution of this number of runs, the next commands.
 
 use super::evidence::{counted, factor, grouped, units_of_each};
 use super::text::{alike, sentence};
@@ -14,10 +14,10 @@ use stats::compare::{ALPHA, Compared, Counted};
 use stats::pair::unit::ComparedUnit;
 use stats::pair::verdict::{Design, Verdict};
 
-/// The number of conditions that the last lines name.
+/// Limit of conditions that the last lines name.
 const NAMED_CONDITIONS: usize = 3;
 
-/// The answer as text of up to this number of columns.
+/// Answer as text of up to this number of columns.
 pub fn render(compared: &Compared, differing: Option<&[Difference]>, width: usize, color: bool) -> String {
     let style = match compared.verdict {
         Verdict::Better => GREEN,
@@ -31,13 +31,13 @@ pub fn render(compared: &Compared, differing: Option<&[Difference]>, width: usiz
     answer.render(width, Palette(color))
 }
 
-/// The same for the page, as sentences: by how much, what so many runs can show.
+/// Sentences for the page: the difference, and the resolution of this number of runs.
 pub fn sentences(compared: &Compared) -> Vec<String> {
     let rows = [by_how_much(compared), can_show(compared)];
     rows.iter().filter(|row| !row.is_empty()).map(|row| full_stop(row)).collect()
 }
 
-/// The difference with its interval; nothing where it is not known.
+/// Difference with its interval; empty if it is not known.
 fn by_how_much(compared: &Compared) -> String {
     let of_one = compared.a.len() + compared.b.len() == 2;
     let excludes = |at: f64| compared.ci.is_some_and(|[low, high]| high < at || low > at);
@@ -51,7 +51,7 @@ fn by_how_much(compared: &Compared) -> String {
         (_, true) => format!("95 % if {many} did not differ by themselves, but they may: not proven"),
         _ => "95 %".to_owned(),
     };
-    // That of the verdict, where it is one: the other may reach beyond the margin.
+    // The verdict's interval, if it has one: the other may reach beyond the margin.
     let (shown, sure) = match compared.equivalence_ci.filter(|_| compared.verdict == Verdict::Equivalent) {
         Some(ends) => (Some(ends), "90 %, which is 95 % at either end".to_owned()),
         None => (compared.ci, sure),
@@ -63,7 +63,7 @@ fn by_how_much(compared: &Compared) -> String {
         let metric = if compared.metric == "max" { "maximum" } else { &compared.metric };
         return format!("{metric}, B against A: {}{ci}", signed(difference));
     }
-    // Without one no block is late: that all are alike is the verdict's reason.
+    // Without a limit no block is late: the verdict gives the reason.
     let Some(limit) = compared.limit_ns.map(span) else { return String::new() };
     let events = |units: &[stats::compare::Unit]| {
         units.iter().try_fold(0u64, |sum, unit| Some(sum.saturating_add(unit.exceedances?)))
@@ -82,7 +82,7 @@ fn by_how_much(compared: &Compared) -> String {
     format!("{limit} was reached in {in_b} {late} of B and {in_a} of A{ratio}")
 }
 
-/// How small a difference so many units show, and how many more it takes.
+/// Smallest difference that this number of units shows, and the number needed for the margin.
 fn can_show(compared: &Compared) -> String {
     let (units, many) = (units_of_each(compared), compared.unit.many());
     let needed = compared.units_needed.map(|n| format!("{n} {units}"));
@@ -109,7 +109,7 @@ fn can_show(compared: &Compared) -> String {
     format!("with so few {many} even {shown} is missed one time in five{more}")
 }
 
-/// Whether A and B were measured under the same conditions.
+/// Sentence on the conditions of A and B: the same, or the first that differ.
 fn fair(differing: Option<&[Difference]>) -> String {
     match alike(differing) {
         Some(sentence) => uncapitalised(sentence.trim_end_matches('.')),
@@ -129,7 +129,7 @@ fn fair(differing: Option<&[Difference]>) -> String {
     }
 }
 
-/// The names of the first conditions: the list of all is no part of a brief answer.
+/// Names of the first conditions: a brief answer does not list all.
 fn first_names(all: &[Difference]) -> String {
     let names: Vec<String> =
         all.iter().take(NAMED_CONDITIONS).map(|one| condition_words::name(&one.what)).collect();
@@ -153,8 +153,8 @@ fn next(compared: &Compared) -> String {
     }
 }
 
-/// How many it takes: without any verdict the least that allow one, else those that show a
-/// difference as large as the margin.
+/// Number of units needed: without any verdict the least that allow one, else the number that shows
+/// a difference as large as the margin.
 fn more_of_them(compared: &Compared) -> String {
     let turns = match (compared.unit, compared.design) {
         (ComparedUnit::Run, Design::Paired) => " in turns (A B B A ...)",
@@ -178,7 +178,7 @@ fn more_of_them(compared: &Compared) -> String {
         (Some(needed), Some(_)) if needed > are => {
             format!("more {many}: it takes {needed} {}{turns}", units_of_each(compared))
         }
-        // Enough on the average, and not with these.
+        // Enough on average, but not with these.
         (_, Some(_)) => format!("more {many} than these{turns}"),
         (Some(needed), None) => format!("more {many}: at least {needed} {}", units_of_each(compared)),
         (None, None) => format!("more {many}"),
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(compared.verdict, Verdict::Equivalent);
         let [low, high] = compared.equivalence_ci.expect("an interval");
         assert!(low >= 0.5 && high <= 2.0 && low < high, "{low} {high}");
-        // With more spread the 95 % interval lies beyond the margin all the same.
+        // With more spread the 95 % interval still reaches beyond the margin.
         compared.ci = Some([0.49, 2.04]);
         let told = by_how_much(&compared);
         let between = format!("(between {} and {} with 90 %, ", factor(low), factor(high));
@@ -261,13 +261,13 @@ mod tests {
         assert!(pairs.starts_with("more runs: it takes 30 pairs in turns (A B B A ...); decide"), "{pairs}");
         let runs = undecided(Design::Unpaired, Some(30), Some(5.0));
         assert!(runs.starts_with("more runs: it takes 30 runs of each; decide"), "{runs}");
-        // As many there are, and more than anybody makes.
+        // As many as there are, and more than is practical.
         for needed in [Some(6), None] {
             let told = undecided(Design::Unpaired, needed, Some(5.0));
             assert!(told.starts_with("more runs than these; decide"), "{told}");
         }
         assert!(undecided(Design::Unpaired, Some(4), None).starts_with("more runs: at least four of each, "));
-        // Pairs that were asked for are too few by themselves.
+        // The pairs that were requested are too few.
         assert!(
             undecided(Design::Paired, Some(6), None).starts_with("more runs: at least six pairs in turns")
         );

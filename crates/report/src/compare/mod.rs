@@ -1,4 +1,4 @@
-//! A comparison of runs A and B: for the terminal and as a page.
+//! Comparison of runs A and B: for the terminal and as a page.
 
 mod evidence;
 pub mod last_words;

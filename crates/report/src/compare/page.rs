@@ -1,5 +1,5 @@
-//! The answer of `onbeat compare` as a page: the verdict first, then what differs, the runs, the
-//! pictures.
+//! Answer of `onbeat compare` as a page: the verdict first, then differing conditions, the runs,
+//! the pictures.
 
 use maud::{Markup, html};
 
@@ -21,14 +21,14 @@ use stats::compare::{Compared, Unit};
 use stats::pair::verdict::Verdict;
 use stats::series::Series;
 
-/// What the page shows.
+/// Content of the page.
 pub struct Versus<'a> {
     pub compared: &'a Compared,
-    /// What stands over it, and what the verdict rests on, where that is not what `compare` says.
+    /// Heading and basis of the verdict, if they differ from those of `compare`.
     pub said: Option<SaidOfPairs<'a>>,
-    /// What differs in the conditions.
+    /// Differing conditions; none if they are not recorded.
     pub differing: Option<&'a [Difference]>,
-    /// What else is to be known.
+    /// Further remarks.
     pub remarks: &'a [String],
     /// Block maxima of A's runs.
     pub a: Vec<&'a Series>,
@@ -36,22 +36,22 @@ pub struct Versus<'a> {
     pub b: Vec<&'a Series>,
 }
 
-/// The words of an experiment's page.
+/// Words of an experiment's page.
 #[derive(Clone, Copy)]
 pub struct SaidOfPairs<'a> {
     pub heading: &'a str,
     pub verdict: &'a str,
     pub numbers: &'a [String],
-    /// What to do next, where it is known more closely than from the verdict.
+    /// Next step, if it is more specific than that of the verdict.
     pub next: Option<&'a str>,
 }
 
-/// The page. The answer is also in it as JSON.
+/// Page, which includes the answer as JSON.
 pub fn html(versus: &Versus, json: &str) -> String {
     parts(versus, json).page()
 }
 
-/// What that page is made of.
+/// Parts of that page.
 pub fn parts(versus: &Versus, json: &str) -> PageParts {
     let compared = versus.compared;
     let (verdict, lines) = match versus.said {
@@ -95,7 +95,7 @@ fn list(lines: &[String]) -> Markup {
     html! { ul { @for line in lines { li { (prose(line)) } } } }
 }
 
-/// What to do after a verdict; of an experiment of pairs it goes on by itself.
+/// Next step after a verdict; an experiment makes more pairs by itself.
 fn step(verdict: Verdict, of_pairs: bool) -> &'static str {
     match verdict {
         Verdict::Better => {
@@ -169,7 +169,7 @@ fn units(compared: &Compared) -> Markup {
     )
 }
 
-/// The side and the unit to the left; a telephone has room for the tail alone.
+/// Class of a column: side and unit to the left; narrow screens show the tail only.
 fn class_of(column: usize) -> Option<&'static str> {
     match column {
         0 | 1 => Some("left"),
@@ -201,7 +201,7 @@ fn pictures(versus: &Versus) -> Markup {
     }
 }
 
-/// The shift function as a table.
+/// Shift function as a table.
 fn quantiles(compared: &Compared) -> Markup {
     let at = |ns: f64| us(Nanos(ns.clamp(-9e18, 9e18) as i64));
     html! {

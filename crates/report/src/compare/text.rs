@@ -1,4 +1,4 @@
-//! What `onbeat compare` found as text: what differs, the runs, the evidence; `last_words` has the
+//! Result of `onbeat compare` as text: differing conditions, runs, evidence; `last_words` has the
 //! answer.
 
 use std::fmt::Write;
@@ -13,10 +13,10 @@ use stats::compare::{Compared, Counted, UNDECIDED, Unit};
 use stats::pair::unit::ComparedUnit;
 use stats::pair::verdict::Verdict;
 
-/// More differing conditions than these are counted; the JSON has them all.
+/// Limit of differing conditions in the text; the JSON has them all.
 pub const MOST_SHOWN: usize = 24;
 
-/// What was found, for this number of columns; `verbose` adds how the numbers came about.
+/// Result for this number of columns; `verbose` adds the calculation of the numbers.
 pub fn text(
     compared: &Compared,
     differing: Option<&[Difference]>,
@@ -25,7 +25,7 @@ pub fn text(
     verbose: bool,
 ) -> String {
     let mut page = String::new();
-    // That nothing differs is among the last lines.
+    // If nothing differs, the last lines say so.
     if alike(differing).is_none() {
         page += &differences(differing, "; all are in --json", width);
         page.push('\n');
@@ -46,14 +46,14 @@ pub fn text(
     page
 }
 
-/// The table of the runs alone.
+/// Table of the runs only.
 pub fn brief(compared: &Compared, width: usize) -> String {
     let mut page = String::new();
     units(&mut page, compared, width);
     page
 }
 
-/// The sentence on conditions that do not differ, or that are not recorded.
+/// Sentence on conditions that do not differ, or that are not recorded.
 pub fn alike(differing: Option<&[Difference]>) -> Option<&'static str> {
     match differing {
         None => Some(
@@ -64,7 +64,7 @@ pub fn alike(differing: Option<&[Difference]>) -> Option<&'static str> {
     }
 }
 
-/// The lines on what differs in the conditions; none where a side has no record of them. `more`
+/// Lines on differing conditions, or a sentence if none differ or they are not recorded. `more`
 /// ends the line that counts those that are not shown.
 pub fn differences(differing: Option<&[Difference]>, more: &str, width: usize) -> String {
     if let Some(sentence) = alike(differing) {
@@ -83,7 +83,7 @@ pub fn differences(differing: Option<&[Difference]>, more: &str, width: usize) -
     page
 }
 
-/// Columns of the table of runs that are left out where the terminal is narrow, first to last.
+/// Columns of the table of runs that are dropped on a narrow terminal, in this order.
 const LEFT_OUT: [usize; 5] = [3, 5, 6, 4, 2];
 
 fn units(page: &mut String, compared: &Compared, width: usize) {
@@ -114,13 +114,13 @@ fn units(page: &mut String, compared: &Compared, width: usize) {
     wrapped(page, note, width);
 }
 
-/// The heads of the table of units.
+/// Heads of the table of units.
 pub fn head(compared: &Compared) -> [String; 9] {
     let limit = compared.limit_ns.map_or_else(|| "limit".into(), |limit| format!(">={}", span(limit)));
     ["", compared.unit.one(), "observed", "p50", "p99", "p99.9", "p99.99", "max", &limit].map(str::to_owned)
 }
 
-/// A unit's row of that table.
+/// Row of a unit in that table.
 pub fn row(side: &str, unit: &Unit) -> Vec<String> {
     let quantiles = unit.quantiles_ns.unwrap_or_default().map(us_or_dash);
     let mut cells = vec![side.to_owned(), clean(&unit.title), length(unit.observed_ns)];
@@ -133,13 +133,13 @@ fn number(compared: &Compared, value: f64) -> String {
     if compared.difference_ns.is_some() { signed(value) } else { factor(value) }
 }
 
-/// How long a unit was observed, where it is known.
+/// Length of a unit's observation, if it is known.
 fn length(observed: Nanos) -> String {
     if observed.0 > 0 { duration(observed) } else { UNKNOWN.to_owned() }
 }
 
-/// True if a unit kept no block records, so that nothing is known of its rate, or lacks the number
-/// that decides.
+/// True if a unit has no block records, so that its rate is not known, or lacks the number that
+/// decides.
 fn is_unknown(compared: &Compared) -> bool {
     match compared.counted {
         Counted::Blocks => compared.a.iter().chain(&compared.b).any(|unit| unit.exceedances.is_none()),
@@ -150,7 +150,7 @@ fn is_unknown(compared: &Compared) -> bool {
     }
 }
 
-/// Why there is no ratio.
+/// Reason that there is no ratio.
 fn without_ratio(compared: &Compared) -> &'static str {
     if compared.limit_ns.is_none() {
         return "none, all blocks are alike";
@@ -161,7 +161,7 @@ fn without_ratio(compared: &Compared) -> &'static str {
     }
 }
 
-/// The reason for which there are no numbers.
+/// Reason that there are no numbers.
 fn not_known(compared: &Compared) -> String {
     let lacking = match compared.counted {
         Counted::Blocks => "kept no block records",
@@ -170,7 +170,7 @@ fn not_known(compared: &Compared) -> String {
     format!("{}, B over A: not known, a {} {lacking}.", compared.metric, compared.unit.one())
 }
 
-/// What the verdict rests on, in sentences.
+/// Basis of the verdict, in sentences.
 pub fn numbers(compared: &Compared) -> Vec<String> {
     let mut lines = Vec::new();
     if is_unknown(compared) {
@@ -288,7 +288,7 @@ fn cpus(page: &mut String, compared: &Compared, width: usize) {
     }
 }
 
-/// What counts as no difference.
+/// Margin within which a difference does not count.
 fn margin(compared: &Compared) -> String {
     match compared.difference_ns {
         Some(_) => format!("\u{b1} {}", span(Nanos(compared.margin as i64))),
@@ -296,7 +296,7 @@ fn margin(compared: &Compared) -> String {
     }
 }
 
-/// What was compared, of all that may differ.
+/// Compared quantity, in words.
 fn metric(compared: &Compared) -> String {
     match (compared.difference_ns, compared.limit_ns) {
         (None, Some(limit)) => format!("the {} that reach {}", counted(compared)[0], span(limit)),
@@ -307,7 +307,7 @@ fn metric(compared: &Compared) -> String {
     }
 }
 
-/// The verdict, and why it is no clearer.
+/// Verdict, with the reason if it is inconclusive.
 pub fn sentence(compared: &Compared) -> String {
     let whole_runs = compared.counted == Counted::WakeUps;
     let verdict = match compared.verdict {
@@ -340,7 +340,7 @@ mod tests {
     use stats::rng::Rng;
     use stats::series::{BLOCK, Series};
 
-    /// Runs of ten minutes of which the i-th has this number of late blocks.
+    /// Runs of ten minutes; the i-th has `late[i]` late blocks.
     fn runs(late: &[usize], seed: u64) -> Vec<Series> {
         let mut rng = Rng::new(seed);
         let mut run = |late: &usize| {
@@ -396,7 +396,7 @@ mod tests {
         assert!(
             alike(None).is_some_and(|said| said.starts_with("The conditions of A or B are not recorded"))
         );
-        // Among the last lines, and only there.
+        // In the last lines, and only there.
         assert_eq!(said(&[3; 4], &[2; 4]).matches("are not recorded").count(), 1);
         let mixed = Difference { what: "load".into(), a: "cpu | mem".into(), b: "cpu | mem".into() };
         assert!(differences(Some(&[mixed]), "", 80).ends_with("\n  load: mixed on both sides, cpu | mem\n"));
