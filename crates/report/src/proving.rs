@@ -1,4 +1,4 @@
-//! The answer of `onbeat prove` as text: each pair, what the verdict rests on, the verdict.
+//! Answer of `onbeat prove` as text: each pair, the basis of the verdict, the verdict.
 
 mod numbers;
 
@@ -19,18 +19,18 @@ use model::experiment::{CountedUnit, ExperimentPlan, ExperimentRun, ExperimentSe
 use model::units::named_cpus;
 use stats::pair::verdict::Verdict;
 
-/// What is shown.
+/// Content of the answer.
 pub struct Proven<'a> {
     pub run: &'a ExperimentRun,
     pub proof: &'a Proof,
     pub needs: ProofNeeds,
-    /// What differs in the conditions; none where they are not recorded.
+    /// Differing conditions; none if they are not recorded.
     pub differing: Option<&'a [Difference]>,
-    /// The command to type next, where it takes another boot.
+    /// Command to type next, if another boot is needed.
     pub next: Option<&'a str>,
 }
 
-/// The answer as text of up to this number of columns, with ANSI colours if asked for.
+/// Answer as text of up to this number of columns, with ANSI colours if `color` is set.
 pub fn text(proven: &Proven, width: usize, color: bool) -> String {
     let Proven { run, proof, needs, differing, next } = *proven;
     let palette = Palette(color);
@@ -64,7 +64,7 @@ pub fn text(proven: &Proven, width: usize, color: bool) -> String {
     page + &answer.render(width, palette)
 }
 
-/// The conditions of both sides against each other, and the number of segments that do not count.
+/// Comparison of the conditions of both sides, and the number of segments that do not count.
 fn fair(run: &ExperimentRun, differing: Option<&[Difference]>) -> String {
     let invalid = run.segments.iter().filter(|segment| !segment.valid).count();
     let spoiled = match invalid {
@@ -87,7 +87,7 @@ fn fair(run: &ExperimentRun, differing: Option<&[Difference]>) -> String {
     format!("{word}: {spoiled}{conditions}")
 }
 
-/// The command that makes a change again which helped and is undone.
+/// Command that makes a helpful change again, which the experiment has undone.
 fn again(run: &ExperimentRun, proof: &Proof) -> String {
     let plan = &run.plan;
     if proof.verdict != Verdict::Better || plan.settings.is_empty() {
@@ -97,12 +97,12 @@ fn again(run: &ExperimentRun, proof: &Proof) -> String {
     format!("sudo onbeat tune apply --cpus {} {} (it is undone now)", clean(&plan.cpus), settings.join(" "))
 }
 
-/// What is compared.
+/// Compared change.
 pub fn heading(plan: &ExperimentPlan) -> String {
     format!("{}: with it (b) against without it (a)", clean(&plan.change))
 }
 
-/// Under which conditions, fixed before the first segment.
+/// Conditions that were fixed before the first segment.
 pub fn conditions(plan: &ExperimentPlan) -> String {
     let load = match plan.load.as_str() {
         "" => "no load".to_owned(),
@@ -112,7 +112,7 @@ pub fn conditions(plan: &ExperimentPlan) -> String {
         0 => String::new(),
         _ => format!("segments of {}, ", length(plan.segment_ns)),
     };
-    // Interrupts that have to move take longer, and so may a change as the trial shows.
+    // Interrupts that have to move take longer, and so may a change, as the trial shows.
     let least = if plan.settle_trial_ns.0 > 0 { "at least " } else { "" };
     format!(
         "late is {} or more; {}, {load}; {segments}{least}{} left out before each; seed {}",
@@ -123,7 +123,7 @@ pub fn conditions(plan: &ExperimentPlan) -> String {
     )
 }
 
-/// Whose wake-ups or cycles are counted.
+/// CPUs, program or thread whose wake-ups or cycles are counted.
 fn measured(plan: &ExperimentPlan) -> String {
     match (plan.victim.as_str(), plan.program.first()) {
         ("", None) => named_cpus(clean(&plan.cpus)),
@@ -156,7 +156,7 @@ fn pairs(page: &mut String, run: &ExperimentRun, palette: Palette) {
     let _ = writeln!(page, "late: {}; {times} in us", run.plan.counted().many());
 }
 
-/// The verdict in a sentence.
+/// Verdict in a sentence.
 pub fn verdict(proof: &Proof) -> String {
     let counted = proof.counted.many();
     let said = match proof.verdict {

@@ -1,4 +1,4 @@
-//! The first screen of a cure's page: who took the time, what became of each, what to do next.
+//! First screen of a cure's page: the culprits, the outcome for each, the next steps.
 
 use maud::{Markup, html};
 
@@ -11,7 +11,7 @@ use crate::words::{capitalised, clean, span};
 use experiment::cure::negligible::share;
 use model::cure::{CureCulprit, CureHunt, CureRun, CureStep};
 
-/// The culprits of the first hunt as bars; nothing where none was made.
+/// Culprits of the first hunt as bars; nothing without a hunt.
 pub fn bars(record: &CureRun) -> Markup {
     let hunt = record.hunts.first();
     html! {
@@ -44,18 +44,18 @@ fn bar(culprit: &CureCulprit, hunt: &CureHunt, record: &CureRun) -> Markup {
     }
 }
 
-/// What was done about a culprit, or what it would take.
+/// Outcome for a culprit: the changes, or what its cure needs.
 fn became(culprit: &CureCulprit, record: &CureRun) -> String {
     let steps = |kept: bool, name: &dyn Fn(&CureStep) -> String| -> Vec<String> {
         let against = record.steps.iter().filter(|step| step.culprit == culprit.name && step.kept == kept);
         against.map(name).collect()
     };
-    // In as long a time: each pair has both.
+    // Both numbers are of the same time: each pair has both runs.
     let helped = |step: &CureStep| {
         format!("{} ({} late without it, {} with it)", clean(&step.change), step.late[0], step.late[1])
     };
     let (kept, tried) = (steps(true, &helped), steps(false, &|step| clean(&step.change)));
-    // A reboot, a kernel, hardware are what it would take; else it is told why nothing was done.
+    // The need is a reboot, a kernel or hardware; else the reason that nothing was done.
     let left = record.remaining.iter().filter(|one| one.culprit == culprit.name);
     let left = left.min_by_key(|one| one.needs == "decision");
     let takes = left.map(|one| {
@@ -72,12 +72,12 @@ fn became(culprit: &CureCulprit, record: &CureRun) -> String {
         ([], tried) => Some(format!("Tried and undone: {}.", tried.join(", "))),
         (kept, _) => Some(format!("Kept: {}.", kept.join(", "))),
     };
-    // Where a change helped, what it would take besides is told further down.
+    // If a change helped, further needs are listed below.
     let takes = takes.filter(|_| kept.is_empty());
     done.into_iter().chain(takes).collect::<Vec<_>>().join(" ")
 }
 
-/// What to do next, whatever ended it.
+/// Next steps, for every kind of end.
 pub fn next_steps(record: &CureRun) -> Vec<String> {
     let ended = match (record.held, record.ended.as_str()) {
         (true, _) => None,

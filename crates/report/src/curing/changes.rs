@@ -1,9 +1,9 @@
-//! What a step sets, told by what is done and to what: a change of all interrupts is one line.
+//! Changes of a step, grouped by what is done and to what: one line for all interrupts.
 
 use crate::words::clean;
 
-/// The changes, `KEY: OLD -> NEW` each; those beside each other that do the same to things of one
-/// kind are one: `irq:1, 4, 8: 0-3 -> 0-1`.
+/// Changes, `KEY: OLD -> NEW` each; adjacent ones that do the same to items of one kind are merged:
+/// `irq:1, 4, 8: 0-3 -> 0-1`.
 pub fn together(changes: &[String]) -> Vec<String> {
     let mut all: Vec<(&str, Vec<&str>, &str)> = Vec::new();
     for change in changes {

@@ -1,4 +1,4 @@
-//! Cures whose story is told in tests.
+//! Sample cures for tests.
 
 use model::cure::{
     CURE_SCHEMA, CureCandidate, CureCleanRun, CureCulprit, CureHunt, CurePlan, CureRemaining, CureRun,
@@ -65,7 +65,7 @@ fn in_vain() -> CureStep {
     }
 }
 
-/// One cause cured, another change tried in vain, and held.
+/// Cure with one cause removed, another change without effect, and the limit held.
 pub fn cured() -> CureRun {
     let plan = CurePlan {
         limit_ns: Nanos(30 * MS),
@@ -114,7 +114,7 @@ pub fn cured() -> CureRun {
     }
 }
 
-/// Nothing helped.
+/// Cure without a change that helped.
 pub fn untouched() -> CureRun {
     let mut record = cured();
     record.steps.remove(0);

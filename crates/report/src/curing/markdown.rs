@@ -1,4 +1,4 @@
-//! The story of a cure as Markdown, for a ticket.
+//! Story of a cure as Markdown, for a ticket.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use super::sentences::{
 };
 use model::cure::CureRun;
 
-/// The story; one sentence a line.
+/// Story, one sentence a line.
 pub fn render(record: &CureRun) -> String {
     let mut page = format!("# {}\n\n**{}**\n\n", safe(&heading(record)), safe(&verdict(record)));
     let _ = writeln!(page, "{}\n", safe(&circumstances(record)));
@@ -56,7 +56,7 @@ fn item(page: &mut String, line: &str) {
     let _ = writeln!(page, "- {}", safe(line));
 }
 
-/// On one line, with the characters escaped that Markdown would read.
+/// Text on one line, with Markdown's special characters escaped.
 fn safe(text: &str) -> String {
     let mut safe = String::new();
     for letter in crate::words::clean(text).chars() {

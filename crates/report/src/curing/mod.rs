@@ -1,4 +1,4 @@
-//! The story of a cure: what it was, who took the time, each step, what was kept, what remains; as
+//! Story of a cure: the initial state, the culprits, each step, the kept changes, the rest; as
 //! text, as Markdown, as a page.
 
 mod answer;

@@ -1,5 +1,5 @@
-//! The story of a cure as a page that a manager and a kernel developer can both read: the answer,
-//! how often what was late before and after, who took the time, each step, the machine.
+//! Story of a cure as a page for managers and kernel developers: the answer, the rates before and
+//! after, the culprits, each step, the machine.
 
 use maud::{Markup, html};
 
@@ -23,17 +23,17 @@ use model::units::Nanos;
 use stats::pair::unit::ComparedUnit;
 use stats::series::Series;
 
-/// What the page shows.
+/// Content of the page.
 pub struct CureStory<'a> {
     pub record: &'a CureRun,
-    /// Block maxima of the runs before the first change, and of those behind the last.
+    /// Block maxima of the runs before the first change; `after` has those after the last.
     pub before: Vec<&'a Series>,
     pub after: Vec<&'a Series>,
-    /// The machine then and now; none where it is not known.
+    /// The machine before and after; none if it is not known.
     pub maps: [Option<Map>; 2],
 }
 
-/// The page. The record is also in it as JSON.
+/// Page, which includes the record as JSON.
 pub fn html(story: &CureStory, json: &str) -> String {
     let record = story.record;
     page_of(
@@ -110,7 +110,7 @@ fn culprits(record: &CureRun) -> Markup {
     }
 }
 
-/// The last hunt, where that is behind a change.
+/// Last hunt, if it followed a change.
 fn last_hunt(record: &CureRun) -> Option<&CureHunt> {
     record.hunts.last().filter(|hunt| hunt.changes > 0)
 }
@@ -182,7 +182,7 @@ fn remaining(record: &CureRun) -> Markup {
     }
 }
 
-/// What the map shows.
+/// Caption of the map.
 const CELLS: &str = "A figure in a cell counts the interrupts that land there, or the threads that may run \
                      there.";
 
@@ -201,7 +201,7 @@ const BELIEVED: &str = "If a change does nothing, either run of a pair is as lik
                         n-th change at an e-value of 20 n (n + 1), so that all of them together keep \
                         something that does nothing in at most one cure of twenty.";
 
-/// What was the same in both runs of a pair.
+/// Conditions that both runs of a pair share.
 fn measured(counted: CountedUnit) -> String {
     let recording = match counted {
         CountedUnit::WakeUps => "with no recording beside",

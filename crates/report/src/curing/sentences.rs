@@ -1,4 +1,4 @@
-//! What a cure's record says, in sentences that all its forms share.
+//! Sentences on a cure's record that all its forms share.
 
 use crate::hunt::sentences::percent;
 use crate::words::{capitalised, clean, duration, several, span};
@@ -7,19 +7,19 @@ use model::cure::{CureCleanRun, CureCulprit, CureHunt, CurePlan, CureRun, CureSt
 use model::experiment::CountedUnit;
 use model::units::{CpuSet, Nanos, named_cpus};
 
-/// Culprits of a hunt that are named.
+/// Limit of culprits of a hunt that are named.
 pub const CULPRITS: usize = 5;
 
-/// Of the late time, from which on what is unexplained is told.
+/// Least share of the late time from which unexplained time is mentioned.
 const NAMED: f64 = 0.01;
 
-/// What was asked for.
+/// Goal of the cure.
 pub fn heading(record: &CureRun) -> String {
     let plan = &record.plan;
     format!("{} within {}", capitalised(&whose(plan)), span(plan.limit_ns))
 }
 
-/// What is counted, and whose.
+/// Counted unit, and its threads or CPUs.
 fn whose(plan: &CurePlan) -> String {
     let many = plan.counted().many();
     match (plan.victim.as_str(), plan.program.first()) {
@@ -29,7 +29,7 @@ fn whose(plan: &CurePlan) -> String {
     }
 }
 
-/// Where a program is followed, what is started for that, with its arguments.
+/// Followed program with its arguments; empty if wake-ups are counted.
 fn followed(plan: &CurePlan) -> String {
     match plan.counted() {
         CountedUnit::WakeUps => String::new(),
@@ -38,7 +38,7 @@ fn followed(plan: &CurePlan) -> String {
     }
 }
 
-/// Under which conditions, fixed before the first run.
+/// Conditions that were fixed before the first run.
 pub fn conditions(plan: &CurePlan) -> String {
     let load = match plan.load.as_str() {
         "" => "no load".to_owned(),
@@ -56,7 +56,7 @@ pub fn conditions(plan: &CurePlan) -> String {
     )
 }
 
-/// The same with the kernel it was on and how long it took.
+/// Conditions with the kernel and the time taken.
 pub fn circumstances(record: &CureRun) -> String {
     let kernel = match record.kernel.as_str() {
         "" => String::new(),
@@ -69,7 +69,7 @@ pub fn circumstances(record: &CureRun) -> String {
     format!("{}{kernel}{took}", conditions(&record.plan))
 }
 
-/// How it ended, the answer first.
+/// Result, with the reason for the end.
 pub fn verdict(record: &CureRun) -> String {
     let kept = match record.kept() {
         0 => "nothing was changed".to_owned(),
@@ -90,7 +90,7 @@ pub fn verdict(record: &CureRun) -> String {
     format!("{head}: {kept}.{why}")
 }
 
-/// The first run that counts, and the last.
+/// First run that counts.
 pub fn first_run(record: &CureRun) -> Option<&CureCleanRun> {
     record.runs.iter().find(|run| run.counts())
 }
@@ -100,7 +100,7 @@ pub fn last_run(record: &CureRun) -> Option<&CureCleanRun> {
     record.runs.iter().rev().find(|run| run.counts() && run.changes == kept)
 }
 
-/// How much was late in a run.
+/// Number of late units in a run, and the worst.
 pub fn of_run(run: &CureCleanRun, plan: &CurePlan) -> String {
     let (limit, counted) = (plan.limit_ns, plan.counted());
     let worst = run.max_ns.map_or_else(String::new, |max| format!("; the worst took {}", span(max)));
@@ -116,7 +116,7 @@ pub fn of_run(run: &CureCleanRun, plan: &CurePlan) -> String {
     )
 }
 
-/// The same of the last run, which its first late wake-up may have ended.
+/// Sentence on the last run, which its first late wake-up may have ended.
 pub fn of_last(run: &CureCleanRun, plan: &CurePlan) -> String {
     let cut = run.long && run.late > 0 && plan.counted() == CountedUnit::WakeUps;
     let cut = if cut { " Being late ended that run." } else { "" };
@@ -129,14 +129,14 @@ pub fn of_last(run: &CureCleanRun, plan: &CurePlan) -> String {
     format!("{}{cut}{spoiled}", of_run(run, plan))
 }
 
-/// What a hunt found, the costliest first.
+/// Culprits of a hunt, the costliest first.
 pub fn of_hunt(hunt: &CureHunt, counted: CountedUnit) -> Vec<String> {
     let named = hunt.culprits.iter().take(CULPRITS).map(|culprit| of_culprit(culprit, hunt, counted));
     let more = hunt.culprits.len().saturating_sub(CULPRITS);
     named.chain((more > 0).then(|| format!("and {more} more"))).chain(unexplained(hunt)).collect()
 }
 
-/// What no culprit is named for, where that is as much as one would name.
+/// Time without a culprit, if its share is large enough to be mentioned.
 fn unexplained(hunt: &CureHunt) -> Option<String> {
     let share = hunt.unexplained_ns.0 as f64 / hunt.latency_ns.0.max(1) as f64;
     (share >= NAMED).then(|| {
@@ -151,13 +151,13 @@ fn of_culprit(culprit: &CureCulprit, hunt: &CureHunt, counted: CountedUnit) -> S
     format!("{}: {share}{} in {}", clean(&culprit.name), span(culprit.lost_ns), late(culprit.spikes, counted))
 }
 
-/// So many of what is counted, each of them late.
+/// Number of late units, in words.
 pub fn late(number: u64, counted: CountedUnit) -> String {
     let unit = if number == 1 { counted.one() } else { counted.many() };
     format!("{number} late {unit}")
 }
 
-/// Which change it is, and what became of it.
+/// Number and change of a step, and its outcome.
 pub fn step_head(number: usize, step: &CureStep) -> String {
     let became = match (step.kept, step.verdict.as_str()) {
         (true, _) => "kept",
@@ -167,7 +167,7 @@ pub fn step_head(number: usize, step: &CureStep) -> String {
     format!("{number}. {}, against {}: {became}", clean(&step.change), clean(&step.culprit))
 }
 
-/// Why, and what was left out behind its switches where that was more than usual.
+/// Reason of a step's outcome, and the settling time after its switches if it was unusual.
 pub fn step_why(step: &CureStep) -> String {
     let settling = match step.settling.trim() {
         "" => String::new(),
@@ -180,7 +180,7 @@ pub fn step_why(step: &CureStep) -> String {
     }
 }
 
-/// Before and after, with the interval.
+/// Numbers without and with the change, with the interval.
 pub fn step_numbers(step: &CureStep, counted: CountedUnit) -> String {
     let [a, b] = step.late;
     let ratio =
@@ -198,7 +198,7 @@ pub fn step_numbers(step: &CureStep, counted: CountedUnit) -> String {
     )
 }
 
-/// What `needs` says, as a heading.
+/// Values of `needs`, and their headings.
 pub const NEEDS: [(&str, &str); 4] = [
     ("reboot", "would take a reboot"),
     ("kernel", "would take another kernel"),
@@ -206,7 +206,7 @@ pub const NEEDS: [(&str, &str); 4] = [
     ("decision", "is for people to decide"),
 ];
 
-/// What remains of such a kind: whose time it is, and what it takes; told once where several do.
+/// Remaining needs of a kind: the culprits, and the need, once for all culprits that share it.
 pub fn left_of<'a>(record: &'a CureRun, needs: &str) -> Vec<(String, &'a str)> {
     let mut all: Vec<(String, &str)> = Vec::new();
     for one in record.remaining.iter().filter(|one| one.needs == needs) {
@@ -219,13 +219,13 @@ pub fn left_of<'a>(record: &'a CureRun, needs: &str) -> Vec<(String, &'a str)> {
     all
 }
 
-/// Where the limit is not held, what takes most time and was not changed.
+/// Largest culprit that was not removed, if the limit is not held.
 pub fn in_the_way(record: &CureRun) -> Option<String> {
     let first = record.remaining.first().filter(|_| !record.held)?;
     Some(format!("{}: {}", clean(&first.culprit), clean(first.what.trim().trim_end_matches('.'))))
 }
 
-/// What comes next.
+/// Next step for kept changes; none if nothing was kept.
 pub fn next_step(record: &CureRun) -> Option<String> {
     let threads = record.steps.iter().any(|step| step.kept && !step.candidate.threads.is_empty());
     let of_threads = match threads {
@@ -242,7 +242,7 @@ pub fn next_step(record: &CureRun) -> Option<String> {
     })
 }
 
-/// Commands to type next; `""` where nothing was kept.
+/// Commands to type next; `""` if nothing was kept.
 pub fn next_commands(record: &CureRun) -> String {
     if record.kept() == 0 {
         return String::new();
@@ -254,8 +254,8 @@ pub fn next_commands(record: &CureRun) -> String {
     lasts.into_iter().chain([back]).chain(where_set).collect::<Vec<_>>().join("; ")
 }
 
-/// The command that writes what was kept as files. Without its rules it would write all that an
-/// audit misses, of which nothing is proven. What is typed is taken from a record only as names.
+/// Command that writes the kept changes as files. Without its rules it would write all that an
+/// audit misses, unproven. Only names are copied from the record into the command.
 fn lasting(record: &CureRun) -> Option<String> {
     let is_name = |rule: &&String| rule.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-');
     let kept = record.steps.iter().filter(|step| step.kept);
@@ -269,12 +269,12 @@ fn lasting(record: &CureRun) -> Option<String> {
     (!rules.is_empty()).then(|| format!("onbeat tune export tuning --cpus {cpus} {}", rules.join(" ")))
 }
 
-/// In seconds, or in minutes where they are many.
+/// Length in seconds, or in minutes from two minutes on.
 fn length(span_of: Nanos) -> String {
     if span_of.0 < 120 * Nanos::SECOND.0 { span(span_of) } else { duration(span_of) }
 }
 
-/// Three digits.
+/// Number with three digits.
 pub fn digits(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),

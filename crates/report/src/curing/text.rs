@@ -1,4 +1,4 @@
-//! The story of a cure for the terminal.
+//! Story of a cure for the terminal.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use crate::palette::{BOLD, DIM, GREEN, Palette, RED};
 use crate::words::{clean, filled, wrapped};
 use model::cure::CureRun;
 
-/// The story as text of up to this number of columns, with ANSI colours if asked for.
+/// Story as text of up to this number of columns, with ANSI colours if `color` is set.
 pub fn render(record: &CureRun, width: usize, color: bool) -> String {
     let palette = Palette(color);
     let mut page = String::new();
@@ -32,8 +32,8 @@ pub fn render(record: &CureRun, width: usize, color: bool) -> String {
     page + &last_lines(record).render(width, palette)
 }
 
-/// The end, the late ones of the last run and what that supports, what stands in the way, the
-/// commands to type next.
+/// Last lines: the result, the late units of the last run and the claim they support, the obstacle,
+/// the commands to type next.
 fn last_lines(record: &CureRun) -> LastLines {
     let style = match (record.held, record.ended.as_str()) {
         (true, _) => GREEN,

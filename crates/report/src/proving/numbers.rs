@@ -1,4 +1,4 @@
-//! What the verdict of an experiment rests on, in sentences.
+//! Basis of the verdict of an experiment, in sentences.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use model::experiment::{CountedUnit, ExperimentArm, ExperimentPlan, ExperimentRu
 use model::units::Nanos;
 use stats::pair::verdict::Verdict;
 
-/// What the verdict rests on, in sentences.
+/// Basis of the verdict, in sentences.
 pub fn numbers(run: &ExperimentRun, proof: &Proof, needs: ProofNeeds) -> Vec<String> {
     let plan = &run.plan;
     let mut lines = vec![of_pairs(proof), taken(run)];
@@ -100,7 +100,7 @@ fn taken(run: &ExperimentRun) -> String {
     )
 }
 
-/// How the settling time came about, as a part of a sentence; none where it was asked for.
+/// Origin of the settling time, as a part of a sentence; none if it was requested.
 pub fn settling(run: &ExperimentRun) -> Option<String> {
     let left_out = length(run.plan.settle_ns);
     let side = |arm| if arm == ExperimentArm::B { "with the change" } else { "without it" };
@@ -132,10 +132,10 @@ pub fn settling(run: &ExperimentRun) -> Option<String> {
     })
 }
 
-/// Interrupts that are named.
+/// Limit of interrupts that are named.
 const NAMED: usize = 8;
 
-/// Interrupts that were where neither side has them.
+/// Interrupts that arrived on CPUs where neither side has them.
 fn astray(run: &ExperimentRun, proof: &Proof) -> Option<String> {
     let valid = run.segments.iter().filter(|segment| segment.valid);
     let all: BTreeSet<u32> = valid.flat_map(|segment| segment.astray.iter().copied()).collect();
@@ -154,7 +154,7 @@ fn astray(run: &ExperimentRun, proof: &Proof) -> Option<String> {
     })
 }
 
-/// What is known of the CPUs that are not measured.
+/// Knowledge of the CPUs that were not measured.
 fn others(plan: &ExperimentPlan, proof: &Proof) -> Option<String> {
     let of_threads = plan.counted() == CountedUnit::Cycles;
     let known = match proof.works.is_empty() {
@@ -165,7 +165,7 @@ fn others(plan: &ExperimentPlan, proof: &Proof) -> Option<String> {
         .then(|| format!("The wake-ups of CPUs beside {} were not measured: {known}.", clean(&plan.cpus)))
 }
 
-/// What so many pairs could have found, where they found nothing.
+/// Detectable change for this number of pairs, if they found none.
 fn found(plan: &ExperimentPlan, proof: &Proof, needs: ProofNeeds) -> Option<String> {
     if proof.verdict != Verdict::Inconclusive || proof.late == [0, 0] {
         return None;
@@ -189,7 +189,7 @@ fn found(plan: &ExperimentPlan, proof: &Proof, needs: ProofNeeds) -> Option<Stri
     Some(format!("{seen}{needed}{more}"))
 }
 
-/// In seconds, or in minutes where they are many.
+/// Length in seconds, or in minutes from two minutes on.
 pub fn length(span_of: Nanos) -> String {
     match span_of.0 {
         0 => "nothing".to_owned(),
@@ -198,7 +198,7 @@ pub fn length(span_of: Nanos) -> String {
     }
 }
 
-/// Pairs that are alike pull an end to 1 itself: the test that decided leaves that out.
+/// Interval in words. Equal pairs pull an end to exactly 1: the test that decided excludes that.
 pub fn between([lower, upper]: [f64; 2], verdict: Verdict) -> String {
     match verdict {
         Verdict::Better if upper >= 1.0 => format!("from {} to below 1", digits(lower)),
@@ -207,7 +207,7 @@ pub fn between([lower, upper]: [f64; 2], verdict: Verdict) -> String {
     }
 }
 
-/// Three digits.
+/// Number with three digits.
 fn digits(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
