@@ -1,4 +1,4 @@
-//! Loads: what they did, and whether they are known to have loaded.
+//! Loads: their work, and the check that they loaded the CPUs.
 
 use crate::aligned::write_rows;
 use crate::palette::{Palette, RED};
@@ -8,7 +8,7 @@ use model::load::LoadRun;
 use model::run::Run;
 use model::units::{CpuSet, named_cpus};
 
-/// A row per load, and below them what did not hold.
+/// Table with a row per load, and below it the loads that failed their check.
 pub fn render(loads: &[LoadRun], columns: usize, color: bool) -> String {
     let palette = Palette(color);
     let mut rows = vec![["load", "CPUs", "rate", "processor time", "loaded"].map(str::to_owned)];
@@ -33,7 +33,7 @@ fn cells(load: &LoadRun) -> [String; 5] {
     ]
 }
 
-/// Its own count per second: `1.2 G bytes/s`; empty for a program that has none.
+/// Work of a load per second: `1.2 G bytes/s`; empty for a program that counts none.
 fn rate(load: &LoadRun) -> String {
     if load.unit.is_empty() {
         return String::new();
@@ -43,7 +43,7 @@ fn rate(load: &LoadRun) -> String {
     format!("{:.1} {}{}/s", load.rate_per_s / step.0, step.1, clean(&load.unit))
 }
 
-/// The loads of a run as one of its conditions; `None` where there were none.
+/// Loads of a run as one of its conditions; `None` without loads.
 pub fn condition(run: &Run) -> Option<String> {
     let loads = &run.loads;
     let cpus = loads.first().map(|load| clean(&load.cpus))?;
@@ -58,7 +58,7 @@ pub fn condition(run: &Run) -> Option<String> {
     Some(format!("{} on {which} {cpus}, {held}", named.join(", ")))
 }
 
-/// The same of several runs beside the same loads: their rates where it is one run.
+/// Loads of several runs as one condition; with their rates only for a single run.
 pub fn condition_of_all(runs: &[&Run]) -> Option<String> {
     let [first, others @ ..] = runs else { return None };
     let all: Vec<LoadRun> = runs.iter().flat_map(|run| run.loads.iter().cloned()).collect();
@@ -70,14 +70,14 @@ pub fn condition_of_all(runs: &[&Run]) -> Option<String> {
     condition(&Run { loads: named, ..Run::default() }).map(|loads| format!("load: {loads}"))
 }
 
-/// What a run has to say of a load that did not load.
+/// Sentence on a load that did not load all the time.
 pub fn sentence(load: &LoadRun) -> String {
     format!("the load {} did not load all the time: {}", clean(&load.spec), clean(&load.why))
 }
 
-/// That the loads kept onbeat's own thread off its CPU, and what to do about it; `None` where it
-/// looked at them in time, or has other CPUs.
-pub fn kept_off(run: &Run) -> Option<Shortfall> {
+/// Sentence on loads that kept onbeat's own thread off its CPU, with the remedy; `None` if the
+/// thread ran in time, or on other CPUs.
+pub fn kept_off(run: &Run) -> Option<String> {
     let shared = |load: &&LoadRun| {
         let cpus = CpuSet::parse(&load.cpus).unwrap_or_default();
         run.plan.housekeeping.iter().any(|cpu| cpus.contains(*cpu))
@@ -105,8 +105,8 @@ pub fn kept_off(run: &Run) -> Option<Shortfall> {
     })
 }
 
-/// A row per kind of load for the list that `onbeat load` prints: its SPEC with the defaults, and
-/// what it does.
+/// Row per kind of load for the list that `onbeat load` prints: its SPEC with the defaults, and its
+/// title.
 pub fn list(kinds: &[(String, &str)], columns: usize) -> String {
     let width = kinds.iter().map(|(spec, _)| spec.chars().count()).max().unwrap_or(0);
     let mut page = String::new();
@@ -114,6 +114,12 @@ pub fn list(kinds: &[(String, &str)], columns: usize) -> String {
         crate::words::filled(&mut page, &format!("  {spec:<width$}  "), title, width + 4, columns);
     }
     page
+}
+
+/// Time that the loads ran.
+pub fn span(loads: &[LoadRun]) -> String {
+    let longest = loads.iter().filter_map(|load| load.span_ns).max();
+    longest.map_or_else(String::new, |span| seconds(span.as_secs()))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The isolated CPUs: their partition, who may run there, what may come and what came.
+//! Isolated CPUs: their partition, their threads, allowed interrupts, and those that arrived.
 
 use std::fmt::Write;
 
@@ -9,10 +9,10 @@ use model::isolation::{
 };
 use model::units::{Nanos, named_cpus};
 
-/// Names beyond this many are counted.
+/// Limit of names; the others are counted.
 const NAMES: usize = 8;
 
-/// What an isolation has come to, in a line or two.
+/// Result of an isolation, in a line or two.
 pub fn summary(document: &IsolationDocument, columns: usize, color: bool) -> String {
     let mut page = String::new();
     let free = document.threads.iter().filter(|thread| thread.movable).count() as u64;
@@ -32,7 +32,7 @@ pub fn summary(document: &IsolationDocument, columns: usize, color: bool) -> Str
     page
 }
 
-/// The document as text; `verbose` has each thread on a line of its own.
+/// Document as text; `verbose` gives each thread a line.
 pub fn render(document: &IsolationDocument, columns: usize, color: bool, verbose: bool) -> String {
     let palette = Palette(color);
     let mut page = String::new();

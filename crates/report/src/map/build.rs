@@ -1,4 +1,4 @@
-//! Draws the map of a machine from what its survey read.
+//! Map of a machine, built from the survey.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use model::units::{Cpu, CpuSet};
 use rules::intent::Intent;
 
 impl Map {
-    /// Draws the map of a machine; `intent` gives the audited CPUs.
+    /// Builds the map of a machine; `intent` gives the audited CPUs.
     pub fn of(survey: &Survey, intent: &Intent) -> Map {
         let facts = &survey.facts;
         let mut unknown = Vec::new();
@@ -45,7 +45,7 @@ impl Map {
             return;
         };
         let mut unclear = found.missed;
-        // Per-CPU interrupts, such as arm64's timers, land where they are needed.
+        // Per-CPU interrupts, such as arm64's timers, arrive where they are needed.
         for irq in found.irqs.iter().filter(|irq| irq.per_cpu != Some(true)) {
             let item = |cpus: &CpuSet| WorkItem {
                 number: Some(irq.number),
@@ -123,7 +123,7 @@ impl Map {
     }
 }
 
-/// The CPUs that take an interrupt now: where controllers do not report it, all that may.
+/// CPUs that take an interrupt now; all allowed ones if the controller does not report it.
 fn lands(irq: &Irq) -> Option<&CpuSet> {
     match &irq.effective {
         Fact::Absent => irq.allowed.known(),
@@ -131,7 +131,7 @@ fn lands(irq: &Irq) -> Option<&CpuSet> {
     }
 }
 
-/// Where a thread may run. One that belongs to a CPU has that in its name, as `cpuhp/3`.
+/// CPUs that a thread may run on. A per-CPU thread names its CPU, as in `cpuhp/3`.
 fn place(thread: &Thread) -> Option<CpuSet> {
     match &thread.allowed {
         Fact::Absent => {

@@ -1,4 +1,4 @@
-//! The frame of the map's picture: a column for each CPU, rows with a name, a strip and words.
+//! Frame of the map's picture: a column for each CPU, rows with a name, a strip and words.
 
 use maud::{Markup, html};
 
@@ -10,15 +10,15 @@ use model::units::Cpu;
 
 /// Height of a strip.
 pub const STRIP: f64 = 16.0;
-/// Lines of words next to a row.
+/// Limit of lines of words next to a row.
 const LINES: usize = 3;
 
-/// The rows that are drawn so far, and where the next one goes.
+/// Rows drawn so far, and the position of the next one.
 pub struct Frame<'a> {
     pub map: &'a Map,
     pub size: Size,
     pub theme: &'a Theme,
-    /// The CPUs from left to right.
+    /// CPUs from left to right.
     pub order: Vec<Cpu>,
     pub left: f64,
     pub right: f64,
@@ -44,7 +44,7 @@ impl<'a> Frame<'a> {
         self.left + at as f64 * self.column()
     }
 
-    /// The columns from and to which neighbours have the same value.
+    /// Ranges of columns in which neighbours have the same value.
     pub fn runs<T: PartialEq>(&self, value: impl Fn(Cpu) -> T) -> Vec<(usize, usize, T)> {
         let mut runs: Vec<(usize, usize, T)> = Vec::new();
         for (at, &cpu) in self.order.iter().enumerate() {
@@ -57,8 +57,8 @@ impl<'a> Frame<'a> {
         runs
     }
 
-    /// A row: its name to the left and its words to the right, or both above it; then its strip at
-    /// the height that it is given.
+    /// Adds a row: the name to the left and the words to the right, or both above; `strip` draws
+    /// the strip at the height that it gets.
     pub fn row(&mut self, name: &str, words: &str, strong: bool, strip: impl FnOnce(&Self, f64) -> Markup) {
         let theme = self.theme;
         let weight = if strong { "600" } else { "400" };
@@ -87,7 +87,7 @@ impl<'a> Frame<'a> {
         self.y += height + 6.0;
     }
 
-    /// What is behind each strip: the line on which nothing is.
+    /// Background of a strip, visible on CPUs without content.
     pub fn background(&self, y: f64) -> Markup {
         let (x, width) = (Px(self.left), Px(self.right - self.left));
         html! { rect x=(x) y=(Px(y)) width=(width) height=(Px(STRIP)) fill=(self.theme.grid) fill-opacity="0.55" {} }
@@ -110,7 +110,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Words in lines of a width; what does not fit on the last is cut.
+/// Words in lines of a width; the last line is cut.
 fn wrapped(words: &str, width: f64, most: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     let mut words = words.split_whitespace().peekable();

@@ -1,4 +1,4 @@
-//! The map of a machine: what each CPU is kept for, and what may run there, for the terminal and
+//! Map of a machine: the purpose of each CPU, and the work that may run there, for the terminal and
 //! for the page.
 
 mod build;

@@ -1,8 +1,8 @@
-//! Names that differ in numbers only, as one: `ktimers/0` to `ktimers/3` are `ktimers/N (4)`.
+//! Groups of names that differ in numbers only: `ktimers/0` to `ktimers/3` are `ktimers/N (4)`.
 
 use std::collections::BTreeMap;
 
-/// A name split into the text around its numbers, and the numbers.
+/// Splits a name into the text around its numbers, and the numbers.
 fn parts(name: &str) -> (String, Vec<String>) {
     let (mut shape, mut numbers, mut within) = (String::new(), Vec::<String>::new(), false);
     for c in name.chars() {
@@ -19,15 +19,15 @@ fn parts(name: &str) -> (String, Vec<String>) {
     (shape, numbers)
 }
 
-/// The first place of a kind, and the numbers of each name.
+/// First place of a kind, and the numbers of each name.
 type Kind = (usize, Vec<Vec<String>>);
 
-/// The common name of all of the same kind.
+/// Common part of all names of the same kind.
 pub fn kind_of(name: &str) -> String {
     parts(name).0
 }
 
-/// Names of one kind as one: the numbers in which they differ become `N`.
+/// Joined name of one kind: the numbers that differ become `N`.
 fn joined(kind: &str, all: &[Vec<String>]) -> String {
     let mut place = 0;
     let mut name = String::new();
@@ -45,8 +45,7 @@ fn joined(kind: &str, all: &[Vec<String>]) -> String {
     name
 }
 
-/// The names in their order, each kind once at its first place, with its count where it covers
-/// several.
+/// Names in their order, each kind once at its first place, with its count if it has several.
 pub fn collapsed<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut kinds: BTreeMap<String, Kind> = BTreeMap::new();
     for (at, name) in names.into_iter().enumerate() {

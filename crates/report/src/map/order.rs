@@ -1,4 +1,4 @@
-//! The order of the CPUs in a picture: siblings side by side.
+//! Order of the CPUs in a picture: siblings side by side.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use model::units::Cpu;
 /// Number of runs of similar CPUs beyond which siblings are separated to get fewer runs.
 const RUNS: usize = 16;
 
-/// The number of each CPU's group.
+/// Number of each CPU's group.
 pub fn grouped(map: &Map) -> BTreeMap<Cpu, usize> {
     let groups = map.groups.iter().enumerate();
     groups.flat_map(|(at, group)| group.cpus.iter().map(move |cpu| (cpu, at))).collect()
 }
 
-/// The CPUs from left to right: by node and core, or by group where that would scatter the groups.
+/// CPUs from left to right: by node and core, or by group if that would scatter the groups.
 pub fn order(map: &Map) -> Vec<Cpu> {
     let groups: BTreeMap<Cpu, usize> = map
         .groups

@@ -1,4 +1,4 @@
-//! Which CPUs have which property: nodes, cores, and isolation.
+//! Properties of CPUs: nodes, cores, and isolation.
 //!
 //! Source: Documentation/admin-guide/kernel-parameters.rst (isolcpus, nohz_full, rcu_nocbs),
 //! workqueues' masks in Documentation/admin-guide/kernel-per-CPU-kthreads.rst,
@@ -15,12 +15,12 @@ use facts::survey::Survey;
 use model::units::{Cpu, CpuSet};
 use rules::unknown::unknown_from;
 
-/// The CPUs of each node.
+/// Files with the CPUs of each node.
 pub const NODES: &str = "/sys/devices/system/node/node#/cpulist";
-/// The mask of unbound workqueues.
+/// File with the mask of unbound workqueues.
 pub const WORKQUEUES: &str = "/sys/devices/virtual/workqueue/cpumask";
 
-/// A fact; where it is not known, that is noted.
+/// Value of a fact; adds the reason to `unknown` if it is not known.
 pub fn noted<'a, T>(unknown: &mut Vec<String>, fact: &'a Fact<T>, what: &str) -> Option<&'a T> {
     if fact.known().is_none() {
         unknown.push(unknown_from(what, fact).reason);
@@ -28,7 +28,7 @@ pub fn noted<'a, T>(unknown: &mut Vec<String>, fact: &'a Fact<T>, what: &str) ->
     fact.known()
 }
 
-/// The node of each CPU; empty where there is only one, or where that is not known.
+/// Node of each CPU; empty if there is only one, or if that is not known.
 pub fn nodes(survey: &Survey, unknown: &mut Vec<String>) -> BTreeMap<Cpu, u32> {
     let texts = match survey.texts.all(NODES) {
         Fact::Known(texts) => texts,
@@ -51,7 +51,7 @@ pub fn nodes(survey: &Survey, unknown: &mut Vec<String>) -> BTreeMap<Cpu, u32> {
     if several { nodes } else { BTreeMap::new() }
 }
 
-/// The CPUs of each core that has more than one.
+/// CPUs of each core that has more than one.
 pub fn cores(survey: &Survey, unknown: &mut Vec<String>) -> Vec<CpuSet> {
     match &survey.facts.siblings {
         Fact::Absent => Vec::new(),
@@ -59,13 +59,13 @@ pub fn cores(survey: &Survey, unknown: &mut Vec<String>) -> Vec<CpuSet> {
     }
 }
 
-/// The CPUs that unbound workqueues may use.
+/// CPUs that unbound workqueues may use.
 pub fn workqueues(survey: &Survey, unknown: &mut Vec<String>) -> CpuProperty {
     let mask = survey.texts.one(WORKQUEUES).parse(parse_mask);
     CpuProperty { name: "unbound work", cpus: noted(unknown, &mask, WORKQUEUES).cloned() }
 }
 
-/// What isolates CPUs, in the order of [`APART`].
+/// Mechanisms that isolate CPUs, in the order of [`APART`].
 pub fn apart(survey: &Survey, cpus: &CpuSet, unknown: &mut Vec<String>) -> Vec<CpuProperty> {
     let facts = &survey.facts;
     let isolated = noted(unknown, &facts.isolated, "/sys/devices/system/cpu/isolated").cloned();
@@ -79,7 +79,7 @@ pub fn apart(survey: &Survey, cpus: &CpuSet, unknown: &mut Vec<String>) -> Vec<C
     APART.into_iter().zip(found).map(|(name, cpus)| CpuProperty { name, cpus }).collect()
 }
 
-/// The CPUs of isolated partitions.
+/// CPUs of isolated partitions.
 fn partitions(survey: &Survey, unknown: &mut Vec<String>) -> Option<CpuSet> {
     let groups = match &survey.groups {
         Fact::Absent => return Some(CpuSet::default()),
@@ -89,9 +89,9 @@ fn partitions(survey: &Survey, unknown: &mut Vec<String>) -> Option<CpuSet> {
     let own =
         own.filter_map(|group| group.effective.known()).fold(CpuSet::default(), |all, cpus| all.or(cpus));
     match &groups.isolated {
-        // Kernels before 6.8 do not sum them up.
+        // Kernels before 6.8 have no such sum.
         Fact::Absent => Some(own),
-        // They add what was isolated at boot.
+        // The kernel's sum includes the CPUs isolated at boot.
         fact => {
             let boot = survey.facts.isolated.known().cloned().unwrap_or_default();
             noted(unknown, fact, "cpuset.cpus.isolated").map(|all| all.without(&boot).or(&own))
@@ -99,7 +99,7 @@ fn partitions(survey: &Survey, unknown: &mut Vec<String>) -> Option<CpuSet> {
     }
 }
 
-/// The CPUs whose RCU callbacks run elsewhere.
+/// CPUs whose RCU callbacks are offloaded.
 fn offloaded(
     survey: &Survey,
     cpus: &CpuSet,

@@ -1,6 +1,6 @@
-//! The map of a machine as a picture: a column for each CPU, siblings side by side, and a row for
-//! what each is kept for and what may run there; below, the real-time threads by priority. Words
-//! next to each row say what it shows.
+//! Map of a machine as a picture: a column for each CPU, siblings side by side, and rows for the
+//! purpose of each and the work that may run there; below, the real-time threads by priority. Words
+//! next to each row explain it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,10 +17,10 @@ use crate::words::clean;
 use model::text::several;
 use model::units::{Cpu, CpuSet, named_cpus};
 
-/// Steps of the scale beyond which the rest is counted.
+/// Limit of steps of the scale; the others are counted.
 const STEPS: usize = 40;
 
-/// Draws the map; none where no CPU is known.
+/// Draws the map; none if no CPU is known.
 pub fn draw(map: &Map, size: Size, theme: &Theme) -> Option<Picture> {
     if map.cpus.is_empty() {
         return None;
@@ -39,7 +39,7 @@ pub fn draw(map: &Map, size: Size, theme: &Theme) -> Option<Picture> {
 }
 
 impl Frame<'_> {
-    /// The nodes, the kinds of cores, the cores, and the audited CPUs.
+    /// Draws the nodes, the kinds of cores, the cores, and the audited CPUs.
     fn heads(&mut self) {
         let map = self.map;
         if !map.nodes.is_empty() {
@@ -81,7 +81,7 @@ impl Frame<'_> {
         });
     }
 
-    /// Where a CPU's number does not fit, the numbers of each run of similar CPUs, below the boxes.
+    /// Draws the numbers of similar CPUs below the boxes, if a number per CPU does not fit.
     fn run_labels(&mut self, top: f64) {
         if self.numbered() {
             return;
@@ -104,13 +104,13 @@ impl Frame<'_> {
         self.y = self.y.max(y + 9.0);
     }
 
-    /// Whether there is room for the number of each CPU.
+    /// True if there is room for the number of each CPU.
     fn numbered(&self) -> bool {
         let widest = self.order.iter().map(|cpu| text_width(&cpu.to_string())).fold(0.0, f64::max);
         widest < self.column()
     }
 
-    /// A box for each core, with its CPUs in it where there is room.
+    /// Box for each core, with its CPUs in it if there is room.
     fn cores(&self, y: f64) -> Markup {
         let (map, theme, column) = (self.map, self.theme, self.column());
         let gap = (column * 0.12).min(2.0);
@@ -141,7 +141,7 @@ impl Frame<'_> {
         });
     }
 
-    /// How much there is on each CPU, the more the stronger.
+    /// Draws the amount of work on each CPU as the strength of a colour.
     fn work(&mut self, name: &str, work: &Work, words: &str) {
         let (counts, theme) = (work.per_cpu(), self.theme);
         let count = |cpu: Cpu| counts.get(&cpu).copied().unwrap_or(0);
@@ -197,7 +197,7 @@ impl Frame<'_> {
         if !step.each {
             return html! { (self.background(y)) (self.fill(y, colour, |cpu| cpus.contains(cpu))) };
         }
-        // A part of them on each: a cell for each CPU, where they are not too small.
+        // Each thread may use a part of them: a cell for each CPU, unless cells are too small.
         let mut cells = PathData::default();
         if column < 5.0 {
             for (from, to, _) in self.runs(|cpu| cpus.contains(cpu)).into_iter().filter(|run| run.2) {

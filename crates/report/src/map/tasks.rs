@@ -1,4 +1,4 @@
-//! Real-time threads as steps of one scale: stop threads, deadline threads, then priority 99 down
+//! Real-time threads as steps of one scale: stop threads, deadline threads, then priorities 99 down
 //! to 1.
 //!
 //! Source: sched(7); SCHED_DEADLINE preempts every priority. The kernel's stop threads
@@ -12,13 +12,13 @@ use facts::tasks::RtPolicy;
 use facts::threads::{Thread, Threads};
 use model::units::CpuSet;
 
-/// The rank of deadline threads, above every priority.
+/// Rank of deadline threads, above every priority.
 pub const DEADLINE: u32 = 100;
 
-/// The rank of the kernel's stop threads, above all.
+/// Rank of the kernel's stop threads, above all.
 pub const STOP: u32 = 101;
 
-/// A rank in a word: `stop`, `dl`, or the priority.
+/// Rank in a word: `stop`, `dl`, or the priority.
 pub fn rank_name(rank: u32) -> String {
     match rank {
         STOP => "stop".to_owned(),
@@ -27,28 +27,27 @@ pub fn rank_name(rank: u32) -> String {
     }
 }
 
-/// Sets of CPUs at one priority beyond which the threads are shown together.
+/// Limit of CPU sets at one priority; beyond it the threads are shown together.
 const SETS: usize = 3;
 
 /// Threads of one priority on the same CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PriorityStep {
-    /// The priority, [`DEADLINE`] or [`STOP`].
+    /// Priority, [`DEADLINE`] or [`STOP`].
     pub rank: u32,
-    /// Whether they are the kernel's.
+    /// True if they are the kernel's.
     pub kernel: bool,
-    /// Their names, those that differ in numbers only as one.
+    /// Names; those that differ in numbers only are joined.
     pub names: Vec<String>,
-    /// How many threads they are.
+    /// Number of threads.
     pub count: usize,
-    /// Where they may run; none where that could not be read.
+    /// CPUs that they may run on; none if that could not be read.
     pub cpus: Option<CpuSet>,
-    /// Whether each may run on a part of these CPUs only.
+    /// True if some may run on a part of these CPUs only.
     pub each: bool,
 }
 
-/// Where threads may run with respect to the audited CPUs; those of one place can be shown
-/// together.
+/// CPUs of a thread relative to the audited ones; threads of one place can be shown together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Apart,
@@ -66,8 +65,8 @@ fn place(thread: &Thread, matter: &CpuSet) -> Place {
     }
 }
 
-/// The real-time threads of a machine, the highest first; of one priority, programs before the
-/// kernel's.
+/// Real-time threads of a machine, the highest first; at one priority, programs before those of the
+/// kernel.
 pub fn steps(threads: &Threads, matter: &CpuSet) -> Vec<PriorityStep> {
     let all = |list: &'_ [Thread], kernel| {
         list.iter().map(move |thread| (thread.clone(), kernel)).collect::<Vec<_>>()
@@ -89,12 +88,12 @@ pub fn steps(threads: &Threads, matter: &CpuSet) -> Vec<PriorityStep> {
         .collect()
 }
 
-/// The threads of one priority: first those that differ in numbers only are joined, then those on
-/// the same CPUs.
+/// Steps of one priority: names that differ in numbers only are joined first, then threads on the
+/// same CPUs.
 fn of_rank(rank: u32, kernel: bool, threads: Vec<Thread>, matter: &CpuSet) -> Vec<PriorityStep> {
     let mut kinds: BTreeMap<(Place, String), Vec<Thread>> = BTreeMap::new();
     for thread in threads {
-        // Per-CPU threads are one family, wherever its CPUs are.
+        // Per-CPU threads are one family, on all CPUs.
         let at = if thread.immovable { Place::Across } else { place(&thread, matter) };
         kinds.entry((at, kind_of(&thread.comm))).or_default().push(thread);
     }
@@ -128,7 +127,7 @@ fn of_place(rank: u32, kernel: bool, families: Vec<Vec<Thread>>) -> Vec<Priority
     sets.into_iter().map(step).collect()
 }
 
-/// All CPUs of some threads, none where one is not known; and whether each has only a part of them.
+/// Union of the threads' CPUs, none if one is not known; true if some have only a part of it.
 fn reach(threads: &[Thread]) -> (Option<CpuSet>, bool) {
     let known: Option<Vec<&CpuSet>> = threads.iter().map(|thread| thread.allowed.known()).collect();
     let Some(known) = known else { return (None, false) };
@@ -143,7 +142,7 @@ mod tests {
     use super::*;
     use facts::Fact;
 
-    /// `NAME PRIORITY CPUS` a thread; 0 is no real-time thread, `dl` a deadline thread.
+    /// Threads from `NAME PRIORITY CPUS` lines; 0 is not real-time, `dl` a deadline thread.
     fn threads(text: &str, immovable: bool) -> Vec<Thread> {
         let thread = |line: &str| {
             let words: Vec<&str> = line.split(' ').collect();

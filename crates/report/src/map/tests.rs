@@ -9,7 +9,7 @@ use rules::intent::{Profile, intent};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A machine of this number of CPUs, with a thread and an interrupt queue on each, and edits to it.
+/// Machine with this number of CPUs, a thread and an interrupt queue on each, and edits to it.
 pub fn machine(cpus: usize, edits: &str) -> Machine {
     let mut machine = Machine::of(BTreeMap::new());
     let last = cpus - 1;
@@ -30,7 +30,7 @@ pub fn machine(cpus: usize, edits: &str) -> Machine {
     machine
 }
 
-/// The files of a thread; a priority makes it SCHED_FIFO.
+/// Files of a thread; a priority makes it SCHED_FIFO.
 pub fn thread(pid: usize, comm: &str, flags: u32, priority: u32, cpus: &str) -> String {
     let policy = u32::from(priority > 0);
     format!(
@@ -41,7 +41,7 @@ pub fn thread(pid: usize, comm: &str, flags: u32, priority: u32, cpus: &str) -> 
     )
 }
 
-/// Four CPUs, of which two are kept for a control loop.
+/// Four CPUs, of which two are reserved for a control loop.
 pub fn four() -> Machine {
     let edits = "/sys/devices/system/cpu/isolated: 2-3
          /proc/cmdline: isolcpus=2-3 rcu_nocbs=2-N

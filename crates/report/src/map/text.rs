@@ -1,4 +1,4 @@
-//! The map of a machine for the terminal: groups of CPUs by their properties, then one scale of all
+//! Map of a machine for the terminal: groups of CPUs by their properties, then one scale of all
 //! real-time priorities.
 
 use std::collections::BTreeSet;
@@ -11,15 +11,15 @@ use crate::words::{clean, filled, wrapped};
 use model::text::several;
 use model::units::{CpuSet, named_cpus};
 
-/// Groups beyond this many are counted, not shown; names in a list too.
+/// Limit of groups that are shown; the others are counted. `NAMES` is that of names in a list.
 const GROUPS: usize = 24;
 const NAMES: usize = 24;
-/// Columns that a name takes, with its prefix.
+/// Least number of columns for the names of threads.
 const NAME: usize = 20;
-/// Number of CPUs up to which each has a separate column in the scale; also for groups.
+/// Limit of CPUs, or groups, with a column each in the scale.
 const COLUMNS: usize = 24;
 
-/// The map as text of up to this number of columns, with ANSI codes if asked for.
+/// Map as text of up to this number of columns, with ANSI codes if `color` is set.
 pub fn render(map: &Map, width: usize, color: bool) -> String {
     let palette = Palette(color);
     let mut page = String::new();
@@ -38,7 +38,7 @@ pub fn render(map: &Map, width: usize, color: bool) -> String {
     page
 }
 
-/// A column: its heading, the least width that it can do with, and its cells.
+/// Column: its heading, its least width, and its cells.
 struct Column {
     head: &'static str,
     least: usize,
@@ -127,7 +127,7 @@ fn apart(group: &CpuGroup) -> String {
     if words.is_empty() { "-".to_owned() } else { words.join(", ") }
 }
 
-/// As wide as the cells, and where that is too much, the widest first as narrow as they can be.
+/// Width of the widest cell of each column, reduced from the widest on until all fit.
 fn widths(columns: &[Column], width: usize) -> Vec<usize> {
     let natural = |column: &Column| {
         let cells = column.cells.iter().map(|cell| cell.chars().count());
@@ -145,7 +145,7 @@ fn widths(columns: &[Column], width: usize) -> Vec<usize> {
     }
 }
 
-/// One row, of as many lines as its longest cell takes.
+/// Row of as many lines as its longest cell takes.
 fn row(page: &mut String, cells: &[String], widths: &[usize], paint: &dyn Fn(&str) -> String) {
     let cells: Vec<Vec<String>> =
         cells.iter().zip(widths).map(|(cell, &width)| folded(cell, width)).collect();
@@ -158,7 +158,7 @@ fn row(page: &mut String, cells: &[String], widths: &[usize], paint: &dyn Fn(&st
     }
 }
 
-/// A cell in lines: broken after blanks and commas, and where there is neither, anywhere.
+/// Cell in lines: broken after blanks and commas, and elsewhere if there are none.
 fn folded(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = vec![String::new()];
@@ -192,7 +192,7 @@ fn legend(page: &mut String, map: &Map, width: usize) {
     );
 }
 
-/// What else may run on the audited CPUs, by name.
+/// Further work that may run on the audited CPUs, by name.
 fn besides(page: &mut String, map: &Map, width: usize, palette: Palette) {
     if map.matter.is_empty() {
         return;
@@ -216,7 +216,7 @@ fn besides(page: &mut String, map: &Map, width: usize, palette: Palette) {
     list("bound threads", &map.bound, map.bound.on(&map.matter).collect());
 }
 
-/// Whether the scale has a column for each group, because one for each CPU would take more than
+/// True if the scale has a column for each group, because one for each CPU would take more than
 /// half of the width.
 fn by_group(map: &Map, width: usize) -> bool {
     let digits = map.cpus.iter().last().map_or(1, |last| last.to_string().len());
@@ -227,7 +227,7 @@ fn letter(at: usize) -> String {
     char::from_u32('a' as u32 + at as u32).filter(|_| at < COLUMNS).map_or_else(String::new, String::from)
 }
 
-/// The columns of the scale: each with its heading and its CPUs.
+/// Columns of the scale: each with its heading and its CPUs.
 fn columns(map: &Map, width: usize) -> Vec<(String, CpuSet)> {
     if by_group(map, width) {
         let groups = map.groups.iter().take(COLUMNS.min(width / 4)).enumerate();
@@ -268,7 +268,7 @@ fn scale(page: &mut String, map: &Map, width: usize, palette: Palette) {
         let cpus = if cpus.chars().count() > list { format!("{}..", &cpus[..list - 2]) } else { cpus };
         let first = format!("  {rank:>4}  {}  {cpus:<list$}  ", cells.join(" "));
         let mut line = String::new();
-        // Where there is no space next to the cells, the names go below.
+        // If there is no space next to the cells, the names go below.
         let (first, hang) = match first.chars().count() {
             start if start + NAME > width => {
                 line = format!("{}\n", first.trim_end());
@@ -287,7 +287,7 @@ fn scale(page: &mut String, map: &Map, width: usize, palette: Palette) {
     );
 }
 
-/// The CPUs of a step: all, or which.
+/// CPUs of a step: all, or a list.
 fn reach(cpus: &CpuSet, map: &Map) -> String {
     let online = map.cpus.without(&map.offline);
     if !online.is_empty() && online.without(cpus).is_empty() { "all".to_owned() } else { cpus.to_string() }

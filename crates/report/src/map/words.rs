@@ -1,4 +1,4 @@
-//! What the map shows, in words.
+//! Content of the map in words.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use super::{CpuProperty, Map, Work, WorkItem};
 use crate::words::{clean, several};
 use model::units::{CpuSet, named_cpus};
 
-/// What is known of a mark, as a list of CPUs.
+/// CPUs of a mark, as a list.
 pub fn mark(mark: &CpuProperty) -> String {
     match &mark.cpus {
         None => "not known".to_owned(),
@@ -16,7 +16,7 @@ pub fn mark(mark: &CpuProperty) -> String {
     }
 }
 
-/// Names with commas between them; those over the bound are counted.
+/// Names separated by commas; those beyond `most` are counted.
 pub fn listed(names: &[String], most: usize) -> String {
     let mut words: Vec<String> = names.iter().take(most).map(|name| clean(name)).collect();
     if names.len() > most {
@@ -25,8 +25,7 @@ pub fn listed(names: &[String], most: usize) -> String {
     words.join(", ")
 }
 
-/// Names, those that differ in numbers only as one; an interrupt by itself has its number before
-/// it.
+/// Names, joined if they differ in numbers only; a single interrupt has its number before the name.
 pub fn named(items: &[&WorkItem]) -> Vec<String> {
     let numbers: BTreeMap<&str, u32> =
         items.iter().filter_map(|item| Some((item.name.as_str(), item.number?))).collect();
@@ -38,7 +37,7 @@ pub fn named(items: &[&WorkItem]) -> Vec<String> {
     names.into_iter().map(with_number).collect()
 }
 
-/// The CPUs: which, how many a core, and what is amiss.
+/// CPUs in words: the list, the number per core, split cores and offline ones.
 pub fn cpus(map: &Map) -> String {
     let widths: BTreeSet<usize> = map.cores.iter().map(CpuSet::len).collect();
     let mut words = vec![map.cpus.to_string()];
@@ -57,7 +56,7 @@ pub fn cpus(map: &Map) -> String {
     words.join("; ")
 }
 
-/// How many interrupts there are, and those that land on the audited CPUs.
+/// Number of interrupts, and those on the audited CPUs.
 pub fn interrupts(map: &Map) -> String {
     let (all, here) = (map.lands.items.len(), map.lands.on(&map.matter).collect::<Vec<_>>());
     let mut words = vec![format!("{all} in all")];
@@ -69,7 +68,7 @@ pub fn interrupts(map: &Map) -> String {
     partial(words, &map.lands)
 }
 
-/// How many threads of the kernel there are, and those that may run on the audited CPUs.
+/// Number of kernel threads, and those that may run on the audited CPUs.
 pub fn threads(map: &Map) -> String {
     let here: Vec<_> = map.movable.on(&map.matter).collect();
     let mut words = vec![format!("{} can be moved", map.movable.items.len())];
@@ -95,7 +94,7 @@ fn partial(words: Vec<String>, work: &Work) -> String {
     }
 }
 
-/// The whole map in a sentence, for screen readers.
+/// Summary of the map in a sentence, for screen readers.
 pub fn label(map: &Map) -> String {
     let groups = map.groups.iter().take(8).map(|group| {
         let apart: Vec<&str> = map
