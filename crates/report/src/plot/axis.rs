@@ -1,17 +1,17 @@
-//! Scales and their ticks. Total: whatever the values, a scale has a positive length and at least
-//! one tick, and no position lies outside the plot.
+//! Scales and their ticks. Total: for any values a scale has a positive length and at least one
+//! tick, and no position is outside the plot.
 
 use model::units::Nanos;
 
-/// A tick; without a label it is a thin grid line only.
+/// Tick; without a label it is only a thin grid line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
     pub value: f64,
-    /// Its label, `""` for a minor tick.
+    /// Label, `""` for a minor tick.
     pub label: String,
 }
 
-/// Maps values to a stretch of the picture.
+/// Map from values to a range of the picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scale {
     log: bool,
@@ -22,20 +22,20 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// A linear scale from `lo` to `hi`, drawn between the positions `from` and `to`.
+    /// Linear scale from `lo` to `hi`, drawn between the positions `from` and `to`.
     pub fn linear(lo: f64, hi: f64, from: f64, to: f64) -> Scale {
         let hi = if hi > lo { hi } else { lo + lo.abs().max(1.0) };
         Scale { log: false, lo, hi, from, to }
     }
 
-    /// A logarithmic scale; values not above zero are clamped to the least shown value.
+    /// Logarithmic scale; values not above zero are clamped to the least shown value.
     pub fn log(lo: f64, hi: f64, from: f64, to: f64) -> Scale {
         let lo = if lo > 0.0 { lo } else { 1.0 };
         let hi = if hi > lo { hi } else { lo * 10.0 };
         Scale { log: true, lo, hi, from, to }
     }
 
-    /// The position of a value; values outside are put on the border.
+    /// Position of a value; values outside are clamped.
     pub fn at(&self, value: f64) -> f64 {
         let share = if self.log {
             (value.max(f64::MIN_POSITIVE) / self.lo).ln() / (self.hi / self.lo).ln()
@@ -45,22 +45,22 @@ impl Scale {
         self.from + (self.to - self.from) * share.clamp(0.0, 1.0)
     }
 
-    /// Whether the value lies within the scale.
+    /// True if the value is within the scale.
     pub fn holds(&self, value: f64) -> bool {
         (self.lo..=self.hi).contains(&value)
     }
 
-    /// The value at the low end.
+    /// Value at the low end.
     pub fn lo(&self) -> f64 {
         self.lo
     }
 
-    /// The value at the high end.
+    /// Value at the high end.
     pub fn hi(&self) -> f64 {
         self.hi
     }
 
-    /// Round values within the scale, about as many as asked for; labels come from `label`.
+    /// About this number of round values within the scale; `label` writes their labels.
     pub fn ticks(&self, about: usize, label: impl Fn(f64) -> String) -> Vec<Tick> {
         let about = about.max(2);
         if self.log { self.log_ticks(about, label) } else { self.linear_ticks(about, label) }
@@ -83,7 +83,7 @@ impl Scale {
     fn log_ticks(&self, about: usize, label: impl Fn(f64) -> String) -> Vec<Tick> {
         let (first, last) = (self.lo.log10().floor() as i32, self.hi.log10().ceil() as i32);
         let decades = (self.hi / self.lo).log10();
-        // With few decades 2 and 5 are named as well, with many only each second, third, ...
+        // Few decades also have labels at 2 and 5, many only at each second, third, ...
         let named: &[u32] = match decades {
             d if d * 3.0 <= about as f64 => &[1, 2, 5],
             d if d <= 2.7 && d * 1.8 <= about as f64 => &[1, 3],
@@ -100,8 +100,7 @@ impl Scale {
                 }
             }
         }
-        // Within less than an octave there may be none, within less than a decade too few to read
-        // between.
+        // Less than an octave may have no label, less than a decade too few to interpolate.
         let named = ticks.iter().filter(|tick| !tick.label.is_empty()).count();
         if named < 2 || (named < 3 && decades < 1.0) {
             return self.linear_ticks(about.min(5), label);
@@ -110,32 +109,32 @@ impl Scale {
     }
 }
 
-/// The least of 1, 2, 5, 10, ... (times a power of ten) that is not below the value.
+/// Least of 1, 2, 5, 10, ... (times a power of ten) that is not below the value.
 pub fn nice_at_or_above(value: f64) -> f64 {
     if value.is_nan() || value <= 0.0 {
         return 1.0;
     }
     let power = 10f64.powf(value.log10().floor());
     let digit = value / power;
-    // The margin keeps 2.0000000001, born of a division, from becoming 5.
+    // The tolerance keeps the result of a division, such as 2.0000000001, from becoming 5.
     let nice = [1.0, 2.0, 5.0].into_iter().find(|&nice| digit <= nice * 1.000_001).unwrap_or(10.0);
     nice * power
 }
 
-/// The largest of 1, 2, 5, 10, ... (times a power of ten) that is not above the value.
+/// Largest of 1, 2, 5, 10, ... (times a power of ten) that is not above the value.
 pub fn nice_at_or_below(value: f64) -> f64 {
     let above = nice_at_or_above(value);
     if above <= value * 1.000_001 {
         return above;
     }
-    // Of 5 the one before is 2, of 1 and 2 half of them.
+    // The value before 5 is 2; before 1 and 2 it is the half.
     let power = 10f64.powf(above.log10().floor());
     if (above / power - 5.0).abs() < 0.5 { above / 2.5 } else { above / 2.0 }
 }
 
-/// The unit in which a linear axis up to `hi` nanoseconds is labelled, and its size.
+/// Unit for the labels of a linear axis up to `hi` nanoseconds, and its size.
 ///
-/// Microseconds wherever they are readable: it is what the field reads.
+/// Microseconds where they are readable, as usual in the field.
 pub fn unit_of(hi: f64) -> (&'static str, f64) {
     match hi {
         h if h < 1e3 => ("ns", 1.0),
@@ -145,7 +144,7 @@ pub fn unit_of(hi: f64) -> (&'static str, f64) {
     }
 }
 
-/// A latency with its unit, as at the ticks of a logarithmic axis.
+/// Latency with its unit, as at the ticks of a logarithmic axis.
 pub fn span_label(ns: f64) -> String {
     let (unit, size) = match ns.abs() {
         a if a < 999.5 => ("ns", 1.0),
@@ -156,7 +155,7 @@ pub fn span_label(ns: f64) -> String {
     format!("{} {unit}", number(ns / size))
 }
 
-/// A number without the noise of binary fractions, and without trailing zeros.
+/// Number without the noise of binary fractions, and without trailing zeros.
 pub fn number(value: f64) -> String {
     if value.abs() >= 1e7 || (value != 0.0 && value.abs() < 1e-3) {
         return format!("{value:.0e}");
@@ -166,7 +165,7 @@ pub fn number(value: f64) -> String {
     if text == "-0" { "0".into() } else { text.into() }
 }
 
-/// A power of ten as people write it; other values as numbers.
+/// Power of ten with its exponent raised; other values as numbers.
 pub fn power_label(value: f64) -> String {
     let exponent = value.log10().round();
     if (0.0..=3.0).contains(&exponent) || (value.log10() - exponent).abs() > 1e-6 {
@@ -185,8 +184,8 @@ pub fn power_label(value: f64) -> String {
     format!("10{digits}")
 }
 
-/// Elapsed time as ticks: seconds, then minutes and seconds, then hours and minutes, then days.
-/// Returns what the labels are written in, and the ticks in nanoseconds.
+/// Ticks of elapsed time: seconds, then minutes and seconds, hours and minutes, days. Returns the
+/// unit of the labels, and the ticks in nanoseconds.
 pub fn time_ticks(scale: &Scale, about: usize) -> (&'static str, Vec<Tick>) {
     const STEPS: [u32; 19] = [
         1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400,

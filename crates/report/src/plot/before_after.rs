@@ -1,4 +1,4 @@
-//! What each of several took, before and after, as bars below each other.
+//! Times of several items, before and after, as bars below each other.
 
 use maud::{Markup, html};
 
@@ -6,20 +6,20 @@ use super::axis::Scale;
 use super::svg::{self, LegendEntry, PathData, Picture, Plot, Size, fit, legend, text};
 use super::theme::Theme;
 
-/// One of them; none where it was not seen.
+/// Item with its two values; 0 if it was not seen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BeforeAfterRow {
     pub name: String,
     pub before: f64,
-    /// None where nobody looked again.
+    /// Value after; none if it was not measured again.
     pub after: Option<f64>,
 }
 
-/// The name, and two bars below it.
+/// Height of a row: the name, and two bars below it.
 const ROW: f64 = 52.0;
 const BAR: f64 = 11.0;
 
-/// The picture; `label` writes a value. None without a value above 0.
+/// Picture; `label` writes a value. None without a value above 0.
 pub fn draw(
     rows: &[BeforeAfterRow],
     axis: &str,

@@ -1,40 +1,40 @@
 //! Re-binning: rows of any width become the columns of a plot, the same ones for every run, and no
 //! sample is lost.
 //!
-//! A row is spread over the columns it covers, in proportion, by rounding the cumulative count at
-//! each edge: whole samples, the same total, and a lone sample stays one sample in one column. The
-//! first and the last row are first cut to the exact extremes, so that nothing is drawn beyond the
-//! true maximum.
+//! A row is spread over the columns that it covers, in proportion, by rounding the cumulative count
+//! at each edge: whole samples, the same total, and a single sample stays in one column. The first
+//! and the last row are cut to the exact extremes first, so that nothing is drawn beyond the true
+//! maximum.
 
 use super::line::PlotLine;
 use model::histogram::Bucket;
 use model::units::Nanos;
 
-/// No picture over time has more columns.
+/// Limit of the columns of a picture over time.
 pub const MAX_COLUMNS: usize = 300;
 
-/// Bins of a decade: 4.7 % of latency each, wider than a row of a histogram, which would show
-/// through.
+/// Bins of a decade: 4.7 % of latency each, wider than a row of a histogram, whose steps would
+/// otherwise show.
 const BINS: usize = 50;
-/// Latencies that every plot of them has: 1 us to 10 ms. What lies beyond adds whole decades, so
-/// that the plots of two runs lie side by side.
+/// Latencies that every plot includes: 1 us to 10 ms. Others add whole decades, so that the plots
+/// of two runs can be compared side by side.
 pub const ALWAYS: (i64, i64) = (1_000, 10_000_000);
-/// What comes before its time takes so many bins.
+/// Width of the column of early samples, in bins.
 const EARLY: usize = 12;
 
-/// The columns of a plot: column `i` is `[edges[i], edges[i + 1])`.
+/// Columns of a plot: column `i` is `[edges[i], edges[i + 1])`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
-    /// Ascending, at least two.
+    /// Edges, ascending, at least two.
     pub edges: Vec<i64>,
-    /// Whether the first column holds what came before its time.
+    /// True if the first column holds early samples.
     pub early: bool,
 }
 
-/// The decades from the lower value to the upper one, as whole powers of ten, and those that every
-/// plot has.
+/// Decades from the lower value to the upper one, as whole powers of ten, including those that
+/// every plot has.
 pub fn decades(lo: i64, hi: i64) -> (i64, i64) {
-    // At the end of an axis a largest value and its name have no room.
+    // At the end of an axis there is no room for the largest value and its name.
     let lo = 10i64.pow(lo.max(1).ilog10()).min(ALWAYS.0);
     let above = hi.max(1).saturating_add(hi.max(1) / 10);
     let hi = 10i64.checked_pow(above.ilog10() + 1).unwrap_or(i64::MAX);
@@ -42,8 +42,7 @@ pub fn decades(lo: i64, hi: i64) -> (i64, i64) {
 }
 
 impl Columns {
-    /// Bins of equal ratio in whole decades that hold two values; where a bin is below a
-    /// nanosecond, of one.
+    /// Columns of equal ratio in whole decades that include two values; at least a nanosecond wide.
     pub fn of(lo: i64, hi: i64, early: bool) -> Columns {
         let (lo, hi) = decades(lo, hi);
         let mut edges = vec![lo];
@@ -66,17 +65,17 @@ impl Columns {
         Columns { edges, early: early && lo > 1 }
     }
 
-    /// How many columns there are.
+    /// Number of columns.
     pub fn len(&self) -> usize {
         self.edges.len() - 1
     }
 
-    /// Never: there is always a column.
+    /// Always false: there is at least one column.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// The counts of a line's rows. Early samples go to the first column.
+    /// Counts of a line's rows. Early samples go to the first column.
     pub fn count(&self, line: &PlotLine) -> Vec<u64> {
         let mut counts = vec![0u64; self.len()];
         for &row in line.rows.iter() {
@@ -91,15 +90,15 @@ impl Columns {
             counts[0] = counts[0].saturating_add(n);
             return;
         }
-        // onbeat writes no row across zero; such a row's samples are put above.
+        // onbeat writes no row across zero; samples of such a row are put above it.
         let (lower, upper) = (lower.0.max(0) as u64, upper.0 as u64);
         let width = u128::from(upper.saturating_sub(lower).max(1));
         let mut given = 0u64;
         let first = self.edges.partition_point(|&edge| edge <= lower as i64).saturating_sub(1).min(last);
         for (column, count) in counts.iter_mut().enumerate().skip(first) {
             let edge = if column == last { upper } else { (self.edges[column + 1].max(0) as u64).min(upper) };
-            // Cumulative and rounded: what is given up to the row's end is all of it. A count below
-            // 2^64 times a width below 2^63 fits.
+            // Cumulative and rounded: at the row's end all samples are placed. A count below 2^64
+            // times a width below 2^63 fits.
             let due = (u128::from(n) * u128::from(edge.saturating_sub(lower)) + width / 2) / width;
             let due = u64::try_from(due).unwrap_or(n).min(n);
             *count = count.saturating_add(due.saturating_sub(given));
@@ -111,7 +110,7 @@ impl Columns {
     }
 }
 
-/// A row cut to the exact least and largest value, where these lie in it.
+/// Row cut to the exact least and largest value, if these are in it.
 fn cut(Bucket { lower, upper, count }: Bucket, line: &PlotLine) -> Bucket {
     let (mut from, mut to) = (lower, upper);
     if let Some(min) = line.min.filter(|&min| lower <= min && min < upper) {
@@ -123,7 +122,7 @@ fn cut(Bucket { lower, upper, count }: Bucket, line: &PlotLine) -> Bucket {
     Bucket { lower: from, upper: to, count }
 }
 
-/// The columns for some lines between their least and their largest value.
+/// Columns for some lines between their least and their largest value.
 pub fn choose(lines: &[PlotLine], lo: i64, hi: i64) -> Columns {
     Columns::of(lo, hi, lines.iter().any(|line| line.early > 0))
 }

@@ -1,5 +1,5 @@
-//! How many blocks an hour reach a latency, as a curve of bounded length that is never below the
-//! truth.
+//! Number of blocks per hour that reach a latency, as a curve of bounded length that is never below
+//! the truth.
 
 use super::axis::Scale;
 use super::svg::PathData;
@@ -9,19 +9,19 @@ use stats::count::rate;
 use stats::levels::Levels;
 use stats::series::Series;
 
-/// Up to this number of blocks each has its own step; above, one per 3 %.
+/// Limit of blocks with a step each; above it, one step per 3 %.
 const SINGLE: u64 = 40;
 const HOUR: f64 = 3600.0;
 
-/// How many blocks reach a latency.
+/// Rate of blocks that reach a latency.
 pub struct Curve {
-    /// Up to this number of blocks beyond the latency; counts descend to zero.
+    /// Latencies with the number of blocks that reach the next one; counts descend to zero.
     pub steps: Vec<(f64, u64)>,
     hours: f64,
 }
 
 impl Curve {
-    /// Of all blocks of the series, full or not; none without a positive latency or without a
+    /// Curve of all blocks of the series, full or not; none without a positive latency or without a
     /// length.
     pub fn of(series: &[&Series]) -> Option<Curve> {
         let blocks = || series.iter().flat_map(|series| [&series.blocks, &series.partial]);
@@ -36,29 +36,29 @@ impl Curve {
         let mut steps = vec![(lowest, n)];
         let mut count = n;
         while count > 0 {
-            // Between two steps the count of the earlier one holds: never fewer than there were.
+            // Between two steps the count of the earlier one holds: never below the truth.
             count = if count > SINGLE { (count as f64 / 1.03) as u64 } else { count - 1 };
             steps.push((levels.at(n - 1 - count).unwrap_or(lowest), count));
         }
         Some(Curve { steps, hours })
     }
 
-    /// The least and the largest latency.
+    /// Least and largest latency.
     pub fn extent(&self) -> (f64, f64) {
         (self.steps[0].0, self.steps[self.steps.len() - 1].0)
     }
 
-    /// How many blocks there are per hour.
+    /// Number of all blocks, per hour.
     pub fn most(&self) -> f64 {
         self.steps[0].1 as f64 / self.hours
     }
 
-    /// The rate of a single one, in an hour.
+    /// Rate of a single block, per hour.
     pub fn one(&self) -> f64 {
         1.0 / self.hours
     }
 
-    /// The steps down, with a rate for each count; zero is the floor.
+    /// Descending steps, with a rate for each count; zero is the floor.
     pub fn path(&self, x: &Scale, y: &Scale, rate: impl Fn(u64) -> f64) -> PathData {
         let mut path = PathData::default();
         path.go(x.at(x.lo()), y.at(rate(self.steps[0].1)));
@@ -69,13 +69,13 @@ impl Curve {
         path
     }
 
-    /// The observed rate of a count.
+    /// Observed rate of a count.
     pub fn observed(&self) -> impl Fn(u64) -> f64 {
         let hours = self.hours;
         move |count| count as f64 / hours
     }
 
-    /// The largest rate that counting allows for a count.
+    /// Largest rate that counting allows for a count.
     pub fn allowed(&self) -> impl Fn(u64) -> f64 {
         let hours = self.hours;
         move |count| rate::upper(count, CONFIDENCE) / hours
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(tail, [0, 1, 2, 3]);
         assert!(curve.steps.len() < 150);
         for pair in curve.steps.windows(2) {
-            // Just beyond the earlier step, this number reaches it.
+            // This number reaches a latency just beyond the earlier step.
             assert_eq!(pair[0].1, 500 - (pair[0].0 / 1_000.0) as u64 + u64::from(pair[0].1 == 500));
             assert!(pair[0].1 > pair[1].1 && pair[0].0 <= pair[1].0);
         }

@@ -1,5 +1,5 @@
-//! The exceedance curve: which share of the wake-ups was at least this late. Both axes are
-//! logarithmic, so that the tail, the part of interest, has as much space as the bulk.
+//! Exceedance curve: share of the wake-ups that were at least this late. Both axes are logarithmic,
+//! so that the tail has as much space as the bulk.
 //!
 //! Within a row the curve stays at the row's upper count until its end: never below the truth.
 
@@ -16,18 +16,18 @@ use crate::words::several;
 use model::histogram::Bucket;
 use model::units::Nanos;
 
-/// How finely the band of many lines is drawn.
+/// Number of steps of the band of many lines.
 const BAND_STEPS: usize = 200;
 
-/// A share per latency: `(from, share)` holds from there to the next, and ends at `end`.
+/// Share per latency: `(from, share)` holds from there to the next, and ends at `end`.
 struct Curve {
     steps: Vec<(f64, f64)>,
     end: f64,
-    /// Where it ends is not how far its samples go.
+    /// True if its samples continue beyond its end.
     open: bool,
 }
 
-/// The curves of some lines; dashed, where a line has one, what a periodic task would have seen.
+/// Curves of some lines; dashed, for lines with a deadline histogram, the view of a periodic task.
 pub fn draw(lines: &[PlotLine], size: Size, theme: &Theme) -> Option<Picture> {
     let (lo, hi) = line::extent(lines)?;
     let curves: Vec<Curve> =
@@ -108,7 +108,7 @@ fn curve(rows: &[Bucket], (beyond, level): (u64, Option<Nanos>), max: Option<Nan
     let total = rows.iter().map(|row| row.count as f64).sum::<f64>() + beyond as f64;
     let mut left = total;
     let mut steps = Vec::with_capacity(rows.len());
-    // A row's share holds up to its upper edge, where the next row's begins.
+    // A row's share holds up to its upper edge, where that of the next row begins.
     let mut from = rows.first().map_or(1.0, |row| row.lower.0 as f64);
     for row in rows {
         steps.push((from, left / total));
@@ -116,7 +116,7 @@ fn curve(rows: &[Bucket], (beyond, level): (u64, Option<Nanos>), max: Option<Nan
         from = row.upper.0 as f64;
     }
     if beyond > 0 {
-        // All of them reach the level from which on nothing has a row.
+        // All of them reach the level from which there are no rows.
         steps.push((from, beyond as f64 / total));
         from = level.map_or(from, |level| from.max(level.0 as f64));
     }
@@ -129,7 +129,7 @@ impl Curve {
         self.steps.last().map(|step| step.1).filter(|share| *share > 0.0)
     }
 
-    /// The share at or above a latency.
+    /// Share at or above a latency.
     fn at(&self, latency: f64) -> f64 {
         if latency > self.end {
             return 0.0;
@@ -145,7 +145,7 @@ impl Curve {
         let (mut drawn_x, mut drawn_y) = (x.at(first.0), y.at(first.1));
         for step in &self.steps[1..] {
             let (at_x, at_y) = (x.at(step.0), y.at(step.1));
-            // Invisible steps would only make the file large.
+            // Invisible steps would only enlarge the file.
             if at_x - drawn_x < 0.7 && at_y - drawn_y < 0.7 {
                 continue;
             }
@@ -161,7 +161,7 @@ impl Curve {
     }
 }
 
-/// The area between the lowest and the highest curve.
+/// Area between the lowest and the highest curve.
 fn band(curves: &[Curve], x: &Scale, y: &Scale, theme: &Theme) -> Markup {
     let mut path = PathData::default();
     let at = |i: usize| x.lo() * (x.hi() / x.lo()).powf(i as f64 / BAND_STEPS as f64);
@@ -202,7 +202,7 @@ mod tests {
     fn samples_without_a_value_stay_above_every_row() {
         let curve = curve(&[Bucket::new(Nanos(10), Nanos(20), 97)], (3, None), Some(Nanos(500)));
         assert_eq!((curve.at(400.0), curve.open), (0.03, false));
-        // Where the largest is not known, the histogram's end is not it.
+        // The end of the histogram is not the largest value if that is not known.
         let open = super::curve(&[Bucket::new(Nanos(10), Nanos(20), 97)], (3, Some(Nanos(60))), None);
         assert_eq!((open.open, open.end), (true, 60.0));
     }

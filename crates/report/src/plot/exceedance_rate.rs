@@ -1,8 +1,8 @@
-//! How often a latency is reached: blocks per hour whose maximum is at least this late, what
-//! counting allows at most, and the law fitted to the maxima; a law that a check refused is not
-//! drawn, for a line is read as a promise.
+//! Rate at which a latency is reached: blocks per hour whose maximum is at least this late, the
+//! upper bound by counting, and the law fitted to the maxima; a law that a check refused is not
+//! drawn, since a line would be read as a promise.
 //!
-//! Both axes are logarithmic. A block counts once, whatever happens within it.
+//! Both axes are logarithmic. A block counts once, however many of its wake-ups are late.
 
 use maud::{Markup, html};
 use stats::bounds::ExtrapolationStatus;
@@ -20,11 +20,11 @@ use stats::bounds::Bounds;
 use stats::series::Series;
 use stats::tail::gev::Gev;
 
-/// How finely a law is drawn.
+/// Number of steps in which a law is drawn.
 const LAW_STEPS: usize = 160;
 const HOUR: f64 = 3600.0;
 
-/// The picture; `None` without blocks.
+/// Picture; `None` without blocks.
 pub fn draw(series: &Series, bounds: &Bounds, size: Size, theme: &Theme) -> Option<Picture> {
     let curve = Curve::of(&[series])?;
     let beyond = &bounds.extrapolation;
@@ -32,7 +32,7 @@ pub fn draw(series: &Series, bounds: &Bounds, size: Size, theme: &Theme) -> Opti
     let (low, worst) = curve.extent();
     let levels = [beyond.upper_nonneg_shape_ns, beyond.upper_ns].into_iter().flatten();
     let seen = levels.filter(|_| beyond.status == ExtrapolationStatus::Ok).fold(worst, f64::max);
-    // On either side, as long as the curve keeps most of the picture.
+    // The limit is shown as long as the curve keeps most of the picture.
     let shown = limit.filter(|limit| limit.0 as f64 / 4.0 <= seen && limit.0 as f64 * 4.0 >= low);
     let lowest = shown.map_or(low, |limit| low.min(limit.0 as f64));
     let furthest = shown.map_or(seen, |limit| seen.max(limit.0 as f64));
@@ -99,13 +99,13 @@ struct Sketch<'a> {
 }
 
 impl Sketch<'_> {
-    /// The area between what was seen and what counting allows.
+    /// Area between the observed rate and the bound by counting.
     fn allowed(&self, curve: &Curve) -> Markup {
         let mut area = curve.path(&self.x, &self.y, curve.allowed());
         let edge = area.0.clone() + &format!("H{}", Px(self.plot.right));
         area.across(self.plot.right);
         area.down(self.plot.bottom);
-        // Back along what was seen, step by step.
+        // Back along the observed curve, step by step.
         let observed = curve.observed();
         for pair in curve.steps.windows(2).rev() {
             area.across(self.x.at(pair[1].0));
@@ -157,7 +157,7 @@ impl Sketch<'_> {
         }
     }
 
-    /// The levels for the horizon, on its line: each has a separate height for its name.
+    /// Levels for the horizon, on its line: each has a separate height for its name.
     fn levels(&self, bounds: &Bounds) -> Markup {
         let beyond = &bounds.extrapolation;
         if beyond.status != ExtrapolationStatus::Ok {
@@ -186,12 +186,12 @@ impl Sketch<'_> {
     }
 }
 
-/// The limit as a line down, with its name to the right of it where it has room: a curve falls, and
-/// is above it on the left.
+/// Vertical line at the limit, with its name to the right if there is room: curves fall, and are
+/// above it on the left.
 pub fn limit(limit: Nanos, plot: &Plot, x: &Scale, theme: &Theme) -> Markup {
     let x = x.at(limit.0 as f64);
     let words = format!("limit {}", span(limit));
-    // It is in bold.
+    // The text is in bold.
     let right = x + svg::text_width(&words) * 1.1 + 8.0 < plot.right;
     let (at, anchor) = if right { (x + 5.0, "start") } else { (x - 5.0, "end") };
     html! {
@@ -200,7 +200,7 @@ pub fn limit(limit: Nanos, plot: &Plot, x: &Scale, theme: &Theme) -> Markup {
     }
 }
 
-/// Of a limit that would leave the curves too little of the picture: where it is.
+/// Sentence on a limit that would leave the curves too little of the picture.
 pub fn lies_far(limit: Nanos, right: bool) -> String {
     format!("The limit, {}, lies far to the {}.", span(limit), if right { "right" } else { "left" })
 }

@@ -1,5 +1,5 @@
-//! Spikes folded on a period: the largest blocks by their distance from a due time. Those that
-//! belong to the period are in one column, the others anywhere.
+//! Spikes folded on a period: the largest blocks by their distance from a due time. Those of the
+//! period are in one column, the others anywhere.
 
 use maud::html;
 
@@ -14,12 +14,12 @@ use stats::bounds::periods::Period;
 use stats::series::{BlockMaximum, Series};
 use stats::time::fold::fold;
 
-/// How many of the other blocks are drawn, the largest.
+/// Limit of other blocks that are drawn: the largest.
 const OTHERS: usize = 1_000;
-/// How many periods have a picture.
+/// Limit of periods with a picture.
 pub const MAX_PERIODS: usize = 3;
 
-/// The heading: the period and what it may be.
+/// Heading: the period and its possible cause.
 pub fn heading(period: &Period) -> String {
     let hint = match period.compatible_with.first() {
         Some(first) => format!(", compatible with {first}"),
@@ -28,7 +28,7 @@ pub fn heading(period: &Period) -> String {
     format!("Spikes every {}{hint}", period.every())
 }
 
-/// The picture; `None` without spikes.
+/// Picture; `None` without spikes.
 pub fn draw(period: &Period, series: &Series, size: Size, theme: &Theme) -> Option<Picture> {
     let blocks = chosen(period, series);
     let highest = blocks.iter().map(|block| block.max.0).max()?.max(2) as f64;
@@ -76,7 +76,7 @@ pub fn draw(period: &Period, series: &Series, size: Size, theme: &Theme) -> Opti
     })
 }
 
-/// The members, and the largest of the others.
+/// Spikes of the period, and the largest of the others.
 fn chosen(period: &Period, series: &Series) -> Vec<BlockMaximum> {
     let (members, mut others): (Vec<BlockMaximum>, Vec<BlockMaximum>) =
         series.every().partition(|block| period.at_ns.binary_search(&block.at).is_ok());

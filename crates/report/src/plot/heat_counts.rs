@@ -1,7 +1,7 @@
-//! Samples by rows of a heat map, which are a few dozen: in a sorted list a row is found sooner
-//! than in a tree.
+//! Samples by rows of a heat map, which are a few dozen: a sorted list finds a row faster than a
+//! tree.
 
-/// The two ends of a row.
+/// Two ends of a row.
 type Row = (i64, i64);
 
 /// Counts of rows, ascending.
@@ -26,18 +26,18 @@ impl HeatCounts {
         self.place(row).is_ok()
     }
 
-    /// The count of a row; 0 where it has none.
+    /// Count of a row; 0 if it has none.
     #[cfg(test)]
     pub fn of(&self, row: Row) -> u64 {
         self.place(row).map_or(0, |at| self.0[at].1)
     }
 
-    /// The number of rows.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.0.len()
     }
 
-    /// The rows with their counts, ascending.
+    /// Rows with their counts, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (Row, u64)> + '_ {
         self.0.iter().copied()
     }

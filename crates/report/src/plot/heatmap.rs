@@ -1,8 +1,8 @@
-//! The heat map: when which latencies occurred, and how often. Time to the right, latency upwards,
-//! the count as colour; even a single sample has a colour that contrasts with the background.
+//! Heat map: latencies over time, and their frequency. Time to the right, latency upwards, the
+//! count as colour; even a single sample has a colour that contrasts with the background.
 //!
-//! The eight largest latencies of each second have their own cells. Of the others a block records
-//! only between which two levels they lie: that band is one cell, as high as what is not known.
+//! The eight largest latencies of each second have separate cells. For the others a block records
+//! only the two levels around them: that band is one cell, as high as the uncertainty.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ use super::svg::{PathData, Picture, Plot, Px, Size, text};
 use super::theme::{HEATS, Theme};
 use crate::words::several;
 
-/// The least height of a cell: one sample must be seen.
+/// Least height of a cell, at which a single sample is visible.
 const MIN_HEIGHT: f64 = 3.5;
 
-/// A cell's stretch of latencies, and its count.
+/// Range of latencies of a cell, and its count.
 type Cell = ((i64, i64), u64);
 
-/// The picture; `None` without blocks. `floor` is the least latency of the run, where it is known:
-/// the lowest band has no other end.
+/// Picture; `None` without blocks. `floor` is the least latency of the run, if known: the lowest
+/// band has no other end.
 pub fn draw(history: &History, floor: Option<i64>, size: Size, theme: &Theme) -> Option<Picture> {
     let lanes: Vec<(&HeatLane, Vec<Vec<Cell>>)> =
         history.lanes().iter().map(|lane| (lane, lane.columns.iter().map(cells).collect())).collect();
@@ -71,10 +71,10 @@ pub fn draw(history: &History, floor: Option<i64>, size: Size, theme: &Theme) ->
     })
 }
 
-/// The cells of a column: bands, and the exact values that lie in none of them.
+/// Cells of a column: bands, and the exact values that are in none of them.
 ///
-/// An exact value that touches a band which has other samples too is counted to the band: as a
-/// lighter cell on it, it would look like a hole.
+/// An exact value in a band with other samples is counted to the band: a lighter cell on it would
+/// look like a hole.
 fn cells(column: &Cells) -> Vec<Cell> {
     let mut bands: BTreeMap<(i64, i64), u64> = column.bands.iter().collect();
     let mut alone: Vec<Cell> = Vec::new();
@@ -85,15 +85,15 @@ fn cells(column: &Cells) -> Vec<Cell> {
             None => alone.push((row, n)),
         }
     }
-    // Wide ones first: what is narrow lies on top.
+    // Wide cells first, so that narrow ones are on top.
     let mut cells: Vec<Cell> = bands.into_iter().collect();
     cells.sort_by_key(|&((lower, upper), _)| std::cmp::Reverse(i128::from(upper) - i128::from(lower)));
     cells.extend(alone);
     cells
 }
 
-/// One path per shade; neighbours of the same shade and stretch become one rectangle. A band that
-/// is open to one side ends with what there was.
+/// Draws one path per shade; neighbours of the same shade and range become one rectangle. A band
+/// that is open to one side ends at the extreme value.
 fn paint(
     history: &History,
     columns: &[Vec<Cell>],
@@ -105,8 +105,7 @@ fn paint(
     let mut paths: Vec<PathData> = (0..HEATS).map(|_| PathData::default()).collect();
     let mut open: BTreeMap<((i64, i64), usize), usize> = BTreeMap::new();
     let mut close = |(band, shade): ((i64, i64), usize), from: usize, to: usize| {
-        // A trifle wider than it is, so that the background does not show through between
-        // neighbours.
+        // Slightly wider, so that the background does not show between neighbours.
         let (left, right) = (time.at(history.since_start(from)), time.at(history.since_start(to)));
         let (top, bottom) = (y.at((band.1 as f64).min(ends.1)), y.at((band.0 as f64).max(ends.0)));
         let missing = (MIN_HEIGHT - (bottom - top)).max(0.0) / 2.0;
@@ -129,22 +128,22 @@ fn paint(
         close(key, from, columns.len());
     }
     html! {
-        // Full cells first: single samples, which are on top, must not vanish below them.
+        // Full cells first: single samples must not be hidden below them.
         @for (shade, path) in paths.iter().enumerate().rev() {
             @if !path.0.is_empty() { path d=(path.0) fill=(theme.heat[shade]) shape-rendering="crispEdges" {} }
         }
     }
 }
 
-/// Which counts have which colour: equal steps of the logarithm.
+/// Colours of counts: equal steps of the logarithm.
 pub struct Shades {
-    /// The largest count of each shade but the last.
+    /// Largest count of each shade but the last.
     upto: Vec<u64>,
     most: u64,
 }
 
 impl Shades {
-    /// For counts up to this.
+    /// Shades for counts up to this.
     pub fn new(most: u64) -> Shades {
         let steps = HEATS as f64 - 1.0;
         let mut upto: Vec<u64> = vec![1];
@@ -155,12 +154,12 @@ impl Shades {
         Shades { upto, most }
     }
 
-    /// The shade of a count that is not zero.
+    /// Shade of a count that is not zero.
     pub fn of(&self, n: u64) -> usize {
         self.upto.iter().position(|&upto| n <= upto).unwrap_or(HEATS - 1)
     }
 
-    /// The shades that occur, with their counts, and the height that this takes.
+    /// Legend of the shades that occur, with their counts, and its height.
     pub fn legend(&self, plot: &Plot, theme: &Theme) -> (Markup, f64) {
         let used = self.of(self.most) + 1;
         let width = (plot.right - plot.left) / HEATS as f64;
@@ -178,7 +177,7 @@ impl Shades {
     }
 }
 
-/// A count in few letters.
+/// Count in few letters.
 fn short(n: u64) -> String {
     match n {
         0..10_000 => n.to_string(),

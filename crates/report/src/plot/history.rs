@@ -1,7 +1,7 @@
-//! The blocks of a run, folded into a bounded number of columns of time.
+//! Blocks of a run, folded into a bounded number of columns of time.
 //!
-//! Blocks are streamed: what is kept here does not grow with the length of the run. Where a run
-//! goes on beyond its expected end, pairs of columns are joined and each is twice as long.
+//! Blocks are streamed: the memory does not grow with the length of the run. If a run continues
+//! beyond its expected end, pairs of columns are joined and each is twice as long.
 
 use std::collections::BTreeMap;
 
@@ -15,27 +15,27 @@ use model::units::{Cpu, Nanos};
 /// Columns of time in the pictures: as many as can be distinguished.
 pub const COLUMNS: usize = 240;
 
-/// Up to this number of CPUs each have a heat map; more are added up in one.
+/// Limit of CPUs with a heat map each; more are summed in one.
 pub const LANES: usize = 4;
-/// Levels of a block that are used; the writer has fewer.
+/// Limit of levels of a block that are used; the writer has fewer.
 const LEVELS: usize = 64;
-/// Bands of one column; beyond, samples are counted in [`History::unplaced`].
+/// Limit of bands of a column; further samples are counted in [`History::unplaced`].
 const BANDS: usize = 128;
 
-/// What one CPU did in one column of time.
+/// Samples of one CPU in one column of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HistoryColumn {
     pub n: u64,
-    /// Slots missed; none where there is no schedule.
+    /// Number of slots missed; none without a schedule.
     pub missed: Option<u64>,
-    /// The largest latency and when it was.
+    /// Largest latency and its time.
     pub max: Option<(Nanos, Nanos)>,
 }
 
-/// How the latencies of one column are spread.
+/// Distribution of the latencies of one column.
 ///
-/// The eight largest of each block are known exactly. Of the others it is known between which two
-/// levels they lie, so they stay a count of that band and are not given a place within it.
+/// The eight largest of each block are known exactly. For the others only the two levels around
+/// them are known, so they are a count of that band, without a place within it.
 #[derive(Clone, Debug, Default)]
 pub struct Cells {
     /// Counts between two levels; `i64::MIN` and `i64::MAX` mean an open end.
@@ -44,16 +44,16 @@ pub struct Cells {
     pub exact: HeatCounts,
 }
 
-/// A heat map's data: of one CPU, or of all together.
+/// Data of a heat map, of one CPU or of all together.
 #[derive(Clone, Debug, Default)]
 pub struct HeatLane {
-    /// The CPU; `None` where all are added up.
+    /// CPU; `None` if all are summed.
     pub cpu: Option<Cpu>,
-    /// One per column of time.
+    /// Cells, one per column of time.
     pub columns: Vec<Cells>,
 }
 
-/// The blocks of a run in columns of time.
+/// Blocks of a run in columns of time.
 #[derive(Clone, Debug)]
 pub struct History {
     start: Option<Nanos>,
@@ -66,17 +66,17 @@ pub struct History {
     peaks: Peaks,
     blocks: u64,
     unplaced: u64,
-    /// The levels of the block that is added, in a list that is used again.
+    /// Levels of the block that is being added, in a buffer that is reused.
     levels: Vec<(i64, u64)>,
 }
 
 impl History {
-    /// For blocks between two times, in up to this number of columns of whole seconds.
+    /// History between two times, in up to this number of columns of whole seconds.
     pub fn new(start: Nanos, end: Nanos, columns: usize) -> History {
         Self::empty(Some(start), end.0.saturating_sub(start.0), columns)
     }
 
-    /// For the blocks of a run.
+    /// History for the blocks of a run.
     pub fn for_run(run: &Run, columns: usize) -> History {
         let start = run.cpus.iter().filter_map(|cpu| cpu.t0_mono_ns).min();
         Self::empty(start, run.elapsed_ns.map_or(0, |length| length.0), columns)
@@ -84,8 +84,7 @@ impl History {
 
     fn empty(start: Option<Nanos>, length: i64, columns: usize) -> History {
         let most = columns.clamp(2, columns::MAX_COLUMNS);
-        // A block is a second long: with columns of another length some would hold two, others
-        // none.
+        // A block is a second long: columns of a fractional length would hold two blocks or none.
         let seconds = (length.max(0) / Nanos::SECOND.0) / most as i64 + 1;
         History {
             start,
@@ -124,7 +123,7 @@ impl History {
         self.unplaced = self.unplaced.saturating_add(unplaced);
     }
 
-    /// Puts the grid so that a column begins where the first block does, at or before the start.
+    /// Places the grid so that a column begins with the first block, at or before the start.
     fn lay_grid(&mut self, first: Nanos) {
         let start = *self.start.get_or_insert(first);
         let lead = first.0.saturating_sub(start.0);
@@ -133,7 +132,7 @@ impl History {
     }
 
     fn column_of(&mut self, block: &Block) -> usize {
-        // The middle of the block, because its start is on a column's edge, give or take.
+        // The middle of the block counts, because its start is close to a column's edge.
         let half = block.span_ns.map_or(Nanos::SECOND.0, |span| span.0.max(0)) / 2;
         let since = block.mono_ns.0.saturating_add(half).saturating_sub(self.grid).max(0);
         while since / self.width >= self.most as i64 {
@@ -196,12 +195,12 @@ impl History {
         self.lanes.push(all);
     }
 
-    /// Whether there was no block.
+    /// True if there was no block.
     pub fn is_empty(&self) -> bool {
         self.blocks == 0
     }
 
-    /// How many columns hold something.
+    /// Number of columns in use.
     pub fn columns(&self) -> usize {
         self.used
     }
@@ -211,28 +210,28 @@ impl History {
         Nanos(self.width)
     }
 
-    /// From the start to a column's beginning; the first column may begin a little before.
+    /// Time from the start to a column's beginning; the first column may begin a little earlier.
     pub fn since_start(&self, column: usize) -> f64 {
         let start = self.start.unwrap_or_default().0;
         self.grid as f64 - start as f64 + column as f64 * self.width as f64
     }
 
-    /// From the start to a time.
+    /// Time since the start.
     pub fn elapsed(&self, time: Nanos) -> Nanos {
         Nanos(time.0.saturating_sub(self.start.unwrap_or_default().0))
     }
 
-    /// The CPUs with their columns; a CPU may have fewer than others.
+    /// CPUs with their columns; a CPU may have fewer than others.
     pub fn cpus(&self) -> impl Iterator<Item = (Cpu, &[HistoryColumn])> {
         self.cpus.iter().map(|(&cpu, slots)| (cpu, slots.as_slice()))
     }
 
-    /// The heat maps' data: a lane per CPU, or one of all.
+    /// Data of the heat maps: a lane per CPU, or one of all.
     pub fn lanes(&self) -> &[HeatLane] {
         &self.lanes
     }
 
-    /// The maxima in finer columns.
+    /// Maxima in finer columns.
     pub fn peaks(&self) -> &Peaks {
         &self.peaks
     }
@@ -258,7 +257,7 @@ impl HistoryColumn {
 }
 
 impl Cells {
-    /// Adds a block's samples; returns how many found no place. `levels` is room for its levels.
+    /// Adds a block's samples; returns the number without a place. Reuses `levels`.
     fn add(&mut self, block: &Block, levels: &mut Vec<(i64, u64)>) -> u64 {
         let known = block.max_ns.iter().chain(block.top_ns.iter().take(7)).take(block.n.min(8) as usize);
         let (mut exact, mut count) = ([0; 8], 0);
@@ -267,7 +266,7 @@ impl Cells {
             count += 1;
         }
         let exact = &mut exact[..count];
-        // They are written with the largest first.
+        // The writer puts the largest first.
         exact.reverse();
         exact.sort_unstable();
         levels.clear();
@@ -284,7 +283,7 @@ impl Cells {
             if rest == 0 {
                 continue;
             }
-            // Above all levels, what is not among the largest is at most the least of these.
+            // Above all levels, samples beyond the exact ones are at most the least of these.
             let upper = match exact.first() {
                 Some(&least) if upper == i64::MAX => coarse(least).1,
                 _ => upper,
@@ -318,7 +317,7 @@ impl Cells {
     }
 }
 
-/// The row of an eighth of an octave that a latency is in: the histogram's rows, eight to one.
+/// Row of an eighth of an octave that holds a latency: eight rows of the histogram.
 fn coarse(ns: i64) -> (i64, i64) {
     let row = bucket_of(Nanos(ns));
     if row == EARLY_BUCKET {
@@ -350,7 +349,7 @@ mod tests {
         let mut history = History::new(Nanos(500_000_000), Nanos(10_400_000_000), 240);
         for second in 0..10 {
             let mut block = block(0, second, &[1_000]);
-            // Housekeeping is a bit late, now and then.
+            // Housekeeping is slightly late now and then.
             block.mono_ns.0 += 500_000_000 + second % 3 * 200_000;
             history.add(&block);
         }

@@ -2,7 +2,7 @@
 
 use super::svg::{FONT, LINE, Plot, text_width};
 
-/// The place of a label: its right end, its base line, and how wide it is.
+/// Place of a label: its right end, base line, and width.
 #[derive(Clone, Copy, Debug)]
 pub struct LabelPlace {
     /// Right end of the text.
@@ -31,17 +31,16 @@ impl LabelPlace {
         !apart && (self.y - other.y).abs() < LINE - 1.0
     }
 
-    /// Whether another label's leader, drawn up to it, would go through this one.
+    /// True if another label's leader, drawn up to that label, would cross this one.
     fn is_cut_by(&self, anchor: f64, other: &LabelPlace) -> bool {
         self.left() - 3.0 < anchor && anchor < self.x + 3.0 && other.y < self.bottom()
     }
 }
 
-/// Places labels to the left of their anchors, which ascend in x, each as low as it can be without
-/// meeting another label, a leader, or what is drawn there according to `free`.
+/// Places labels to the left of their anchors, which ascend in x, each as low as possible without
+/// touching another label, a leader, or the data, for which `free` is asked.
 ///
-/// To the left and ascending, because then a leader, drawn up from its anchor, has the labels
-/// before it on its left.
+/// With this order, a leader drawn up from its anchor has the earlier labels on its left.
 pub fn place_labels(
     anchors: &[(f64, &str)],
     plot: &Plot,
@@ -60,7 +59,7 @@ pub fn place_labels(
             others.all(|((anchor, _), other)| !place.meets(other) && !place.is_cut_by(*anchor, other))
         };
         let best = (0..=levels).map(at).find(|place| apart(place) && free(place));
-        // Over the data, where they leave no space: a label has a halo in the background colour.
+        // Over the data if they leave no space: a label has a halo in the background colour.
         let found = best.or_else(|| (0..=levels).map(at).find(|place| apart(place)));
         places.push(found.unwrap_or_else(|| at(levels)));
     }

@@ -1,5 +1,5 @@
-//! The latency plot: how many wake-ups had which latency, the count on a logarithmic axis, a step
-//! line per CPU, the look that cyclictest's users know.
+//! Latency plot: number of wake-ups per latency, the count on a logarithmic axis, a step line per
+//! CPU, in the look that cyclictest's users know.
 //!
 //! The y axis ends a little below 1, so that a single sample is visible above the axis.
 
@@ -20,22 +20,21 @@ use crate::words::{several, span};
 use model::units::Nanos;
 use stats::modes::Mode;
 
-/// Where the count axis ends: below 1, on a logarithmic axis.
+/// Lower end of the count axis: below 1, as the axis is logarithmic.
 const FLOOR: f64 = 0.45;
-/// The number of labels of largest values that fit without hiding the data.
+/// Number of labels of largest values that fit without hiding the data.
 const LABELS: usize = 8;
 
-/// A value that is marked by a name of its own, in the colour of its line.
+/// Value with a separate name, in the colour of its line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatencyMark {
     pub latency: Nanos,
     pub name: String,
-    /// Which line it is on.
+    /// Index of its line.
     pub line: usize,
 }
 
-/// The plot of some lines, with the run's latency limit where it had one, and with modes to be
-/// named.
+/// Plot of some lines, with the run's latency limit if it had one, and with the modes to be named.
 pub fn draw(lines: &[PlotLine], limit: Option<Nanos>, modes: &[Mode], size: Size, theme: &Theme) -> Picture {
     let largest = |(line, of): (usize, &PlotLine)| {
         let name = svg::fit(&of.name, 150.0);
@@ -45,7 +44,7 @@ pub fn draw(lines: &[PlotLine], limit: Option<Nanos>, modes: &[Mode], size: Size
     draw_marked(lines, &line::alone(lines), &marks, limit, modes, size, theme)
 }
 
-/// The same of cycles: what they took, with their deadline.
+/// Plot of cycles: their times, with their deadline.
 pub fn draw_cycles(lines: &[PlotLine], deadline: Option<Nanos>, size: Size, theme: &Theme) -> Picture {
     let subject = Subject { limit: deadline, modes: &[], words: &OF_CYCLES };
     compose(lines, &line::alone(lines), &[], &subject, size, theme)
@@ -57,8 +56,8 @@ struct Subject<'a> {
     words: &'a PlotWords,
 }
 
-/// The same with other marks than each line's largest value, and with the lines named that are
-/// drawn by themselves, each in the next colour.
+/// Plot with other marks than each line's largest value, and with `shown`, the lines that are drawn
+/// separately, each in the next colour.
 pub fn draw_marked(
     lines: &[PlotLine],
     shown: &[usize],
@@ -113,7 +112,7 @@ fn compose(
     }
 }
 
-/// A limit far to the right would press the samples together; it is named in words instead.
+/// A limit far to the right would compress the samples; it is given in words instead.
 fn limit_within(limit: Option<Nanos>, hi: i64) -> i64 {
     limit.map_or(0, |limit| if limit.0 / 4 <= hi { limit.0 } else { 0 })
 }
@@ -176,7 +175,7 @@ impl Sketch {
         let (first, last) = (columns.edges[0] as f64, columns.edges[columns.edges.len() - 1] as f64);
         let x = Scale::log(first, last, plot.left, plot.right);
         let most = counts.iter().flatten().copied().max().unwrap_or(1).max(1);
-        // Whole decades, so that two plots of about as many samples have the same axis.
+        // Whole decades, so that two plots with similar numbers of samples have the same axis.
         let top = 10f64.powf((most as f64 * 1.05).log10().ceil().max(3.0));
         let y = Scale::log(FLOOR, top, plot.bottom, plot.top + modes::room(modes));
         let edges = columns.edges.iter().map(|&edge| x.at(edge as f64)).collect();
@@ -200,8 +199,7 @@ impl Sketch {
         if count == 0 { self.plot.bottom } else { self.y.at(count as f64) }
     }
 
-    /// Single wake-ups that no step joins, as dots: as steps beside each other they would be a
-    /// fence.
+    /// Dots for single wake-ups without neighbours: as steps they would look like a fence.
     fn dots(&self, counts: &[u64]) -> PathData {
         let mut path = PathData::default();
         for i in (0..counts.len()).filter(|&i| is_alone(counts, i)) {
@@ -211,8 +209,8 @@ impl Sketch {
         path
     }
 
-    /// Steps up from the floor and down to it; nothing is drawn where there is no sample, and where
-    /// there is a single one a dot.
+    /// Steps up from the floor and down to it; nothing where there is no sample, and a single
+    /// sample is left to the dots.
     fn steps(&self, counts: &[u64]) -> PathData {
         let mut path = PathData::default();
         let mut before = 0;
@@ -235,7 +233,7 @@ impl Sketch {
         path
     }
 
-    /// The area between the least and the most of all lines.
+    /// Area between the least and the most of all lines.
     fn envelope(&self, counts: &[Vec<u64>], theme: &Theme) -> Markup {
         let mut path = PathData::default();
         for i in 0..self.edges.len() - 1 {
@@ -263,7 +261,7 @@ impl Sketch {
         }
     }
 
-    /// The marks of lines that are drawn, each name next to a leader above it.
+    /// Marks of the lines that are drawn, each name next to a leader above it.
     fn marks(
         &self,
         marks: &[LatencyMark],
@@ -299,14 +297,14 @@ impl Sketch {
         }
     }
 
-    /// Whether nothing is drawn where a label is to be.
+    /// True if nothing is drawn at the place of a label.
     fn is_free(&self, place: &LabelPlace, counts: &[Vec<u64>], shown: &[usize]) -> bool {
         let first = self.edges.partition_point(|&edge| edge <= place.left()).saturating_sub(1);
         let last = self.edges.partition_point(|&edge| edge < place.x + 5.0).min(self.edges.len() - 1);
         let meets = |top: f64, bottom: f64| top < place.bottom() && place.top() < bottom;
         let at = |line: &[u64], i: usize| self.height(line.get(i).copied().unwrap_or(0));
         let line_meets = |line: &Vec<u64>| {
-            // A step is as high as the difference to its neighbour.
+            // The height of a step is the difference to its neighbour.
             (first..last).any(|i| {
                 meets(at(line, i).min(at(line, i + 1)) - 2.0, at(line, i).max(at(line, i + 1)) + 2.0)
             })
@@ -319,7 +317,7 @@ impl Sketch {
     }
 }
 
-/// Whether a column has one sample and no neighbour more.
+/// True for a column with one sample whose neighbours have at most one.
 fn is_alone(counts: &[u64], i: usize) -> bool {
     let at = |i: Option<usize>| i.and_then(|i| counts.get(i)).copied().unwrap_or(0);
     counts[i] == 1 && at(i.checked_sub(1)) <= 1 && at(Some(i + 1)) <= 1
@@ -332,7 +330,7 @@ fn leader(x: f64, from: f64, to: f64) -> PathData {
     path
 }
 
-/// A triangle that points down to the axis.
+/// Triangle that points down to the axis.
 fn pointer(x: f64, y: f64) -> PathData {
     let mut path = PathData::default();
     path.go(x, y);

@@ -1,10 +1,10 @@
-//! What the plot of latencies, and that of cycles, says in words.
+//! Words of the plots of latencies and of cycles.
 
 use super::line::PlotLine;
 use crate::words::{several, span};
 use model::units::Nanos;
 
-/// What is counted, over what, and what the limit is.
+/// Words for the value, the counted unit and the limit.
 pub struct PlotWords {
     pub value: &'static str,
     pub counted: &'static str,
@@ -14,14 +14,14 @@ pub struct PlotWords {
 pub const OF_WAKEUPS: PlotWords = PlotWords { value: "latency", counted: "wake-ups", limit: "limit" };
 pub const OF_CYCLES: PlotWords = PlotWords { value: "time", counted: "cycles", limit: "deadline" };
 
-/// The plot in a sentence or two.
+/// Plot in a sentence or two.
 pub fn in_words(lines: &[PlotLine], words: &PlotWords, hi: i64) -> String {
     let PlotWords { value, counted, .. } = words;
     let plot = format!(
         "Plot of {}: number of {counted} over {value}.",
         several(lines.len() as u64, "line", "lines")
     );
-    // Where a line's largest value is not known, the end of its histogram is not it.
+    // The end of a histogram is not the largest value if that is not known.
     if lines.iter().any(|line| line.max.is_none() && line.overflows > 0) {
         return format!("{plot} The largest {value} is not known.");
     }

@@ -1,4 +1,4 @@
-//! What a picture draws as one line: a CPU of a run, or a whole run among others.
+//! Data of one line of a picture: a CPU of a run, or a whole run among others.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use model::histogram::Bucket;
 use model::run::{CpuRun, Run};
 use model::units::Nanos;
 
-/// How many of many lines are drawn by themselves; the rest are a band.
+/// Number of lines drawn separately when there are many; the rest are a band.
 pub const WORST: usize = 4;
 
 pub struct PlotLine<'a> {
@@ -18,20 +18,20 @@ pub struct PlotLine<'a> {
     /// Core type of a CPU, kernel of a run; may be empty.
     pub detail: String,
     pub rows: Cow<'a, [Bucket]>,
-    /// What a periodic task would have seen, where it is another histogram.
+    /// Histogram as a periodic task would see it, if it differs.
     pub deadline: Option<&'a [Bucket]>,
     pub min: Option<Nanos>,
     pub max: Option<Nanos>,
-    /// Samples without a value beyond the rows,
+    /// Number of samples beyond the rows, whose values are not known.
     pub overflows: u64,
-    /// each at least so late.
+    /// Lower bound of the latency of each of these.
     pub beyond_from: Option<Nanos>,
-    /// Samples before their time.
+    /// Number of samples before their time.
     pub early: u64,
 }
 
 impl PlotLine<'_> {
-    /// The line with its detail and its largest value, for a legend.
+    /// Name of the line with its detail and its largest value, for a legend.
     pub fn words(&self) -> String {
         let detail = if self.detail.is_empty() { String::new() } else { format!(" ({})", self.detail) };
         let held = !self.rows.is_empty() || self.overflows > 0;
@@ -41,7 +41,7 @@ impl PlotLine<'_> {
     }
 }
 
-/// A line per CPU that has a histogram.
+/// Lines of the CPUs that have a histogram.
 pub fn of_run(run: &Run) -> Vec<PlotLine<'_>> {
     run.cpus.iter().filter(|cpu| !cpu.is_summary()).map(of_cpu).collect()
 }
@@ -60,7 +60,7 @@ fn of_cpu(cpu: &CpuRun) -> PlotLine<'_> {
     }
 }
 
-/// A line per run that has the histograms of all its CPUs, added up; each run comes with its title.
+/// Line per run whose CPUs all have a histogram, summed; each run comes with its title.
 pub fn of_runs<'a>(runs: impl IntoIterator<Item = (&'a str, &'a Run)>) -> Vec<PlotLine<'a>> {
     let line = |(title, run): (&str, &'a Run)| {
         let cpus = &run.cpus;
@@ -84,7 +84,7 @@ fn early_of(rows: &[Bucket]) -> u64 {
     rows.iter().take_while(|row| row.upper.0 <= 0).fold(0, |sum, row| sum.saturating_add(row.count))
 }
 
-/// Which lines are drawn by themselves: all of few, the worst of many, in their own order.
+/// Indices of the lines drawn separately: all of few, the worst of many, in their order.
 pub fn alone(lines: &[PlotLine]) -> Vec<usize> {
     if lines.len() <= LINES {
         return (0..lines.len()).collect();
@@ -96,8 +96,8 @@ pub fn alone(lines: &[PlotLine]) -> Vec<usize> {
     worst
 }
 
-/// The least and the largest value of all lines, row edges where the exact ones are not known; the
-/// least is at least 1 ns, because early samples have a separate column.
+/// Least and largest value of all lines, row edges if the exact ones are not known; the least is at
+/// least 1 ns, because early samples have a separate column.
 pub fn extent(lines: &[PlotLine]) -> Option<(i64, i64)> {
     let end = |line: &PlotLine| line.beyond_from.max(line.rows.last().map(|row| row.upper));
     let tops = lines.iter().filter_map(|line| line.max.or_else(|| end(line)));

@@ -1,4 +1,4 @@
-//! Marks over the maximum over time: stretches with a different rate of spikes, and the spikes of a
+//! Marks on the maximum over time: stretches with a different rate of spikes, and the spikes of a
 //! period.
 
 use maud::{Markup, html};
@@ -12,14 +12,14 @@ use model::text::several;
 use stats::bounds::periods;
 use stats::bounds::structure::{RateEpoch, Structure};
 
-/// More stretches than this are not distinguished.
+/// Limit of stretches that are distinguished.
 const MOST_STRETCHES: usize = 60;
-/// This number is named in words.
+/// Limit of stretches that are named in words.
 const NAMED: usize = 6;
-/// The width that a ring needs: more of them would hide the line.
+/// Width of a ring: more rings than fit would hide the line.
 const RING: f64 = 5.0;
 
-/// What is marked; nothing where nothing was found.
+/// Marked structure; no marks if none was found.
 #[derive(Clone, Copy, Default)]
 pub struct Marks<'a>(pub Option<&'a Structure>);
 
@@ -29,7 +29,7 @@ impl<'a> Marks<'a> {
         if all.len() < 2 { &[] } else { &all[..all.len().min(MOST_STRETCHES)] }
     }
 
-    /// The strongest period, where its spikes can be distinguished.
+    /// Strongest period, if its spikes can be distinguished.
     fn period(&self, plot: &Plot) -> Option<&'a periods::Period> {
         let period = self.0?.periods.first()?;
         (period.at_ns.len() as f64 * RING < plot.right - plot.left).then_some(period)
@@ -40,7 +40,7 @@ impl<'a> Marks<'a> {
         if self.stretches().is_empty() { 0.0 } else { FONT + 6.0 }
     }
 
-    /// Every other stretch shaded, each with its rate where that fits. Drawn below the data.
+    /// Shading of every other stretch, with rates where they fit. Drawn below the data.
     pub fn shade(&self, plot: &Plot, time: &Scale, theme: &Theme) -> Markup {
         html! {
             @for (i, stretch) in self.stretches().iter().enumerate() {
@@ -57,7 +57,7 @@ impl<'a> Marks<'a> {
         }
     }
 
-    /// A ring around each spike of the strongest period.
+    /// Ring around each spike of the strongest period.
     pub fn rings(
         &self,
         history: &History,
@@ -72,7 +72,7 @@ impl<'a> Marks<'a> {
         };
         html! {
             g fill="none" stroke=(theme.ink) stroke-width="1.3" {
-                // A spike that another of its column exceeds has no place on the line.
+                // A spike below the maximum of its column is not on the line.
                 @for (max, at) in period.at_ns.iter().filter_map(|&at| worst(at)) {
                     circle cx=(Px(time.at(history.elapsed(at).0 as f64))) cy=(Px(latency.at(max.0 as f64))) r="3.4" {}
                 }
@@ -80,13 +80,13 @@ impl<'a> Marks<'a> {
         }
     }
 
-    /// What the rings are.
+    /// Legend of the rings.
     pub fn key(&self, plot: &Plot, theme: &Theme) -> Option<LegendEntry> {
         let words = format!("rings: every {}", self.period(plot)?.every());
         Some(LegendEntry { colour: theme.ink, area: false, words })
     }
 
-    /// The stretches in words.
+    /// Stretches in words.
     pub fn note(&self) -> Option<String> {
         let stretches = self.stretches();
         let (first, rest) = stretches.split_first()?;

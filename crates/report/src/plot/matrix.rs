@@ -1,5 +1,5 @@
-//! The largest latency of each CPU over time as a matrix: a row per CPU, time to the right, the
-//! latency as colour in fixed steps. One bad core among many is a row, one bad moment a column.
+//! Largest latency of each CPU over time as a matrix: a row per CPU, time to the right, the latency
+//! as colour in fixed steps. A bad core among many is a row, a bad moment a column.
 
 use maud::{Markup, html};
 
@@ -12,17 +12,17 @@ use super::theme::{HEATS, Theme};
 use crate::words::{several, span};
 use model::units::{Cpu, Nanos};
 
-/// From so many CPUs on: lines of fewer are told apart.
+/// Least number of CPUs for a matrix: lines of fewer can be distinguished.
 const LEAST: usize = 8;
-/// Cells across: more could not be told apart, and would make the page large.
+/// Limit of cells in a row: more could not be distinguished, and would enlarge the page.
 const ACROSS: [usize; 2] = [400, 150];
-/// From what on each shade is, in us: the same in every report, so that two lie side by side.
+/// Lower bound of each shade, in us: the same in every report, so that two can be compared.
 const FROM_US: [i64; HEATS - 1] = [10, 30, 100, 300, 1_000, 3_000, 10_000];
-/// All rows together take at most this, unless they are of the least height.
+/// Height of all rows together, unless they have the least height.
 const HIGH: f64 = 520.0;
 const ROW: [f64; 2] = [2.0, 14.0];
 
-/// The picture; none of few CPUs.
+/// Picture; none for few CPUs.
 pub fn draw(history: &History, size: Size, theme: &Theme) -> Option<Picture> {
     let peaks = history.peaks();
     let cpus: Vec<(Cpu, &[Option<Nanos>])> = peaks.cpus().collect();
@@ -57,12 +57,12 @@ pub fn draw(history: &History, size: Size, theme: &Theme) -> Option<Picture> {
     })
 }
 
-/// Which shade a latency has.
+/// Shade of a latency.
 fn shade(max: Nanos) -> usize {
     FROM_US.iter().filter(|from| max.0 >= **from * 1_000).count()
 }
 
-/// A path per shade; neighbours of one shade are one stroke as high as a row.
+/// Draws a path per shade; neighbours of one shade are one stroke as high as a row.
 fn paint(cpus: &[(Cpu, &[Option<Nanos>])], each: usize, row: f64, plot: &Plot, theme: &Theme) -> Markup {
     let mut paths: Vec<PathData> = (0..HEATS).map(|_| PathData::default()).collect();
     let cells = cpus.iter().map(|(_, columns)| columns.len().div_ceil(each)).max().unwrap_or(1).max(1);
@@ -89,17 +89,17 @@ fn paint(cpus: &[(Cpu, &[Option<Nanos>])], each: usize, row: f64, plot: &Plot, t
     }
 }
 
-/// What is not late keeps to the background.
+/// Colour of a shade; the lowest is close to the background.
 fn colour(shade: usize, theme: &Theme) -> &'static str {
     if shade == 0 { theme.grid } else { theme.heat[shade] }
 }
 
-/// What is hardly late is faint: a row or a column of later ones stands out from it.
+/// Opacity of a shade: low latencies are faint, so that a row or column of later ones stands out.
 fn strength(shade: usize) -> &'static str {
     ["1", "0.2", "0.4", "0.7"].get(shade).copied().unwrap_or("1")
 }
 
-/// As many names as have room.
+/// As many names as fit.
 fn names(cpus: &[(Cpu, &[Option<Nanos>])], row: f64, plot: &Plot, theme: &Theme) -> Markup {
     let every = [1, 2, 4, 8, 16, 32, 64].into_iter().find(|every| *every as f64 * row >= 13.0).unwrap_or(128);
     html! {

@@ -1,4 +1,4 @@
-//! The maximum over time: the largest latency of each column of seconds, a line per CPU.
+//! Maximum over time: the largest latency of each column of seconds, a line per CPU.
 
 use maud::{Markup, html};
 
@@ -13,35 +13,35 @@ use super::theme::{LINES, Theme};
 use crate::words::{duration, several, span};
 use model::units::{Cpu, Nanos};
 
-/// The time axis that this picture and the heat map share.
+/// Time axis that this picture and the heat map share.
 pub struct TimeAxis {
-    /// Nanoseconds since the start to positions.
+    /// Scale from nanoseconds since the start to positions.
     pub scale: Scale,
     pub ticks: Vec<Tick>,
     pub title: String,
 }
 
 impl TimeAxis {
-    /// The axis of a history across a plot.
+    /// Axis of a history across a plot.
     pub fn new(history: &History, plot: &Plot, size: Size) -> TimeAxis {
         let (from, to) = (history.since_start(0), history.since_start(history.columns().max(1)));
         TimeAxis::along(Scale::linear(from, to, plot.left, plot.right), size)
     }
 
-    /// The axis along a scale of nanoseconds since the start.
+    /// Axis along a scale of nanoseconds since the start.
     pub fn along(scale: Scale, size: Size) -> TimeAxis {
         let (written, ticks) = time_ticks(&scale, size.x_ticks());
         TimeAxis { scale, ticks, title: format!("time since the start ({written})") }
     }
 }
 
-/// The largest latency of one CPU, and when it was.
+/// Largest latency of one CPU, and its time.
 struct Worst {
     latency: Nanos,
     time: Nanos,
 }
 
-/// The picture; `None` where no block has a wake-up.
+/// Picture; `None` if no block has a wake-up.
 pub fn draw(history: &History, marks: Marks, size: Size, theme: &Theme) -> Option<Picture> {
     let cpus: Vec<(Cpu, &[HistoryColumn])> = history.cpus().collect();
     let maxima = || cpus.iter().flat_map(|(_, slots)| *slots).filter_map(|slot| slot.max);
@@ -52,7 +52,7 @@ pub fn draw(history: &History, marks: Marks, size: Size, theme: &Theme) -> Optio
     let plot = Plot::new(size, 30.0, if size == Size::Wide { 260.0 } else { 220.0 });
     let time = TimeAxis::new(history, &plot, size);
     let (low, top_ns) = columns::decades(low, top);
-    // Room for the name of the worst above it.
+    // Room for the name of the largest value above it.
     let y = Scale::log(low as f64, top_ns as f64, plot.bottom - 8.0, plot.top + 24.0 + marks.room());
     let worst: Vec<Option<Worst>> = cpus.iter().map(|(_, slots)| worst_of(slots)).collect();
     let shown = alone(&worst);
@@ -110,7 +110,7 @@ fn worst_of(slots: &[HistoryColumn]) -> Option<Worst> {
     Some(Worst { latency, time })
 }
 
-/// As [`line::alone`]: all of few CPUs, the worst of many.
+/// Indices of the CPUs drawn separately, as in [`line::alone`].
 fn alone(worst: &[Option<Worst>]) -> Vec<usize> {
     if worst.len() <= LINES {
         return (0..worst.len()).collect();
@@ -163,7 +163,7 @@ impl Sketch<'_> {
         self.time.at(self.history.since_start(column))
     }
 
-    /// A step per column; a gap where there was no wake-up.
+    /// Step per column; a gap if there was no wake-up.
     fn steps(&self, slots: &[HistoryColumn]) -> PathData {
         let mut path = PathData::default();
         let mut drawing = false;
@@ -225,7 +225,7 @@ impl Sketch<'_> {
         (self.time.at(self.history.elapsed(worst.time).0 as f64), self.y.at(worst.latency.0 as f64))
     }
 
-    /// The worst of all by name; the others are in the legend.
+    /// Name of the largest value of all; the others are in the legend.
     fn name_worst(
         &self,
         cpus: &[(Cpu, &[HistoryColumn])],

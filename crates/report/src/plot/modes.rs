@@ -1,4 +1,4 @@
-//! The modes of a histogram, marked above the plot and named.
+//! Modes of a histogram, marked above the plot and named.
 
 use maud::{Markup, html};
 
@@ -10,17 +10,17 @@ use crate::totals::sum_rows;
 use crate::words::{percent, several, span};
 use stats::modes::{Mode, modes};
 
-/// More are not named.
+/// Limit of modes with a name; `LEVELS` is the number of heights for the names.
 const MAX_NAMED: usize = 8;
 const LEVELS: usize = 3;
 
-/// The modes of all lines together; none where there is only one, which needs no name.
+/// Modes of all lines together; none if there is only one, which needs no name.
 pub fn of(lines: &[PlotLine]) -> Vec<Mode> {
     let found = modes(&sum_rows(lines.iter().map(|line| &*line.rows)));
     if found.len() < 2 { Vec::new() } else { found }
 }
 
-/// The fullest of them, ascending.
+/// Fullest modes, ascending.
 fn named(modes: &[Mode]) -> Vec<Mode> {
     let mut most = modes.to_vec();
     most.sort_by_key(|mode| std::cmp::Reverse(mode.n));
@@ -29,8 +29,7 @@ fn named(modes: &[Mode]) -> Vec<Mode> {
     most
 }
 
-/// A stroke down from the upper edge at each mode, with its latency and, where there is room, its
-/// share.
+/// Stroke down from the upper edge at each mode, with its latency and, if there is room, its share.
 pub fn draw(modes: &[Mode], plot: &Plot, x: &Scale, size: Size, theme: &Theme) -> Markup {
     let low = plot.top + room(modes);
     let mut ends = [f64::NEG_INFINITY; LEVELS];
@@ -70,7 +69,7 @@ pub fn room(modes: &[Mode]) -> f64 {
     if modes.is_empty() { 0.0 } else { modes.len().min(LEVELS) as f64 * LINE + 18.0 }
 }
 
-/// What the marks are.
+/// Explanation of the marks.
 pub fn note(modes: &[Mode]) -> Option<String> {
     modes.first()?;
     let more = if modes.len() > MAX_NAMED {

@@ -1,4 +1,4 @@
-//! Runs over each other: how often each reaches a latency. A group of runs has one colour, thin
+//! Overlay of runs: the rate at which each reaches a latency. A group of runs has one colour, thin
 //! lines for its runs and a thick one for all of them together.
 
 use maud::html;
@@ -14,37 +14,37 @@ use model::units::Nanos;
 use stats::pair::unit::ComparedUnit;
 use stats::series::Series;
 
-/// Of a larger group the first runs, up to this many, have a line of their own.
+/// Limit of runs of a group with a line each: the first ones.
 const MAX_SINGLE_RUNS: usize = 60;
 
-/// Runs of one colour, or days.
+/// Runs, or days, of one colour.
 pub struct RunGroup<'a> {
     pub name: String,
     pub series: Vec<&'a Series>,
     pub unit: ComparedUnit,
 }
 
-/// The curves of one group: all together, and each run's where there are several.
+/// Curves of one group: all together, and of each run if there are several.
 struct Drawn {
     all: Curve,
     single: Vec<Curve>,
 }
 
-/// The picture of at most as many groups as have a colour; `None` without blocks.
+/// Picture of the groups, at most as many as there are colours; `None` without blocks.
 pub fn draw(groups: &[RunGroup], limit: Option<Nanos>, size: Size, theme: &Theme) -> Option<Picture> {
     let drawn: Vec<Option<Drawn>> = groups.iter().take(LINES).map(curves).collect();
     let all = || drawn.iter().flatten().flat_map(|drawn| std::iter::once(&drawn.all).chain(&drawn.single));
     let least = |of: fn(&Curve) -> f64| all().map(of).reduce(f64::min);
     let most = |of: fn(&Curve) -> f64| all().map(of).reduce(f64::max);
     let (lowest, worst) = (least(|curve| curve.extent().0)?, most(|curve| curve.extent().1)?);
-    // On either side, as long as the curves keep most of the picture.
+    // The limit is shown as long as the curves keep most of the picture.
     let near = |limit: &Nanos| limit.0 as f64 / 4.0 <= worst && limit.0 as f64 * 4.0 >= lowest;
     let shown = limit.filter(near);
     let furthest = shown.map_or(worst, |limit| worst.max(limit.0 as f64));
     let lowest = shown.map_or(lowest, |limit| lowest.min(limit.0 as f64));
     let plot = Plot::new(size, 30.0, if size == Size::Wide { 290.0 } else { 250.0 });
-    // All that is compared is in this picture: none lies beside it that needs the same axis. At its
-    // end the largest has room.
+    // The picture holds all that is compared, so its axis need not match another. The largest value
+    // has room at the end.
     let (from, to) = (nice_at_or_below(lowest), nice_at_or_above(furthest * 1.1));
     let x = Scale::log(from, to, plot.left, plot.right);
     let y = Scale::log(least(Curve::one)? / 2.0, most(Curve::most)? * 1.5, plot.bottom, plot.top);
@@ -58,7 +58,7 @@ pub fn draw(groups: &[RunGroup], limit: Option<Nanos>, size: Size, theme: &Theme
                 path d=(path(curve)) fill="none" stroke=(colour) stroke-width="0.9" stroke-opacity="0.55" {}
             }
         }
-        // The thick ones last, so that no thin one hides them.
+        // Thick lines last, so that no thin one hides them.
         @for (i, drawn) in drawn.iter().enumerate().filter_map(|(i, drawn)| Some((i, drawn.as_ref()?))) {
             @let width = if drawn.single.is_empty() { "1.7" } else { "2.8" };
             path d=(path(&drawn.all)) fill="none" stroke=(theme.lines[i]) stroke-width=(width) { title { (groups[i].name) } }
@@ -103,7 +103,7 @@ fn keys(groups: &[RunGroup], drawn: &[Option<Drawn>], theme: &Theme) -> Vec<Lege
     groups.iter().take(LINES).enumerate().map(key).collect()
 }
 
-/// What the picture does not show; of a limit that is far away whether it is to the right.
+/// Remarks on omissions; `far` is a distant limit, and true if it is to the right.
 fn notes(groups: &[RunGroup], far: Option<(Nanos, bool)>) -> Vec<String> {
     let mut notes = Vec::new();
     if groups.len() > LINES {
@@ -143,7 +143,7 @@ mod tests {
         );
     }
 
-    /// Of latencies within an octave an axis of four decades shows nothing.
+    /// Within an octave of latencies an axis of four decades would show nothing.
     #[test]
     fn the_axis_begins_and_ends_near_the_data() {
         let list: Vec<Option<Nanos>> = (45..=95).map(|us| Some(Nanos(us * 1_000))).collect();
@@ -153,7 +153,7 @@ mod tests {
             let text = draw(&groups, Some(Nanos(70_000)), size, &PAPER).unwrap().body.into_string();
             assert!(text.contains(">20 us<") && text.contains(">200 us<"), "{text}");
             assert!(!text.contains(">1 us<") && !text.contains(">1 ms<"), "{text}");
-            // The curve falls: right of the limit there is room above it.
+            // The curve falls: there is room above it to the right of the limit.
             let limit = text.split(">limit 70 us<").next().unwrap().rsplit("<text").next().unwrap();
             assert!(limit.contains("\"start\""), "{limit}");
         }

@@ -1,15 +1,15 @@
-//! The largest latency of each CPU over time, finer than a still picture shows: what a reader who
-//! enlarges a stretch of it finds there.
+//! Largest latency of each CPU over time, in finer columns than a still picture shows, for readers
+//! who zoom in.
 
 use std::collections::BTreeMap;
 
 use model::run::Block;
 use model::units::{Cpu, Nanos};
 
-/// Columns of time: 24 h in less than a minute each.
+/// Limit of columns of time: 24 h in less than a minute each.
 const MOST: usize = 2_400;
 
-/// Maxima in columns of whole seconds; twice as long whenever they would be too many.
+/// Maxima in columns of whole seconds, doubled in length when there would be too many.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Peaks {
     start: Option<Nanos>,
@@ -18,16 +18,16 @@ pub struct Peaks {
 }
 
 impl Peaks {
-    /// With the time that the pictures count from; the first block's where that is not known.
+    /// Maxima since this time, the zero of the pictures, or since the first block.
     pub fn new(start: Option<Nanos>) -> Peaks {
         Peaks { start, seconds: 1, cpus: BTreeMap::new() }
     }
 
-    /// Takes in a block.
+    /// Adds a block.
     pub fn add(&mut self, block: &Block) {
         let start = *self.start.get_or_insert(block.mono_ns);
         let Some(max) = block.max_ns else { return };
-        // A wake-up of its last slot may end behind it: its middle is within it for sure.
+        // A wake-up of its last slot may end after it: the middle is within it for sure.
         let half = block.span_ns.map_or(Nanos::SECOND.0, |span| span.0.max(0)) / 2;
         let when = block.mono_ns.0.saturating_add(half).saturating_sub(start.0).max(0);
         while when / self.width().0 >= MOST as i64 {
@@ -48,7 +48,7 @@ impl Peaks {
         }
     }
 
-    /// No more than this number of values of all CPUs together.
+    /// Copy with at most this number of values of all CPUs together.
     pub fn limited(&self, values: usize) -> Peaks {
         let mut fewer = self.clone();
         let count = |peaks: &Peaks| peaks.cpus.values().map(Vec::len).sum::<usize>();
@@ -59,17 +59,17 @@ impl Peaks {
         fewer
     }
 
-    /// The time that columns count from.
+    /// Time that columns count from.
     pub fn start(&self) -> Option<Nanos> {
         self.start
     }
 
-    /// The length of a column.
+    /// Length of a column.
     pub fn width(&self) -> Nanos {
         Nanos(self.seconds.max(1).saturating_mul(Nanos::SECOND.0))
     }
 
-    /// The CPUs with their columns; a CPU may have fewer than others.
+    /// CPUs with their columns; a CPU may have fewer than others.
     pub fn cpus(&self) -> impl Iterator<Item = (Cpu, &[Option<Nanos>])> {
         self.cpus.iter().map(|(&cpu, columns)| (cpu, columns.as_slice()))
     }

@@ -1,5 +1,5 @@
-//! Changes below each other: by what factor each made late wake-ups rarer or more frequent, with
-//! its interval.
+//! Changes below each other: the factor by which each made late wake-ups rarer or more frequent,
+//! with its interval.
 
 use maud::{Markup, html};
 
@@ -11,21 +11,21 @@ use super::theme::Theme;
 #[derive(Clone, Debug, PartialEq)]
 pub struct RatioRow {
     pub name: String,
-    /// What became of it.
+    /// Outcome in words.
     pub words: String,
     pub good: bool,
-    /// With it over without it; 0 where nothing was late with it.
+    /// Rate with the change over that without it; 0 if nothing was late with it.
     pub ratio: Option<f64>,
     pub interval: Option<[f64; 2]>,
 }
 
-/// The height of a row: the name above, the interval below.
+/// Height of a row: the name above, the interval below.
 const ROW: f64 = 46.0;
 
 /// Half the height of the ends of an interval.
 const SERIF: f64 = 5.0;
 
-/// The picture; none without an interval or a ratio.
+/// Picture; none without an interval or a ratio.
 pub fn draw(rows: &[RatioRow], size: Size, theme: &Theme) -> Option<Picture> {
     let values = || rows.iter().flat_map(|row| row.interval.into_iter().flatten().chain(row.ratio));
     let known = || values().filter(|value| value.is_finite() && *value > 0.0);

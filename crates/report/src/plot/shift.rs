@@ -1,5 +1,5 @@
-//! The shift function: by how much each quantile of the block maxima is later in B than in A, with
-//! its interval.
+//! Shift function: difference of each quantile of the block maxima between B and A, with its
+//! interval.
 
 use maud::{Markup, html};
 
@@ -16,12 +16,12 @@ use stats::pair::unit::ComparedUnit;
 /// Half the width of the ends of an interval.
 const SERIF: f64 = 5.0;
 
-/// The picture; `None` without quantiles.
+/// Picture; `None` without quantiles.
 pub fn draw(shifts: &[QuantileShift], of: ComparedUnit, size: Size, theme: &Theme) -> Option<Picture> {
     let last = shifts.len().checked_sub(1)?;
     let ends = || shifts.iter().flat_map(|one| one.ci.iter().flatten().chain([&one.difference_ns]).copied());
     let (low, high) = (ends().fold(0.0, f64::min), ends().fold(0.0, f64::max));
-    // What differs nowhere needs no picture.
+    // Equal quantiles need no picture.
     if low == 0.0 && high == 0.0 {
         return None;
     }
@@ -72,20 +72,20 @@ pub fn draw(shifts: &[QuantileShift], of: ComparedUnit, size: Size, theme: &Them
     })
 }
 
-/// `p99`; on a narrow picture every other one has a name.
+/// `p99`; on a narrow picture every other point has a name.
 fn name(one: &QuantileShift, i: usize, size: Size) -> String {
     if size == Size::Narrow && i % 2 == 1 { String::new() } else { format!("p{}", digits(one.q * 100.0)) }
 }
 
 fn point(one: &QuantileShift, x: f64, y: &Scale, size: Size, theme: &Theme) -> Markup {
-    // Better or worse is said by colour only where the interval leaves out that it is neither.
+    // The colour shows better or worse only if the interval excludes 0.
     let colour = match one.ci {
         Some([low, _]) if low > 0.0 => theme.lines[1],
         Some([_, high]) if high < 0.0 => theme.lines[2],
         _ => theme.muted,
     };
     let (at, words) = (y.at(one.difference_ns), signed(one.difference_ns));
-    // Above the bar, each in its own column.
+    // Above the bar, each in its column.
     let above = one.ci.map_or(at, |ci| y.at(ci[1])).min(at) - 8.0;
     let bar = one.ci.map(|[low, high]| {
         let mut path = PathData(stroke(x, y.at(low), y.at(high)));

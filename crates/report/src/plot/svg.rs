@@ -1,5 +1,4 @@
-//! Small helpers for pictures: paths, axes, legends. `maud` writes the elements, so all text is
-//! escaped.
+//! Helpers for pictures: paths, axes, legends. `maud` writes the elements, so all text is escaped.
 
 use std::fmt::{self, Write};
 
@@ -8,24 +7,24 @@ use maud::{Markup, html};
 use super::axis::{Scale, Tick};
 use super::theme::Theme;
 
-/// A picture before it becomes an element: its parts, its size, and itself in words.
+/// Picture before it becomes an element: its parts, its size, and a description.
 pub struct Picture {
     /// Width in units of the picture.
     pub width: f64,
-    /// Height in the same.
+    /// Height in units of the picture.
     pub height: f64,
     pub body: Markup,
-    /// The text alternative for screen readers.
+    /// Text alternative for screen readers.
     pub label: String,
-    /// What the picture leaves out or what must be known to read it.
+    /// Remarks on what the picture leaves out, and on how to read it.
     pub notes: Vec<String>,
 }
 
 impl Picture {
-    /// As part of a page. Without the namespace, which HTML does not need.
+    /// Element in a page, without the namespace, which HTML does not need.
     pub fn inline(&self, class: &str) -> Markup {
         let (width, height) = (Px(self.width), Px(self.height));
-        // What is in an image is not read out: links within need a group (WAI-ARIA 1.2, img).
+        // Screen readers skip links in an image, but not in a group (WAI-ARIA 1.2, img).
         let role = if self.body.0.contains("<a ") { "group" } else { "img" };
         html! {
             svg class=(class) viewBox={ "0 0 " (width) " " (height) } role=(role) aria-label=(self.label) {
@@ -35,8 +34,8 @@ impl Picture {
     }
 }
 
-/// For whom a picture is drawn: the page, or the telephone, where the same picture scaled down
-/// could not be read.
+/// Size of a picture: for the page, or for a narrow screen, where the wide one scaled down would
+/// not be readable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     Wide,
@@ -58,7 +57,7 @@ impl Size {
         if self == Size::Wide { 22.0 } else { 14.0 }
     }
 
-    /// About how many labels fit below.
+    /// Approximate number of labels that fit below.
     pub fn x_ticks(self) -> usize {
         if self == Size::Wide { 10 } else { 5 }
     }
@@ -66,17 +65,17 @@ impl Size {
 
 /// Size of the labels.
 pub const FONT: f64 = 12.0;
-/// What a letter of that size takes, on the safe side.
+/// Width of a letter of that size, rounded up.
 const LETTER: f64 = 6.9;
 /// Distance of lines of text.
 pub const LINE: f64 = 17.0;
 
-/// The width that a text needs, on the safe side.
+/// Width of a text, rounded up.
 pub fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * LETTER
 }
 
-/// A text cut to a width, with an ellipsis where something is missing.
+/// Text cut to a width, with an ellipsis if something is missing.
 pub fn fit(text: &str, width: f64) -> String {
     let letters = ((width / LETTER) as usize).max(2);
     if text.chars().count() <= letters {
@@ -85,7 +84,7 @@ pub fn fit(text: &str, width: f64) -> String {
     text.chars().take(letters - 1).chain(['\u{2026}']).collect()
 }
 
-/// A coordinate with one decimal, and none where it is zero: pictures have thousands of them.
+/// Coordinate with at most one decimal: pictures have thousands of them.
 pub struct Px(pub f64);
 
 impl fmt::Display for Px {
@@ -105,7 +104,7 @@ impl maud::Render for Px {
     }
 }
 
-/// The `d` of a path.
+/// `d` attribute of a path.
 #[derive(Default)]
 pub struct PathData(pub String);
 
@@ -120,12 +119,12 @@ impl PathData {
         let _ = write!(self.0, "L{} {}", Px(x), Px(y));
     }
 
-    /// Draws to the side.
+    /// Draws a horizontal line.
     pub fn across(&mut self, x: f64) {
         let _ = write!(self.0, "H{}", Px(x));
     }
 
-    /// Draws up or down.
+    /// Draws a vertical line.
     pub fn down(&mut self, y: f64) {
         let _ = write!(self.0, "V{}", Px(y));
     }
@@ -135,7 +134,7 @@ impl PathData {
     }
 }
 
-/// The rectangle that the data are drawn in.
+/// Rectangle of the data.
 #[derive(Clone, Copy, Debug)]
 pub struct Plot {
     pub left: f64,
@@ -145,12 +144,12 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// A plot of the size, with the upper edge and the height given.
+    /// Plot of the size, with the upper edge and the height given.
     pub fn new(size: Size, top: f64, height: f64) -> Plot {
         Plot { left: size.left(), right: size.width() - size.right(), top, bottom: top + height }
     }
 
-    /// The frame around the data.
+    /// Frame around the data.
     pub fn frame(&self, theme: &Theme) -> Markup {
         let (width, height) = (Px(self.right - self.left), Px(self.bottom - self.top));
         html! {
@@ -159,7 +158,7 @@ impl Plot {
         }
     }
 
-    /// Grid lines and labels of the x axis, and what the axis shows.
+    /// Grid lines, labels and title of the x axis.
     pub fn x_axis(&self, scale: &Scale, ticks: &[Tick], title: &str, theme: &Theme) -> Markup {
         let (major, minor) = grid(ticks, |path, value| {
             path.go(scale.at(value), self.top);
@@ -167,7 +166,7 @@ impl Plot {
         });
         let middle = (self.left + self.right) / 2.0;
         let edge = if self.right > Size::Narrow.width() { Size::Wide } else { Size::Narrow }.width();
-        // The last one may be wider than the space to the right of the plot.
+        // The last label may be wider than the space to the right of the plot.
         let place = |tick: &Tick| scale.at(tick.value).min(edge - text_width(&tick.label) / 2.0);
         html! {
             (grid_lines(&major, &minor, theme))
@@ -178,7 +177,7 @@ impl Plot {
         }
     }
 
-    /// Grid lines and labels of the y axis; its title is above, where it can be read.
+    /// Grid lines and labels of the y axis; its title is above, to be read horizontally.
     pub fn y_axis(&self, scale: &Scale, ticks: &[Tick], title: &str, theme: &Theme) -> Markup {
         let (major, minor) = grid(ticks, |path, value| {
             path.go(self.left, scale.at(value));
@@ -211,13 +210,13 @@ fn grid_lines(major: &PathData, minor: &PathData, theme: &Theme) -> Markup {
     }
 }
 
-/// A line of text; `anchor` is `start`, `middle` or `end`.
+/// Line of text; `anchor` is `start`, `middle` or `end`.
 pub fn text(x: f64, y: f64, anchor: &str, colour: &str, words: &str) -> Markup {
     html! { text x=(Px(x)) y=(Px(y)) text-anchor=(anchor) fill=(colour) { (words) } }
 }
 
-/// A line of text over data, kept readable by a halo in the background colour; in that of a line it
-/// has the one for words.
+/// Line of text over data, kept readable by a halo in the background colour; a line's colour is
+/// replaced by its variant for words.
 pub fn text_over(x: f64, y: f64, anchor: &str, colour: &str, theme: &Theme, words: &str) -> Markup {
     let colour = theme.of_words(colour);
     html! {
@@ -226,33 +225,33 @@ pub fn text_over(x: f64, y: f64, anchor: &str, colour: &str, theme: &Theme, word
     }
 }
 
-/// The group that holds a picture's parts: fonts are set once.
+/// Group of a picture's parts, which sets the font once.
 pub fn group(theme: &Theme, body: Markup) -> Markup {
     html! {
         g font-family="system-ui, 'DejaVu Sans', Arial, sans-serif" font-size=(Px(FONT)) fill=(theme.ink) { (body) }
     }
 }
 
-/// One entry of a legend.
+/// Entry of a legend.
 pub struct LegendEntry {
     /// Colour of the swatch.
     pub colour: &'static str,
-    /// Whether it represents an area and not a line.
+    /// True for an area, false for a line.
     pub area: bool,
     /// Its meaning.
     pub words: String,
 }
 
-/// Placement of the words of a legend: in as many columns as fit between two edges.
+/// Placement of the words of a legend, in as many columns as fit between two edges.
 pub struct Grid {
     left: f64,
     rows: usize,
-    /// The width of a column.
+    /// Width of a column.
     pub width: f64,
 }
 
 impl Grid {
-    /// For this number of words, the widest of this width.
+    /// Grid for these words.
     pub fn new<'a>(words: impl ExactSizeIterator<Item = &'a str>, left: f64, right: f64) -> Grid {
         let count = words.len();
         let widest = words.map(text_width).fold(0.0, f64::max) + 38.0;
@@ -260,20 +259,19 @@ impl Grid {
         Grid { left, rows: count.div_ceil(columns), width: (right - left) / columns as f64 }
     }
 
-    /// The left end and the base line of the word at a place, below `y`; columns are filled one by
-    /// one.
+    /// Left end and base line of the word at a place, below `y`; columns are filled one by one.
     pub fn place(&self, at: usize, y: f64) -> (f64, f64) {
         let rows = self.rows.max(1);
         (self.left + (at / rows) as f64 * self.width, y + (at % rows) as f64 * LINE)
     }
 
-    /// What all of it takes.
+    /// Height of all rows.
     pub fn height(&self) -> f64 {
         self.rows as f64 * LINE
     }
 }
 
-/// The legend below a plot, in as many columns as fit. Returns its height too.
+/// Legend below a plot, in as many columns as fit, and its height.
 pub fn legend(keys: &[LegendEntry], plot: &Plot, y: f64, theme: &Theme) -> (Markup, f64) {
     let grid = Grid::new(keys.iter().map(|key| key.words.as_str()), plot.left, plot.right);
     let markup = html! {
@@ -287,7 +285,7 @@ pub fn legend(keys: &[LegendEntry], plot: &Plot, y: f64, theme: &Theme) -> (Mark
     (markup, grid.height())
 }
 
-/// A straight line down, for marks.
+/// Vertical line, for marks.
 pub fn stroke(x: f64, from: f64, to: f64) -> String {
     let mut path = PathData::default();
     path.go(x, from);

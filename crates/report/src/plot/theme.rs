@@ -1,5 +1,5 @@
-//! Colours, in one place: for paper (explicit values) and for a page that follows the reader's
-//! light or dark setting (CSS variables).
+//! Colours: for paper (explicit values) and for a page that follows the reader's light or dark
+//! setting (CSS variables).
 //!
 //! The lines are distinguishable with any of the common kinds of colour blindness: the set is Okabe
 //! and Ito's, its yellow and sky blue darkened for contrast with white. The heat map's colours run
@@ -8,32 +8,32 @@
 
 use std::fmt::Write;
 
-/// The number of lines with distinct colours.
+/// Number of lines with distinct colours.
 pub const LINES: usize = 8;
-/// How many steps the heat map's colours have.
+/// Number of colours of the heat map.
 pub const HEATS: usize = 8;
 
-/// The colours of a picture.
+/// Colours of a picture.
 pub struct Theme {
-    /// One per line.
+    /// Colours of lines.
     pub lines: [&'static str; LINES],
-    /// The same for words, which take more contrast than a line.
+    /// Colours of words on lines, which need more contrast than a line.
     pub words: [&'static str; LINES],
-    /// From a single sample to the fullest cell.
+    /// Colours from a single sample to the fullest cell.
     pub heat: [&'static str; HEATS],
-    /// What is behind everything.
+    /// Background of everything.
     pub background: &'static str,
     pub ink: &'static str,
-    /// Lesser text and frames.
+    /// Secondary text and frames.
     pub muted: &'static str,
     pub grid: &'static str,
-    /// The band of what is not drawn line by line.
+    /// Band of lines that are not drawn separately.
     pub band: &'static str,
     /// Limits and missed slots.
     pub alarm: &'static str,
 }
 
-/// For standalone files and for print.
+/// Colours of standalone files and of print.
 pub const PAPER: Theme = Theme {
     lines: ["#0072b2", "#d55e00", "#00865f", "#b5478f", "#2f94cf", "#a87300", "#222222", "#7b5bb5"],
     words: ["#0072b2", "#b84f00", "#00805b", "#b5478f", "#2278ad", "#8f6200", "#222222", "#7b5bb5"],
@@ -46,7 +46,7 @@ pub const PAPER: Theme = Theme {
     alarm: "#c1121f",
 };
 
-/// For a dark page.
+/// Colours of a dark page.
 pub const NIGHT: Theme = Theme {
     lines: ["#4da3e0", "#ff8a4c", "#2cc79b", "#e08cc4", "#9adcff", "#f0b541", "#e8e8e8", "#b79ce6"],
     words: ["#4da3e0", "#ff8a4c", "#2cc79b", "#e08cc4", "#9adcff", "#f0b541", "#e8e8e8", "#b79ce6"],
@@ -59,7 +59,7 @@ pub const NIGHT: Theme = Theme {
     alarm: "#ff6b6b",
 };
 
-/// Names the variables that [`css`] defines.
+/// Names of the variables that [`css`] defines.
 pub const PAGE: Theme = Theme {
     lines: [
         "var(--line0)",
@@ -100,13 +100,13 @@ pub const PAGE: Theme = Theme {
 };
 
 impl Theme {
-    /// The colour of words on what has this one.
+    /// Variant of a line's colour for words; other colours stay.
     pub fn of_words<'a>(&self, colour: &'a str) -> &'a str {
         self.lines.iter().position(|line| *line == colour).map_or(colour, |at| self.words[at])
     }
 }
 
-/// The variables of a page: light, dark where the reader wants it, and light again on paper.
+/// Variables of a page: light, dark if the reader prefers it, and light again on paper.
 pub fn css() -> String {
     let (paper, night) = (variables(&PAPER), variables(&NIGHT));
     format!(

@@ -1,4 +1,4 @@
-//! Ticks of an axis of dates: round in the zone of the axis.
+//! Ticks of an axis of dates, at round values in the zone of the axis.
 
 use super::axis::{Scale, Tick};
 use model::units::Nanos;
@@ -8,7 +8,7 @@ const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// Seconds between ticks; from days on they are on Thursdays and the like, which months are not.
+/// Seconds between ticks; steps of days and more do not follow months.
 const STEPS: [i64; 19] = [
     1,
     5,
@@ -31,7 +31,7 @@ const STEPS: [i64; 19] = [
     1_820 * DAY,
 ];
 
-/// About as many ticks as asked for: times within a day, dates within years.
+/// About this number of ticks: times within a day, dates within years.
 pub fn wall_ticks(scale: &Scale, about: usize) -> Vec<Tick> {
     let second = Nanos::SECOND.0 as f64;
     let wanted = (scale.hi() - scale.lo()) / second / about.max(2) as f64;

@@ -1,5 +1,5 @@
-//! T above W over time: the largest of each column, a line per CPU; on top, when onbeat itself
-//! measured or loaded.
+//! T above W over time: the largest of each column, a line per CPU; on top, the times at which
+//! onbeat itself measured or loaded.
 
 use maud::{Markup, html};
 
@@ -14,10 +14,10 @@ use crate::words::{duration, several, span};
 use model::units::Nanos;
 use model::watch::{WatchMarkKind, WorstWakeup};
 
-/// How many of the worst are marked, here, in the histogram and in the table.
+/// Number of the worst that are marked, here, in the histogram and in the table.
 pub const MARKED: usize = 3;
 
-/// A part of the wake-up, and where its values come from.
+/// Part of the wake-up, and the source of its values.
 #[derive(Clone, Copy)]
 struct Part {
     title: &'static str,
@@ -42,7 +42,7 @@ struct Panel<'a> {
     part: Part,
 }
 
-/// The picture; none where nothing was recorded.
+/// Picture; none if nothing was recorded.
 pub fn draw(of: &WatchSummary, size: Size, theme: &Theme) -> Option<Picture> {
     let shown = coloured(of);
     let holds = |part: &Part| of.columns.iter().any(|cpu| (part.columns)(cpu).iter().any(Option::is_some));
@@ -115,7 +115,7 @@ fn column_width(of: &WatchSummary) -> Nanos {
     Nanos((of.axis.to.0 - of.axis.from.0) / columns as i64)
 }
 
-/// Dates, or time since the record began.
+/// Title and ticks: dates, or time since the record began.
 fn axis(of: &WatchSummary, time: &Scale, size: Size) -> (String, Vec<Tick>) {
     if of.axis.wall {
         let clock = of.clock();
@@ -138,8 +138,8 @@ fn scale(of: &WatchSummary, part: Part, plot: &Plot) -> Scale {
     Scale::log(low as f64, high as f64, plot.bottom - 4.0, plot.top + 14.0)
 }
 
-/// The CPUs that have a colour, the same in all pictures and in the table: all of few; of many
-/// those of the marked wake-ups, then the worst.
+/// Indices of the CPUs with a colour, the same in all pictures and in the table: all of few; of
+/// many those of the marked wake-ups, then the worst.
 pub fn coloured(of: &WatchSummary) -> Vec<usize> {
     let mut order: Vec<usize> = (0..of.columns.len()).collect();
     if order.len() > LINES {
@@ -183,7 +183,7 @@ fn colour_of(kind: WatchMarkKind, theme: &Theme) -> &'static str {
     if kind == WatchMarkKind::Load { theme.heat[1] } else { theme.heat[5] }
 }
 
-/// The stretches of onbeat's own work: a bar on top, and a tint down through both plots.
+/// Stretches of onbeat's measurements and loads: a bar on top, and a tint down both plots.
 fn spans(own: &[&PlacedMark], panels: &[Panel], time: &Scale, strip: f64, theme: &Theme) -> Markup {
     let (Some(first), Some(last)) = (panels.first(), panels.last()) else { return html! {} };
     html! {
@@ -191,7 +191,7 @@ fn spans(own: &[&PlacedMark], panels: &[Panel], time: &Scale, strip: f64, theme:
             @let kind = if load { WatchMarkKind::Load } else { WatchMarkKind::Measure };
             @let (left, right) = (time.at(from.0 as f64), time.at(to.0 as f64));
             @let (width, colour) = ((right - left).max(2.0), colour_of(kind, theme));
-            // One above the other, because a load runs while something is measured.
+            // In two rows, because a load runs during a measurement.
             @let y = if load { 3.0 + strip / 2.0 } else { 3.0 };
             rect x=(Px(left)) y=(Px(y)) width=(Px(width)) height=(Px(strip / 2.0 - 1.5))
                 fill=(colour) {
@@ -203,8 +203,8 @@ fn spans(own: &[&PlacedMark], panels: &[Panel], time: &Scale, strip: f64, theme:
     }
 }
 
-/// Those of a kind that overlap are one stretch: laid over each other their tints would add up, and
-/// look like more work than there was.
+/// Joins overlapping marks of a kind: the tints of separate ones would add up, and look like more
+/// work than there was.
 fn joined(own: &[&PlacedMark]) -> Vec<(Nanos, Nanos, bool, String)> {
     let mut joined: Vec<(Nanos, Nanos, bool, String)> = Vec::new();
     let mut sorted = own.to_vec();
@@ -224,7 +224,7 @@ fn joined(own: &[&PlacedMark]) -> Vec<(Nanos, Nanos, bool, String)> {
     joined
 }
 
-/// What happened to the machine: a stroke each, named where the pointer rests.
+/// Events of the machine: a stroke each, with a tooltip.
 fn events(of: &WatchSummary, panel: &Panel, theme: &Theme) -> Markup {
     html! {
         @for mark in of.marks.iter().filter(|mark| !mark.is_own()) {
@@ -267,7 +267,7 @@ impl Panel<'_> {
         }
     }
 
-    /// A step per column; a gap where there was no wake-up.
+    /// Step per column; a gap if there was no wake-up.
     fn steps(&self, values: &[Option<Nanos>]) -> PathData {
         let mut path = PathData::default();
         let mut before = None;
@@ -299,14 +299,14 @@ impl Panel<'_> {
         path
     }
 
-    /// The worst of the table, by their numbers in it.
+    /// Worst wake-ups of the table, by their numbers in it.
     fn worst(&self, of: &WatchSummary, shown: &[usize], theme: &Theme) -> Markup {
         let mut named: Vec<(f64, f64)> = Vec::new();
         let mut places = Vec::new();
         for (at, worst) in of.worst.iter().take(MARKED).enumerate() {
             let Some(ns) = (self.part.of)(&worst.wakeup) else { continue };
             let (x, y) = (self.time.at(worst.at.0 as f64), self.y.at(ns.0 as f64));
-            // One number above the other where two would meet.
+            // Numbers that would overlap are moved up.
             let mut above = y - 7.0;
             while named.iter().any(|place| (place.0 - x).abs() < 9.0 && (place.1 - above).abs() < 12.0) {
                 above -= 1.0;
@@ -326,7 +326,7 @@ impl Panel<'_> {
     }
 }
 
-/// The colour of its CPU's line, the same in all pictures and in the table.
+/// Colour of its CPU's line, the same in all pictures and in the table.
 pub fn colour_of_worst(
     of: &WatchSummary,
     worst: &PlacedWorst,
