@@ -1,5 +1,5 @@
-//! The answer of a run of `measure` or of a probe, as the last lines on the terminal: how late,
-//! what to expect, whether that can be relied on, what to type next.
+//! Answer of a run of `measure` or of a probe, as the last lines on the terminal: the latency, its
+//! outlook, its reliability, the next commands.
 
 use super::next_steps::{claim, expected};
 use super::{import, probes, sentences};
@@ -20,7 +20,7 @@ pub const NOT_RECORDED: &str = "not recorded: `onbeat hunt` names who it was";
 /// Missed slots are in none of these numbers.
 const MISSING: &str = "in part";
 
-/// The number of missed slots, and where their lateness is, if that was counted.
+/// Number of missed slots, and whether their lateness is known.
 fn missing(run: &Run, missed: u64) -> String {
     let slots = several(missed, "slot", "slots");
     if run.primary().any(|cpu| cpu.deadline_histogram.is_some()) {
@@ -30,13 +30,13 @@ fn missing(run: &Run, missed: u64) -> String {
     }
 }
 
-/// The answer as text of up to this number of columns.
+/// Answer as text of up to this number of columns.
 pub fn render(run: &Run, place: Option<RunPlace>, width: usize, color: bool) -> String {
     let mut answer = LastLines::default();
     answer.styled("late", late(run), BOLD).row("who", who(run));
     let (fair, style) = fair(run);
     if run.command != Command::Import {
-        // Who named a limit asks about that.
+        // With a limit, only the claim on the limit is of interest.
         let later = expected(run).filter(|_| run.plan.limit_ns.is_none() || claim(run).is_none());
         let expect: Vec<String> = later.into_iter().chain(claim(run)).collect();
         answer.row("expect", expect.join(" "));
@@ -46,14 +46,14 @@ pub fn render(run: &Run, place: Option<RunPlace>, width: usize, color: bool) -> 
     answer.render(width, Palette(color))
 }
 
-/// How late, of how many, in how long, and what nearly all of them kept.
+/// Largest latency, number of samples, length of the run, and the bound of nearly all samples.
 pub fn late(run: &Run) -> String {
     let Some(worst) = at_worst(run) else { return sentences::verdict(run) };
     let (one, many) = probes::sample(run);
     let Some(cycles) = run.samples() else { return format!("{worst}.") };
     let length = run.elapsed_ns.map_or_else(String::new, |length| format!(" in {}", duration(length)));
     let missed = run.missed();
-    // What was missed is in no quantile: it is said first, so that none is quoted without it.
+    // Quantiles do not cover missed slots, so these come first.
     let (all, of) = match missed {
         0 => (format!("{}{length}", several(cycles, one, many)), None),
         n => {
@@ -73,20 +73,7 @@ pub fn late(run: &Run) -> String {
     }
 }
 
-/// Who took the time, as far as a run without a recorder tells.
-pub fn who(run: &Run) -> String {
-    if let Some(taken) = probes::time_taken(run) {
-        return taken;
-    }
-    match run.probe() {
-        _ if run.command == Command::Import || run.samples().is_none_or(|samples| samples == 0) => "",
-        Some(_) => "not recorded: a probe traces nothing",
-        None => NOT_RECORDED,
-    }
-    .to_owned()
-}
-
-/// The largest latency with its CPU and its time.
+/// Largest latency with its CPU and its time.
 pub fn at_worst(run: &Run) -> Option<String> {
     let max = largest(run)?;
     let cpu = run.primary().find(|cpu| cpu.max_ns == Some(max))?;
@@ -96,7 +83,7 @@ pub fn at_worst(run: &Run) -> Option<String> {
     Some(format!("{} at worst, on {}{when}", span(max), cpu.name()))
 }
 
-/// The quantile that so many samples determine.
+/// Highest quantile that this number of samples determines.
 fn nearly_all(run: &Run) -> Option<(&'static str, Nanos)> {
     if run.primary().any(|cpu| cpu.overflows.unwrap_or(0) > 0 || cpu.is_summary()) {
         return None;
@@ -111,13 +98,13 @@ fn nearly_all(run: &Run) -> Option<(&'static str, Nanos)> {
     Some((share, quantile(&rows, largest(run), per_million)?))
 }
 
-/// What the missed slots are of all.
+/// Share of the missed slots.
 fn missed_share(run: &Run) -> String {
     let (cycles, missed) = (run.samples().unwrap_or(0), run.missed());
     percent(missed as f64 / (cycles as f64 + missed as f64).max(1.0))
 }
 
-/// Whether the numbers are to be relied on, and what they are the numbers of.
+/// Reliability of the numbers, and the reservations.
 pub fn fair(run: &Run) -> (String, Style) {
     let host = run.host.virtualization.as_str();
     let (words, style) = besides_the_host(run);
@@ -128,7 +115,7 @@ pub fn fair(run: &Run) -> (String, Style) {
     }
 }
 
-/// The same without the host's pauses, which a hunt names among the culprits.
+/// Reliability apart from the host's pauses, which a hunt names among the culprits.
 pub fn besides_the_host(run: &Run) -> (String, Style) {
     let spoiled: Vec<_> = run.integrity.iter().filter(|entry| entry.invalidates).collect();
     if let [first, rest @ ..] = spoiled.as_slice() {
@@ -154,7 +141,7 @@ pub fn besides_the_host(run: &Run) -> (String, Style) {
     }
     let missed = run.missed();
     let mut words = match run.integrity.len() as u64 {
-        // What would have been seen then is not among the wake-ups.
+        // The latencies of missed slots are not among the wake-ups.
         0 if missed > 0 => missing(run, missed),
         n if missed > 0 => format!("{}; {}", missing(run, missed), several(n, "remark", "remarks")),
         0 => "yes: nothing seen that spoils it".to_owned(),
@@ -169,7 +156,7 @@ pub fn besides_the_host(run: &Run) -> (String, Style) {
     (words, PLAIN)
 }
 
-/// What to type next.
+/// Next commands to type.
 fn next(run: &Run, place: Option<RunPlace>) -> String {
     let pictures = place.map(|place| {
         let draw = if place.newest { "--open" } else { "-o page.html" };
@@ -189,16 +176,16 @@ fn next(run: &Run, place: Option<RunPlace>) -> String {
     [free_space(run), measure, hunt, spin, pictures].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// The first step where something could not be written.
+/// First step if something could not be written.
 pub fn free_space(run: &Run) -> Option<String> {
     let lacks = run.integrity.iter().any(|entry| entry.kind == IntegrityKind::Storage);
     lacks.then(|| "free some space, or choose another place (-o)".to_owned())
 }
 
-/// The hunt that looks for what this run measured.
+/// Hunt under the conditions of this run.
 pub fn hunt(run: &Run) -> String {
     let mut command = "onbeat hunt -D 60s".to_owned();
-    // All CPUs are what a hunt takes by itself.
+    // A hunt covers all CPUs by default.
     let measured: model::units::CpuSet = run.cpus.iter().filter_map(|cpu| cpu.cpu).collect();
     if !run.cpus.is_empty() && run.host.online != measured.to_string() {
         command += &format!(" -a {measured}");

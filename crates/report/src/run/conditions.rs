@@ -1,4 +1,4 @@
-//! The conditions of a measurement, its cost and its machine, as names with values in words.
+//! Conditions of a measurement, its cost and its machine, as names with values in words.
 
 use super::{policy, probes};
 use crate::words::{MachineClock, below_noise, clean, duration, span};
@@ -13,7 +13,7 @@ fn known(text: &str) -> String {
     if text.is_empty() { NOT_KNOWN.into() } else { clean(text) }
 }
 
-/// The kernel's preemption model.
+/// Preemption model of the kernel.
 pub fn preemption(run: &Run) -> String {
     match &run.host.preempt {
         Word::Known(Preempt::Rt) => "PREEMPT_RT".into(),
@@ -26,7 +26,7 @@ pub fn preemption(run: &Run) -> String {
     }
 }
 
-/// Where the timer expires, which decides who may delay it.
+/// Context in which the timer expires, which decides what may delay it.
 pub fn expiry(run: &Run) -> String {
     match run.plan.expiry.known() {
         Some(Expiry::HardIrq) => "hard interrupt".into(),
@@ -102,12 +102,12 @@ fn length(run: &Run) -> String {
     }
 }
 
-/// To the second, in the measuring machine's zone.
+/// Start to the second, in the measuring machine's zone.
 fn started(run: &Run) -> String {
     MachineClock::of(run).start(run).unwrap_or_else(|| known(&run.started))
 }
 
-/// A set of CPUs in the kernel's notation.
+/// Set of CPUs in the kernel's notation.
 pub fn cpu_list(cpus: impl IntoIterator<Item = Cpu>) -> String {
     let set: CpuSet = cpus.into_iter().collect();
     if set.is_empty() { NOT_KNOWN.into() } else { set.to_string() }
@@ -120,18 +120,17 @@ fn kernel(run: &Run) -> String {
     format!("{} ({})", known(&run.host.release), clean(&run.host.machine))
 }
 
-/// The conditions that are known, and the names of those that are not, which is most of an
-/// import's.
+/// Known conditions, and the names of the unknown ones, which are most of an import's.
 pub fn known_conditions(run: &Run) -> (Vec<(&'static str, String)>, Vec<&'static str>) {
     let (known, unknown): (Vec<_>, Vec<_>) =
         conditions(run).into_iter().partition(|(_, value)| value != NOT_KNOWN);
     (known, unknown.into_iter().map(|(name, _)| name).collect())
 }
 
-/// The conditions of the measurement, the ones that decide what the numbers mean first.
+/// Conditions of the measurement, those that decide the meaning of the numbers first.
 pub fn conditions(run: &Run) -> Vec<(&'static str, String)> {
     let probe = probes::definition(run).map(|words| ("probe", words));
-    // What no sample of a probe has to do with.
+    // Conditions that do not affect samples of a probe.
     let apart: &[&str] = match run.probe() {
         None => &[],
         Some(Probe::Spin) => &["woken by", "timer expires in", "interval", "phase", "idle"],
@@ -141,8 +140,7 @@ pub fn conditions(run: &Run) -> Vec<(&'static str, String)> {
     probe.into_iter().chain(of_all).collect()
 }
 
-/// The conditions without which no number is to be read, in a sentence; what is as it is by default
-/// is left out.
+/// Conditions that are needed to read the numbers, in a sentence; defaults are left out.
 pub fn in_short(run: &Run) -> String {
     let (known, unknown) = known_conditions(run);
     let of = |name: &str| known.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
@@ -188,7 +186,7 @@ fn all_conditions(run: &Run) -> Vec<(&'static str, String)> {
     all
 }
 
-/// onbeat's own cost, as far as it is known.
+/// Cost of onbeat itself, as far as it is known.
 pub fn overhead(run: &Run) -> Vec<(&'static str, String)> {
     let o = &run.overhead;
     let noise = run.recorder.as_ref().and_then(|recorder| recorder.cost_noise_ns);
@@ -217,7 +215,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// The machine, in addition to the conditions; only what is known.
+/// Properties of the machine, in addition to the conditions; only known ones.
 pub fn environment(run: &Run) -> Vec<(&'static str, String)> {
     let h = &run.host;
     let number = |n: Option<i64>| n.map_or_else(String::new, |n| n.to_string());

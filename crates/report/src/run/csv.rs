@@ -1,5 +1,5 @@
-//! The histograms as a table: the conditions as comments, a row per stretch of latency, a column
-//! per CPU and their sum.
+//! Histograms as a table: the conditions as comments, a row per range of latency, a column per CPU
+//! and their sum.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use model::histogram::Bucket;
 use model::run::{CpuRun, Run};
 use model::units::Nanos;
 
-/// The histograms of a run.
+/// Histograms of a run.
 pub fn csv(run: &Run) -> String {
     let mut text = String::new();
     comments(run, &mut text);
@@ -71,14 +71,14 @@ fn comments(run: &Run, text: &mut String) {
     }
 }
 
-/// The thread in one word: `cpu2`, `thread0`, `cpu2_irq`.
+/// Thread in one word: `cpu2`, `thread0`, `cpu2_irq`.
 fn column_name(cpu: &CpuRun) -> String {
     cpu.name().to_ascii_lowercase().replacen(' ', "", 1).replace(' ', "_")
 }
 
-/// A spreadsheet breaks a comment at its separators like any line, and takes a cell that begins
-/// with one of these signs for a formula (OWASP, "CSV Injection"): an apostrophe before it keeps it
-/// text.
+/// Comment without formulas. A spreadsheet splits comments at separators like any line, and takes a
+/// cell that begins with one of these signs for a formula (OWASP, "CSV Injection"): an apostrophe
+/// before it keeps it text.
 pub fn no_formula(comment: &str) -> String {
     let (mut safe, mut begins) = (String::with_capacity(comment.len()), false);
     for c in comment.chars() {
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    /// The sum of each column, by its name.
+    /// Sum of each column, by its name.
     fn columns(text: &str) -> Vec<(String, u64)> {
         let mut lines = text.lines().filter(|line| !line.starts_with('#'));
         let names: Vec<&str> = lines.next().unwrap().split(',').collect();

@@ -1,5 +1,5 @@
-//! The conditions that are not the same in all of several runs: those that a comparison lists, and
-//! when each run was.
+//! Conditions that differ between several runs: those that a comparison lists, and the time of each
+//! run.
 
 use std::fmt::Write;
 
@@ -9,18 +9,18 @@ use crate::input::Input;
 use crate::words::{clean, several, wrapped};
 use facts::differences::{Settings, among};
 
-/// More conditions than these are counted on a terminal; the page has them all.
+/// Limit of conditions on a terminal; the page has them all.
 const MOST_SHOWN: usize = 24;
-/// Runs with one value that are named; of more their number is stated.
+/// Limit of runs with the same value that are named; more are counted.
 const MOST_NAMED: usize = 3;
 
-/// A condition with its value in each run, in words.
+/// Condition with its value in each run, in words.
 pub struct DifferingCondition {
     pub name: String,
     pub values: Vec<String>,
 }
 
-/// All of them, in a fixed order.
+/// Differing conditions, in a fixed order.
 pub fn conditions_that_differ(inputs: &[Input]) -> Vec<DifferingCondition> {
     let all: Vec<_> = inputs.iter().map(|input| conditions::conditions(input.run)).collect();
     let value =
@@ -46,7 +46,7 @@ pub fn conditions_that_differ(inputs: &[Input]) -> Vec<DifferingCondition> {
     times.chain(among(&settings)).map(in_words).collect()
 }
 
-/// The same as lines below the tables of the runs; empty for a single run.
+/// Differing conditions as lines below the tables of the runs; empty for a single run.
 pub fn text(inputs: &[Input], width: usize) -> String {
     if inputs.len() < 2 {
         return String::new();

@@ -1,4 +1,4 @@
-//! The runs of `probe ipc` as one table: a row per kind and pair of CPUs.
+//! Runs of `probe ipc` as one table: a row per kind and pair of CPUs.
 
 use super::answer::{fair, late, who};
 use super::{conditions, probes, sentences};
@@ -11,7 +11,7 @@ use model::run::{CpuRun, Integrity, Run};
 const HEADS: [&str; 11] =
     ["kind", "from", "to", "samples", "min", "mean", "p50", "p99", "p99.9", "p99.99", "max"];
 
-/// What all have in common once, a row per kind and pair, what is to be known of each.
+/// Common conditions once, then a row per kind and pair, then the remarks.
 pub fn render(runs: &[&Run], quiet: bool, width: usize, color: bool) -> String {
     let palette = Palette(color);
     let mut text = String::new();
@@ -54,7 +54,7 @@ pub fn render(runs: &[&Run], quiet: bool, width: usize, color: bool) -> String {
     text
 }
 
-/// The remarks on all runs, each once, with the hand-overs that it is about.
+/// Remarks on all runs, each once, with the hand-overs concerned.
 fn remarks<'a>(runs: &[&'a Run]) -> Vec<(&'a Integrity, Vec<String>)> {
     let mut remarks: Vec<(&Integrity, Vec<String>)> = Vec::new();
     for (run, entry) in runs.iter().flat_map(|run| run.integrity.iter().map(move |entry| (run, entry))) {
@@ -66,8 +66,8 @@ fn remarks<'a>(runs: &[&'a Run]) -> Vec<(&'a Integrity, Vec<String>)> {
     remarks
 }
 
-/// The answer as the last lines: the longest of all, whether the runs are to be relied on, where
-/// they are. `places` are as a shell reads them.
+/// Answer as the last lines: the longest of all, the reliability of the runs, their paths. `places`
+/// are quoted for a shell.
 pub fn answer(runs: &[&Run], places: &[String], width: usize, color: bool) -> String {
     let Some(worst) = runs.iter().max_by_key(|run| largest(run)) else { return String::new() };
     let mut answer = LastLines::default();
@@ -76,7 +76,7 @@ pub fn answer(runs: &[&Run], places: &[String], width: usize, color: bool) -> St
         _ => format!("{}: {}", probes::named(worst), late(worst)),
     };
     let spoiled = runs.iter().find(|run| run.integrity.iter().any(|entry| entry.invalidates));
-    // All remarks count, whichever hand-over they are about.
+    // Remarks on all hand-overs count.
     let mut all = Run::clone(spoiled.unwrap_or(worst));
     if spoiled.is_none() {
         all.integrity = remarks(runs).into_iter().map(|(entry, _)| entry.clone()).collect();

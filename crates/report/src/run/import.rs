@@ -1,11 +1,11 @@
-//! The conditions that another tool's result states of itself.
+//! Conditions that the result of another tool states.
 
 use super::policy;
 use crate::words::clean;
 use model::run::Run;
 use model::vocabulary::{Ended, IdleStates, Policy};
 
-/// The reliability of an imported result, by what its file states.
+/// Reliability of an imported result, by the statements of its file.
 pub fn fair(run: &Run) -> String {
     let plan = &run.plan;
     let mut limits: Vec<String> = Vec::new();
@@ -44,7 +44,7 @@ pub fn fair(run: &Run) -> String {
     }
 }
 
-/// The next step after an import without real-time priority.
+/// Next step after an import without real-time priority.
 pub fn next(run: &Run) -> Option<String> {
     (run.plan.policy == Policy::Other)
         .then(|| "measure with real-time priority: `onbeat measure -p 80`".into())

@@ -1,4 +1,4 @@
-//! The documents of runs, as they were read.
+//! Documents of runs, as they were read.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -26,14 +26,14 @@ impl<'a> Document<'a> {
     }
 }
 
-/// The document of a single run, an array of several.
+/// Document of a single run, an array of several.
 pub fn json(inputs: &[Input]) -> Result<String> {
     error::json_pretty(&Document::new(inputs))
 }
 
-/// As [`json`], on one line and for a page, where thousands of spikes would be most of it: their
-/// slices are left out but for the latest spikes, and of those what is empty. The page has all
-/// parts of every spike in a form of its own.
+/// Compact JSON for a page, on one line. The slices of thousands of spikes would be most of it:
+/// only the latest spikes keep them, without empty fields. The page has all parts of every spike in
+/// another form.
 pub fn json_compact(inputs: &[Input]) -> Result<String> {
     let mut document = error::json_value(&Document::new(inputs))?;
     let plain = error::json_value(&Slice::default())?;
@@ -52,7 +52,7 @@ pub fn json_compact(inputs: &[Input]) -> Result<String> {
     error::json(&document)
 }
 
-/// Fields that are as those of another object.
+/// Removes fields that equal those of another object.
 fn leave_out(value: &mut Value, plain: &Value) {
     let (Value::Object(fields), Value::Object(plain)) = (value, plain) else { return };
     fields.retain(|name, field| {

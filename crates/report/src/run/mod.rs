@@ -1,4 +1,4 @@
-//! A run: its table for the terminal, its page, its plot alone, its histograms as CSV.
+//! Run: its table for the terminal, its page, its plot alone, its histograms as CSV.
 
 pub mod answer;
 pub mod conditions;

@@ -1,5 +1,5 @@
-//! What a run lets one expect, by counting alone, and how long a test a claim would need: two
-//! sentences, which hold if the machine and its load stay as they were.
+//! Outlook of a run by counting, and the length of a test that a claim would need: two sentences,
+//! which hold if the machine and its load stay the same.
 
 use super::probes::{longer, sample};
 use crate::words::{duration, needed, percent, seconds, several, span};
@@ -17,7 +17,7 @@ pub fn outlook(run: &Run) -> Vec<String> {
     expected(run).into_iter().chain(claim(run)).collect()
 }
 
-/// For how long a latency is known to have been watched for.
+/// Length of the run; none if it has none, or no known latency.
 fn observed(run: &Run) -> Option<Nanos> {
     run.elapsed_ns.filter(|length| length.0 > 0 && run.cpus.iter().any(|cpu| cpu.max_ns.is_some()))
 }
@@ -26,7 +26,7 @@ fn says_nothing(run: &Run) -> bool {
     run.ended == Ended::Limit || run.integrity.iter().any(|entry| entry.invalidates)
 }
 
-/// Whether something later than the worst is to be expected soon.
+/// Sentence on the chance of a latency larger than the worst.
 pub fn expected(run: &Run) -> Option<String> {
     let length = observed(run)?;
     if says_nothing(run) {
@@ -51,7 +51,7 @@ pub fn expected(run: &Run) -> Option<String> {
     })
 }
 
-/// What may be claimed of a limit.
+/// Sentence on the claim that the run supports, or on the time that a claim needs.
 pub fn claim(run: &Run) -> Option<String> {
     let length = observed(run).filter(|_| !says_nothing(run))?;
     let clean = needed(rate::time_needed(0, DAY.as_secs(), CONFIDENCE));
@@ -61,7 +61,7 @@ pub fn claim(run: &Run) -> Option<String> {
     };
     let rows = run.cpus.iter().flat_map(|cpu| &cpu.histogram);
     let reached = rows.filter(|row| row.lower >= limit).fold(0u64, |sum, row| sum.saturating_add(row.count));
-    // The row that the limit lies in is known by its largest wake-up alone.
+    // The row that contains the limit is judged by its largest wake-up.
     let reached = reached.max(u64::from(run.cpus.iter().any(|cpu| cpu.max_ns >= Some(limit))));
     let limit = span(limit);
     Some(match reached {

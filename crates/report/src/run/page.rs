@@ -1,5 +1,5 @@
-//! The report as a page: one file without external references, for `file://`, print, small screens,
-//! light and dark settings; that of a hunt with a script of its own, and whole without it.
+//! Report as a page: one file without external references, for `file://`, print, small screens,
+//! light and dark settings; that of a hunt has a script, and is complete without it.
 //!
 //! The page also holds the runs as JSON, in an element that browsers do not execute.
 
@@ -25,25 +25,25 @@ use stats::compare::secondary;
 use stats::pair::unit::ComparedUnit;
 use stats::pair::verdict::Design;
 
-/// What to do next with several runs.
+/// Next step with several runs.
 const COMPARED: &str = "`onbeat compare A... -- B...` says whether one configuration is better, of six \
                         runs of each made in turns. Each run is by itself below.";
 
-/// The runs as one page.
+/// Runs as one page.
 pub fn html(inputs: &[Input]) -> Result<String> {
     Ok(parts(inputs)?.page())
 }
 
-/// What that page is made of.
+/// Parts of that page.
 pub fn parts(inputs: &[Input]) -> Result<PageParts> {
     let json = json_compact(inputs)?;
     let heading = match inputs {
-        // Of a followed program the cycles are the answer.
+        // For a followed program the cycles are the answer.
         [one] if threads::answer(one.run).is_some() => format!("Cycles of a program: {}", clean(one.title)),
         [one] => format!("Wake-up latency: {}", clean(one.title)),
         several => format!("Wake-up latency of {} runs", several.len()),
     };
-    // Of several runs each is still: the address could not say which one a spike is of.
+    // Pages of several runs have no script: the URL could not tell their spikes apart.
     let asked = matches!(inputs, [one] if one.run.command == Command::Hunt && !one.run.spikes.is_empty());
     let body = html! {
             @if inputs.len() == 1 { (section::run(&inputs[0], None)) } @else { (overview(inputs)) }
@@ -53,7 +53,7 @@ pub fn parts(inputs: &[Input]) -> Result<PageParts> {
     Ok(PageParts { heading, body, script: asked.then_some(PageScript::Ask) })
 }
 
-/// Several runs: side by side first, then each by itself.
+/// Several runs: side by side first, then one by one.
 fn overview(inputs: &[Input]) -> Markup {
     let lines = line::of_runs(inputs.iter().map(|input| (input.title, input.run)));
     html! {
@@ -70,7 +70,7 @@ fn overview(inputs: &[Input]) -> Markup {
     }
 }
 
-/// Which run has the largest latency, and what the least of them has.
+/// Sentence on the run with the largest latency, and on that with the least.
 fn latest(inputs: &[Input]) -> String {
     let mut known: Vec<(Nanos, &Input)> =
         inputs.iter().filter_map(|input| Some((largest(input.run)?, input))).collect();
@@ -93,7 +93,7 @@ fn latest(inputs: &[Input]) -> String {
     }
 }
 
-/// The block maxima of all runs over each other; of two, by how much they differ.
+/// Block maxima of all runs over each other; for two, also their difference.
 fn maxima(inputs: &[Input]) -> Markup {
     let groups: Vec<RunGroup> = inputs
         .iter()
@@ -104,7 +104,7 @@ fn maxima(inputs: &[Input]) -> Markup {
         })
         .collect();
     let with_blocks: Vec<&Input> = inputs.iter().filter(|input| !input.series.blocks.is_empty()).collect();
-    // One that all of them are asked about.
+    // Limit that all runs share.
     let limit = inputs
         .first()
         .and_then(Input::limit)
@@ -170,7 +170,7 @@ fn state(input: &Input) -> String {
     }
 }
 
-/// The conditions that are not the same in all runs.
+/// Conditions that differ between the runs.
 fn differences(inputs: &[Input]) -> Markup {
     let rows = conditions_that_differ(inputs);
     html! {
@@ -245,7 +245,7 @@ mod tests {
             assert!(!text.contains("<img") && !text.contains("<script>alert"), "an element got through");
             assert!(text.matches("<script").count() <= 1);
             assert!(!text.contains('\0') && !text.contains('\u{1b}'));
-            // Within an attribute the quote would end it.
+            // In an attribute the quote would end it.
             assert!(!text.contains("onerror=\"alert"));
         }
     }

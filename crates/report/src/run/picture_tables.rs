@@ -10,19 +10,19 @@ use model::histogram::Bucket;
 use model::run::Run;
 use model::units::{Cpu, Nanos};
 
-/// How many samples lie in rows that begin at or above a level.
+/// Number of samples in rows that begin at or above a level.
 fn at_or_above(rows: &[Bucket], level: i64) -> u64 {
     rows.iter().filter(|row| row.lower.0 >= level).fold(0, |sum, row| sum.saturating_add(row.count))
 }
 
-/// The exceedance curve as a table, for all CPUs together.
+/// Exceedance curve as a table, for all CPUs together.
 pub fn levels(run: &Run) -> Markup {
     let rows = sum_rows(run.cpus.iter().map(|cpu| cpu.histogram.as_slice()));
     let beyond = run.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.overflows.unwrap_or(0)));
     let total = at_or_above(&rows, i64::MIN).saturating_add(beyond);
     let digits = (0..16).flat_map(|power| [1, 2, 5].map(|digit: i64| digit * 10i64.pow(power)));
     let top = rows.last().map_or(0, |row| row.lower.0);
-    // A row across the level is not counted whole: the next edge is what the count is exact for.
+    // Counts are exact at the edges of rows only: a level within a row moves to the next edge.
     let edge = |level: i64| rows.iter().map(|row| row.lower.0).find(|&lower| lower >= level);
     let levels: Vec<(i64, u64)> = digits
         .filter(|&level| level <= top && rows.first().is_some_and(|row| level > row.lower.0))
@@ -43,7 +43,7 @@ pub fn levels(run: &Run) -> Markup {
     }
 }
 
-/// The largest latency over time as a table, over all CPUs.
+/// Largest latency over time as a table, over all CPUs.
 pub fn times(input: &Input) -> Markup {
     let history = input.history;
     let per_row = history.columns().div_ceil(TIMES).max(1);
@@ -75,5 +75,5 @@ pub fn times(input: &Input) -> Markup {
     }
 }
 
-/// Rows of the table below the maximum over time.
+/// Limit of rows of the table below the maximum over time.
 const TIMES: usize = 24;

@@ -1,4 +1,4 @@
-//! The pictures on the page of a run, in their order.
+//! Pictures on the page of a run, in their order.
 
 use maud::{Markup, html};
 
@@ -12,24 +12,24 @@ use crate::plot::theme::PAGE;
 use crate::plot::{exceedance, exceedance_rate, folded, heatmap, latency, matrix, max_over_time, modes};
 use stats::bounds::periods::Period;
 
-/// What the pictures are drawn from.
+/// Data of the pictures.
 struct Subject<'a> {
     input: &'a Input<'a>,
     lines: Vec<PlotLine<'a>>,
     marks: Marks<'a>,
 }
 
-/// A part of the page with its heading. It is left out where the run has nothing to draw it from.
+/// Part of the page with its heading. It is left out if the run has no data for it.
 enum Section {
     /// One picture of the run.
     Run {
         heading: &'static str,
         caption: &'static str,
         draw: fn(&Subject, Size) -> Option<Picture>,
-        /// The same as a table.
+        /// Table with the data of the picture.
         table: Option<fn(&Input) -> Markup>,
     },
-    /// A picture for each period that the spikes keep.
+    /// Picture for each period of the spikes.
     Period { heading: fn(&Period) -> String, draw: fn(&Subject, &Period, Size) -> Option<Picture> },
 }
 
@@ -81,13 +81,13 @@ const PICTURES: &[Section] = &[
 ];
 
 impl Subject<'_> {
-    /// The least latency of the run.
+    /// Least latency of the run.
     fn floor(&self) -> Option<i64> {
         self.input.run.cpus.iter().filter_map(|cpu| cpu.min_ns).map(|min| min.0).min()
     }
 }
 
-/// The pictures that the run has something for.
+/// Pictures for which the run has data.
 pub fn pictures(input: &Input) -> Markup {
     let subject = Subject {
         input,
@@ -114,7 +114,7 @@ impl Section {
     }
 }
 
-/// A picture below its heading; nothing where there is no picture.
+/// Picture below its heading; nothing without a picture.
 fn under(heading: &str, picture: Markup, table: Option<Markup>) -> Markup {
     html! {
         @if !picture.0.is_empty() {

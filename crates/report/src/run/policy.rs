@@ -1,11 +1,11 @@
-//! The policy and the priority of a run's threads in words.
+//! Policy and priority of a run's threads in words.
 
 use crate::words::clean;
 use model::keyword::Word;
 use model::run::Run;
 use model::vocabulary::Policy;
 
-/// The words for a condition that the document does not have.
+/// Words for a condition that the document does not have.
 pub(super) const NOT_KNOWN: &str = "not known";
 
 /// Policy and priority: `SCHED_FIFO, priority 80`.

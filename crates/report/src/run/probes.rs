@@ -1,4 +1,4 @@
-//! What is said of a probe's run where that of wake-ups would be wrong.
+//! Words for the run of a probe that differ from those for wake-ups.
 
 use super::policy;
 use crate::totals::largest;
@@ -7,10 +7,10 @@ use model::run::{CpuRun, Run, SpinGap};
 use model::units::{CpuSet, Nanos, named_cpus};
 use model::vocabulary::{Policy, Probe, Quantity};
 
-/// Gaps that are listed, and interrupts of a CPU.
+/// Limit of gaps that are listed, and of interrupts of a CPU.
 const SHOWN: usize = 5;
 
-/// What was measured, in words that define it; none for wake-ups.
+/// Definition of the measured quantity, in words; none for wake-ups.
 pub fn definition(run: &Run) -> Option<String> {
     Some(match run.probe()? {
         Probe::Spin => {
@@ -33,7 +33,7 @@ pub fn definition(run: &Run) -> Option<String> {
     })
 }
 
-/// The policy that `spin` ran under, and its meaning for the gaps.
+/// Policy that `spin` ran under, and its meaning for the gaps.
 pub fn seen_under(run: &Run) -> Option<String> {
     if run.probe() != Some(Probe::Spin) {
         return None;
@@ -60,15 +60,7 @@ pub fn seen_under(run: &Run) -> Option<String> {
     })
 }
 
-/// The users of the time that a thread without a real-time priority lacks.
-fn others(run: &Run) -> &'static str {
-    match run.host.virtualization.as_str() {
-        "" | "none" => "other programs and the kernel",
-        _ => "other programs, the kernel and the hypervisor",
-    }
-}
-
-/// The measured CPUs, where others are online.
+/// Measured CPUs, if others are online.
 fn some_cpus(run: &Run) -> String {
     let measured: CpuSet = run.primary().filter_map(|cpu| cpu.cpu).collect();
     let online = CpuSet::parse(&run.host.online).unwrap_or_default();
@@ -79,15 +71,15 @@ fn some_cpus(run: &Run) -> String {
     format!(", on {} of {online}", named_cpus(measured.to_string()))
 }
 
-/// A mechanism of the kernel that takes time from a real-time thread for the sake of ordinary ones.
+/// Mechanism of the kernel that takes time from a real-time thread for ordinary ones.
 struct GivenAway {
     by: &'static str,
     rule: &'static str,
-    /// The time of each period.
+    /// Its share of each period, in words.
     part: String,
 }
 
-/// The one that the longest gap is as long as; none where no gap is.
+/// Mechanism whose share matches the longest gap; none if no gap matches.
 fn given_away(run: &Run) -> Option<GivenAway> {
     let host = &run.host;
     let longest = largest(run).filter(|_| run.plan.policy != Policy::Other)?;
@@ -105,19 +97,19 @@ fn given_away(run: &Run) -> Option<GivenAway> {
         _ => return None,
     };
     let part = format!("up to {} of each {}", span(Nanos(ns)), span(Nanos(period)));
-    // A gap that is much longer has another cause.
+    // A much longer gap has another cause.
     let is_as_long = (ns / 10 * 9..=ns / 2 * 3).contains(&longest.0);
     is_as_long.then_some(GivenAway { by, rule, part })
 }
 
-/// The largest share of a CPU that was taken from `spin`, with the CPU.
+/// Largest share of a CPU that was taken from `spin`, with the CPU.
 fn most_lost(run: &Run) -> Option<(String, String)> {
     let lost = run.cpus.iter().filter_map(|cpu| Some((cpu.lost_ppm?, cpu)));
     let (ppm, cpu) = lost.max_by(|a, b| a.0.total_cmp(&b.0))?;
     Some((percent(ppm / 1e6), cpu.name()))
 }
 
-/// The users of the time that was taken from `spin`, as far as its policy tells.
+/// Users of the time that was taken from `spin`, as far as its policy tells.
 pub fn time_taken(run: &Run) -> Option<String> {
     let (share, cpu) = most_lost(run).filter(|_| run.probe() == Some(Probe::Spin))?;
     const ABOVE: &str = "the kernel, firmware, a hypervisor or a thread of a higher priority";
@@ -129,12 +121,12 @@ pub fn time_taken(run: &Run) -> Option<String> {
     Some(format!("{users}: {share} of {cpu}"))
 }
 
-/// A run of `ipc` among others: `futex, both on one CPU`.
+/// Name of a run of `ipc` among others: `futex, both on one CPU`.
 pub fn named(run: &Run) -> String {
     format!("{}, {}", clean(&run.plan.kind), places(run))
 }
 
-/// On which CPUs the threads of `ipc` are.
+/// CPUs of the threads of `ipc`, in words.
 fn places(run: &Run) -> String {
     let across: Vec<String> = run
         .cpus
@@ -148,7 +140,7 @@ fn places(run: &Run) -> String {
     if across.is_empty() { "both on one CPU".into() } else { format!("across CPUs: {}", across.join(", ")) }
 }
 
-/// A sample, as a noun of which there are one and several.
+/// Noun for a sample, singular and plural.
 pub fn sample(run: &Run) -> (&'static str, &'static str) {
     let quantity = run.primary().next().and_then(|cpu| cpu.measures.known());
     match (run.probe(), quantity) {
@@ -162,7 +154,7 @@ pub fn sample(run: &Run) -> (&'static str, &'static str) {
     }
 }
 
-/// A sample over a value.
+/// Words for a sample above a value.
 pub fn longer(run: &Run) -> &'static str {
     match run.probe() {
         None => "larger one",
@@ -170,8 +162,8 @@ pub fn longer(run: &Run) -> &'static str {
     }
 }
 
-/// The heads of the columns that a probe fills with something else: the samples, and what stands
-/// beside their number.
+/// Heads of the columns that a probe uses differently: the samples, and the value that follows
+/// their number.
 pub fn heads(run: &Run) -> (&'static str, &'static str) {
     match run.probe() {
         None if sample(run).0 == "gap" => ("gaps", "lost ppm"),
@@ -182,13 +174,13 @@ pub fn heads(run: &Run) -> (&'static str, &'static str) {
     }
 }
 
-/// The count in the column behind the number of samples.
+/// Value in the column after the number of samples.
 pub fn beside(cpu: &CpuRun) -> Option<String> {
     let lost = cpu.lost_ppm.map(|ppm| format!("{ppm:.1}"));
     lost.or_else(|| cpu.from_cpu.map(|from| from.to_string())).or_else(|| cpu.missed.map(|n| n.to_string()))
 }
 
-/// The longest gaps with their times, and what came to each CPU meanwhile.
+/// Longest gaps with their times, and the interrupts of each CPU during the run.
 pub fn gaps(run: &Run) -> Vec<String> {
     let (Some(gaps), Some(_)) = (&run.gaps, largest(run)) else { return Vec::new() };
     let mut longest: Vec<&SpinGap> = gaps.iter().collect();
@@ -214,7 +206,7 @@ pub fn gaps(run: &Run) -> Vec<String> {
     lines
 }
 
-/// Its time of day, where the worst of its CPU have one; else from the start of the CPU's run.
+/// Time of day of a gap, if it is among the worst of its CPU; else the time since the CPU's start.
 fn when(run: &Run, gap: &SpinGap) -> String {
     let cpu = run.cpus.iter().find(|cpu| cpu.cpu == Some(gap.cpu));
     let ends = Nanos(gap.mono_ns.0.saturating_add(gap.ns.0));
@@ -254,7 +246,7 @@ mod tests {
         assert!(answer.contains("\nwho     the kernel, firmware, a hypervisor or a thread of"), "{answer}");
         run.host.online = "0-2".into();
         assert!(seen_under(&run).is_some_and(|said| said.contains("priority 1, on CPUs 0-1 of 0-2: as a")));
-        // The longest gap is what the fair server gives to others; with none, what throttling does.
+        // The longest gap matches the fair server's share, or else that of throttling.
         run.cpus[1].max_ns = Some(Nanos(50_500_000));
         run.cpus[0].max_ns = Some(Nanos(9_000));
         run.host.rt_runtime_us = Some(950_000);
@@ -274,7 +266,7 @@ mod tests {
         );
         let taken = time_taken(&run).expect("it spun");
         assert!(taken.starts_with("the fair server (up to 50 ms of each 1 s), the kernel, "), "{taken}");
-        // Ten times as long is another's, and a server without a runtime gives nothing.
+        // A gap ten times as long has another cause, and a server without runtime takes nothing.
         run.cpus[1].max_ns = Some(Nanos(500_000_000));
         assert!(time_taken(&run).is_some_and(|taken| taken.starts_with("the kernel, ")));
         run.cpus[1].max_ns = Some(Nanos(50_500_000));

@@ -1,4 +1,4 @@
-//! The command that makes a run once more under the same conditions.
+//! Command that repeats a run under the same conditions.
 
 use model::keyword::Word;
 use model::run::{Plan, Run};
@@ -6,14 +6,14 @@ use model::text::quoted_value;
 use model::units::{CpuSet, Nanos};
 use model::vocabulary::{Command, IdleStates, Policy, SchedulePhase, WakeMechanism};
 
-/// The command in one line; none where the record does not tell all of it: what an import was made
-/// with, the arguments of a program that a hunt started, how a probe was asked for.
+/// Command in one line; none if the record is not sufficient: for imports, for probes, and for
+/// programs that a hunt started.
 pub fn repeat(run: &Run) -> Option<String> {
     let command = run.command.known().filter(|one| matches!(one, Command::Measure | Command::Hunt))?;
     let plan = &run.plan;
     let mut words = vec!["onbeat".to_owned(), command.name().to_owned()];
     let cpus: CpuSet = plan.cpus.iter().copied().collect();
-    // All that are online are what it takes by itself.
+    // All online CPUs are the default.
     if !plan.cpus.is_empty() && run.host.online != cpus.to_string() {
         words.push(format!("-a {cpus}"));
     }
@@ -31,7 +31,7 @@ pub fn repeat(run: &Run) -> Option<String> {
         words.extend(recorder.stacks.is_empty().then(|| "--no-stacks".to_owned()));
     }
     let housekeeping: CpuSet = plan.housekeeping.iter().copied().collect();
-    // Where each of them is measured, too, none was named: there is no other.
+    // If each of them is measured as well, none was given: there is no other.
     let is_apart = plan.housekeeping.iter().any(|cpu| !plan.cpus.contains(cpu));
     words.extend(is_apart.then(|| format!("--housekeeping {housekeeping}")));
     words.extend(run.loads.iter().map(|load| format!("--load {}", quoted_value(&load.spec))));
@@ -42,7 +42,7 @@ pub fn repeat(run: &Run) -> Option<String> {
     Some(words.join(" "))
 }
 
-/// Priority and policy.
+/// Flags of priority and policy.
 fn threads(plan: &Plan) -> Option<String> {
     match plan.policy.known()? {
         Policy::Fifo => Some(format!("-p {}", plan.priority?)),
@@ -51,7 +51,7 @@ fn threads(plan: &Plan) -> Option<String> {
     }
 }
 
-/// How the threads sleep, as far as it is not what it is by default.
+/// Flags of the sleep that differ from the defaults.
 fn sleep(plan: &Plan) -> Option<Vec<String>> {
     let flag = |name: &str, word: &str, usual: &str| (word != usual).then(|| format!("--{name} {word}"));
     let is_known = known(&plan.wake) && known(&plan.phase) && known(&plan.idle);
@@ -65,12 +65,12 @@ fn sleep(plan: &Plan) -> Option<Vec<String>> {
     })
 }
 
-/// Whether it is a word that the flags take.
+/// True if it is a word that the flags accept.
 fn known<K: model::keyword::Keyword>(word: &Word<K>) -> bool {
     word.known().is_some()
 }
 
-/// A span as flags take it, without rounding.
+/// Span in the format of flags, without rounding.
 fn exact(span: Nanos) -> String {
     let units = [(Nanos::SECOND.0, "s"), (Nanos::MILLI.0, "ms"), (Nanos::MICRO.0, "us")];
     let unit = units.into_iter().find(|(size, _)| span.0 % size == 0);

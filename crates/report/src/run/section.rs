@@ -1,4 +1,4 @@
-//! One run's part of the page: conditions, integrity entries, the table, the pictures, the rest.
+//! Part of the page for one run: conditions, integrity entries, the table, the pictures, the rest.
 
 use maud::{Markup, html};
 
@@ -15,16 +15,16 @@ use crate::words::{MachineClock, UNKNOWN, capitalised, clean, or_dash, several, 
 use model::run::{CpuRun, Run, Worst};
 use model::vocabulary::Command;
 
-/// How many of the worst wake-ups are listed.
+/// Limit of worst wake-ups in the list.
 const WORST: usize = 20;
-/// Remarks on the measurement that are shown at once; more are folded.
+/// Limit of remarks on the measurement that are not folded.
 const REMARKS: usize = 2;
-/// CPUs with a row each; of more the worst have one, and all of them are folded.
+/// Limit of CPUs with a row each; beyond it the worst have one, and the full list is folded.
 const ROWS: usize = 16;
-/// The worst of many.
+/// Number of the worst CPUs among many.
 const WORST_CPUS: usize = 4;
 
-/// A run; with a number where it is one of several.
+/// Section of a run; with a number if it is one of several.
 pub fn run(input: &Input, number: Option<usize>) -> Markup {
     let run = input.run;
     html! {
@@ -35,7 +35,7 @@ pub fn run(input: &Input, number: Option<usize>) -> Markup {
             h2 { "Latency per CPU" }
             (cpus(run))
             @for note in sentences::oddities(run) { p { (note) } }
-            // What a run supports ends with the same in other words.
+            // The section on bounds ends with the same statement.
             @if let Some(sentence) = sentences::limits(run).filter(|_| input.bounds.is_none()) { p class="muted" { (sentence) } }
             h2 { "Pictures" }
             (pictures(input))
@@ -49,8 +49,7 @@ pub fn run(input: &Input, number: Option<usize>) -> Markup {
     }
 }
 
-/// How late, whether that is to be relied on, and who took the time: what has to be on the first
-/// screen.
+/// First screen: the lateness, its reliability, and the culprits.
 fn answer(input: &Input) -> Markup {
     let run = input.run;
     let outlook = next_steps::outlook(run);
@@ -60,7 +59,7 @@ fn answer(input: &Input) -> Markup {
         }
         (banners(input))
         (hunt::section::banner(run))
-        // Of a followed program its cycles are the answer.
+        // For a followed program its cycles are the answer.
         @let cycles = hunt::threads::answer(run);
         @if let Some(cycles) = &cycles { p class="lead" { (prose(cycles)) } }
         p class=[cycles.is_none().then_some("lead")] { (sentences::verdict(run)) }
@@ -68,7 +67,7 @@ fn answer(input: &Input) -> Markup {
         @if let Some((bounds, claim)) = input.bounds.and_then(|bounds| Some((bounds, bounds.claim.as_ref()?))) {
             p { strong { (verdict(bounds, claim)) } }
         }
-        // A hunt's largest values are not those that the machine has by itself.
+        // The largest values of a hunt are not those of the machine alone.
         @if run.command == Command::Measure && !outlook.is_empty() { p { (prose(&outlook.join(" "))) } }
         (hunt::answer::bars(run))
         (next(&what_next(input)))
@@ -78,7 +77,7 @@ fn answer(input: &Input) -> Markup {
     }
 }
 
-/// The conditions, and what the recorder says of itself: read where a number has to be defended.
+/// Conditions and the recorder's account: details to defend a number.
 fn measured(input: &Input) -> Markup {
     let run = input.run;
     let (known, unknown) = conditions::known_conditions(run);
@@ -93,7 +92,7 @@ fn measured(input: &Input) -> Markup {
     }
 }
 
-/// What must be known before any number is read.
+/// Warnings that must be read before any number.
 fn banners(input: &Input) -> Markup {
     let invalid: Vec<String> =
         input.run.integrity.iter().filter(|entry| entry.invalidates).map(sentences::integrity).collect();
@@ -119,7 +118,7 @@ fn integrity(input: &Input) -> Markup {
         } }
     };
     html! {
-        // In the words of the terminal's last lines.
+        // Same words as in the terminal's last lines.
         @let fair = capitalised(&last_words::fair(input.run).0);
         p { strong { "Was the measurement fair? " } (prose(&fair)) "." }
         @if !entries.is_empty() {
@@ -185,7 +184,7 @@ fn cpu_table(run: &Run, shown: &[&CpuRun]) -> Markup {
     )
 }
 
-/// The columns between the CPU and when its worst was, and whether a telephone leaves them out.
+/// Columns between the CPU and the time of its worst, and true if a narrow screen drops them.
 const HEADS: [(&str, bool); 10] = [
     ("cycles", true),
     ("missed", false),
@@ -234,7 +233,7 @@ fn cpu_row(cpu: &CpuRun, run: &Run) -> Markup {
 fn worst(run: &Run) -> Markup {
     let mut all: Vec<(&CpuRun, &Worst)> =
         run.cpus.iter().flat_map(|cpu| cpu.worst.iter().map(move |worst| (cpu, worst))).collect();
-    // What an import counted without its value is not known to be among the worst.
+    // Wake-ups that an import counted without a value may not be among the worst.
     all.retain(|(_, worst)| worst.latency_ns.is_some());
     all.sort_by_key(|(_, worst)| std::cmp::Reverse(worst.latency_ns));
     if all.is_empty() {
@@ -261,7 +260,7 @@ fn worst(run: &Run) -> Markup {
     }
 }
 
-/// The wake-ups that an import lists as beyond its histogram: the first of them, which are not the
+/// Wake-ups that an import lists as beyond its histogram: the first of them, which are not the
 /// worst.
 fn beyond(run: &Run) -> Markup {
     let listed = |cpu: &CpuRun| cpu.listed_overflows().count() as u64;

@@ -1,4 +1,4 @@
-//! Sentences about a run as a whole: its verdict, its limits, what makes it invalid.
+//! Sentences on a run as a whole: its verdict, its limits, the reasons that invalidate it.
 
 use crate::totals::largest;
 use crate::words::{MachineClock, beyond, clean, duration, or_dash, several, span};
@@ -6,7 +6,7 @@ use model::run::{Integrity, Run};
 use model::units::Nanos;
 use model::vocabulary::Command;
 
-/// What a test of this length cannot show.
+/// Limits of a test of this length.
 pub fn limits(run: &Run) -> Option<String> {
     let length = run.elapsed_ns.filter(|length| length.0 > 0)?;
     Some(format!(
@@ -16,8 +16,8 @@ pub fn limits(run: &Run) -> Option<String> {
     ))
 }
 
-/// That the run has not come to its end: of one that is on and of one that was killed the record is
-/// alike.
+/// Sentence on a run that has not ended: the record does not show whether it is still running or
+/// was killed.
 pub fn incomplete(run: &Run) -> Option<String> {
     if run.complete {
         return None;
@@ -28,14 +28,14 @@ pub fn incomplete(run: &Run) -> Option<String> {
     ))
 }
 
-/// An integrity entry as a sentence.
+/// Integrity entry as a sentence.
 pub fn integrity(entry: &Integrity) -> String {
     let place = entry.cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));
     let detail = if entry.detail.is_empty() { String::new() } else { format!(": {}", clean(&entry.detail)) };
     format!("{}{place}{detail}", clean(entry.kind.as_str()))
 }
 
-/// Samples whose value an import does not contain, and the wake-ups that came early.
+/// Sentences on samples without a value in an import, and on early wake-ups.
 pub fn oddities(run: &Run) -> Vec<String> {
     let mut notes = Vec::new();
     for cpu in &run.cpus {
@@ -60,7 +60,7 @@ pub fn oddities(run: &Run) -> Vec<String> {
     notes
 }
 
-/// What the reader wants to know first.
+/// Main result of the run in a sentence.
 pub fn verdict(run: &Run) -> String {
     let cpus = &run.cpus;
     let cycles = run.samples();
@@ -85,7 +85,7 @@ pub fn verdict(run: &Run) -> String {
         if missed > 0 { format!("; {} missed", several(missed, "slot", "slots")) } else { String::new() };
     let on = several(cpus.len() as u64, "CPU", "CPUs");
     let cycles = wake_ups(cycles);
-    // What is armed adds to every wake-up: such a maximum is not the machine's.
+    // Armed events add to every wake-up: such a maximum is not the machine's alone.
     let armed = if run.command == Command::Hunt { ", with events armed," } else { "" };
     format!("The largest latency of {cycles} on {on}{armed} was {max}, on {}{when}{missed}.", worst.name())
 }

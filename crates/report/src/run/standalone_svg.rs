@@ -1,4 +1,4 @@
-//! The latency plot as a standalone file, with a heading and the integrity entries.
+//! Latency plot as a standalone file, with a heading and the integrity entries.
 
 use maud::html;
 
@@ -12,7 +12,7 @@ use crate::words;
 use crate::words::{clean, several, span};
 use model::run::Run;
 
-/// The latency plot as a standalone file: of one run a line per CPU, of several a line per run.
+/// Latency plot as a standalone file: a line per CPU of one run, or a line per run of several.
 pub fn svg(inputs: &[Input]) -> String {
     let theme = &PAPER;
     let (lines, limit, heading, facts) = match inputs {
@@ -89,7 +89,7 @@ mod tests {
             let lines = line::of_run(&sample.run);
             assert_eq!(text.matches("stroke-width=\"1.6\"").count(), lines.len());
             for line in lines {
-                // In the legend, as the line's tooltip, and at the mark.
+                // In the legend, in the line's tooltip, and at the mark.
                 assert!(text.matches(&span(line.max.unwrap())).count() >= 3, "{}", line.name);
             }
         }

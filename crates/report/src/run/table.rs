@@ -1,6 +1,6 @@
-//! The table of a run for the terminal: conditions, a row per CPU, integrity entries, the cost.
+//! Table of a run for the terminal: conditions, a row per CPU, integrity entries, the cost.
 //!
-//! Latencies are microseconds, whatever their size: it is what the field reads and compares.
+//! Latencies are always in microseconds, the usual unit of the field.
 
 use std::fmt::Write;
 
@@ -14,8 +14,8 @@ use model::run::{CpuRun, Run};
 use model::units::Nanos;
 use model::vocabulary::Probe;
 
-/// The columns, each with its priority: where the terminal is narrow, those of the lowest priority
-/// are dropped first.
+/// Columns, each with its priority: on a narrow terminal those of the lowest priority are dropped
+/// first.
 const COLUMNS: [(&str, u8); 11] = [
     ("CPU", 99),
     ("cycles", 98),
@@ -30,12 +30,12 @@ const COLUMNS: [(&str, u8); 11] = [
     ("when", 6),
 ];
 
-/// More CPUs than these have no row each, unless all is asked for,
+/// Limit of CPUs with a row each, unless all are asked for.
 const MANY: usize = 32;
-/// but only so many of them.
+/// Number of CPUs with a row beyond that limit.
 const LATEST: usize = 16;
 
-/// What stands below the rows.
+/// Content below the rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Below {
     Invalid,
@@ -43,18 +43,18 @@ enum Below {
     RemarksAndCost,
 }
 
-/// The run as text of up to this number of columns, as far as possible; with ANSI colours if asked
-/// for. Every condition is there, and what measuring cost.
+/// Run as text of up to this number of columns, as far as possible, with ANSI colours if `color` is
+/// set; with every condition and the cost of measuring.
 pub fn render(run: &Run, width: usize, color: bool) -> String {
     written(run, headline(run), Below::RemarksAndCost, width, color)
 }
 
-/// The same with the conditions in a sentence, and without the cost.
+/// Text with the conditions in a sentence, and without the cost.
 pub fn summary(run: &Run, width: usize, color: bool) -> String {
     written(run, vec![conditions::in_short(run), unit(run)], Below::Remarks, width, color)
 }
 
-/// The numbers alone: their conditions in one line, and what invalidates the run.
+/// Numbers only: their conditions in one line, and the reasons that invalidate the run.
 pub fn brief(run: &Run, width: usize, color: bool) -> String {
     let mut lines = headline(run);
     lines.drain(1..lines.len() - 1);
@@ -95,7 +95,7 @@ fn written(run: &Run, headline: Vec<String>, remarks: Below, width: usize, color
     text
 }
 
-/// What makes the run invalid, and nothing else.
+/// Reasons that invalidate the run, and nothing else.
 fn invalid(run: &Run, width: usize, palette: Palette) -> String {
     let mut below = String::new();
     for entry in run.integrity.iter().filter(|entry| entry.invalidates) {
@@ -125,7 +125,7 @@ fn below(run: &Run, cost: bool, width: usize, palette: Palette) -> String {
     below
 }
 
-/// The conditions in few lines, what is not known by name at the end.
+/// Conditions in few lines; the names of unknown ones at the end.
 fn headline(run: &Run) -> Vec<String> {
     const LINES: [&[&str]; 7] = [
         &["probe", "measured by"],
@@ -152,12 +152,12 @@ fn headline(run: &Run) -> Vec<String> {
     lines
 }
 
-/// What the rows are in.
+/// Unit of the rows.
 fn unit(run: &Run) -> String {
     if run.probe() == Some(Probe::Spin) { "gaps in us" } else { "latencies in us" }.into()
 }
 
-/// The CPUs with a row where not everything is asked for: all, or of very many the latest.
+/// CPUs with a row by default: all, or the latest of very many.
 fn listed(run: &Run) -> Vec<&CpuRun> {
     let mut cpus: Vec<&CpuRun> = run.cpus.iter().collect();
     if cpus.len() > MANY {
@@ -205,7 +205,7 @@ fn rows(run: &Run, listed: &[&CpuRun], width: usize, palette: Palette, text: &mu
 fn heads(run: &Run) -> [String; COLUMNS.len()] {
     let mut heads = COLUMNS.map(|column| column.0.to_string());
     let (samples, beside) = probes::heads(run);
-    // Of a followed thread a cycle is something else: not every wake-up begins or ends one.
+    // For a followed thread a cycle differs: not every wake-up begins or ends one.
     let samples = if run.follows() { "wake-ups" } else { samples };
     (heads[1], heads[2]) = (samples.to_owned(), beside.to_owned());
     heads[COLUMNS.len() - 1] = format!("when ({})", MachineClock::of(run).zone());
@@ -217,8 +217,7 @@ enum Line {
     Cells(Box<[String; COLUMNS.len()]>),
 }
 
-/// The columns that fit, without those of the lowest priority where not all do, and the width of
-/// each.
+/// Columns that fit, without those of the lowest priority if not all do, and the width of each.
 fn fitting(lines: &[Line], available: usize) -> (Vec<usize>, [usize; COLUMNS.len()]) {
     let mut widths = [0; COLUMNS.len()];
     for line in lines {
@@ -254,10 +253,10 @@ fn cells(cpu: &CpuRun, clock: &MachineClock) -> [String; COLUMNS.len()] {
     ]
 }
 
-/// All CPUs as one; the quantiles are of all samples together.
+/// Row of all CPUs; the quantiles are of all samples together.
 pub fn sum(run: &Run) -> [String; COLUMNS.len()] {
     let rows = sum_rows(run.primary().map(|cpu| cpu.histogram.as_slice()));
-    // A damaged file can count more than fits.
+    // The counts of a damaged file may overflow.
     let total = rows.iter().try_fold(0u64, |sum, row| sum.checked_add(row.count));
     let whole = total.is_some_and(|n| n > 0) && run.primary().all(|cpu| cpu.overflows.unwrap_or(0) == 0);
     let worst = run.primary().max_by_key(|cpu| cpu.max_ns);
@@ -281,7 +280,7 @@ pub fn sum(run: &Run) -> [String; COLUMNS.len()] {
     ]
 }
 
-/// The mean of all samples, where every CPU's is known.
+/// Mean of all samples, if every CPU's is known.
 fn mean(run: &Run) -> Option<Nanos> {
     let (mut sum, mut n) = (0i128, 0i128);
     for cpu in run.primary().filter(|cpu| cpu.cycles != Some(0)) {
@@ -292,7 +291,7 @@ fn mean(run: &Run) -> Option<Nanos> {
     (n > 0).then(|| Nanos((sum / n) as i64))
 }
 
-/// Breaks a line at blanks; what follows is indented.
+/// Breaks a line at blanks; further lines are indented.
 fn wrap(text: &mut String, line: &str, width: usize, palette: Palette, style: Style) {
     let mut lines = String::new();
     words::wrapped(&mut lines, line, width.max(20));

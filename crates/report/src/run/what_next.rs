@@ -1,4 +1,4 @@
-//! What to type after a run, as the page says it next to the answer.
+//! Next steps after a run, for the page, below the answer.
 
 use super::answer::hunt;
 use crate::hunt::program::void;
@@ -9,7 +9,7 @@ use crate::words::{capitalised, span};
 use model::units::Nanos;
 use model::vocabulary::Command;
 
-/// Sentences with commands in back-ticks; none where nothing follows from the run.
+/// Sentences with commands in back-ticks; none if no step follows from the run.
 pub fn what_next(input: &Input) -> Vec<String> {
     let run = input.run;
     if run.integrity.iter().any(|entry| entry.invalidates) {
@@ -37,7 +37,7 @@ pub fn what_next(input: &Input) -> Vec<String> {
     }
 }
 
-/// A command as code; a path may hold a back-tick, which would end it.
+/// Command as code; a path may hold a back-tick, which would end it.
 fn command(line: &str) -> String {
     if line.contains('`') { line.to_owned() } else { format!("`{line}`") }
 }
@@ -45,7 +45,7 @@ fn command(line: &str) -> String {
 fn after_culprits(input: &Input) -> Vec<String> {
     let run = input.run;
     let mut steps = Vec::new();
-    // A thread that goes first, or a lock, is the programs' own: no setting cures those.
+    // A thread with a higher priority, or a lock, belongs to the programs: no setting cures those.
     let first = run.culprits.first().filter(|culprit| culprit.knobs.is_empty());
     if let Some(first) = first {
         steps.push(format!(
@@ -68,7 +68,7 @@ fn after_culprits(input: &Input) -> Vec<String> {
     steps
 }
 
-/// A limit to ask about: round, and above what was seen, for one that was reached is not held.
+/// Suggested limit: round, and above the maximum, because a limit that was reached is not held.
 fn not_reached(worst: Nanos) -> Nanos {
     let decades = (0..10).map(|power| 10_000 * 10i64.pow(power));
     let round = decades.flat_map(|decade| [decade, 2 * decade, 5 * decade]).map(Nanos);
