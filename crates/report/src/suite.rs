@@ -1,4 +1,4 @@
-//! The table of a suite: what its phases measured, and the worst of each model under each load.
+//! Table of a suite: the results of its phases, and the worst of each model under each load.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ use model::suite::{SuitePhase, SuiteRun};
 use model::units::Nanos;
 use next_step::next_commands;
 
-/// The suite as text.
+/// Suite as text.
 pub fn render(suite: &SuiteRun, columns: usize, color: bool) -> String {
     let palette = Palette(color);
     let mut page = String::new();
@@ -60,7 +60,7 @@ fn or_unknown(text: &str) -> String {
     if text.is_empty() { "not known".into() } else { clean(text) }
 }
 
-/// In the order in which they come first.
+/// Distinct words, in the order of their first occurrence.
 fn distinct<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut found = Vec::new();
     for word in words {
@@ -79,7 +79,7 @@ fn rows(page: &mut String, phases: &[&SuitePhase], palette: Palette) {
 
 const HEAD: [&str; 6] = ["phase", "samples", "p50", "p99", "p99.99", "max"];
 
-/// A row of wake-ups; holes where they may not be compared.
+/// Row of wake-ups; holes if they may not be compared.
 fn cells_of(phase: &SuitePhase) -> [String; 6] {
     match phase.valid {
         true => [
@@ -97,20 +97,20 @@ fn cells_of(phase: &SuitePhase) -> [String; 6] {
     }
 }
 
-/// Whether a thread that never sleeps was measured, or was to be.
+/// True if a thread that never sleeps was measured, or was to be.
 fn is_spun(phase: &SuitePhase) -> bool {
     phase.measure == "spin"
 }
 
-/// What stands before the `/` of an id: the model or the boot; and the phase, of which there are
-/// two in a mirrored order (`cpu.2`).
+/// Part of an id before the `/`: the model or the boot; and the phase, of which a mirrored order
+/// has two (`cpu.2`).
 fn names(phase: &SuitePhase) -> (&str, &str) {
     let (row, name) = phase.id.split_once('/').unwrap_or((&phase.model, &phase.id));
     (row, name.strip_suffix(".2").unwrap_or(name))
 }
 
-/// The worst of each model under each load, as tables 3.2 and 3.3 have it, with the quantile of
-/// 99.99 % behind; only where there is more than one model.
+/// Worst of each model under each load, as in tables 3.2 and 3.3, followed by the quantile of 99.99
+/// %; only for more than one model.
 fn matrix(page: &mut String, suite: &SuiteRun, palette: Palette) {
     let cells = matrix_cells(suite);
     if !cells.is_empty() {
@@ -119,7 +119,7 @@ fn matrix(page: &mut String, suite: &SuiteRun, palette: Palette) {
     }
 }
 
-/// Its head and its rows.
+/// Head and rows of that table.
 fn matrix_cells(suite: &SuiteRun) -> Vec<Vec<String>> {
     let woken: Vec<&SuitePhase> = suite.phases.iter().filter(|phase| !is_spun(phase)).collect();
     let loads = distinct(woken.iter().map(|phase| names(phase).1));
@@ -154,7 +154,7 @@ fn matrix_cells(suite: &SuiteRun) -> Vec<Vec<String>> {
     cells
 }
 
-/// The worst of the phases of one name: two in a mirrored order, of which both have to be valid.
+/// Worst of the phases of one name: two in a mirrored order, both of which have to be valid.
 fn worst(phases: &[&SuitePhase]) -> String {
     let max = phases.iter().filter_map(|phase| phase.max_ns).max();
     let tail = phases.iter().filter_map(|phase| phase.p9999_ns).max();
@@ -186,7 +186,7 @@ fn difference(ns: Nanos) -> String {
     if ns.0 < 0 { format!("-{}", us(Nanos(ns.0.saturating_neg()))) } else { format!("+{}", us(ns)) }
 }
 
-/// The answer as the last lines on a terminal: how late, what to type next, where the suite is.
+/// Answer as the last lines on a terminal: the lateness, the next commands, the path of the suite.
 pub fn last_lines(suite: &SuiteRun, folder: &str, fresh: bool, columns: usize, color: bool) -> String {
     let mut next: Vec<String> = next_commands(suite, folder)
         .iter()
@@ -204,7 +204,7 @@ pub fn last_lines(suite: &SuiteRun, folder: &str, fresh: bool, columns: usize, c
     answer.render(columns, Palette(color))
 }
 
-/// The invalid and missing phases, counted.
+/// Number of invalid and missing phases.
 fn fair(suite: &SuiteRun) -> String {
     let all = suite.phases.len();
     let invalid = suite.phases.iter().filter(|phase| !phase.valid).count();
@@ -222,7 +222,7 @@ fn fair(suite: &SuiteRun) -> String {
     }
 }
 
-/// A line for each recipe: its name, how long it takes, what it is for.
+/// Line for each recipe: its name, duration and purpose.
 pub fn list(recipes: &[(String, String)], columns: usize) -> String {
     let width = recipes.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let mut page = String::new();

@@ -13,7 +13,7 @@ use rules::culprits;
 use rules::culprits::rule::CulpritRule;
 use rules::knob::{EvidenceKind, Knob};
 
-/// The name and version of the JSON.
+/// Name and version of the JSON.
 pub const SCHEMA: &str = "onbeat.rules/1";
 
 #[derive(Serialize)]
@@ -29,19 +29,19 @@ struct Entry<'a> {
     title: &'a str,
     doc: String,
     sources: Vec<&'a str>,
-    /// What the setting takes away: kinds of slices, and the culprits that it cures.
+    /// Effects of the setting: kinds of slices, and the culprits that it cures.
     cures: Vec<String>,
-    /// The knobs that cure the culprit.
+    /// Knobs that cure the culprit.
     cured_by: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     severity: Option<&'a str>,
     evidence: EvidenceKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     lasts: Option<Persistence>,
-    /// Whether `onbeat tune` sets it, on machines that can be set.
+    /// True if `onbeat tune` sets it, on machines that allow it.
     #[serde(skip_serializing_if = "Option::is_none")]
     settable: Option<bool>,
-    /// Why not, `""` where it does.
+    /// Reason that it does not, `""` if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     unsettable_why: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ struct Entry<'a> {
     conflicts: Option<&'a [&'a str]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reads: Option<Vec<&'a str>>,
-    /// The kinds of slices that the culprit's may be.
+    /// Kinds of slices that the culprit's may be.
     #[serde(skip_serializing_if = "Option::is_none")]
     kinds: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,7 +59,7 @@ struct Entry<'a> {
     provoke: Option<&'a str>,
 }
 
-/// The rules as JSON, one document with a newline at its end.
+/// Rules as JSON, one document with a newline at its end.
 pub fn json(rules: &[Rule]) -> Result<String> {
     let entry = |rule: &Rule| match rule {
         Rule::Knob(knob) => of_knob(knob),

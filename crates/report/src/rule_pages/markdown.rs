@@ -7,7 +7,7 @@ use crate::words::filled;
 use model::keyword::Keyword;
 use rules::{Rule, checks, culprits, knobs};
 
-/// All about a rule, as Markdown.
+/// Page of a rule, as Markdown.
 pub fn page(rule: Rule) -> String {
     let sheet = sheet(rule);
     let mut page = format!("# {}\n\n{}\n\n", sheet.id, sheet.lead);
@@ -35,7 +35,7 @@ pub fn page(rule: Rule) -> String {
     page
 }
 
-/// The pages below `docs/rules`, by name, the index among them.
+/// Pages below `docs/rules`, by name, including the index.
 pub fn pages() -> Vec<(String, String)> {
     let mut index = String::from(
         "# The rules\n\nMade by `cargo xtask docs` from the records in `crates/rules/src/knobs`, `crates/rules/src/culprits` and `crates/rules/src/checks`; \

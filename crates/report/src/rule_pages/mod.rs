@@ -1,5 +1,4 @@
-//! The full page of a rule, from its record: for the terminal, as Markdown for `docs/rules`, as
-//! JSON.
+//! Full page of a rule, from its record: for the terminal, as Markdown for `docs/rules`, as JSON.
 
 pub mod json;
 pub mod markdown;

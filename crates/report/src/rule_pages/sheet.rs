@@ -1,4 +1,4 @@
-//! A rule's page independent of its output format: its content, in sections.
+//! Content of a rule's page in sections, independent of its output format.
 
 use facts::cmdline::Cmdline;
 use model::keyword::Keyword;
@@ -14,25 +14,25 @@ pub fn reads(knob: &'static Knob) -> Vec<&'static str> {
     knob.reads.iter().chain(knob.facts).copied().collect()
 }
 
-/// A rule's page before it has a form: for the terminal ([`super::text`]), or Markdown.
+/// Page of a rule before it is rendered for the terminal ([`super::text`]), or as Markdown.
 pub struct Sheet {
     pub id: &'static str,
-    /// What it is in a sentence.
+    /// Summary in a sentence.
     pub lead: String,
     pub sections: Vec<(&'static str, Body)>,
-    /// Machines or spikes that show what it does: for who reads the rule as source.
+    /// Machines or spikes that show its effect, for readers of the rule's source.
     pub tried: Vec<(&'static str, &'static str)>,
     pub evidence: &'static str,
     pub sources: &'static [Source],
 }
 
-/// The content below a heading.
+/// Content below a heading.
 pub enum Body {
     Text(String),
     Points(Vec<Point>),
 }
 
-/// One point of a list, with the rules that it names.
+/// Item of a list, with the rules that it names.
 pub struct Point {
     pub before: String,
     pub rules: Vec<&'static str>,
@@ -48,14 +48,14 @@ impl Point {
         Point { before: before.into(), rules: rules.to_vec(), after: "" }
     }
 
-    /// The point, each rule that it names as this makes of it.
+    /// Text of the item; `link` renders the rules that it names.
     pub fn words(&self, link: impl Fn(&str) -> String) -> String {
         let rules: Vec<String> = self.rules.iter().map(|id| link(id)).collect();
         format!("{}{}{}", self.before, rules.join(", "), self.after)
     }
 }
 
-/// All about a rule.
+/// Sheet of a rule.
 pub fn sheet(rule: Rule) -> Sheet {
     match rule {
         Rule::Knob(knob) => knob_sheet(knob),
@@ -147,7 +147,7 @@ fn knob_sheet(knob: &'static Knob) -> Sheet {
     }
 }
 
-/// What it reads, what it cures, and which rules it depends on.
+/// Facts that it reads, culprits that it cures, and rules that it depends on.
 fn links(knob: &'static Knob) -> Vec<Point> {
     let quoted = |words: &[&str]| -> String {
         words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
@@ -172,7 +172,7 @@ fn links(knob: &'static Knob) -> Vec<Point> {
     points
 }
 
-/// Whether it is set, and what a value of the user's is written to.
+/// Sentence on whether `onbeat tune` sets it, and on the file that takes a given value.
 fn setting(knob: &Knob) -> String {
     match (knob.unsettable, controls::of_pattern(knob.sets)) {
         ("", None) => "set by `onbeat tune`, where the machine can be set".to_owned(),
@@ -186,7 +186,7 @@ fn setting(knob: &Knob) -> String {
     }
 }
 
-/// How long a change lasts, in words.
+/// Duration of a change, in words.
 pub fn persistence(persistence: Persistence) -> &'static str {
     match persistence {
         Persistence::Runtime => "until the next boot",

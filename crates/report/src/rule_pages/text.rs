@@ -8,7 +8,7 @@ use crate::words::filled;
 use model::keyword::Keyword;
 use rules::Rule;
 
-/// The rules as a list.
+/// Rules as a list.
 pub fn list(rules: &[Rule], width: usize) -> String {
     let widest = rules.iter().map(|rule| rule.id().len()).max().unwrap_or(0);
     let mut text = String::new();
@@ -24,7 +24,7 @@ pub fn list(rules: &[Rule], width: usize) -> String {
     text
 }
 
-/// A rule's id and its first lines.
+/// Id of a rule and its first lines.
 pub fn brief(rule: Rule, width: usize, color: bool) -> String {
     let sheet = sheet(rule);
     let mut page = format!("{}\n", Palette(color).paint(BOLD, sheet.id));
@@ -32,7 +32,7 @@ pub fn brief(rule: Rule, width: usize, color: bool) -> String {
     page
 }
 
-/// All about a rule. What it was tried with is for those who change it, and is in `docs/rules`.
+/// Page of a rule. Its examples are for developers, and are in `docs/rules`.
 pub fn page(rule: Rule, width: usize, color: bool) -> String {
     let (sheet, palette) = (sheet(rule), Palette(color));
     let mut page = brief(rule, width, color);

@@ -1,26 +1,26 @@
-//! What to do after a suite: who took the time under its worst load, and what so many samples say.
+//! Next steps after a suite: a hunt under its worst load, and the bounds of its samples.
 
 use super::is_spun;
 use crate::words::span;
 use model::suite::{SuitePhase, SuiteRun};
 use model::text::quoted_value;
 
-/// A command, with what it is for.
+/// Command, with its purpose.
 pub struct NextCommand {
     pub line: String,
-    /// Behind it, on the page: `names who took the time`.
+    /// Purpose after the command, on the page: `names who took the time`.
     pub does: &'static str,
-    /// The same in brackets, on a terminal.
+    /// Purpose in brackets, on a terminal.
     pub brief: &'static str,
 }
 
-/// The phase with the largest latency, among those that may be compared.
+/// Phase with the largest latency, among those that may be compared.
 pub fn worst(suite: &SuiteRun) -> Option<&SuitePhase> {
     let woken = suite.phases.iter().filter(|phase| phase.valid && !is_spun(phase));
     woken.filter(|phase| phase.max_ns.is_some()).max_by_key(|phase| phase.max_ns)
 }
 
-/// The commands; none where no phase may be compared.
+/// Next commands; none if no phase may be compared.
 pub fn next_commands(suite: &SuiteRun, folder: &str) -> Vec<NextCommand> {
     let Some(worst) = worst(suite) else {
         let spun = suite.phases.iter().any(|phase| phase.valid);
@@ -37,7 +37,7 @@ pub fn next_commands(suite: &SuiteRun, folder: &str) -> Vec<NextCommand> {
         brief: "what took the time under the worst load",
     };
     let limit = suite.limit_ns.map_or_else(|| "100us".to_owned(), |limit| span(limit).replace(' ', ""));
-    // The folder is a word for a shell; what is below it has a plain name.
+    // The folder is quoted for a shell; the names below it are plain.
     let plain = worst.bundle.bytes().all(|b| b.is_ascii_alphanumeric() || b"/-._".contains(&b));
     let bounds = (plain && !worst.bundle.is_empty()).then(|| NextCommand {
         line: format!("onbeat bounds {folder}/{} --limit {limit}", worst.bundle),
@@ -47,7 +47,7 @@ pub fn next_commands(suite: &SuiteRun, folder: &str) -> Vec<NextCommand> {
     [Some(hunt), bounds].into_iter().flatten().collect()
 }
 
-/// As sentences, with the commands in back-ticks.
+/// Sentences with the commands in back-ticks.
 pub fn sentences(commands: &[NextCommand]) -> Vec<String> {
     if commands.is_empty() {
         return vec!["Mend what spoiled the phases, then run the suite again.".to_owned()];
@@ -55,7 +55,7 @@ pub fn sentences(commands: &[NextCommand]) -> Vec<String> {
     commands.iter().map(|next| format!("{} {}", code(&next.line), next.does)).collect()
 }
 
-/// A hunt under the same conditions.
+/// Hunt under the same conditions.
 fn hunt(suite: &SuiteRun, phase: &SuitePhase) -> String {
     let mut command = "onbeat hunt -D 60s".to_owned();
     let interval = suite.recipe.get("interval").map(|text| text.replace(' ', ""));
@@ -72,7 +72,7 @@ fn hunt(suite: &SuiteRun, phase: &SuitePhase) -> String {
     command
 }
 
-/// A name may hold a back-tick, which would end the code.
+/// Command as code; a name may hold a back-tick, which would end it.
 fn code(line: &str) -> String {
     if line.contains('`') { line.to_owned() } else { format!("`{line}`") }
 }

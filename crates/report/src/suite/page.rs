@@ -1,5 +1,5 @@
-//! A suite as a page: its worst, the phases as bars, what to do next, the tables, the curves of all
-//! phases over each other.
+//! Suite as a page: its worst latency, the phases as bars, the next steps, the tables, the curves
+//! of all phases over each other.
 
 use maud::{Markup, html};
 
@@ -16,19 +16,19 @@ use model::run::Run;
 use model::suite::{SuitePhase, SuiteRun};
 use model::units::named_cpus;
 
-/// Phases with a bar; the table has all.
+/// Limit of phases with a bar; the table has all.
 const BARS: usize = 8;
 
-/// What the page shows.
+/// Content of the page.
 pub struct SuiteStory<'a> {
     pub suite: &'a SuiteRun,
-    /// The phases whose bundles are there, by their ids.
+    /// Phases with an existing bundle, by their ids.
     pub runs: Vec<(&'a str, &'a Run)>,
-    /// Its folder, as a shell reads it.
+    /// Folder of the suite, quoted for a shell.
     pub folder: &'a str,
 }
 
-/// The page. The document is also in it as JSON.
+/// Page, which includes the document as JSON.
 pub fn html(story: &SuiteStory, json: &str) -> String {
     let suite = story.suite;
     let steps = sentences(&next_commands(suite, story.folder));
@@ -55,7 +55,7 @@ pub fn html(story: &SuiteStory, json: &str) -> String {
     )
 }
 
-/// The worst of all phases, beside the limit where the recipe names one.
+/// Worst of all phases, compared with the limit if the recipe has one.
 pub fn verdict(suite: &SuiteRun) -> String {
     let Some(phase) = worst(suite) else {
         return stops::longest(suite).unwrap_or_else(|| "No phase may be compared.".into());
@@ -83,7 +83,7 @@ fn spoiled(suite: &SuiteRun) -> Markup {
     }
 }
 
-/// The largest latency of each phase, largest first.
+/// Largest latency of each phase, largest first.
 fn bars(suite: &SuiteRun) -> Markup {
     let mut phases: Vec<&SuitePhase> =
         suite.phases.iter().filter(|phase| phase.valid && phase.max_ns.is_some()).collect();
@@ -152,8 +152,8 @@ fn tables(suite: &SuiteRun) -> Markup {
     }
 }
 
-/// The first column names the row; a telephone has room for the tail alone, and has a matrix as
-/// cards whose cells say what they are.
+/// Table whose first column names the row; a narrow screen shows the tail only, or a matrix as
+/// cards with labelled cells.
 fn table(name: &str, head: &[String], rows: &[Vec<String>]) -> Markup {
     let brief = head.iter().map(String::as_str).eq(HEAD);
     let class = |at: usize| match at {
@@ -190,7 +190,7 @@ fn curves(lines: &[PlotLine]) -> Markup {
     } }
 }
 
-/// What the numbers are comparable by.
+/// Conditions that make the numbers comparable.
 fn recipe(suite: &SuiteRun) -> Markup {
     let known: Vec<(&String, &String)> = suite.recipe.iter().filter(|(_, value)| !value.is_empty()).collect();
     html! {

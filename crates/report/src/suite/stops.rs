@@ -1,4 +1,4 @@
-//! The table of how long real-time tasks were stopped.
+//! Table of the times for which real-time tasks were stopped.
 
 use crate::aligned::write_rows;
 use crate::palette::Palette;
@@ -6,7 +6,7 @@ use crate::words::{clean, several, span};
 use model::suite::{SuitePhase, SuiteRun};
 use model::units::{Cpu, Nanos};
 
-/// The cause that stopped the threads of all these phases; `""` where it is not the same.
+/// Cause that stopped the threads of all these phases; `""` if it is not the same.
 pub fn stopped_by<'a>(phases: impl Iterator<Item = &'a SuitePhase>) -> String {
     let mut by: Vec<&str> = phases.map(|phase| phase.stopped_by.as_str()).collect();
     by.retain(|by| !by.is_empty());
@@ -17,7 +17,7 @@ pub fn stopped_by<'a>(phases: impl Iterator<Item = &'a SuitePhase>) -> String {
     }
 }
 
-/// The longest stop, with its CPU and its phase.
+/// Longest stop, with its CPU and its phase.
 pub fn longest(suite: &SuiteRun) -> Option<String> {
     let valid: Vec<&SuitePhase> = suite.phases.iter().filter(|phase| phase.valid).collect();
     let stops = valid.iter().flat_map(|phase| phase.stops.iter().map(move |stop| (stop, phase)));
@@ -43,12 +43,12 @@ pub fn title(kernel: &str, phases: &[&SuitePhase]) -> String {
     )
 }
 
-/// A row per phase, a column per CPU.
+/// Writes a row per phase, with a column per CPU.
 pub fn rows(page: &mut String, phases: &[&SuitePhase], palette: Palette) {
     write_rows(page, &cells(phases), palette);
 }
 
-/// Its head and its rows.
+/// Head and rows of the table.
 pub fn cells(phases: &[&SuitePhase]) -> Vec<Vec<String>> {
     let mut cpus: Vec<Cpu> =
         phases.iter().flat_map(|phase| phase.stops.iter().map(|stop| stop.cpu)).collect();
@@ -74,7 +74,7 @@ fn hole() -> String {
     crate::words::us_or_dash(None)
 }
 
-/// In ms, to a microsecond where it is below one.
+/// Time in ms, to a microsecond if it is below one.
 fn ms(span: Nanos) -> String {
     let digits = if span.0 < Nanos::MILLI.0 { 3 } else { 1 };
     format!("{:.digits$}", span.0 as f64 / 1e6)

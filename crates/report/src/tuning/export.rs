@@ -1,9 +1,9 @@
-//! What was exported, as text: the files, and the rules that are in none of them.
+//! Result of an export as text: the files, and the rules that none of them covers.
 
 use crate::words::{clean, filled, several, wrapped};
 use model::plan::LeftOut;
 
-/// `files` are their names with what each holds: lines, without comments.
+/// Renders the result; `files` are names with their number of lines, without comments.
 pub fn render(folder: &str, about: &str, files: &[(&str, u64)], left: &[LeftOut], columns: usize) -> String {
     let mut page = head(folder, about, files, columns);
     for (name, lines) in files {
@@ -18,7 +18,7 @@ pub fn render(folder: &str, about: &str, files: &[(&str, u64)], left: &[LeftOut]
     page
 }
 
-/// The folder and its purpose.
+/// Folder and its purpose.
 pub fn head(folder: &str, about: &str, files: &[(&str, u64)], columns: usize) -> String {
     let mut page = String::new();
     let head = match files {

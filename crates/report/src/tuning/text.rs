@@ -1,4 +1,4 @@
-//! A plan's document as text: rule by rule, in the order in which its changes are made.
+//! Document of a plan as text: rule by rule, in the order of its changes.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::words::{clean, filled, several, undone_in, wrapped};
 use model::plan::{ChangeState, LeftOut, PlanDocument, PlannedChange, WITH_CONSENT};
 use model::setting::{Comparison, Key, Risk, TaskSetting, marked};
 
-/// What the document is about, which decides its first line.
+/// Stage of the document, which decides its first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     Planned,
@@ -17,22 +17,22 @@ pub enum Stage {
     Undone,
 }
 
-/// How it is laid out.
+/// Layout of the text.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub columns: usize,
     pub color: bool,
-    /// Each key on a line of its own, with reasons and costs of what went well, too.
+    /// True for a line per key, with reasons and costs of successful changes as well.
     pub verbose: bool,
 }
 
-/// The document as text. `about` is what it is for: `CPUs 2-3, control-loop`.
+/// Document as text. `about` is its subject: `CPUs 2-3, control-loop`.
 pub fn render(document: &PlanDocument, stage: Stage, about: &str, layout: Layout) -> String {
     let mut page = String::new();
     wrapped(&mut page, &summary(document, stage, about), layout.columns);
     let mut rest = document.changes.as_slice();
     while let [first, ..] = rest {
-        // What no rule asks for has the reason that its file gave.
+        // A change without a rule has the reason that its file gave.
         let is_told = |change: &PlannedChange| {
             stage != Stage::Planned || !change.rule.is_empty() || change.why == first.why
         };
@@ -47,7 +47,7 @@ pub fn render(document: &PlanDocument, stage: Stage, about: &str, layout: Layout
     page
 }
 
-/// Each planned change in a line, those of a rule that are alike together, without reasons.
+/// Each planned change in a line, like ones of a rule joined, without reasons.
 pub fn brief(document: &PlanDocument, columns: usize) -> String {
     let mut page = String::new();
     let mut rest = document.changes.as_slice();
@@ -62,7 +62,7 @@ pub fn brief(document: &PlanDocument, columns: usize) -> String {
     page
 }
 
-/// The answer of a plan as the last lines: how much would change, what not, what to type next.
+/// Answer of a plan as the last lines: changes, rules left out, next commands.
 pub fn plan_answer(document: &PlanDocument, about: &str, layout: Layout) -> String {
     let mut answer = LastLines::default();
     answer.styled("answer", summary(document, Stage::Planned, about), BOLD);
@@ -164,7 +164,7 @@ fn of_rule(page: &mut String, changes: &[PlannedChange], stage: Stage, layout: L
     }
 }
 
-/// Whether two are said in one line.
+/// True if both changes fit in one line.
 fn is_alike(a: &PlannedChange, b: &PlannedChange) -> bool {
     let told = |change: &PlannedChange| (change.state, change.why.clone());
     std::mem::discriminant(&a.setting.key) == std::mem::discriminant(&b.setting.key)
@@ -174,7 +174,7 @@ fn is_alike(a: &PlannedChange, b: &PlannedChange) -> bool {
         && told(a) == told(b)
 }
 
-/// The key with its numbers left out.
+/// Key without its digits.
 fn pattern(key: &Key) -> String {
     key.to_string().chars().filter(|c| !c.is_ascii_digit()).collect()
 }
@@ -232,7 +232,7 @@ fn state_of(change: &PlannedChange, stage: Stage, palette: Palette) -> String {
     format!(", {}{}", palette.paint(style, word), why_of(change, stage))
 }
 
-/// Why it is in that state; what is planned has its reason elsewhere.
+/// Reason for the state; planned changes have theirs elsewhere.
 fn why_of(change: &PlannedChange, stage: Stage) -> String {
     let fine = matches!(change.state, ChangeState::Applied | ChangeState::Pending);
     match change.why.is_empty() || (stage == Stage::Applied && fine) {
@@ -241,8 +241,8 @@ fn why_of(change: &PlannedChange, stage: Stage) -> String {
     }
 }
 
-/// What is not changed, or not undone, with what to do instead; of changes that were made only how
-/// many rules they leave.
+/// Rules that are not changed, or not undone, with the alternative; after changes were made, only
+/// the number of rules they leave.
 fn left_out(page: &mut String, left: &[LeftOut], stage: Stage, layout: Layout) {
     if left.is_empty() {
         return;

@@ -1,5 +1,5 @@
-//! Who took the time of the worst wake-ups that were kept, and what to do about each: on the first
-//! screen of the page and in the last lines of the text.
+//! Culprits of the worst wake-ups that were kept, and the remedy for each: on the first screen of
+//! the page and in the last lines of the text.
 
 use maud::{Markup, html};
 
@@ -14,19 +14,19 @@ use crate::words::{clean, span};
 use model::text::quoted_value;
 use model::units::Nanos;
 
-/// Culprits with a bar.
+/// Limit of culprits with a bar.
 const BARS: usize = 4;
 
-/// One culprit of the worst wake-ups that the system is to blame for.
+/// Culprit of worst wake-ups for which the system is to blame.
 struct Blamed<'a> {
     name: String,
     many: usize,
     largest: Nanos,
-    /// Its first wake-up, which is its largest.
+    /// First wake-up, which is the largest.
     first: &'a PlacedWorst,
 }
 
-/// In the order of their largest wake-ups. Those of one name are one culprit, on whatever thread.
+/// Culprits in the order of their largest wake-ups. Threads of one name are one culprit.
 fn blamed(of: &WatchSummary) -> Vec<Blamed<'_>> {
     let mut found: Vec<Blamed> = Vec::new();
     for worst in &of.worst {
@@ -42,7 +42,7 @@ fn blamed(of: &WatchSummary) -> Vec<Blamed<'_>> {
     found
 }
 
-/// What stands below its bar.
+/// Text below its bar.
 fn cure(one: &Blamed) -> String {
     match one.first.wakeup.culprit.rule {
         None if one.first.wakeup.culprit.name.is_empty() => {
@@ -52,7 +52,7 @@ fn cure(one: &Blamed) -> String {
     }
 }
 
-/// What to do about one.
+/// Remedy for a culprit, or the command that shows more.
 fn step(one: &Blamed) -> String {
     let rule = one.first.wakeup.culprit.rule.as_deref().and_then(rules::culprits::find);
     match rule {
@@ -67,12 +67,12 @@ fn step(one: &Blamed) -> String {
     }
 }
 
-/// A name may hold a back-tick, which would end the code.
+/// Command as code; a name may hold a back-tick, which would end it.
 fn code(line: &str) -> String {
     if line.contains('`') { line.to_owned() } else { format!("`{line}`") }
 }
 
-/// The bars; nothing where no wake-up was kept.
+/// Bars; nothing if no wake-up was kept.
 pub fn bars(of: &WatchSummary) -> Markup {
     let (found, all) = (blamed(of), of.worst.len());
     html! {
@@ -99,7 +99,7 @@ pub fn bars(of: &WatchSummary) -> Markup {
     }
 }
 
-/// What the bars count.
+/// Sentence on the count of the bars.
 fn count(all: usize, names: usize) -> String {
     let more = match names.saturating_sub(BARS) {
         0 => String::new(),
@@ -111,7 +111,7 @@ fn count(all: usize, names: usize) -> String {
     )
 }
 
-/// What to do next, in a sentence for the page and for the terminal.
+/// Next step in a sentence, for the page and for the terminal.
 pub fn next_step(of: &WatchSummary) -> String {
     let Some(worst) = of.worst.first() else {
         return "Start the application, then watch again: only threads with a real-time priority are recorded."

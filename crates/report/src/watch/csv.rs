@@ -1,5 +1,5 @@
-//! The histograms of a record as a table: a row per stretch of latency, a column per series, class
-//! and CPU.
+//! Histograms of a record as a table: a row per range of latency, a column per series, class and
+//! CPU.
 
 use crate::boundary::for_viewer;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use crate::run::csv::no_formula;
 use crate::words::or_dash;
 use model::units::Nanos;
 
-/// The table, with the answer as comments.
+/// Table, with the answer as comments.
 pub fn csv(of: &WatchSummary) -> String {
     let mut text = String::new();
     for line in answer(of).iter().chain(&losses(of)).chain(&of.remarks) {

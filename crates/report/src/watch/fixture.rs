@@ -1,11 +1,11 @@
-//! A made-up record.
+//! Synthetic record.
 
 use super::summary::{CpuColumns, PlacedWorst, SeriesTotals, WaitClass, WaitTotals, WatchAxis, WatchSummary};
 use model::histogram::Bucket;
 use model::units::{Cpu, Nanos};
 use model::watch::{WatchSeries, WatchTask, WorstWakeup};
 
-/// A wake-up of a thread of the application.
+/// Wake-up of a thread of the application.
 pub fn worst(at: i64, cpu: u32, timer: i64, wakeup: i64) -> PlacedWorst {
     let victim = WatchTask {
         comm: "control".into(),
@@ -31,7 +31,7 @@ pub fn worst(at: i64, cpu: u32, timer: i64, wakeup: i64) -> PlacedWorst {
     }
 }
 
-/// So many CPUs, the worst on the last.
+/// Record with this number of CPUs, the worst on the last.
 pub fn summary(cpus: u32) -> WatchSummary {
     let column = |cpu: u32, base: i64| (0..40).map(|i| Some(Nanos(base + i * 10 + i64::from(cpu)))).collect();
     let totals = |cpu: u32| WaitTotals {

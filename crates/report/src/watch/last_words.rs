@@ -1,5 +1,5 @@
-//! The answer of `onbeat watch` as the last lines on the terminal: how late, who took the time,
-//! whether all was recorded, what to type next.
+//! Answer of `onbeat watch` as the last lines on the terminal: the lateness, the culprit, the share
+//! that was recorded, the next commands.
 
 use super::words::{culprit, task};
 use crate::last_lines::{LastLines, RunPlace};
@@ -8,22 +8,22 @@ use crate::words::{duration, percent, several, span};
 use model::units::Nanos;
 use model::watch::{WatchCoverage, WorstWakeup};
 
-/// From so much on, all is recorded but for what came at the edges.
+/// Least share that counts as everything: switches at the edges of the record are not in it.
 const NEARLY_ALL: f64 = 0.99;
 
-/// The findings of a watch from its beginning on.
+/// Results of a watch since its beginning.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WatchFound {
     pub intervals: u64,
-    /// Wake-ups in the histograms.
+    /// Number of wake-ups in the histograms.
     pub recorded: u64,
-    /// Its length.
+    /// Length of the watch.
     pub span_ns: Nanos,
     pub worst: Option<WorstWakeup>,
     pub coverage: WatchCoverage,
 }
 
-/// The answer as text of up to this number of columns.
+/// Answer as text of up to this number of columns.
 pub fn render(found: &WatchFound, place: RunPlace, width: usize, color: bool) -> String {
     let mut answer = LastLines::default();
     let length = duration(found.span_ns);
@@ -45,7 +45,7 @@ pub fn render(found: &WatchFound, place: RunPlace, width: usize, color: bool) ->
     answer.kept(Some(place)).render(width, Palette(color))
 }
 
-/// The share that was recorded.
+/// Share that was recorded.
 fn fair(coverage: &WatchCoverage) -> String {
     let Some(share) = coverage.share() else {
         return "not known: how many switches there were is not counted".to_owned();

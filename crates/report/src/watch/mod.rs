@@ -1,4 +1,4 @@
-//! What `onbeat watch` recorded, as text, as a page, and as tables.
+//! Record of `onbeat watch`, as text, as a page, and as tables.
 
 mod blamed;
 pub mod csv;

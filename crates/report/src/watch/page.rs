@@ -1,4 +1,4 @@
-//! A record as a page: the answer, T above W over time, the histogram with its worst marked, and
+//! Record as a page: the answer, T above W over time, the histogram with its worst marked, and
 //! below it, in the same colours, the table of the worst.
 
 use std::borrow::Cow;
@@ -22,10 +22,10 @@ use model::error::{Result, json};
 use model::histogram::quantile;
 use model::units::Cpu;
 
-/// How many of the worst the page lists.
+/// Limit of the worst in the page's list.
 const WORST: usize = 20;
 
-/// The numbers of a series.
+/// Columns of a series.
 const COLUMNS: [&str; 9] = ["wake-ups", "missed", "early", "min", "mean", "p50", "p99", "p99.99", "max"];
 
 const NUMBERS: &str = "The numbers are those of the table below.";
@@ -35,7 +35,7 @@ const WITH_SWITCH: &str = "T: how late the timer came. W: how long the thread th
 const OWN_MATTER: &str =
     "Threads of the application that waited for each other: its own matter, and no latency of the system.";
 
-/// The page.
+/// Page of a record.
 pub fn html(of: &WatchSummary) -> Result<String> {
     let json = json(of)?;
     let answer = answer(of);
@@ -73,7 +73,7 @@ pub fn html(of: &WatchSummary) -> Result<String> {
     ))
 }
 
-/// The histogram alone, as a file of its own.
+/// Histogram alone, as a standalone file.
 pub fn svg(of: &WatchSummary) -> String {
     let picture = match of.main() {
         Some(main) => histogram(of, main, Size::Wide, &PAPER),
@@ -90,9 +90,9 @@ pub fn svg(of: &WatchSummary) -> String {
     for_viewer(document.into_string())
 }
 
-/// A line per CPU, the worst marked by their numbers.
+/// Histogram with a line per CPU, the worst marked by their numbers.
 fn histogram(of: &WatchSummary, main: &SeriesTotals, size: Size, theme: &Theme) -> Picture {
-    // The CPUs of the picture over time come first, so that a colour means the same in both.
+    // CPUs of the picture over time come first, so that a colour has one meaning in both.
     let others = main
         .cpus
         .iter()
@@ -142,12 +142,12 @@ fn conditions(of: &WatchSummary) -> Markup {
     ])
 }
 
-/// Whether S is known of any.
+/// True if S is known for any of them.
 fn has_switch(list: &[PlacedWorst]) -> bool {
     list.iter().take(WORST).any(|worst| worst.wakeup.switch_ns.is_some())
 }
 
-/// A table of the worst; the first ones have the colours that mark them in the pictures.
+/// Table of the worst; the first ones have the colours of their marks in the pictures.
 fn list(heading: &str, caption: &str, of: &WatchSummary, list: &[PlacedWorst]) -> Markup {
     let main = std::ptr::eq(list.as_ptr(), of.worst.as_ptr());
     let (shown, switch) = (coloured(of), has_switch(list));
@@ -217,7 +217,7 @@ fn cells(worst: &PlacedWorst, of: &WatchSummary, switch: bool) -> Markup {
     }
 }
 
-/// What was observed at the marked ones, for who wants to look further.
+/// Observations at the marked wake-ups, for further analysis.
 fn stacks(of: &WatchSummary) -> Markup {
     html! {
         @for (at, worst) in of.worst.iter().take(MARKED).enumerate() {
@@ -239,7 +239,7 @@ fn stacks(of: &WatchSummary) -> Markup {
     }
 }
 
-/// The totals of a series, as numbers.
+/// Totals of a series, as numbers.
 fn series(totals: &SeriesTotals) -> Markup {
     let name = format!("{}, {}", totals.series, totals.class);
     html! {

@@ -1,4 +1,4 @@
-//! A record of months as it is shown: folded into columns, totals and short lists.
+//! Summary of a record of months: columns, totals and short lists.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ use model::watch::{
 };
 
 keywords! {
-    /// What a wait says about whom.
+    /// Class of a wait, by the waiting thread and the holder of the CPU.
     pub enum WaitClass {
         /// threads of programs that waited for lower ones, for interrupts, or for an idle CPU
         System = "system",
@@ -26,7 +26,7 @@ keywords! {
 }
 
 impl WaitClass {
-    /// That of a row or a wake-up; who says nothing else waited for the system.
+    /// Class of a row or a wake-up; an unknown holder counts as the system.
     pub fn of(holder: &Word<Holder>, victims: &Word<Victims>) -> WaitClass {
         match holder.known() {
             _ if *victims == Victims::Kernel => WaitClass::KernelThreads,
@@ -36,7 +36,7 @@ impl WaitClass {
     }
 }
 
-/// All of one CPU or one thread in one series.
+/// Totals of one CPU or one thread in one series.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct WaitTotals {
     pub cpu: Option<Cpu>,
@@ -51,7 +51,7 @@ pub struct WaitTotals {
     pub histogram: Vec<Bucket>,
 }
 
-/// All of one series and class.
+/// Totals of one series and class.
 #[derive(Clone, Debug, Serialize)]
 pub struct SeriesTotals {
     pub series: Word<WatchSeries>,
@@ -60,21 +60,21 @@ pub struct SeriesTotals {
     pub threads: Vec<WaitTotals>,
 }
 
-/// A wake-up at its place in time.
+/// Wake-up at its place in time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlacedWorst {
-    /// Of all that is known of it together.
+    /// Sum of all known parts.
     pub total_ns: Nanos,
-    /// RFC 3339; `""` where the clock was not set.
+    /// RFC 3339; `""` if the clock was not set.
     pub time: String,
-    /// Where it is on the axis of time.
+    /// Place on the axis of time.
     #[serde(skip)]
     pub at: Nanos,
     #[serde(flatten)]
     pub wakeup: WorstWakeup,
 }
 
-/// A mark at its place in time.
+/// Mark at its place in time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlacedMark {
     #[serde(skip)]
@@ -87,13 +87,13 @@ pub struct PlacedMark {
 }
 
 impl PlacedMark {
-    /// Whether onbeat itself was at work then.
+    /// True if onbeat itself measured or loaded then.
     pub fn is_own(&self) -> bool {
         self.mark.kind == WatchMarkKind::Measure || self.mark.kind == WatchMarkKind::Load
     }
 }
 
-/// The largest T and W of one CPU in each column of time.
+/// Largest T and W of one CPU in each column of time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CpuColumns {
     pub cpu: Cpu,
@@ -101,32 +101,32 @@ pub struct CpuColumns {
     pub wakeup: Vec<Option<Nanos>>,
 }
 
-/// The axis of time: all boots one after the other.
+/// Axis of time: all boots one after the other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WatchAxis {
     pub from: Nanos,
     pub to: Nanos,
-    /// Whether it is CLOCK_REALTIME; else time since the record began.
+    /// True for CLOCK_REALTIME; false for time since the record began.
     pub wall: bool,
 }
 
-/// The whole.
+/// Summary of a record.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct WatchSummary {
     pub schema: &'static str,
     pub title: String,
     pub recording: String,
-    /// RFC 3339; `""` where the clock was not set.
+    /// RFC 3339; `""` if the clock was not set.
     pub from: String,
     pub to: String,
-    /// How far ahead of UTC the machine's clock was when recording last began; null where unknown.
+    /// Offset of the machine's clock from UTC when recording last began; null if unknown.
     pub utc_offset_s: Option<i32>,
     pub recorded_ns: Nanos,
     pub intervals: u64,
     pub boots: u64,
     pub coverage: WatchCoverage,
     pub coverage_share: Option<f64>,
-    /// The worst of each class, largest first.
+    /// Worst wake-ups of the class `system`, largest first; those of the others follow.
     pub worst: Vec<PlacedWorst>,
     pub worst_by_priority: Vec<PlacedWorst>,
     pub worst_of_kernel_threads: Vec<PlacedWorst>,
@@ -142,21 +142,21 @@ pub struct WatchSummary {
     pub columns: Vec<CpuColumns>,
 }
 
-/// What the document of a report of a record says it is.
+/// Schema of the document of a report of a record.
 pub const REPORT_SCHEMA: &str = "onbeat.watch-report/1";
 
 impl WatchSummary {
-    /// Its times as the machine's clock showed them; with their dates, because a record has many.
+    /// Clock of the machine, with dates in all times, because a record has many days.
     pub fn clock(&self) -> MachineClock {
         MachineClock::new("", self.utc_offset_s)
     }
 
-    /// The series that says most: T and W together where timers were matched, else W alone.
+    /// Main series: T and W together if timers were matched, else W alone.
     pub fn main(&self) -> Option<&SeriesTotals> {
         self.of_system(WatchSeries::TimerWakeup).or_else(|| self.of_system(WatchSeries::Wakeup))
     }
 
-    /// The switch itself, where it was recorded.
+    /// Series of the switch, if it was recorded.
     pub fn switch(&self) -> Option<&SeriesTotals> {
         self.of_system(WatchSeries::Switch)
     }

@@ -1,4 +1,4 @@
-//! A made-up record as text and as a page.
+//! Synthetic record as text and as a page.
 
 use super::fixture::{summary, worst};
 use super::summary::*;

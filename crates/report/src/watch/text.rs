@@ -1,4 +1,4 @@
-//! A record on the terminal: the answer, the worst, the CPUs, what is not in it.
+//! Record on the terminal: the answer, the worst, the CPUs, the losses.
 
 use super::blamed::next_step;
 use super::summary::{PlacedWorst, SeriesTotals, WatchSummary};
@@ -9,17 +9,17 @@ use crate::palette::{DIM, Palette, YELLOW};
 use crate::words::{UNKNOWN, clean, or_dash, several, us_or_dash, wrapped};
 use model::histogram::quantile;
 
-/// How many are listed of those that the system is to blame for, and of the others.
+/// Limit of listed wake-ups of the system's class; `OTHERS` is that of the other classes.
 const WORST: usize = 10;
 const OTHERS: usize = 3;
 
-/// The columns of the worst, and which are left out on a narrow terminal, one after the other; S
-/// where none is known.
+/// Columns of the worst. `LEFT_OUT` are dropped on a narrow terminal, in that order; S is dropped
+/// if it is not known.
 const HEAD: [&str; 10] = ["victim", "CPU", "culprit", "on", "T", "W", "S", "total", WHEN, "sleeps in"];
 const LEFT_OUT: [&str; 3] = ["sleeps in", "on", WHEN];
 const WHEN: &str = "when";
 
-/// The record as text of up to this number of columns.
+/// Record as text of up to this number of columns.
 pub fn render(of: &WatchSummary, columns: usize, color: bool) -> String {
     let palette = Palette(color);
     let mut page = String::new();
@@ -95,7 +95,7 @@ fn table(page: &mut String, of: &WatchSummary, list: &[PlacedWorst], columns: us
     }
     let zone = format!(" ({})", of.clock().zone());
     for left_out in LEFT_OUT {
-        // Times are longer than their heading, with the zone too.
+        // Times are longer than their heading, even with the zone.
         if width(&rows) <= columns {
             break;
         }
@@ -105,7 +105,7 @@ fn table(page: &mut String, of: &WatchSummary, list: &[PlacedWorst], columns: us
     write_rows(page, &rows, palette);
 }
 
-/// The totals of the series that says most, and those of the switch, a row per CPU.
+/// Totals of the main series, and those of the switch, a row per CPU.
 fn cpus(page: &mut String, of: &WatchSummary, palette: Palette) {
     if let Some(main) = of.main() {
         let title = format!("{} of all wake-ups that waited for the system, in us", main.series);

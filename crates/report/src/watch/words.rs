@@ -1,11 +1,11 @@
-//! The sentences about a record, for the terminal and the page alike.
+//! Sentences on a record, the same for the terminal and the page.
 
 use super::summary::{PlacedWorst, WatchSummary};
 use crate::words::{clean, duration, percent, several, span};
 use model::units::Nanos;
 use model::watch::{WatchCulprit, WatchTask, WorstWakeup};
 
-/// A thread with what is known of it: `control (4711, fifo 80)`.
+/// Thread with its known properties: `control (4711, fifo 80)`.
 pub fn task(task: &WatchTask) -> String {
     let mut known: Vec<String> = Vec::new();
     known.extend(task.tid.or(task.pid).filter(|id| *id != 0).map(|id| id.to_string()));
@@ -18,7 +18,7 @@ pub fn task(task: &WatchTask) -> String {
     }
 }
 
-/// The priority as its user set it; nothing where that is not known.
+/// Priority as its user set it; none if it is not known.
 pub fn priority(task: &WatchTask) -> Option<String> {
     if task.tid == Some(0) {
         return None; // the idle thread has none
@@ -32,7 +32,7 @@ pub fn priority(task: &WatchTask) -> Option<String> {
     }
 }
 
-/// Who took the time; `unknown` where nothing proves it.
+/// Culprit of a wake-up; `unknown` if nothing proves it.
 pub fn culprit(culprit: &WatchCulprit) -> String {
     let name = clean(&culprit.name);
     // The idle thread, and one without a name or a number, say nothing more.
@@ -47,7 +47,7 @@ pub fn culprit(culprit: &WatchCulprit) -> String {
     }
 }
 
-/// Its parts: `T 4.1 us + W 308.3 us`.
+/// Parts of a wake-up: `T 4.1 us + W 308.3 us`.
 pub fn parts(wakeup: &WorstWakeup) -> String {
     let parts = [("T", wakeup.timer_ns), ("W", wakeup.wakeup_ns), ("S", wakeup.switch_ns)];
     let known: Vec<String> =
@@ -55,7 +55,7 @@ pub fn parts(wakeup: &WorstWakeup) -> String {
     known.join(" + ")
 }
 
-/// The same for who does not know the letters.
+/// Parts of a wake-up without the letters.
 fn spoken_parts(wakeup: &WorstWakeup) -> String {
     let parts = [
         wakeup.timer_ns.map(|ns| format!("its timer came {} late", span(ns))),
@@ -65,7 +65,7 @@ fn spoken_parts(wakeup: &WorstWakeup) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// When it was, in the zone of the record's clock, or since the record began.
+/// Time of a wake-up in the zone of the record's clock, or since the record began.
 pub fn when(worst: &PlacedWorst, of: &WatchSummary) -> String {
     match worst.time.is_empty() {
         true => duration(Nanos(worst.at.0 - of.axis.from.0)),
@@ -73,7 +73,7 @@ pub fn when(worst: &PlacedWorst, of: &WatchSummary) -> String {
     }
 }
 
-/// From when to when, to the minute, with the zone; empty where the clock was not set.
+/// Start and end of the record to the minute, with the zone; empty if the clock was not set.
 pub fn times(of: &WatchSummary) -> String {
     let clock = of.clock();
     match of.from.is_empty() {
@@ -82,7 +82,7 @@ pub fn times(of: &WatchSummary) -> String {
     }
 }
 
-/// The answer, in the order of importance.
+/// Answer, in the order of importance.
 pub fn answer(of: &WatchSummary) -> Vec<String> {
     let mut lines = Vec::new();
     let time = |worst: &PlacedWorst| match worst.time.is_empty() {
@@ -116,14 +116,14 @@ pub fn answer(of: &WatchSummary) -> Vec<String> {
     lines
 }
 
-/// Who had the CPU, where it was that for most of the time; else who had it at the end.
+/// Thread that had the CPU for most of the time, else the thread that had it at the end.
 fn behind(wakeup: &WorstWakeup) -> String {
     if !wakeup.culprit.name.is_empty() || !wakeup.culprit.task.is_unknown() {
         return format!("{} had the CPU", culprit(&wakeup.culprit));
     }
     let previous = task(&wakeup.previous);
     match wakeup.held_ns {
-        // What it waited for before, its timer, is another matter.
+        // The time before, of its timer, does not count.
         Some(held) if wakeup.wakeup_ns.is_some_and(|wait| held >= wait) => {
             format!("{previous} had the CPU for all of W")
         }
@@ -137,8 +137,8 @@ fn behind(wakeup: &WorstWakeup) -> String {
     }
 }
 
-/// The recorded share of all switches. The kernel's own counts are read a moment before, so that
-/// there may be more recorded than counted: no more than all is printed.
+/// Recorded share of all switches. The kernel's counts are read slightly earlier, so that more may
+/// be recorded than counted: the number is limited to the count.
 pub fn coverage(of: &WatchSummary) -> String {
     let counts = &of.coverage;
     let mut line = match of.coverage_share {
@@ -176,7 +176,7 @@ pub fn coverage(of: &WatchSummary) -> String {
     line + "."
 }
 
-/// What the record no longer holds.
+/// Sentences on data that the record no longer holds.
 pub fn losses(of: &WatchSummary) -> Vec<String> {
     let losses = &of.losses;
     let intervals = |n| several(n, "interval", "intervals");
