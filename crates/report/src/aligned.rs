@@ -1,4 +1,4 @@
-//! Tables whose columns are aligned: the first row is the head, the first column holds names.
+//! Tables with aligned columns: the first row is the head, the first column holds names.
 
 use std::fmt::Write;
 

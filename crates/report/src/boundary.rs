@@ -1,21 +1,21 @@
-//! The last step of every text that leaves for a terminal or a viewer: whatever a field holds,
-//! nothing of it controls the reader's screen.
+//! Last step of every text for a terminal or a viewer: no field's content can control the reader's
+//! screen.
 //!
-//! Fields are cleaned where they are written into a sentence; what was forgotten there ends here.
+//! Fields are cleaned when they enter a sentence; this step catches those that were missed.
 
 use crate::palette::{BOLD, DIM, GREEN, RED, YELLOW};
 use model::text::steered_by_none;
 
-/// Text for a terminal; `color` says whether it has colours of its own.
+/// Text for a terminal; with `color` the ANSI styles in it are kept.
 pub fn for_terminal(text: String, color: bool) -> String {
-    // The longer first: red begins as bold does.
+    // Longer sequences first: that of bold is a prefix of others.
     let used = if color { [RED, GREEN, YELLOW, BOLD, DIM].as_slice() } else { &[] };
     let styles: Vec<String> =
         used.iter().flat_map(|style| [style.to_string(), format!("{style:#}")]).collect();
     steered_by_none(text, &styles)
 }
 
-/// A page, a picture, a table.
+/// Text for a viewer of pages, pictures or tables.
 pub fn for_viewer(document: String) -> String {
     steered_by_none(document, &[])
 }

@@ -1,7 +1,7 @@
 //! SHA-256 (FIPS 180-4) in base 64, by which a page names the one script that a browser may run on
 //! it.
 
-/// The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
+/// First 32 bits of the fractional parts of the cube roots of the first 64 primes.
 const K: [u32; 64] = [
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -15,7 +15,7 @@ const K: [u32; 64] = [
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// The digest of a text in base 64, as a content security policy has it.
+/// Digest of a text in base 64, as a content security policy expects it.
 pub fn sha256_base64(text: &str) -> String {
     let mut message = text.as_bytes().to_vec();
     let bits = message.len() as u64 * 8;
@@ -26,7 +26,7 @@ pub fn sha256_base64(text: &str) -> String {
     }
     let end = message.len() - 8;
     message[end..].copy_from_slice(&bits.to_be_bytes());
-    // The same of the square roots of the first eight.
+    // First 32 bits of the fractional parts of the square roots of the first eight primes.
     let mut state: [u32; 8] =
         [0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19];
     message.chunks_exact(64).for_each(|block| add(&mut state, block));
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_standards_examples_come_out() {
-        // FIPS 180-2, appendix B, and the empty text.
+        // Vectors of FIPS 180-2, appendix B, and the empty text.
         let long = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
         for (text, digest) in [
             ("", "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="),

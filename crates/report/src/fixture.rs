@@ -10,7 +10,7 @@ use model::units::{Cpu, Nanos};
 use stats::bounds::Bounds;
 use stats::series::{Collector, Series};
 
-/// A synthetic run, ready to be shown.
+/// Synthetic run, ready to be shown.
 pub struct MadeRun {
     pub run: Run,
     pub history: History,
@@ -40,17 +40,17 @@ impl MadeRun {
         MadeRun { run, history, series, bounds: None, remarks: Vec::new(), title: title.into() }
     }
 
-    /// Adds what the run supports, for a limit and a day.
+    /// Adds the bounds for a limit and a day.
     pub fn ask(&mut self, limit: Option<Nanos>) {
         self.bounds = crate::bounds::fixture::bounds(&self.run, &self.series, limit);
     }
 }
 
-/// Numbers that look random (Knuth's MMIX generator) and are the same everywhere.
+/// Pseudo-random numbers (Knuth's MMIX generator), the same on every machine.
 struct Dice(u64);
 
 impl Dice {
-    /// Between 0 and 1, never 0.
+    /// Uniform between 0 and 1, never 0.
     fn even(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 11) as f64 + 1.0) / (1u64 << 53) as f64
@@ -62,7 +62,7 @@ impl Dice {
     }
 }
 
-/// A block of these latencies, with the levels a run has.
+/// Block of these latencies, with the levels of a run.
 pub fn block_of(cpu: Cpu, mono: Nanos, values: &[i64]) -> Block {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by_key(|&ns| std::cmp::Reverse(ns));
@@ -84,7 +84,7 @@ pub fn block_of(cpu: Cpu, mono: Nanos, values: &[i64]) -> Block {
     }
 }
 
-/// The parameters of a synthetic run.
+/// Parameters of a synthetic run.
 struct Wanted {
     title: &'static str,
     cpus: u32,
@@ -238,7 +238,7 @@ pub fn quiet() -> MadeRun {
     make(&wanted, |cpu, _, _, dice| bulk(dice, 1_900.0 + f64::from(cpu) * 700.0, 900.0))
 }
 
-/// Two CPUs of a virtual machine whose host takes up to 7 ms, now and then.
+/// Two CPUs of a virtual machine that its host stops for up to 7 ms now and then.
 pub fn noisy() -> MadeRun {
     let wanted = Wanted { title: "noisy", cpus: 2, seconds: 120, per_second: 1_000 };
     let mut sample = make(&wanted, |cpu, second, slot, dice| match (second % 17, slot) {
@@ -296,7 +296,7 @@ pub fn spike() -> MadeRun {
     })
 }
 
-/// Ten minutes with a spike each 17 s.
+/// Ten minutes with a spike every 17 s.
 pub fn comb() -> MadeRun {
     let wanted = Wanted { title: "comb", cpus: 2, seconds: 600, per_second: 100 };
     make(&wanted, |cpu, second, slot, dice| match (cpu, second % 17, slot) {
@@ -309,7 +309,7 @@ pub fn one() -> MadeRun {
     make(&Wanted { title: "one", cpus: 1, seconds: 1, per_second: 1 }, |_, _, _, _| 4_321)
 }
 
-/// Wake-ups before their time among others.
+/// Wake-ups before their time, among others.
 pub fn early() -> MadeRun {
     let wanted = Wanted { title: "early", cpus: 2, seconds: 5, per_second: 1_000 };
     make(&wanted, |cpu, _, slot, dice| match slot {
@@ -322,7 +322,7 @@ pub fn alike() -> MadeRun {
     make(&Wanted { title: "alike", cpus: 2, seconds: 3, per_second: 100 }, |_, _, _, _| 5_000)
 }
 
-/// As late as can be.
+/// Largest possible latencies.
 pub fn huge() -> MadeRun {
     let wanted = Wanted { title: "huge", cpus: 1, seconds: 2, per_second: 10 };
     let mut sample = make(&wanted, |_, _, slot, _| 1 << (slot * 3));
@@ -334,13 +334,13 @@ pub fn huge() -> MadeRun {
     sample
 }
 
-/// Nothing measured at all.
+/// Run without any measurement.
 pub fn empty() -> MadeRun {
     let run = Run::default();
     MadeRun::new(run.clone(), History::for_run(&run, 240), Collector::new(None, Nanos::MILLI), "empty")
 }
 
-/// What cyclictest's histogram of two threads becomes.
+/// Import of cyclictest's histogram of two threads.
 pub fn import() -> MadeRun {
     let mut run = quiet().run;
     run.command = "import".into();
@@ -369,11 +369,10 @@ pub fn import() -> MadeRun {
     MadeRun::new(run.clone(), History::for_run(&run, 240), Collector::new(None, Nanos::MILLI), "import")
 }
 
-/// What a name may hold that is meant to break out: of a page, of a line, of the terminal's screen,
-/// of the direction.
+/// Name that tries to break out of a page, a line, the terminal's screen, and the text direction.
 pub const ATTACK: &str = "</script><script>alert(1)</script><img src=x onerror=\"alert('2')\">\u{1b}[2J\r\n#\u{0}\u{9b}2J\u{85}\u{202e}\u{2066}\u{61c}\u{2028}";
 
-/// Every string an attack.
+/// Run whose every string is an attack.
 pub fn hostile() -> MadeRun {
     let mut sample = early();
     let text = serde_json::to_string(&sample.run).unwrap();
@@ -386,7 +385,7 @@ pub fn hostile() -> MadeRun {
     sample
 }
 
-/// Makes every string of a document the attack.
+/// Replaces every string of a document by the attack.
 pub fn poison(value: &mut serde_json::Value, attack: &str) {
     match value {
         serde_json::Value::String(text) => *text = attack.into(),
@@ -396,7 +395,7 @@ pub fn poison(value: &mut serde_json::Value, attack: &str) {
     }
 }
 
-/// All of them, made once: it takes a second or two.
+/// All synthetic runs, created once: that takes a second or two.
 pub fn all() -> &'static [MadeRun] {
     static ALL: LazyLock<Vec<MadeRun>> = LazyLock::new(|| {
         let ordinary = [quiet(), noisy(), eight(), many(), spike(), comb()];

@@ -1,4 +1,4 @@
-//! The common parts of every page: its frame, pictures, tables, and the data at its end.
+//! Common parts of every page: its frame, pictures, tables, and the data at its end.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -9,18 +9,18 @@ use crate::prose::prose;
 use crate::script::{self, PageScript};
 use model::text::harmless;
 
-/// What stands on a page, for a frame of one's own.
+/// Parts of a page, for use in another frame.
 #[derive(Clone, Debug)]
 pub struct PageParts {
-    /// Text, not markup.
+    /// Heading as text, not markup.
     pub heading: String,
     pub body: Markup,
-    /// What the body needs after it, and a policy that lets it run.
+    /// Script that the body needs after it; it selects the policy.
     pub script: Option<PageScript>,
 }
 
 impl PageParts {
-    /// As a page of its own.
+    /// Complete page of these parts.
     pub fn page(self) -> String {
         match self.script {
             Some(script) => page_with_script(script, &self.heading, self.body),
@@ -29,17 +29,17 @@ impl PageParts {
     }
 }
 
-/// The rules that all pages are laid out by.
+/// Style sheet of all pages.
 pub fn styles() -> String {
     theme::css() + include_str!("page.css")
 }
 
-/// A page with this heading.
+/// Page with this heading.
 pub fn page_of(heading: &str, body: Markup) -> String {
     page_under(script::POLICY, heading, body)
 }
 
-/// A page whose policy lets this script run, which the body ends with.
+/// Page whose policy allows this script, with which the body ends.
 pub fn page_with_script(script: PageScript, heading: &str, body: Markup) -> String {
     page_under(&script.policy(), heading, html! { (body) (script.element()) })
 }
@@ -67,19 +67,19 @@ fn page_under(policy: &str, heading: &str, body: Markup) -> String {
     for_viewer(page.into_string())
 }
 
-/// What the page shows, as JSON. Within strings, where alone they can occur, the characters that
-/// could end the element or open a comment are written as escapes.
+/// Data of the page as JSON. In strings, the only place they can occur, the characters that could
+/// end the element or open a comment are written as escapes.
 pub fn document(json: &str) -> Markup {
     data("onbeat-run", json)
 }
 
-/// The same under another name.
+/// Like `document`, under another id.
 pub fn data(id: &str, json: &str) -> Markup {
     let safe = harmless(json).replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
     html! { script type="application/json" id=(id) { (PreEscaped(safe)) } }
 }
 
-/// A picture in both sizes, of which one is shown, and what it does not draw.
+/// Picture in both sizes, one of which is shown, with its caption and notes.
 pub fn figure(caption: &str, draw: impl Fn(Size) -> Option<Picture>) -> Markup {
     let (Some(wide), Some(narrow)) = (draw(Size::Wide), draw(Size::Narrow)) else { return html! {} };
     html! {
@@ -91,17 +91,17 @@ pub fn figure(caption: &str, draw: impl Fn(Size) -> Option<Picture>) -> Markup {
     }
 }
 
-/// A table that may be wider than the page.
+/// Table that may be wider than the page.
 pub fn scroll(name: &str, table: Markup) -> Markup {
     html! { div class="scroll" role="region" aria-label=(name) tabindex="0" { (table) } }
 }
 
-/// The same; on a telephone each row is a card, because what it says would be off the screen.
+/// Table whose rows are cards on a narrow screen, which would cut its texts off.
 pub fn cards(name: &str, table: Markup) -> Markup {
     html! { div class="scroll cards" role="region" aria-label=(name) tabindex="0" { (table) } }
 }
 
-/// What to do next, as sentences with commands in back-ticks; nothing where there is none.
+/// Next steps, as sentences with commands in back-ticks; nothing if there are none.
 pub fn next(steps: &[String]) -> Markup {
     html! {
         @if !steps.is_empty() {

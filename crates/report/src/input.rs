@@ -1,4 +1,4 @@
-//! A run with all data to show it.
+//! Run with all data to show it.
 
 use crate::hunt::windows::Windows;
 use crate::plot::history::History;
@@ -8,30 +8,30 @@ use model::units::Nanos;
 use stats::bounds::Bounds;
 use stats::series::Series;
 
-/// One run as it is to be shown.
+/// Run with the data that its report shows.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
     pub run: &'a Run,
-    /// Its blocks, folded into columns.
+    /// Blocks of the run, folded into columns.
     pub history: &'a History,
-    /// Its block maxima; empty where only a histogram was kept.
+    /// Block maxima of the run; empty if only a histogram was kept.
     pub series: &'a Series,
-    /// What it supports, where that was asked and there is something to answer with.
+    /// Bounds that the run supports, if they were asked for and can be given.
     pub bounds: Option<&'a Bounds>,
-    /// What was traced around its spikes, for a hunt.
+    /// Windows around its spikes, for a hunt.
     pub windows: Option<&'a Windows>,
-    /// What reading the bundle had to repair or leave out.
+    /// Repairs and omissions of the reader of the bundle.
     pub remarks: &'a [String],
-    /// The conditions that it is compared in with others, where several are shown.
+    /// Conditions in which it is compared with other runs, if several are shown.
     pub settings: Option<&'a Settings>,
-    /// What to call it, usually the bundle's name.
+    /// Title, usually the bundle's name.
     pub title: &'a str,
-    /// Where it is, as a shell reads it.
+    /// Path of the bundle, quoted for a shell.
     pub place: &'a str,
 }
 
 impl Input<'_> {
-    /// The requested limit, or else the run's own.
+    /// Requested limit, or else the run's own.
     pub fn limit(&self) -> Option<Nanos> {
         let asked = self.bounds.and_then(|bounds| bounds.claim).map(|claim| claim.limit_ns);
         asked.or(self.run.plan.limit_ns)

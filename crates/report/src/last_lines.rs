@@ -1,19 +1,19 @@
-//! The answer of a command as the last lines on a terminal: a row per question, few enough that
-//! none has scrolled away.
+//! Answer of a command as the last lines on a terminal: a row per question, few enough that none
+//! scrolls away.
 
 use crate::palette::{BOLD, PLAIN, Palette, Style};
 use crate::words::filled;
 
-/// An answer fits these lines where the terminal has 80 columns.
+/// Limit of the lines of an answer on a terminal of 80 columns.
 pub const MOST_LINES: usize = 8;
-/// Columns of a row's name and the blanks behind it.
+/// Columns of a row's name and the blanks after it.
 const NAME: usize = 8;
 
-/// The rows, in their order.
+/// Rows, in their order.
 #[derive(Clone, Debug, Default)]
 pub struct LastLines {
     rows: Vec<AnswerRow>,
-    /// Where the run is, as a shell reads it: never broken, so that it can be copied.
+    /// Path of the run, quoted for a shell: never broken, so that it can be copied.
     kept_in: Option<String>,
 }
 
@@ -22,23 +22,23 @@ struct AnswerRow {
     name: &'static str,
     text: String,
     style: Style,
-    /// Columns that its further lines are indented by, beyond those of the names.
+    /// Indent of further lines, in columns beyond that of the names.
     hang: usize,
 }
 
-/// Where a run that is answered for is kept.
+/// Location of the run that is reported.
 #[derive(Clone, Copy, Debug)]
 pub struct RunPlace<'a> {
-    /// As a shell reads it.
+    /// Path, quoted for a shell.
     pub path: &'a str,
-    /// Whether it is the newest in the user's folder, which commands take by themselves.
+    /// True if it is the newest in the user's folder, which commands take by default.
     pub newest: bool,
-    /// Whether it was kept just now.
+    /// True if it was written just now.
     pub fresh: bool,
 }
 
 impl RunPlace<'_> {
-    /// A command that reads it.
+    /// Command that reads it.
     pub fn command(&self, verb: &str, flags: &str) -> String {
         let run = if self.newest { String::new() } else { format!(" {}", self.path) };
         let blank = if flags.is_empty() { "" } else { " " };
@@ -47,22 +47,22 @@ impl RunPlace<'_> {
 }
 
 impl LastLines {
-    /// A row; one without text is left out.
+    /// Adds a row, unless its text is empty.
     pub fn row(&mut self, name: &'static str, text: impl Into<String>) -> &mut LastLines {
         self.styled(name, text, PLAIN)
     }
 
-    /// The same in a style.
+    /// Adds a row in a style.
     pub fn styled(&mut self, name: &'static str, text: impl Into<String>, style: Style) -> &mut LastLines {
         self.push(AnswerRow { name, text: text.into(), style, hang: 0 })
     }
 
-    /// A row that belongs to the one above: further in, without a name.
+    /// Adds a row that belongs to the one above: indented, without a name.
     pub fn below(&mut self, text: impl Into<String>, hang: usize) -> &mut LastLines {
         self.push(AnswerRow { name: "", text: text.into(), style: PLAIN, hang })
     }
 
-    /// The last line of all.
+    /// Sets the path for the last line, if the run was written just now.
     pub fn kept(&mut self, place: Option<RunPlace>) -> &mut LastLines {
         self.kept_in = place.filter(|place| place.fresh).map(|place| place.path.to_owned());
         self
@@ -75,7 +75,7 @@ impl LastLines {
         self
     }
 
-    /// The rows as text of up to this number of columns, below an empty line.
+    /// Rows as text of up to this number of columns, below an empty line.
     pub fn render(&self, width: usize, palette: Palette) -> String {
         let mut page = String::from("\n");
         for row in &self.rows {
@@ -92,7 +92,7 @@ impl LastLines {
         page
     }
 
-    /// How many lines that is.
+    /// Number of lines at this width.
     pub fn lines(&self, width: usize) -> usize {
         self.render(width, Palette(false)).lines().count() - 1
     }
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(coloured, plain);
     }
 
-    /// The text without its escape sequences.
+    /// Text without its escape sequences.
     fn without_colour(text: &str) -> String {
         let mut plain = String::new();
         let mut parts = text.split('\u{1b}');

@@ -2,9 +2,9 @@
 //! JSON. Pure: values in, text out; no files, no clock, no environment.
 //!
 //! A run comes as an [`Input`]: its document, its blocks folded into a [`History`] of bounded size,
-//! its block maxima. [`render`] sends it to a page, a plot, a table or its document. Pages are made
-//! of parts: `run`, `hunt`, `bounds` and `map` each write their section, `plot` draws, `html` has
-//! the frame. `audit`, `check`, `compare`, `rule_pages` and `watch` are separate pages; each of
+//! its block maxima. [`render`] writes it as a page, a plot, a table or its document. Pages are
+//! made of parts: `run`, `hunt`, `bounds` and `map` each write their section, `plot` draws, `html`
+//! has the frame. `audit`, `check`, `compare`, `rule_pages` and `watch` are separate pages; each of
 //! these folders has a `text` for the terminal. `proving` has the words of an experiment, `curing`
 //! the story of a cure.
 //!

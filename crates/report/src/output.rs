@@ -1,4 +1,4 @@
-//! The output formats of a report.
+//! Output formats of a report.
 
 use super::boundary::for_viewer;
 use super::input::Input;
@@ -6,19 +6,19 @@ use super::run::{csv::csv, json::json, page::html, standalone_svg::svg};
 use model::error::{Failure, Result};
 use model::text::clean;
 
-/// What a report can be written as.
+/// Formats of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportFormat {
     Html,
-    /// The latency plot alone.
+    /// Latency plot only.
     Svg,
     Csv,
-    /// The run's own document.
+    /// Document of the run.
     Json,
 }
 
 impl ReportFormat {
-    /// The format that a file name asks for by its ending.
+    /// Format that the extension of a file name selects.
     pub fn of_name(name: &str) -> Option<ReportFormat> {
         let (_, ending) = name.rsplit_once('.')?;
         Some(match ending.to_ascii_lowercase().as_str() {
@@ -31,7 +31,7 @@ impl ReportFormat {
     }
 }
 
-/// The runs in the format.
+/// Renders the runs in the format.
 pub fn render(inputs: &[Input], format: ReportFormat) -> Result<String> {
     match format {
         ReportFormat::Html => html(inputs),
@@ -44,7 +44,7 @@ pub fn render(inputs: &[Input], format: ReportFormat) -> Result<String> {
     }
 }
 
-/// The runs, each of which has a histogram.
+/// Checks that each of the runs has a histogram.
 fn with_histograms<'a, 'b>(inputs: &'a [Input<'b>]) -> Result<&'a [Input<'b>]> {
     for input in inputs {
         input.run.require_histogram().map_err(|failure| Failure {

@@ -1,9 +1,9 @@
-//! Colours of a terminal: the same five everywhere, and none where none are wanted.
+//! Colours of a terminal: the same five everywhere, and none if they are disabled.
 
 use anstyle::AnsiColor;
 pub use anstyle::Style;
 
-/// Headings and what must be seen.
+/// Headings and highlights.
 pub const BOLD: Style = Style::new().bold();
 pub const DIM: Style = Style::new().dimmed();
 pub const RED: Style = AnsiColor::Red.on_default().bold();
@@ -12,12 +12,12 @@ pub const YELLOW: Style = AnsiColor::Yellow.on_default();
 /// The terminal's palette colours.
 pub const PLAIN: Style = Style::new();
 
-/// Whether text is coloured.
+/// Switch for colours: true if text is coloured.
 #[derive(Clone, Copy)]
 pub struct Palette(pub bool);
 
 impl Palette {
-    /// The text in a style; as it is where no colours are wanted.
+    /// Text in a style; unchanged if colours are off.
     pub fn paint(self, style: Style, text: &str) -> String {
         let style = if self.0 { style } else { PLAIN };
         format!("{style}{text}{style:#}")

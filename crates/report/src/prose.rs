@@ -5,8 +5,7 @@ use maud::{Markup, html};
 
 use crate::words::clean;
 
-/// A sentence with its commands and file names set as code. A back-tick without its other one stays
-/// what it is.
+/// Sentence with its commands and file names set as code. An unpaired back-tick stays as it is.
 pub fn prose(text: &str) -> Markup {
     let text = clean(text);
     let parts: Vec<&str> = text.split('`').collect();
@@ -23,7 +22,7 @@ pub fn prose(text: &str) -> Markup {
     }
 }
 
-/// Code whose flags stay whole: browsers end lines behind a hyphen.
+/// Code whose flags are not split: browsers break lines after a hyphen.
 fn code(text: &str) -> Markup {
     html! {
         code {

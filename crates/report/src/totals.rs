@@ -1,4 +1,4 @@
-//! The sums over the CPUs of a run.
+//! Sums over the CPUs of a run.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use model::histogram::Bucket;
 use model::run::Run;
 use model::units::Nanos;
 
-/// The largest latency over all CPUs; unknown where that of one which measured is.
+/// Largest latency over all CPUs; unknown if that of a CPU with samples is.
 pub fn largest(run: &Run) -> Option<Nanos> {
     let mut measured = run.primary().filter(|cpu| cpu.cycles != Some(0)).map(|cpu| cpu.max_ns);
     measured.try_fold(None, |max, cpu| cpu.map(|cpu| max.max(Some(cpu)))).flatten()
 }
 
-/// Several histograms as one. The early rows, whose lower edges differ per CPU, become one.
+/// Sum of several histograms. The early rows, whose lower edges differ per CPU, become one.
 pub fn sum_rows<'a>(histograms: impl Iterator<Item = &'a [Bucket]>) -> Vec<Bucket> {
     let mut sum: BTreeMap<(Nanos, Nanos), u64> = BTreeMap::new();
     let mut early: Option<Bucket> = None;

@@ -1,13 +1,12 @@
-//! Numbers and their units stay on one line: `219` at the end of a line and `us.` on the next reads
+//! Keeps numbers and their units on one line: `219` at the end of a line and `us.` on the next read
 //! as two things.
 
-/// What stands behind a number in a sentence.
+/// Units that follow a number in a sentence.
 const UNITS: [&str; 12] = ["ns", "us", "ms", "s", "min", "h", "d", "%", "kB", "KiB", "MiB", "GiB"];
-/// No line ends here: the blank of one column that textwrap and browsers keep whole.
+/// No-break space, at which textwrap and browsers do not end a line.
 pub const NO_BREAK: char = '\u{a0}';
 
-/// The words with single blanks between them, and between a number and its unit one that does not
-/// break.
+/// Words separated by single blanks, with a no-break space between a number and its unit.
 pub fn unbroken(words: &str) -> String {
     let mut text = String::with_capacity(words.len());
     let mut before = "";
@@ -21,7 +20,7 @@ pub fn unbroken(words: &str) -> String {
     text
 }
 
-/// Whether the second of two words is the unit of the first, or the number of the CPU it names.
+/// True if the second of two words is the unit of the first, or the number of the CPU it names.
 fn belongs(before: &str, word: &str) -> bool {
     let bare = word.trim_end_matches(|c: char| ".,;:)]\"'`".contains(c));
     let number = before.chars().next_back().is_some_and(|c| c.is_ascii_digit());

@@ -7,48 +7,48 @@ use model::units::Nanos;
 use model::wall_time::shifted;
 use textwrap::{Options, WordSplitter};
 
-/// In place of a number that is not known.
+/// Sign for an unknown number.
 pub const UNKNOWN: &str = "\u{2013}";
 
-/// Microseconds with one decimal, as the field writes latencies.
+/// Microseconds with one decimal, as usual for latencies.
 pub fn us(latency: Nanos) -> String {
     let tenths = (i128::from(latency.0) + if latency.0 < 0 { -50 } else { 50 }) / 100;
     let sign = if tenths < 0 { "-" } else { "" };
     format!("{sign}{}.{}", tenths.abs() / 10, tenths.abs() % 10)
 }
 
-/// As [`us`], with a dash for what is not known.
+/// Like [`us`], with a dash for an unknown value.
 pub fn us_or_dash(latency: Option<Nanos>) -> String {
     latency.map_or_else(|| UNKNOWN.to_string(), us)
 }
 
-/// A number, with a dash for what is not known.
+/// Number, with a dash for an unknown value.
 pub fn or_dash<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| UNKNOWN.to_string(), |value| value.to_string())
 }
 
-/// The remark that a difference of medians may be chance; `None` where it is significant.
+/// Remark that a difference of medians may be chance; `None` if it is significant.
 pub fn below_noise(cost: Nanos, noise: Option<Nanos>) -> Option<String> {
     match noise {
         Some(noise) if cost <= noise => Some(format!("below the noise of the medians ({})", span(noise))),
-        // Earlier versions wrote 0 for what was less than nothing, and no noise.
+        // Earlier versions wrote 0 for a negative cost, and no noise.
         None if cost.0 <= 0 => Some("below the noise of the medians".into()),
         _ => None,
     }
 }
 
-/// A latency with its unit: `41.3 us`.
+/// Latency with its unit: `41.3 us`.
 pub fn span(latency: Nanos) -> String {
     latency.spaced()
 }
 
-/// A length of time in readable units, see [`Nanos::spoken`].
+/// Length of time in readable units, see [`Nanos::spoken`].
 pub fn duration(length: Nanos) -> String {
     length.spoken()
 }
 
-/// The times of a run or a record as its machine's own clock showed them, so that they match its
-/// logs; a bundle has them in UTC, and how far ahead of it that clock was.
+/// Times of a run or a record as its machine's clock showed them, so that they match its logs; a
+/// bundle has them in UTC, with the offset of that clock.
 pub struct MachineClock {
     started: String,
     ahead_s: i32,
@@ -59,20 +59,20 @@ impl MachineClock {
         MachineClock::new(&run.started, run.utc_offset_s)
     }
 
-    /// One for what began at a time, `""` where each time needs its date; UTC where it is not known
-    /// how far ahead of that it was.
+    /// Clock for times since `started`, `""` if each time needs its date; UTC if the offset is not
+    /// known.
     pub fn new(started: &str, utc_offset_s: Option<i32>) -> MachineClock {
-        // No zone on earth is further from UTC, whatever a bundle says.
+        // No zone on earth is further from UTC: a larger offset in a bundle is ignored.
         let ahead_s = utc_offset_s.filter(|ahead| ahead.unsigned_abs() <= 86_400).unwrap_or(0);
         MachineClock { started: shown(started, ahead_s), ahead_s }
     }
 
-    /// How far ahead of UTC it was.
+    /// Offset from UTC.
     pub fn ahead(&self) -> Nanos {
         Nanos(i64::from(self.ahead_s) * Nanos::SECOND.0)
     }
 
-    /// What the times are in: `UTC`, or `UTC+01:00`.
+    /// Zone of the times: `UTC`, or `UTC+01:00`.
     pub fn zone(&self) -> String {
         let (sign, minutes) = (if self.ahead_s < 0 { '-' } else { '+' }, self.ahead_s.abs() / 60);
         match self.ahead_s {
@@ -81,12 +81,12 @@ impl MachineClock {
         }
     }
 
-    /// For a table whose heading has the zone: without its date where that is the run's own.
+    /// Time for a table with the zone in its heading: without its date if that is the run's.
     pub fn time_of_day(&self, time: &str) -> String {
         time_of_day(&shown(time, self.ahead_s), &self.started)
     }
 
-    /// For a sentence: `09:12:31.123 UTC`.
+    /// Time for a sentence: `09:12:31.123 UTC`.
     pub fn moment(&self, time: &str) -> String {
         let zone = if time.ends_with('Z') { format!(" {}", self.zone()) } else { String::new() };
         format!("{}{zone}", self.time_of_day(time))
@@ -97,26 +97,26 @@ impl MachineClock {
         clean(&shown(time, self.ahead_s)).replacen('T', " ", 1).chars().take(19).collect()
     }
 
-    /// The same to the minute.
+    /// Date and time to the minute, without the zone.
     pub fn minute(&self, time: &str) -> String {
         self.second(time).chars().take(16).collect()
     }
 
-    /// Date and time to the second: `2026-11-22 05:38:38 UTC`.
+    /// Start of a run to the second: `2026-11-22 05:38:38 UTC`.
     pub fn start(&self, run: &Run) -> Option<String> {
         let second = self.started.get(..19).filter(|_| run.started.ends_with('Z'))?;
         Some(format!("{} {}", clean(&second.replacen('T', " ", 1)), self.zone()))
     }
 }
 
-/// A time in UTC as a clock ahead of that shows it; any other text as it is.
+/// UTC time as a clock with this offset shows it; any other text unchanged.
 fn shown(time: &str, ahead_s: i32) -> String {
     let ahead = (ahead_s != 0 && time.ends_with('Z')).then(|| shifted(time, ahead_s)).flatten();
     ahead.unwrap_or_else(|| time.to_owned())
 }
 
-/// The wall time of an event, for a table whose heading says its zone: without its date where that
-/// is the one of the start.
+/// Wall time of an event, for a table with the zone in its heading: without its date if that is the
+/// date of the start.
 pub fn time_of_day(time: &str, started: &str) -> String {
     let Some((date, rest)) = time.split_once('T') else { return clean(time) };
     let end = rest.find(['Z', '+', '-']).unwrap_or(rest.len());
@@ -129,7 +129,7 @@ pub fn time_of_day(time: &str, started: &str) -> String {
     clean(&format!("{date} {clock}{zone}"))
 }
 
-/// Probabilities as percentages, never rounded to certainty.
+/// Probability in per cent, never rounded to certainty.
 pub fn percent(p: f64) -> String {
     match p * 100.0 {
         x if x > 99.9 && p < 1.0 => "over 99.9 %".into(),
@@ -141,7 +141,7 @@ pub fn percent(p: f64) -> String {
     }
 }
 
-/// A rate in readable units: events per hour or day, or one in a longer time.
+/// Rate in readable units: events per hour or day, or one in a longer time.
 pub fn per_hour(rate: f64) -> String {
     match rate {
         r if r <= 0.0 => "none".into(),
@@ -152,25 +152,24 @@ pub fn per_hour(rate: f64) -> String {
     }
 }
 
-/// An upper bound of a rate: never shown lower than it is.
+/// Upper bound of a rate, rounded up.
 pub fn at_most_per_hour(rate: f64) -> String {
     let up = |value: f64, steps: f64| (value * steps).ceil() / steps;
     match rate {
         r if r >= 100.0 => per_hour(up(r, 1.0)),
         r if r >= 1.0 => per_hour(up(r, 10.0)),
         r if r >= 1.0 / 24.0 => per_hour(up(r * 24.0, 10.0) / 24.0),
-        // The time is cut to what is shown, which makes the rate the higher one.
+        // The time is truncated for display, which rounds the rate up.
         r => per_hour(r),
     }
 }
 
-/// A length in seconds in readable units.
+/// Length of time, given in seconds, in readable units.
 pub fn seconds(s: f64) -> String {
     duration(Nanos((s * 1e9).min(9e18) as i64))
 }
 
-/// A length that is needed, at the units in which it is shown: what is a little shorter does not
-/// reach.
+/// Required length, rounded up to the unit in which it is shown: a shorter one would not suffice.
 pub fn needed(s: f64) -> String {
     let unit = match s {
         ..100.0 => 0.1,
@@ -182,8 +181,8 @@ pub fn needed(s: f64) -> String {
     seconds((s / unit).ceil() * unit)
 }
 
-/// A bound at the digits in which it is shown: rounded to the nearest it would be too low every
-/// other time.
+/// Bound, rounded up at the digits in which it is shown: the nearest value would be too low half of
+/// the time.
 pub fn rounded_up(ns: f64) -> Nanos {
     let ns = ns.min(9e18).ceil() as i64;
     let mut unit = 1;
@@ -193,13 +192,13 @@ pub fn rounded_up(ns: f64) -> Nanos {
     Nanos(ns.saturating_add(unit - 1) / unit * unit)
 }
 
-/// A difference of latencies with its sign.
+/// Difference of latencies with its sign.
 pub fn signed(ns: f64) -> String {
     let size = span(Nanos(ns.abs().min(9e18) as i64));
     if ns < 0.0 { format!("-{size}") } else { format!("+{size}") }
 }
 
-/// Of samples beyond the histogram's end: what is known of their values.
+/// Words for samples beyond the histogram's end, with the lower bound of their values.
 pub fn beyond(from: Option<Nanos>) -> String {
     let late = match from {
         None => String::new(),
@@ -209,33 +208,33 @@ pub fn beyond(from: Option<Nanos>) -> String {
     format!("beyond the histogram's end, values unknown{late}")
 }
 
-/// When an entry of the journal undoes itself, behind its name; nothing where it does not.
+/// Time until an entry of the journal undoes itself, to follow its name; empty if it does not.
 pub fn undone_in(ns: Option<i64>, confirmable: bool) -> String {
     let unless = if confirmable { " unless confirmed" } else { "" };
     ns.map_or_else(String::new, |ns| format!(", undone in {}{unless}", Nanos(ns).spoken()))
 }
 
-/// A sentence that begins as one does.
+/// Sentence with a capital.
 pub fn capitalised(sentence: &str) -> String {
     let mut letters = sentence.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A sentence as a part of one.
+/// Sentence as a part of another one, in lower case.
 pub fn uncapitalised(sentence: &str) -> String {
     let mut letters = sentence.chars();
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
-/// Appends a line broken at blanks, what follows indented two further than the line is.
+/// Appends a line broken at blanks; further lines are indented by two more columns.
 pub fn wrapped(text: &mut String, line: &str, width: usize) {
     let indent = line.len() - line.trim_start().len();
     filled(text, &" ".repeat(indent), line, indent + 2, width);
 }
 
 /// Appends words broken at blanks, but not between a number and its unit: `first` starts the first
-/// line, `hang` blanks each further one.
-/// Escape sequences take no columns, so coloured text breaks where plain text does.
+/// line, `hang` blanks each further one. Escape sequences take no columns, so coloured text breaks
+/// where plain text does.
 pub fn filled(text: &mut String, first: &str, words: &str, hang: usize, width: usize) {
     let hang = " ".repeat(hang);
     let options = Options::new(width)

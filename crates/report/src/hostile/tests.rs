@@ -1,4 +1,4 @@
-//! Hostile names through all writers: no output format lets a name control its viewer.
+//! Hostile names in all writers: no output format lets a name control its viewer.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -31,7 +31,7 @@ use stats::compare::{CompareQuestion, Metric, compare as compared};
 use stats::pair::verdict::Design;
 use trace::window::Window;
 
-/// A name of a thread has 15 bytes.
+/// A thread's name has at most 15 bytes.
 const COMM: &str = "\u{1b}c\u{9b}J\u{202e}\u{85}";
 
 fn assert_harmless(what: &str, text: &str) {
@@ -42,7 +42,7 @@ fn assert_harmless(what: &str, text: &str) {
     }
 }
 
-/// JSON passes the last check with the same values.
+/// Checks that JSON passes the last step with the same values.
 fn assert_json(what: &str, json: &str) {
     let safe = harmless(json);
     assert_harmless(what, &safe);
@@ -51,7 +51,7 @@ fn assert_json(what: &str, json: &str) {
     assert!(json.contains("\\u001b"), "{what} has no attack in it: {json:.200}");
 }
 
-/// A hunt whose every string is the attack.
+/// Hunt whose every string is the attack.
 fn hunt() -> Run {
     let mut value = serde_json::to_value(hunts::run()).unwrap();
     poison(&mut value, ATTACK);
@@ -81,8 +81,8 @@ fn poison_key(value: &mut Value, wanted: &str, attack: &str) {
     }
 }
 
-/// The windows of [`hunts::run`]: every string that is a name and not one of the format's words is
-/// the attack.
+/// Windows of [`hunts::run`] with every string replaced by the attack, except the words of the
+/// format.
 fn windows() -> Vec<Window> {
     let one = |window: Window| {
         let mut value = serde_json::to_value(&window).unwrap();
@@ -116,7 +116,7 @@ fn a_run_through_every_form() {
         ("svg", render(&[sample.input()], ReportFormat::Svg).unwrap()),
         ("html", render(&[sample.input()], ReportFormat::Html).unwrap()),
         ("html of two", render(&[sample.input(), sample.input()], ReportFormat::Html).unwrap()),
-        // Its columns are parted by tabs.
+        // Its columns are separated by tabs.
         ("histogram", foreign::cyclictest_hist::write(&wakeups).unwrap().replace('\t', " ")),
     ] {
         assert_harmless(what, &text);
@@ -143,7 +143,7 @@ fn a_hunt_through_every_form() {
     let sample = hostile();
     let input = Input { run: &run, windows: Some(&kept), ..sample.input() };
     assert_harmless("page of a hunt", &render(&[input], ReportFormat::Html).unwrap());
-    // The names of the windows themselves, too, next to valid spikes.
+    // Also the names in the windows, with valid spikes.
     let honest = hunts::run();
     let input = Input { run: &honest, windows: Some(&kept), ..sample.input() };
     assert_harmless("page with hostile windows", &render(&[input], ReportFormat::Html).unwrap());
@@ -208,7 +208,7 @@ fn a_machine_through_every_form() {
     assert_json("audit's json", &model::error::json_pretty(&found).unwrap());
 }
 
-/// Every writer of a run with what it gives to a viewer.
+/// Output of every writer of a run.
 fn forms(run: &Run) -> Vec<(&'static str, String)> {
     let sample = hostile();
     let input = Input { run, ..sample.input() };
@@ -248,7 +248,7 @@ proptest! {
     }
 }
 
-/// The escape sequences of our own colours.
+/// Escape sequences of the project's colours.
 static RESETS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let styles = [RED, GREEN, YELLOW, DIM, BOLD];
     styles

@@ -334,7 +334,7 @@ pub fn cure(culprits: &[Culprit], at: usize) -> Cure {
 pub enum Cure {
     /// The same as for the culprit at that place.
     As(usize),
-    /// The remedy, and the knobs that cure it; empty where there is none.
+    /// Remedy, and the knobs that cure it; empty if there is none.
     Remedy(String, String),
 }
 

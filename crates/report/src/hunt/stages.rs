@@ -24,11 +24,11 @@ pub struct Landmarks {
     pub expected: Nanos,
     /// Entry of the interrupt that the timer caused.
     pub interrupt: Option<Nanos>,
-    /// The timer's function was called.
+    /// Call of the timer's function.
     pub expiry: Option<Nanos>,
-    /// The thread was woken.
+    /// Waking of the thread.
     pub waking: Option<Nanos>,
-    /// The CPU was given to it.
+    /// Switch to the thread.
     pub switch: Option<Nanos>,
     pub actual: Nanos,
 }

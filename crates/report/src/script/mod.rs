@@ -1,5 +1,5 @@
-//! The scripts of pages: plain files joined as they are, so that building the crate makes the page.
-//! A browser runs one because the page's policy names its digest, and nothing else.
+//! Scripts of pages: plain files joined as they are, so that building the crate builds the page. A
+//! browser runs one only because the page's policy has its digest.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use maud::{Markup, PreEscaped, html};
 
 use crate::digest::sha256_base64;
 
-/// In the order in which they use each other.
+/// Files in the order of their dependencies.
 const FILES: [&str; 5] = [
     include_str!("words.js"),
     include_str!("state.js"),
@@ -16,26 +16,26 @@ const FILES: [&str; 5] = [
     include_str!("ask.js"),
 ];
 
-/// What a page's script does.
+/// Scripts by their effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageScript {
-    /// Answers what is asked of a hunt's spikes.
+    /// Makes the pictures of a hunt's spikes interactive.
     Ask,
-    /// Copies blocks, and makes links of sources.
+    /// Copies blocks, and turns sources into links.
     Copy,
 }
 
 static ASK: LazyLock<String> = LazyLock::new(|| joined(&FILES));
 static COPY: LazyLock<String> = LazyLock::new(|| joined(&[include_str!("copy.js")]));
 
-/// The files without their comments and indentation, with names of their own.
+/// Joins the files without comments and indentation, in a scope of their names.
 fn joined(files: &[&str]) -> String {
     let code = |line: &&str| !line.is_empty() && !line.starts_with("//") && !line.starts_with("/**");
     let lines: Vec<&str> = files.iter().flat_map(|file| file.lines()).map(str::trim).filter(code).collect();
     format!("(()=>{{'use strict';\n{}\n}})();", lines.join("\n"))
 }
 
-/// Nothing may be loaded and nothing executed, even if escaping had a hole.
+/// Policy that allows no requests and no scripts, even if escaping had a hole.
 pub const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
 impl PageScript {
@@ -46,18 +46,17 @@ impl PageScript {
         }
     }
 
-    /// What a page with the script allows: this script and its own styles, and no request to
-    /// anywhere.
+    /// Policy of a page with the script: allows this script and inline styles, and no request.
     pub fn policy(self) -> String {
         format!("{POLICY}; {}", self.source())
     }
 
-    /// The part of a policy that names this script.
+    /// Part of a policy that names this script.
     pub fn source(self) -> String {
         format!("script-src 'sha256-{}'", sha256_base64(self.text()))
     }
 
-    /// The script as the last part of a page.
+    /// Script as the last part of a page.
     pub fn element(self) -> Markup {
         html! { script { (PreEscaped(self.text())) } }
     }
@@ -78,8 +77,8 @@ mod tests {
         assert_ne!(policy, PageScript::Copy.policy());
     }
 
-    /// A rule of the page that takes strokes from words would take this one, too: it is stronger
-    /// than the attribute.
+    /// A rule of the page that removes strokes from words would remove this one as well: it is
+    /// stronger than the attribute.
     #[test]
     fn words_over_a_hatch_have_its_colour_around_them() {
         assert!(ASK.contains("...halo(part.kind)") && ASK.contains("look.hatch ? { stroke: look.fill"));
