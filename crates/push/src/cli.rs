@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line of onbeat-push.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,7 +26,7 @@ use super::stop::{StopFlag, until_stopped};
 
 /// Wait between two rounds.
 const EVERY: Nanos = Nanos(60 * Nanos::SECOND.0);
-/// Limit of failed rounds with `--once`.
+/// Limit of unfinished rounds with `--once`.
 const TRIES: u32 = 5;
 
 /// Environment of the process; no other variables are read.
@@ -317,7 +317,7 @@ fn rounds(
     }
 }
 
-/// Reports results that an earlier process logged and was killed before it reported them.
+/// Reports results that a killed process had logged and not yet reported.
 fn tell_untold(cli: &PushCli, round: &mut PushRound<'_>, document: &mut PushDocument) -> Result<()> {
     let before = RoundOutcome::from(round.log.untold.clone());
     cli.words.tell(&before, &[]);

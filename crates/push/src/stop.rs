@@ -13,7 +13,7 @@ use model::units::Nanos;
 
 /// Time that a request in progress is waited for.
 const GRACE: Nanos = Nanos(5 * Nanos::SECOND.0);
-/// The longest single wait for a signal.
+/// Longest single wait for a signal.
 const LONG: Nanos = Nanos(3_600 * Nanos::SECOND.0);
 
 /// Flag that asks the program to end.

@@ -9,7 +9,7 @@ pub const DIM: Style = Style::new().dimmed();
 pub const RED: Style = AnsiColor::Red.on_default().bold();
 pub const GREEN: Style = AnsiColor::Green.on_default().bold();
 pub const YELLOW: Style = AnsiColor::Yellow.on_default();
-/// The terminal's palette colours.
+/// Default style of the terminal.
 pub const PLAIN: Style = Style::new();
 
 /// Switch for colours: true if text is coloured.

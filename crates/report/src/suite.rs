@@ -204,7 +204,7 @@ pub fn last_lines(suite: &SuiteRun, folder: &str, fresh: bool, columns: usize, c
     answer.render(columns, Palette(color))
 }
 
-/// Number of invalid and missing phases.
+/// Reliability of the suite, with the numbers of invalid and missing phases.
 fn fair(suite: &SuiteRun) -> String {
     let all = suite.phases.len();
     let invalid = suite.phases.iter().filter(|phase| !phase.valid).count();

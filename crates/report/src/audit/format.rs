@@ -49,7 +49,7 @@ fn open(audit: &Audit) -> impl Iterator<Item = &Finding> {
     of(AuditVerdict::Fail).chain(of(AuditVerdict::Unknown))
 }
 
-/// The value and the remedy, or the reason why it is unknown.
+/// Value and remedy, or the reason that the value is unknown.
 fn message(found: &Finding) -> String {
     let parts = match found.verdict {
         AuditVerdict::Fail => [&found.value, &found.fix],

@@ -1,7 +1,7 @@
 //! Audit as JUnit XML, the format that continuous integration shows.
 //!
-//! One test case per rule: what fails is a failure, what is unknown is an error (it must not look
-//! like a pass), what does not apply is skipped. Source: the schema that Jenkins' xunit plugin
+//! One test case per rule: a failed rule is a failure, an unknown one is an error (it must not look
+//! like a pass), one that does not apply is skipped. Source: the schema that Jenkins' xunit plugin
 //! publishes.
 
 use maud::{Markup, PreEscaped, html};

@@ -80,7 +80,7 @@ pub fn place(input: &Input) -> Markup {
     }
 }
 
-/// A switch for each CPU, where there are several.
+/// Switch for each CPU, if there are several.
 fn cpus(input: &Input) -> Markup {
     let mut cpus: BTreeSet<Cpu> = input.history.peaks().cpus().map(|(cpu, _)| cpu).collect();
     cpus.extend(input.run.spikes.iter().map(|spike| spike.cpu));

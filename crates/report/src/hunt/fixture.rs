@@ -11,7 +11,7 @@ use trace::window::Window;
 
 const T0: i64 = 5_000_000_000;
 
-/// A spike with the events around it.
+/// Spike with the events around it.
 pub struct MadeSpike {
     pub spike: Spike,
     pub window: Window,

@@ -72,7 +72,7 @@ pub fn order(name: &str) -> usize {
     ALL.iter().position(|kind| kind.name == name).unwrap_or(ALL.len())
 }
 
-/// The hatch over a colour of the theme's lines, as the fill of a second rectangle.
+/// Hatch over a colour of the theme's lines, as the fill of a second rectangle.
 fn hatch_of(colour: usize) -> Option<&'static str> {
     match colour {
         4 => Some("url(#hatch-rows)"),

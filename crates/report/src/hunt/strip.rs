@@ -21,7 +21,7 @@ pub const HEIGHT: f64 = 32.0;
 const MIN_WIDTH: f64 = 1.6;
 /// Limit of rows of labels below the bars.
 const ROWS: usize = 4;
-/// Limit of labels below the bars; above it only the first of each sort stays.
+/// Limit of labels below the bars; beyond it only the first of each sort stays.
 const LABELS: usize = 8;
 /// Distance of these rows.
 const ROW: f64 = 15.0;

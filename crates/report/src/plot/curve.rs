@@ -15,7 +15,7 @@ const HOUR: f64 = 3600.0;
 
 /// Rate of blocks that reach a latency.
 pub struct Curve {
-    /// Latencies with the number of blocks that reach the next one; counts descend to zero.
+    /// Latencies with the largest number of blocks beyond them; counts descend to zero.
     pub steps: Vec<(f64, u64)>,
     hours: f64,
 }

@@ -32,8 +32,8 @@ pub fn json(inputs: &[Input]) -> Result<String> {
 }
 
 /// Compact JSON for a page, on one line. The slices of thousands of spikes would be most of it:
-/// only the latest spikes keep them, without empty fields. The page has all parts of every spike in
-/// another form.
+/// only the latest spikes keep them, without fields that have their default. The page has all parts
+/// of every spike in another form.
 pub fn json_compact(inputs: &[Input]) -> Result<String> {
     let mut document = error::json_value(&Document::new(inputs))?;
     let plain = error::json_value(&Slice::default())?;

@@ -28,7 +28,7 @@ pub enum PageScript {
 static ASK: LazyLock<String> = LazyLock::new(|| joined(&FILES));
 static COPY: LazyLock<String> = LazyLock::new(|| joined(&[include_str!("copy.js")]));
 
-/// Joins the files without comments and indentation, in a scope of their names.
+/// Joins the files without comments and indentation, in a function scope.
 fn joined(files: &[&str]) -> String {
     let code = |line: &&str| !line.is_empty() && !line.starts_with("//") && !line.starts_with("/**");
     let lines: Vec<&str> = files.iter().flat_map(|file| file.lines()).map(str::trim).filter(code).collect();
