@@ -53,7 +53,7 @@ const LOOK: Nanos = Nanos(5_000_000);
 const OTHERS: usize = 4;
 /// Maximum number of threads per look, so that each of many threads is seen several times.
 const MAX_AT_ONCE: usize = 10;
-/// Looks between reads of the kernel's buffers, which include the size of the process.
+/// Looks between reads of the kernel's buffers and of the process's size.
 const ROUND: usize = 4;
 /// Looks between searches for new threads.
 const NEWS: usize = 40;

@@ -9,7 +9,7 @@ use model::error::{Exit, Failure, Result};
 
 /// End of the run.
 pub enum ChildEnd {
-    /// Ended with this exit code and this last line on standard error.
+    /// Ended with this exit code, after this last message on standard error.
     Ended { code: i32, words: String },
     /// Stopped by a signal, which was passed on to it.
     Stopped,

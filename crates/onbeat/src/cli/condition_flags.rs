@@ -160,7 +160,7 @@ pub fn require_online(measured: &CpuSet, load: &str) -> Result<()> {
     })
 }
 
-/// Fails if the run was begun on another kernel.
+/// Refuses to resume on another kernel than the one at the beginning.
 pub fn require_kernel(begun: &str, remedy: &str) -> Result<()> {
     let kernel = host::release();
     if begun == kernel {

@@ -15,7 +15,7 @@ use model::text::{clean, several};
 use model::units::Nanos;
 use report::palette::{DIM, PLAIN, Palette, Style, YELLOW};
 
-/// Lower edges of the histogram's columns, in us; the first column has what lies below the second.
+/// Lower edges of the histogram's columns, in us; the first includes all latencies below 2.
 const EDGES_US: [i64; 16] =
     [0, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000];
 

@@ -203,7 +203,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::of_call(what, error, Exit::Usage, "choose another file")
 }
 
-/// Removes characters beyond ASCII that a terminal would interpret as controls.
+/// Escapes characters beyond ASCII that a terminal would interpret as controls.
 fn safe(bytes: &[u8]) -> Cow<'_, [u8]> {
     match std::str::from_utf8(bytes).map(harmless) {
         Ok(Cow::Owned(text)) => Cow::Owned(text.into_bytes()),

@@ -83,8 +83,8 @@ struct CalibratingThread {
 }
 
 impl CalibratingThread {
-    /// Starts it on the current CPU, under SCHED_FIFO if that is permitted; none if no thread can
-    /// be created.
+    /// Starts it pinned to one of the permitted CPUs, under SCHED_FIFO if possible; none if no
+    /// thread can be created.
     fn start() -> Option<CalibratingThread> {
         let ((ask, asked), (answer, answers), (tell, told)) = (channel(), channel(), channel());
         let body = move || {

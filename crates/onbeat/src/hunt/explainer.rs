@@ -133,7 +133,7 @@ impl Explainer {
         self.source.end_syscalls();
     }
 
-    /// Records for these threads from now on; what is known of timers stays.
+    /// Records for these threads from now on; known timers stay.
     pub fn record_too(&mut self, threads: Vec<i32>) {
         self.scope = self.scope.of(threads);
         self.source.set_threads(&self.scope);

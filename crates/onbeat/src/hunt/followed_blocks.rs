@@ -61,7 +61,7 @@ impl FollowedBlocks {
     fn open_at(&mut self, cpu: Cpu, time: Nanos) -> &mut FollowedBlock {
         self.close_elapsed(time);
         if !self.open.contains_key(&cpu) && self.until > self.began {
-            // No followed thread ran there before: that time is a block of its own.
+            // No followed thread ran there before: that time is a separate block.
             let wakeups = DrainedBlock { start: self.began, end: self.until, ..DrainedBlock::default() };
             self.closed.push((cpu, FollowedBlock { wakeups, response: None }));
         }

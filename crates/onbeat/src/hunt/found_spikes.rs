@@ -43,9 +43,9 @@ impl FoundSpikes {
         })
     }
 
-    /// All spikes, and the part of each culprit in all of them. Only the worst `most` have their
-    /// slices, and some of those that contradict the thread's clock, without which the ranking is
-    /// repeated, and the typical spike of the first culprit.
+    /// All spikes, and each culprit's part in all of them. Slices are kept for the worst `most`,
+    /// for some of those that contradict the thread's clock (the ranking is repeated without
+    /// these), and for the typical spike of the first culprit.
     pub fn to_show(&self, run: &Run, most: usize) -> (Vec<Spike>, Vec<Involved>) {
         let (mut sizes, mut involved): (Vec<(Nanos, usize)>, _) = (Vec::new(), InvolvedSoFar::default());
         let _ = self.each(|spike| {

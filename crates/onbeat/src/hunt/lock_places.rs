@@ -89,7 +89,7 @@ impl LockPlaces {
             }
             let bytes = self.host.unrecorded().read_at_most(&format!("/proc/{thread}/maps"), MAX_BYTES);
             let read = bytes.parse(|bytes| parse_maps(&String::from_utf8_lossy(&bytes)));
-            // A thread that has ended has none any more: the earlier ones still hold.
+            // A thread that has ended has no mappings: the earlier ones are still valid.
             let known = self.mappings.remove(&thread).map(|known| known.1);
             let read = read.known().cloned().or(known).unwrap_or_default();
             self.mappings.insert(thread, (now, read));

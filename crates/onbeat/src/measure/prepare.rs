@@ -99,7 +99,7 @@ pub fn take_place(plan: &MeasurePlan, cpu: Cpu) -> Result<Option<Arc<io::Error>>
     Ok(policy_refused)
 }
 
-/// Allocates and locks the memory that the loop writes; the error number is that of a lock.
+/// Allocates and locks the memory that the loop writes; returns the error number of a failed lock.
 ///
 /// Called by the measuring thread after it was pinned, so that the pages are on its memory node.
 pub fn make_buffers(late_capacity: usize) -> (Arc<CpuBuffers>, Option<i32>) {

@@ -45,7 +45,7 @@ impl OwnRunBeside {
     /// or a suite starts, which is part of it.
     pub fn of(pid: u32, start: u64, words: &[&str], begun: Nanos) -> Option<OwnRunBeside> {
         let (program, arguments) = words.split_first()?;
-        // The static binaries have the architecture behind the name.
+        // The names of static binaries end with the architecture.
         let name = program.rsplit('/').next()?;
         let is_own = name == "onbeat" || name.starts_with("onbeat-");
         if !is_own || arguments.iter().any(|word| word.starts_with("--starter") || *word == "--keep") {

@@ -39,7 +39,7 @@ const LOOK: Nanos = Nanos(100_000_000_000);
 /// Interval of reads of the recorder if alarms are requested.
 const LOOK_FOR_ALARMS: Nanos = Nanos(60_000_000_000);
 
-/// Interval, duration and settings of a watch.
+/// Interval, duration and description of a watch.
 pub struct WatchPlan {
     pub interval: Nanos,
     /// Duration; without one, the watch ends at a signal.

@@ -20,7 +20,7 @@ pub fn print_answer(outputs: &mut Outputs, args: &Args, folder: &Path, record: &
     Ok(())
 }
 
-/// Exit code; late wake-ups are known if the last run contains one.
+/// Exit code of a cure; the limit only counts as exceeded if the last run shows it.
 pub fn exit(end: CureEnd, record: &CureRun) -> Exit {
     match end {
         CureEnd::Held => Exit::Ok,

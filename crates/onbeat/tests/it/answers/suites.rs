@@ -46,7 +46,7 @@ fn a_suite_is_run_tabulated_and_gone_on_with() {
         return;
     }
     assert_eq!((&suite["complete"], &suite["schema"]), (&Value::from(true), &Value::from("onbeat.suite/1")));
-    // As if it had been killed in the second phase, after its bundle was begun.
+    // As if it had been killed in the second phase, after its bundle was created.
     let mut cut = suite.clone();
     cut["phases"].as_array_mut().unwrap().pop();
     cut["complete"] = Value::from(false);
