@@ -26,6 +26,9 @@ const CONFIGS: [&[&str]; 3] = [
 /// Folders with entries of the Boot Loader Specification.
 const ENTRIES: [&str; 3] = ["/boot/loader/entries", "/loader/entries", "/boot/efi/loader/entries"];
 
+/// The file of systemd-boot beside a folder of entries.
+const LOADER: &str = "loader.conf";
+
 /// GRUB's environment.
 const GRUB_ENVIRONMENT: [&str; 3] = ["/boot/grub2/grubenv", "/boot/grub/grubenv", "/grub2/grubenv"];
 
@@ -148,6 +151,14 @@ fn loader_entries(
 ) -> Option<(String, Fact<String>)> {
     let variables = GRUB_ENVIRONMENT.iter().find_map(|path| read(path));
     let variables = variables.map_or_else(BootVariables::new, |text| parse_grub_environment(&text));
+    // Patterns are not followed (loader.conf(5)).
+    let default = ENTRIES.iter().find_map(|dir| {
+        let text = read(&format!("{}/{LOADER}", dir.strip_suffix("/entries")?))?;
+        let mut words = text.lines().filter_map(|line| line.trim().split_once(char::is_whitespace));
+        let (_, name) = words.rfind(|(key, _)| *key == "default")?;
+        Some(name.trim().trim_end_matches(".conf").to_owned())
+    });
+    let chosen = variables.get("saved_entry").cloned().or(default);
     let mut lines: Vec<(String, String)> = Vec::new();
     for path in ENTRIES.iter().flat_map(|dir| matching(tree, &format!("{dir}/*"))).take(FILES_LIMIT) {
         let Some(name) = path.rsplit('/').next().and_then(|name| name.strip_suffix(".conf")) else {
@@ -155,7 +166,7 @@ fn loader_entries(
         };
         let line = read(&path).and_then(|text| parse_loader_entry(&text, &variables));
         let Some(line) = line.filter(|_| !name.contains("rescue")) else { continue };
-        if variables.get("saved_entry").is_some_and(|saved| saved == name) {
+        if chosen.as_ref().is_some_and(|chosen| chosen == name) {
             return Some((path, Fact::Known(line)));
         }
         lines.push((path, line));
@@ -321,6 +332,10 @@ mod tests {
         assert!(line_of(&[entry, other]).contains("2 boot entries have different parameters"));
         let saved = ("/boot/grub2/grubenv", "saved_entry=2-6.1\n");
         assert_eq!(line_of(&[entry, other, saved]), "/boot/loader/entries/2-6.1.conf: f");
+        let loader = ("/boot/loader/loader.conf", "timeout 3\ndefault 2-6.1.conf\n");
+        assert_eq!(line_of(&[entry, other, loader]), "/boot/loader/entries/2-6.1.conf: f");
+        let pattern = ("/boot/loader/loader.conf", "default 2-*\n");
+        assert!(line_of(&[entry, other, pattern]).contains("2 boot entries have different parameters"));
         let extlinux = ("/boot/extlinux/extlinux.conf", "label l\nappend x\n");
         assert_eq!(line_of(&[entry, extlinux]), "/boot/extlinux/extlinux.conf: x");
         assert_eq!(

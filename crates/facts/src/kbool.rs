@@ -4,7 +4,7 @@
 //! `Format: <bool>`; `kstrtoint()` and `get_option()` for numbers, both with the base that the
 //! prefix names.
 
-/// First letters of a boolean value, and the first release that accepts them (lib/kstrtox.c,
+/// The first letters of a truth value, and the first release that takes them (lib/kstrtox.c,
 /// commits 0d6ea3ac94ca of 5.19 and ae5b3500856f of 6.16).
 const LETTERS: [(&[u8], bool, (u32, u32)); 6] = [
     (b"y1", true, (0, 0)),
