@@ -19,9 +19,10 @@ pub fn copy_blocks(input: &ExportInput) -> Vec<CopyBlock> {
     } else {
         (
             "the kernel's command line",
-            "Words to add to today's and to take off it; the others stay. In GRUB_CMDLINE_LINUX of \
-             /etc/default/grub, then update-grub; or where another boot loader has it. In force from the \
-             next boot on.",
+            "Words to add to today's and to take off it; the others stay. GRUB: GRUB_CMDLINE_LINUX of \
+             /etc/default/grub, then update-grub; Fedora: grubby --update-kernel=ALL; systemd-boot: \
+             /etc/kernel/cmdline; extlinux.conf: its append line; Raspberry Pi: \
+             /boot/firmware/cmdline.txt; NixOS: boot.kernelParams. In force from the next boot on.",
         )
     };
     let made = [
@@ -71,6 +72,9 @@ fn command_line(words: &[CmdlineWord]) -> Option<String> {
     if !removed.is_empty() {
         text += &format!("# take off: {removed}\n");
     }
+    for word in words.iter().filter(|word| !word.note.is_empty()) {
+        text += &format!("# {}: {}\n", clean(&word.word), clean(&word.note));
+    }
     if !added.is_empty() {
         text += &format!("# add:\n{added}\n");
     }
@@ -104,7 +108,7 @@ mod tests {
     use super::*;
 
     fn word(word: &str, added: bool) -> CmdlineWord {
-        CmdlineWord { rule: "r".into(), why: String::new(), word: word.into(), added }
+        CmdlineWord { rule: "r".into(), why: String::new(), word: word.into(), added, note: String::new() }
     }
 
     #[test]
@@ -118,6 +122,9 @@ mod tests {
         let line = command_line(&words).expect("words");
         assert_eq!(line, "# take off: preempt=voluntary debug\n# add:\npreempt=full threadirqs\n");
         assert_eq!(command_line(&[]), None);
+        let psi = CmdlineWord { note: "unless something uses it".into(), ..word("psi=0", true) };
+        let line = command_line(&[psi]).expect("words");
+        assert_eq!(line, "# psi=0: unless something uses it\n# add:\npsi=0\n");
         assert_eq!(command_line(&words[..1]).as_deref(), Some("# take off: preempt=voluntary\n"));
     }
 

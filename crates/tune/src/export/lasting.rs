@@ -29,6 +29,8 @@ pub struct CmdlineWord {
     pub word: String,
     /// True to add it, false to remove it.
     pub added: bool,
+    /// The remark on the remedy, such as its condition; `""` for none.
+    pub note: String,
 }
 
 /// Option of the kernel's configuration, without `CONFIG_`.
@@ -158,6 +160,7 @@ impl Lasting {
         for line in self.sysctls.iter_mut().chain(&mut self.files) {
             if paths.contains(&line.setting.key.path()) {
                 share(&mut line.rule, finding.rule);
+                line.why = with_note(std::mem::take(&mut line.why), &way.note);
             }
         }
         // A line of sysctl.d keeps the value that one of these words would keep as well.
@@ -170,10 +173,10 @@ impl Lasting {
         });
         for change in way.changes.iter().chain(persist) {
             match change {
-                Change::CmdlineAdd { word } => self.add_word(booted, finding, word),
+                Change::CmdlineAdd { word } => self.add_word(booted, finding, word, &way.note),
                 Change::CmdlineRemove { word } => {
                     let written = rules::parameters::as_written(booted, word);
-                    written.iter().for_each(|word| self.remove_word(finding, word));
+                    written.iter().for_each(|word| self.remove_word(finding, word, &way.note));
                 }
                 Change::Kconfig { option, value } => self.set_option(finding, option, value),
                 _ => {}
@@ -189,7 +192,7 @@ impl Lasting {
         !writes.is_empty() && writes.iter().all(|(path, _)| is_there(path))
     }
 
-    fn add_word(&mut self, booted: &Cmdline, finding: &Finding, word: &str) {
+    fn add_word(&mut self, booted: &Cmdline, finding: &Finding, word: &str, note: &str) {
         let name = name_of(word);
         // Of these the kernel uses the first, and refuses the second.
         let one_value = has_one_value(name) || matches!(name, "isolcpus" | "nohz_full");
@@ -202,16 +205,16 @@ impl Lasting {
                 self.left_out.push(undecided(finding, why));
             }
             None => {
-                other_values(booted, word).iter().for_each(|other| self.remove_word(finding, other));
-                self.words.push(of_finding(finding, word, true));
+                other_values(booted, word).iter().for_each(|other| self.remove_word(finding, other, ""));
+                self.words.push(of_finding(finding, word, true, note));
             }
         }
     }
 
-    fn remove_word(&mut self, finding: &Finding, word: &str) {
+    fn remove_word(&mut self, finding: &Finding, word: &str, note: &str) {
         match self.words.iter_mut().find(|other| !other.added && other.word == word) {
             Some(other) => share(&mut other.rule, finding.rule),
-            None => self.words.push(of_finding(finding, word, false)),
+            None => self.words.push(of_finding(finding, word, false, note)),
         }
     }
 
@@ -233,9 +236,13 @@ impl Lasting {
     }
 }
 
-fn of_finding(finding: &Finding, word: &str, added: bool) -> CmdlineWord {
-    let (rule, why) = (finding.rule.to_owned(), finding.reason.clone());
-    CmdlineWord { rule, why, word: word.to_owned(), added }
+fn of_finding(finding: &Finding, word: &str, added: bool, note: &str) -> CmdlineWord {
+    let (rule, why) = (finding.rule.to_owned(), with_note(finding.reason.clone(), note));
+    CmdlineWord { rule, why, word: word.to_owned(), added, note: note.to_owned() }
+}
+
+fn with_note(why: String, note: &str) -> String {
+    if note.is_empty() { why } else { format!("{why}; {note}") }
 }
 
 fn undecided(finding: &Finding, why: String) -> LeftOut {
