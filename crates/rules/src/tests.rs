@@ -246,7 +246,7 @@ const WORDS_ALONE: &[(&str, AdviceReason)] = &[
     ("cpuset-partition", AdviceReason::Choice),
     ("emulator-threads", AdviceReason::Threads),
     ("energy-efficient-ethernet", AdviceReason::Choice),
-    ("firmware-random", AdviceReason::Kernel),
+    ("firmware-random", AdviceReason::Choice),
     ("firmware-updates", AdviceReason::Program),
     ("graphics-drivers", AdviceReason::Machine),
     ("group-placement", AdviceReason::Program),

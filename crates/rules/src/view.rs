@@ -208,6 +208,17 @@ impl<'a> MachineView<'a> {
         }
     }
 
+    /// The CPUs of `nohz_full=`; none of a kernel without the option.
+    pub fn nohz_full(&self) -> Result<Option<&'a CpuSet>, Judgement> {
+        const LIST: &str = "/sys/devices/system/cpu/nohz_full";
+        let has_option = || self.facts().kconfig.known().is_some_and(|config| config.is_yes("NO_HZ_FULL"));
+        match &self.facts().nohz_full {
+            Fact::Absent if has_option() => Err(unknown_absent(LIST)),
+            Fact::Absent => Ok(None),
+            list => self.known(list, LIST).map(Some),
+        }
+    }
+
     pub fn kconfig(&self) -> Result<&'a Kconfig, Judgement> {
         self.asked_kconfig.set(true);
         let config = &self.facts().kconfig;

@@ -1,8 +1,7 @@
 //! Control groups: whether they can isolate CPUs at run time.
 
 use super::sources::{CGROUP_V2, CPUSETS1, ISOLATION};
-use crate::change::AdviceReason;
-use crate::change::Persistence;
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::load_balancing;
@@ -10,7 +9,9 @@ use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::cpu_list;
 use facts::Fact;
+use facts::cmdline::Cmdline;
 use facts::groups::{Group, Groups, Partition, Version};
+use facts::kconfig::OptionValue;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -88,11 +89,30 @@ fn judge(machine: &MachineView) -> Judged {
     }
     let (version, cpuset) = found?;
     cpuset?;
-    Ok(Judgement::fail(match version {
+    let judged = Judgement::fail(match version {
         Version::V2 => "version 2 without cpuset",
         Version::Hybrid => "version 2 without cpuset, beside version 1",
         Version::V1 => "version 1",
-    }))
+    });
+    Ok(match with_controller(machine).filter(|_| version == Version::V2) {
+        Some(remedy) => judged.fix(remedy.or(load_balancing::isolate_at_boot(machine))),
+        None => judged,
+    })
+}
+
+/// The controller, where the kernel was told to go without it or built so; none where neither is
+/// known.
+pub fn with_controller(machine: &MachineView) -> Option<Remedy> {
+    let disabled = |line: &&Cmdline| {
+        line.values("cgroup_disable").any(|value| value.split(',').any(|name| name == "cpuset"))
+    };
+    if machine.facts().cmdline.known().filter(disabled).is_some() {
+        let words = "take cpuset out of cgroup_disable= on the kernel's command line";
+        return Some(Remedy::advice(AdviceReason::Choice, words).with_persistence(Persistence::Boot));
+    }
+    let config = machine.facts().kconfig.known();
+    let lacks = config.is_some_and(|config| config.get("CPUSETS") == OptionValue::No);
+    lacks.then(|| Change::kconfig("CPUSETS", "y").into())
 }
 
 /// Whether version 2 has the controller; unknown where the kernel may be too old for isolated
@@ -119,7 +139,7 @@ fn can_isolate(machine: &MachineView, groups: &Groups) -> Result<bool, Judgement
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     const OPEN: &str = "--cpus 2-3\n/sys/devices/system/cpu/isolated:";
 
@@ -137,6 +157,15 @@ mod tests {
             &format!("{OPEN}\n/sys/fs/cgroup/cgroup.controllers: cpu"),
             "fail medium version 2 without cpuset",
         );
+        for (edit, remedy) in [
+            ("CONFIG_CPUSETS=n", "boot a kernel built with CONFIG_CPUSETS, or "),
+            ("cmdline + cgroup_disable=memory,cpuset", "take cpuset out of cgroup_disable= on "),
+        ] {
+            let mut machine = Machine::base();
+            machine.edit(&format!("{OPEN}\n/sys/fs/cgroup/cgroup.controllers: cpu\n{edit}"));
+            let fix = machine.finding(&KNOB).fix;
+            assert!(fix.starts_with(remedy), "{fix}");
+        }
         check(
             &KNOB,
             &format!(

@@ -66,6 +66,10 @@ pub static KNOB: Knob = Knob {
 const GIVEN_UP: &str = "dmesg | grep -i -e tsc -e clocksource says why it was given up: update \
                         the firmware, look for SMIs";
 
+/// The same in a guest.
+const OF_HOST: &str = "have the host offer a fast clock: an invariant TSC, kvm-clock, or the reference \
+                       TSC page of Hyper-V";
+
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 fn judge(machine: &MachineView) -> Judged {
@@ -101,6 +105,9 @@ fn advice(machine: &MachineView, judgement: Judgement) -> Judgement {
         None if !against_tsc(machine).is_empty() => judgement
             .fix(Remedy::of(against_tsc(machine).into_iter().map(Change::cmdline_remove)))
             .persistence(Persistence::Boot),
+        None if machine.is_virtual() == Ok(true) => {
+            judgement.fix(Remedy::advice(AdviceReason::Machine, OF_HOST)).persistence(Persistence::Boot)
+        }
         // Nothing can be chosen before the next boot.
         None => judgement.fix(Remedy::advice(AdviceReason::Machine, GIVEN_UP)).persistence(Persistence::Boot),
     }
@@ -127,6 +134,10 @@ mod tests {
             check(&KNOB, &format!("{CURRENT}: {name}"), "unknown");
         }
         check(&KNOB, &format!("{CURRENT}: acpi_pm"), "fail high acpi_pm");
+        let mut machine = Machine::base();
+        machine.edit(&format!("{CURRENT}: acpi_pm\n{offered}: acpi_pm\n/sys/hypervisor/type: xen"));
+        let fix = machine.finding(&KNOB).fix;
+        assert!(fix.starts_with("have the host offer a fast clock"), "{fix}");
         check(&KNOB, &format!("{CURRENT}: refined-jiffies"), "fail fatal refined-jiffies");
         check(&KNOB, &format!("{CURRENT}: xen"), "unknown");
         check(&KNOB, &format!("{CURRENT}: {}", "x".repeat(300)), "unknown");

@@ -3,7 +3,7 @@
 use super::sources::DAMON_STAT;
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
-use crate::kernel_threads::require_complete;
+use crate::kernel_threads::{require_complete, visible_threads};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
@@ -97,7 +97,7 @@ fn judge(machine: &MachineView) -> Judged {
     for (.., flag) in read {
         flag?;
     }
-    require_complete(machine.known(&machine.survey.threads, "/proc")?)?;
+    require_complete(visible_threads(machine)?)?;
     Ok(Judgement::pass("off"))
 }
 
@@ -130,5 +130,8 @@ mod tests {
     fn a_thread_shows_what_the_switches_do_not() {
         let thread = thread!(90001, "kdamond.0", 2097152, 0, 0, "0-3");
         check(&KNOB, &format!("{STAT} refused\n{thread}"), "fail low kdamond.0 runs");
+        let built = "CONFIG_DAMON=y\nCONFIG_DAMON_STAT=y";
+        let hidden: String = (1..90).map(|pid| format!("\n/proc/{pid} absent")).collect();
+        check(&KNOB, &format!("{built}{hidden}"), "unknown");
     }
 }

@@ -16,8 +16,8 @@ pub static KNOB: Knob = Knob {
     title: "debugging on the command line",
     description: "Parameters of the kernel that switch checks or tracing on for the search for a \
                   fault: slab_debug=, page_poison=, debug_pagealloc=, page_owner=, \
-                  page_table_check=, kmemleak=on, debug_objects, ftrace=, trace_event=, kprobe_event=, trace_instance=, \
-                  tp_printk, stacktrace, dyndbg=, initcall_debug; on 7.x check_pages=, \
+                  page_table_check=, kmemleak=on, debug_objects, ftrace=, trace_event=, \
+                  kprobe_event=, trace_instance=, tp_printk, stacktrace, dyndbg=, initcall_debug; on 7.x check_pages=, \
                   iommu.debug_pagealloc= and mempool_debug.",
     rationale: "allocations are filled and checked, by slab_debug= under a lock with interrupts \
                 off, and each traced function and event does more, at every boot anew",

@@ -102,7 +102,10 @@ fn judge(machine: &MachineView) -> Judged {
     Ok(match other {
         Some(other) => judged.fix(Change::write(CURRENT, other)),
         // `rng_current_store()` of 6.1 does not know the word.
-        None if machine.series()? >= (6, 12) => judged.fix(Change::write(CURRENT, "none")),
+        None if machine.series()? >= (6, 12) => {
+            let words = format!("echo none >{CURRENT}");
+            judged.fix(Remedy::advice(AdviceReason::Choice, words).with_persistence(Persistence::Runtime))
+        }
         None => judged,
     })
 }

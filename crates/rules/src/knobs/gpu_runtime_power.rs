@@ -8,6 +8,7 @@ use crate::change::{Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
+use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use crate::words::{truncate, truncate_list};
 use facts::line::parse_word;
@@ -100,6 +101,12 @@ fn judge(machine: &MachineView) -> Judged {
     let named = |numbers: &[String]| {
         truncate_list(numbers.iter().map(|n| format!("{} (card{n})", truncate(&drivers[n]))))
     };
+    // The file comes with CONFIG_PM.
+    let missing = on_pci.iter().find(|n| !controls.iter().any(|(names, _)| numbered(names) == **n));
+    let has_files = machine.facts().kconfig.known().is_some_and(|config| config.is_yes("PM"));
+    if let Some(n) = missing.filter(|_| auto.is_empty() && has_files) {
+        return Err(unknown_absent(&CONTROL.replacen('#', n, 1)));
+    }
     if auto.is_empty() {
         return Ok(Judgement::pass(format!("on: {}", named(&on_pci))));
     }
@@ -115,6 +122,15 @@ fn judge(machine: &MachineView) -> Judged {
 mod tests {
     use super::KNOB;
     use crate::fixture::check;
+
+    #[test]
+    fn a_kernel_with_pm_has_the_file() {
+        let card = "/sys/class/drm/card0/device";
+        let pci = format!("{card}/driver -> i915\n{card}/vendor: 0x8086\nCONFIG_PM");
+        let missing = format!("unknown {card}/power/control is not there");
+        check(&KNOB, &format!("{pci}=y"), &missing);
+        check(&KNOB, &format!("{pci}=n"), "pass on: i915 (card0)");
+    }
 
     fn card(number: u32, driver: &str, control: &str) -> String {
         let dir = format!("/sys/class/drm/card{number}/device");

@@ -28,8 +28,9 @@ pub static KNOB: Knob = Knob {
         Remedy::advice(
             AdviceReason::Machine,
             "in a product without a screen, keep the driver from loading: \
-             modprobe.blacklist=DRIVER on the kernel's command line; otherwise `onbeat measure` \
-             while something like glmark2 runs, and set aside cache ways by resctrl",
+             modprobe.blacklist=DRIVER on the kernel's command line where it is a module, a kernel \
+             without it where it is built in; otherwise `onbeat measure` while \
+             something like glmark2 runs, and set aside cache ways by resctrl",
         )
     },
     severity: Severity::Info,

@@ -1,8 +1,8 @@
 //! The groups of everything else: whether they keep off the audited CPUs.
 
+use super::cgroup_cpuset::with_controller;
 use super::sources::{CGROUP_V2, ISOLATION};
-use crate::change::AdviceReason;
-use crate::change::Persistence;
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::isolation::all_readable;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
@@ -95,7 +95,13 @@ fn judge(machine: &MachineView) -> Judged {
          real-time program has only CPUs that matter",
         machine.housekeeping_cpus()?
     );
-    Ok(confined(machine, groups, &exposed)?.fix(Remedy::advice(AdviceReason::Program, fix)))
+    let fix = Change::advice(AdviceReason::Program, fix);
+    let has_controller = groups.controllers.iter().any(|name| name == "cpuset");
+    let remedy = match with_controller(machine).filter(|_| !has_controller) {
+        Some(controller) => controller.and(fix),
+        None => fix.into(),
+    };
+    Ok(confined(machine, groups, &exposed)?.fix(remedy))
 }
 
 fn confined(machine: &MachineView, groups: &Groups, exposed: &CpuSet) -> Judged {
@@ -132,7 +138,7 @@ fn confined(machine: &MachineView, groups: &Groups, exposed: &CpuSet) -> Judged 
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     const OPEN: &str = "--cpus 2-3\n/sys/devices/system/cpu/isolated:";
 
@@ -156,6 +162,11 @@ mod tests {
             &format!("{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/cgroup.controllers: cpu"),
             "fail medium no group confines tasks, which may run on CPUs 2-3",
         );
+        let mut machine = Machine::base();
+        let bare = "/sys/fs/cgroup absent\n/sys/fs/cgroup/cgroup.controllers: cpu\nCONFIG_CPUSETS=n";
+        machine.edit(&format!("{OPEN}\n{bare}"));
+        let fix = machine.finding(&KNOB).fix;
+        assert!(fix.starts_with("boot a kernel built with CONFIG_CPUSETS, and systemctl "), "{fix}");
         check(
             &KNOB,
             &format!(

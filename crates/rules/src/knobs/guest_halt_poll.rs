@@ -10,6 +10,7 @@ use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use crate::words::truncate;
 use facts::Fact;
+use facts::kconfig::OptionValue;
 use facts::virt::UNNAMED;
 use model::slice::SliceKind;
 use model::units::Nanos;
@@ -31,7 +32,8 @@ pub static KNOB: Knob = Knob {
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
-            "modprobe cpuidle_haltpoll force=1, or have the host give the hint that loads it: \
+            "modprobe cpuidle_haltpoll force=1, to keep it with the module in /etc/modules-load.d and its \
+             option in /etc/modprobe.d; or have the host give the hint that loads it: \
              -cpu host,kvm-hint-dedicated=on in QEMU",
         )
     },
@@ -113,17 +115,28 @@ fn judge(machine: &MachineView) -> Judged {
                 .fix(Remedy::from(Change::write(TIME, 200_000)).note("longer if the task's pauses are"))),
             time => Ok(Judgement::pass(format!("haltpoll for {}", Nanos(time).spaced()))),
         },
-        "none" => Ok(Judgement::fail("halts at once")),
+        "none" => Ok(Judgement::fail("halts at once").fix(forced(machine))),
         other => {
             Err(Judgement::not_applicable(format!("it has idle states of its own: {}", truncate(other))))
         }
     }
 }
 
+/// The driver, where it is no module (drivers/cpuidle/cpuidle-haltpoll.c); the usual remedy where
+/// it is one.
+fn forced(machine: &MachineView) -> Remedy {
+    let force = Change::cmdline_add("cpuidle_haltpoll.force=1");
+    match machine.facts().kconfig.known().map(|config| config.get("HALTPOLL_CPUIDLE")) {
+        Some(OptionValue::Yes) => force.into(),
+        Some(OptionValue::No) => Remedy::of([Change::kconfig("HALTPOLL_CPUIDLE", "y"), force]),
+        _ => Remedy::default(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{DRIVER, KNOB, TIME};
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     const GUEST: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource: \
                          kvm-clock tsc\n/proc/cpuinfo:\n| flags : fpu hypervisor";
@@ -132,6 +145,16 @@ mod tests {
     fn it_is_for_guests_that_halt() {
         check(&KNOB, "", "not-applicable this is no guest");
         check(&KNOB, &format!("{GUEST}\n{DRIVER}: none"), "fail low halts at once");
+        for (option, remedy) in [
+            ("m", "modprobe cpuidle_haltpoll"),
+            ("y", "add cpuidle_haltpoll.force=1 to"),
+            ("n", "boot a kernel built with CONFIG_HALTPOLL_CPUIDLE, and add cpuidle_haltpoll.force=1"),
+        ] {
+            let mut machine = Machine::base();
+            machine.edit(&format!("{GUEST}\n{DRIVER}: none\nCONFIG_HALTPOLL_CPUIDLE={option}"));
+            let fix = machine.finding(&KNOB).fix;
+            assert!(fix.starts_with(remedy), "{fix}");
+        }
         check(&KNOB, &format!("{GUEST}\n{DRIVER}: haltpoll\n{TIME}: 200000"), "pass haltpoll for 200 us");
         check(&KNOB, &format!("{GUEST}\n{DRIVER}: haltpoll\n{TIME}: 0"), "fail low haltpoll for 0 ns");
         check(&KNOB, &format!("{GUEST}\n{DRIVER}: none\n--profile busy-poll"), "not-applicable");

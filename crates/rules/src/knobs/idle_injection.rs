@@ -1,8 +1,7 @@
 //! Idle injection: drivers that can take CPUs away for milliseconds, to cool them.
 
 use super::sources::POWERCLAMP;
-use crate::change::AdviceReason;
-use crate::change::Persistence;
+use crate::change::{AdviceReason, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
@@ -62,7 +61,10 @@ fn judge(machine: &MachineView) -> Judged {
     for text in types {
         match text.content.clone().parse(|content| parse_line(&content)) {
             Fact::Known(kind) if kind == "intel_powerclamp" => {
-                return Ok(Judgement::fail("intel_powerclamp is loaded"));
+                let judged = Judgement::fail("intel_powerclamp is loaded");
+                let config = machine.facts().kconfig.known();
+                let is_built_in = config.is_some_and(|config| config.is_yes("INTEL_POWERCLAMP"));
+                return Ok(if is_built_in { judged.fix(unused()) } else { judged });
             }
             // The name that __cpuidle_cooling_register() gives it.
             Fact::Known(kind) if kind.starts_with("idle-") => {
@@ -92,10 +94,15 @@ fn judge(machine: &MachineView) -> Judged {
     }
 }
 
+/// No module that could be kept from loading.
+fn unused() -> Remedy {
+    Remedy::advice(AdviceReason::Program, "keep thermald from using it: it is built in")
+}
+
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     #[test]
     fn the_device_is_there_or_not() {
@@ -112,6 +119,10 @@ mod tests {
             "fail low intel_powerclamp is loaded",
         );
         check(&KNOB, "/sys/class/thermal/cooling_device9/type refused", "unknown");
+        let mut machine = Machine::base();
+        machine.edit("/sys/class/thermal/cooling_device9/type: intel_powerclamp\nCONFIG_INTEL_POWERCLAMP=y");
+        let fix = machine.finding(&KNOB).fix;
+        assert!(fix.starts_with("keep thermald from using it"), "{fix}");
         let none = "/sys/class/thermal absent";
         check(&KNOB, &format!("{none}\nCONFIG_THERMAL=y"), "unknown /sys/class/thermal is not there");
         check(

@@ -1,13 +1,14 @@
 //! Periodic work of KVM on all CPUs of guests.
 
 use super::sources::{PARAMETERS, TUNED_KVM};
-use crate::change::{AdviceReason, Persistence};
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::virtual_cpus::require_host;
 use facts::kbool::kbool;
+use facts::kconfig::OptionValue;
 use facts::line::parse_i64;
 use model::slice::SliceKind;
 
@@ -64,15 +65,17 @@ fn judge(machine: &MachineView) -> Judged {
     require_host(machine)?;
     let flag = |text: &str| kbool(text.trim(), None).ok_or_else(|| "expected Y or N".to_owned());
     let (sync, gap) = (machine.parsed(SYNC, flag), machine.parsed(GAP, parse_i64));
-    let mut found = Vec::new();
+    let (mut found, mut off) = (Vec::new(), Vec::new());
     if sync == Ok(Some(true)) {
         found.push("kvmclock_periodic_sync Y".to_owned());
+        off.push(parameter(machine, "KVM", "kvm", "kvmclock_periodic_sync=N"));
     }
     if let Ok(Some(gap @ 1..)) = gap {
         found.push(format!("ple_gap {gap}"));
+        off.push(parameter(machine, "KVM_INTEL", "kvm_intel", "ple_gap=0"));
     }
     if !found.is_empty() {
-        return Ok(Judgement::fail(found.join(", ")));
+        return Ok(Judgement::fail(found.join(", ")).fix(Remedy::of(off)));
     }
     match (sync?, gap?) {
         (None, None) => Err(Judgement::not_applicable("KVM of x86 is not loaded")),
@@ -80,10 +83,21 @@ fn judge(machine: &MachineView) -> Judged {
     }
 }
 
+/// The parameter where this kernel takes it: on its command line where the option is built in.
+fn parameter(machine: &MachineView, option: &str, module: &str, word: &str) -> Change {
+    match machine.facts().kconfig.known().map(|config| config.get(option)) {
+        Some(OptionValue::Yes) => Change::cmdline_add(format!("{module}.{word}")),
+        _ => Change::advice(
+            AdviceReason::Program,
+            format!("options {module} {word} in /etc/modprobe.d, and load {module} anew"),
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{GAP, KNOB, SYNC};
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     #[test]
     fn each_parameter_counts() {
@@ -95,5 +109,14 @@ mod tests {
         check(&KNOB, &host(&format!("{SYNC}: N")), "pass off");
         check(&KNOB, &host(""), "not-applicable KVM of x86 is not loaded");
         check(&KNOB, &both, "not-applicable");
+        let fix = |edits: &str| {
+            let mut machine = Machine::base();
+            machine.edit(&host(edits));
+            machine.finding(&KNOB).fix
+        };
+        let module = fix(&format!("{SYNC}: Y\nCONFIG_KVM=m"));
+        assert_eq!(module, "options kvm kvmclock_periodic_sync=N in /etc/modprobe.d, and load kvm anew");
+        let built_in = fix(&format!("{GAP}: 128\nCONFIG_KVM_INTEL=y"));
+        assert!(built_in.starts_with("add kvm_intel.ple_gap=0 to"), "{built_in}");
     }
 }

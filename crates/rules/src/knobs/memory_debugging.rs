@@ -22,8 +22,8 @@ pub static KNOB: Knob = Knob {
                 checks of the allocators run under their locks",
     detection: "The kernel's configuration, and its command line where that switches one of them \
                 off (kmemleak=off, slab_debug=-, kasan=off, debug_pagealloc=off, \
-                page_table_check=off, no_debug_objects). What is only switched on there is the affair of the rule \
-                debug-parameters. Whether kmemleak was stopped later cannot be read, and whether \
+                page_table_check=off, no_debug_objects). What is only switched on \
+                there is the affair of the rule debug-parameters. Whether kmemleak was stopped later cannot be read, and whether \
                 the processor has the tags of memory (MTE) that KASAN_HW_TAGS needs is not looked \
                 at.",
     side_effects: "Another kernel, or a word on the command line. These checks find corruption \

@@ -10,8 +10,8 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::cpu_list;
-use facts::Fact;
 use facts::cmdline::Cmdline;
+use facts::kconfig::OptionValue;
 use model::slice::SliceKind;
 use model::units::{CpuSet, named_cpus};
 
@@ -78,11 +78,10 @@ fn judge(machine: &MachineView) -> Judged {
     }
     let facts = machine.facts();
     let online = machine.known(&facts.online, "/sys/devices/system/cpu/online")?;
-    let (list, built) = match &facts.nohz_full {
-        // The file comes with the option; next to it is that of the CPUs online, which could be
-        // read.
-        Fact::Absent => (Default::default(), false),
-        list => (machine.known(list, LIST)?.and(online), true),
+    // The file comes with the option; next to it is that of the CPUs online, which could be read.
+    let (list, built) = match machine.nohz_full()? {
+        None => (Default::default(), false),
+        Some(list) => (list.and(online), true),
     };
     let found = match (built, list.is_empty()) {
         (false, _) => "not built in".to_owned(),
@@ -97,7 +96,8 @@ fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
     let missing = machine.cpus().without(&list);
     let boot = Change::cmdline_add(format!("nohz_full={}", list.or(machine.cpus())));
-    let fix = match built {
+    let lacks = facts.kconfig.known().is_some_and(|config| config.get("NO_HZ_FULL") == OptionValue::No);
+    let fix = match built && !lacks {
         true => boot.into(),
         false => Remedy::of([Change::kconfig("NO_HZ_FULL", "y"), boot]),
     };
@@ -183,8 +183,10 @@ mod tests {
 
     #[test]
     fn a_kernel_without_it_has_no_list() {
-        let absent = "/sys/devices/system/cpu/nohz_full absent";
-        check(&KNOB, absent, "pass not built in");
+        let missing = "/sys/devices/system/cpu/nohz_full absent";
+        check(&KNOB, missing, &format!("unknown {} is not there", super::LIST));
+        let absent = format!("{missing}\nCONFIG_NO_HZ_FULL=n");
+        check(&KNOB, &absent, "pass not built in");
         check(&KNOB, &format!("{absent}\n--profile busy-poll"), "fail medium not built in");
         check(&KNOB, &format!("{absent}\n/sys/devices/system/cpu/online absent"), "unknown");
     }

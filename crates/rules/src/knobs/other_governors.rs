@@ -253,7 +253,8 @@ mod tests {
         check(&KNOB, &set("cpufreq-dt", "1", "2"), both);
         check(&KNOB, &set("intel_cpufreq", "1", "2"), both);
         check(&KNOB, &format!("{}\n--profile audio", set("acpi-cpufreq", "1", "2")), "fail info");
-        let text = "# Linux/x86 6.12.30 Kernel Configuration\nCONFIG_SMP=y\nCONFIG_CPU_FREQ=y\nCONFIG_CPU_FREQ_GOV_SCHEDUTIL=y\n";
+        let text = "# Linux/x86 6.12.30 Kernel Configuration\nCONFIG_PREEMPT_RT=y\nCONFIG_CPU_FREQ=y\n\
+                    CONFIG_CPU_FREQ_GOV_SCHEDUTIL=y\n";
         let kconfig = Some(read_kconfig_file(text.as_bytes()).unwrap().config);
         let texts = BootTexts { kconfig, ..BootTexts::default() };
         let survey = survey_with(&texts, &MachineFiles::stopped(None), &survey_request());

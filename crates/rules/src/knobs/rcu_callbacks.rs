@@ -164,9 +164,13 @@ fn offloaded(machine: &MachineView) -> Result<(String, CpuSet), Judgement> {
             });
         }
     };
+    let said = format!("rcu_nocbs={}", truncate(list));
+    // Plain numbers mean the same on each machine.
+    if let Some(offloaded) = CpuSet::parse(list).ok().filter(|_| machine.survey.is_stopped) {
+        return Ok((said, offloaded));
+    }
     let possible = machine.cpu_list_if_present(POSSIBLE)?.ok_or_else(|| unknown_absent(POSSIBLE))?;
     let last = possible.iter().last().ok_or_else(|| unknown_absent("the last CPU"))?;
-    let said = format!("rcu_nocbs={}", truncate(list));
     // The kernel then takes all (`rcu_nocb_setup()`).
     Ok(match parse_kernel_list(list, last) {
         Ok(offloaded) => (said, offloaded),

@@ -115,9 +115,8 @@ fn judge(machine: &MachineView) -> Judged {
     if !lazy {
         return Ok(Judgement::pass("off"));
     }
-    let facts = machine.facts();
     let is_offloaded = callback_list(machine)?.is_some_and(|list| !list.is_empty())
-        || facts.nohz_full.known().is_some_and(|cpus| !cpus.is_empty());
+        || machine.nohz_full()?.is_some_and(|cpus| !cpus.is_empty());
     if is_offloaded || machine.kconfig()?.is_yes("RCU_NOCB_CPU_DEFAULT_ALL") {
         let without =
             Remedy::from(Change::kconfig("RCU_LAZY", "n")).note("or take the CPUs out of rcu_nocbs=");

@@ -31,8 +31,9 @@ pub static KNOB: Knob = Knob {
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
-            "swapoff -a; to keep it, take the swap lines out of /etc/fstab and disable zram's \
-             generator; in any case lock the memory of real-time programs with mlockall",
+            "swapoff -a; to keep it, take the swap lines out of /etc/fstab, and disable \
+             dphys-swapfile and zram's generator; in any case lock the memory of real-time programs \
+             with mlockall",
         )
     },
     severity: Severity::High,

@@ -103,7 +103,9 @@ fn judge(machine: &MachineView) -> Judged {
             return Err(Judgement::not_applicable("nohz_full= is not given, and loops that sleep need none"));
         }
         let boot = Change::cmdline_add(format!("nohz_full={}", machine.cpus()));
-        let built = !matches!(taken, Fact::Absent);
+        let config = machine.facts().kconfig.known();
+        let built = !matches!(taken, Fact::Absent)
+            && config.is_none_or(|config| config.get("NO_HZ_FULL") != OptionValue::No);
         let both = if built { boot.into() } else { Remedy::of([Change::kconfig("NO_HZ_FULL", "y"), boot]) };
         return Ok(Judgement::fail("nohz_full= is not given").fix(prompt_callbacks(machine, both)));
     }
@@ -198,6 +200,15 @@ fn stable(machine: &MachineView) -> Judged {
 mod tests {
     use super::KNOB;
     use crate::fixture::check;
+
+    #[test]
+    fn a_kernel_without_the_option_has_to_be_built() {
+        let mut machine = crate::fixture::Machine::base();
+        machine
+            .edit(&format!("--profile busy-poll\n--cpus 2-3\n{}: (null)\nCONFIG_NO_HZ_FULL=n", super::LIST));
+        let fix = machine.finding(&KNOB).fix;
+        assert!(fix.starts_with("boot a kernel built with CONFIG_NO_HZ_FULL, and "), "{fix}");
+    }
 
     const SET: &str = "--profile busy-poll\ncmdline + nohz_full=2-3\n\
                        /sys/devices/system/cpu/nohz_full: 2-3";

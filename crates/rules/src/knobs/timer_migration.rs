@@ -6,10 +6,9 @@ use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::unknown::{unknown_absent, unknown_from};
+use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use crate::words::cpu_list;
-use facts::Fact;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -70,11 +69,7 @@ fn judge(machine: &MachineView) -> Judged {
     if machine.has_profile(Profile::BusyPoll) {
         return Ok(Judgement::pass("1, which takes timers off CPUs whose tasks do not sleep"));
     }
-    let taken = match &machine.facts().nohz_full {
-        Fact::Known(taken) => taken.and(machine.cpus()),
-        Fact::Absent => Default::default(),
-        other => return Err(unknown_from("/sys/devices/system/cpu/nohz_full", other)),
-    };
+    let taken = machine.nohz_full()?.map(|taken| taken.and(machine.cpus())).unwrap_or_default();
     if taken.is_empty() {
         // A kernel whose list is not there has none, or hides it with all of /sys; then there are
         // no CPUs to judge for.
@@ -95,6 +90,9 @@ mod tests {
     fn it_applies_where_the_tick_is_off_and_tasks_sleep() {
         check(&KNOB, "", "pass 1, and no CPU that matters is in nohz_full");
         check(&KNOB, TICKLESS, "fail low 1, with CPU 3 in nohz_full");
+        let absent = "/sys/devices/system/cpu/nohz_full absent\nCONFIG_NO_HZ_FULL";
+        check(&KNOB, &format!("{absent}=y"), "unknown /sys/devices/system/cpu/nohz_full is not there");
+        check(&KNOB, &format!("{absent}=n"), "pass 1, and no CPU that matters is in nohz_full");
         check(&KNOB, &format!("{TICKLESS}\n/proc/sys/kernel/timer_migration: 0"), "pass 0");
         check(
             &KNOB,

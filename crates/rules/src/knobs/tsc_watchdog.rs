@@ -36,8 +36,8 @@ pub static KNOB: Knob = Knob {
                 Before 6.12 memory nodes were counted in place of sockets, up to two of them and \
                 from 6.6 on up to four: with more, a kernel may carry the later change or not, \
                 which cannot be read. Of the kernels before 5.16 those from 5.4.164, 5.10.84 and \
-                5.15.7 on have it, where the configuration states that number. Words that the kernel does not know, such as \
-                tsc=perfect, do nothing.",
+                5.15.7 on have it, where the configuration states that number. Words that the \
+                kernel does not know, such as tsc=perfect, do nothing.",
     side_effects: "A TSC that goes wrong, by firmware that writes to it or a clock that drifts \
                    between sockets, is no longer noticed: time then jumps between CPUs. \
                    tsc=reliable also skips the checks at boot; tsc=nowatchdog keeps those.",

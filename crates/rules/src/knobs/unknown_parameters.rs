@@ -167,6 +167,13 @@ const RECIPES: &[&str] = &[
 /// Names that begin a sysctl's name, and no module's.
 const SYSCTLS: &[&str] = &["kernel.", "vm.", "net.", "fs."];
 
+/// True of a sysctl's name: those of the network have a folder between, and systemd-udevd takes
+/// words without one (net.ifnames=, systemd.net-naming-scheme(7)).
+fn is_sysctl(name: &str) -> bool {
+    let is_of_network = name.starts_with("net.");
+    SYSCTLS.iter().any(|start| name.starts_with(start)) && (!is_of_network || name.matches('.').count() > 1)
+}
+
 /// True of kernels without the parameters of RCU that 6.12 still has and 7.2 no longer.
 fn is_gone(machine: &MachineView) -> Result<bool, Judgement> {
     let series = machine.series()?;
@@ -186,7 +193,7 @@ fn judge(machine: &MachineView) -> Judged {
     };
     let names: Vec<&str> = found.iter().map(|found| found.word.as_str()).collect();
     let advice: Vec<String> =
-        found.iter().take(4).map(|found| format!("{}: {}", found.word, found.advice)).collect();
+        found.iter().take(8).map(|found| format!("{}: {}", found.word, found.advice)).collect();
     Ok(Judgement::fail(truncate_words(&names))
         .severity(worst)
         .fix(Remedy::advice(AdviceReason::Choice, advice.join("; "))))
@@ -225,7 +232,7 @@ fn without_effect(machine: &MachineView, param: &Param) -> Result<Option<Idle>, 
         let is_stray = (known.is_stray)(machine).or_else(|why| logged.ok_or(why))?;
         return Ok(is_stray.then_some(idle));
     }
-    if SYSCTLS.iter().any(|start| name.starts_with(start)) {
+    if is_sysctl(&name) {
         let advice = format!("a sysctl: sysctl.{}= (5.8 on)", truncate(&param.name));
         return Ok(Some(Idle { word: truncate(&param.name), advice, severity: Severity::Medium }));
     }
@@ -369,6 +376,10 @@ mod tests {
             "fail medium workqueue.cpumask, kthread_prio, noirqbalance, elevator",
         );
         check(&KNOB, "cmdline + vm.swappiness=10", "fail medium vm.swappiness");
+        check(&KNOB, "cmdline + net.core.busy_poll=50", "fail medium net.core.busy_poll");
+        for word in ["net.ifnames=0", "net.naming-scheme=v240"] {
+            check(&KNOB, &format!("cmdline + {word}"), "pass none known to do nothing");
+        }
         check(&KNOB, "cmdline + sysctl.vm.swappiness=10", "pass none known to do nothing");
     }
 
