@@ -1,4 +1,4 @@
-//! Threads that come before the interrupt threads which they wait for.
+//! Threads of higher priority than the interrupt threads that they wait for.
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{RT_DIFFERENCES, SCHED7};
@@ -34,7 +34,7 @@ pub static CHECK: CheckRule = CheckRule {
     },
 };
 
-/// A single one is no pattern.
+/// Number of wake-ups from which on they form a pattern.
 const SEVERAL: u64 = 3;
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {

@@ -1,4 +1,4 @@
-//! Memory that is taken or given back by a real-time thread.
+//! Memory that a real-time thread allocates or frees.
 
 use super::faulting::{FEW, places, remappings, takes_memory};
 use super::rule::{CheckJudge, CheckRule};
@@ -46,7 +46,7 @@ pub static CHECK: CheckRule = CheckRule {
     },
 };
 
-/// Calls that change what a process's memory consists of.
+/// Calls that change a process's memory mappings.
 const CALLS: &[&str] = &["brk", "mmap", "munmap", "mprotect", "mremap", "madvise"];
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
@@ -70,7 +70,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
             thread.window.spoken()
         )));
     }
-    // Who is recorded whole and makes no such call takes no memory, whatever others take.
+    // A thread whose calls are all recorded, none of them such a call, allocates no memory.
     if calls.is_some_and(|calls| calls.complete) {
         return Ok(Judgement::pass(format!(
             "it made no call that takes memory or gives it back in {}",
@@ -98,7 +98,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         Some(false) if growth.changes + growth.given_back == 0 => {
             format!("the process's writable memory had one size in {}", thread.window.spoken())
         }
-        // Memory that is taken and not touched shows by the calls alone.
+        // Memory that is allocated but not touched shows only in the calls.
         Some(false) if remapped.is_none() => {
             return Err(program.needs_calls("the process's memory changed; by which thread does not show"));
         }

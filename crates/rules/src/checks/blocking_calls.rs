@@ -1,4 +1,4 @@
-//! Calls that a loop does without.
+//! Calls that a loop should avoid.
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::RTAPP;

@@ -36,7 +36,7 @@ pub static CHECK: CheckRule = CheckRule {
     },
 };
 
-/// A loop has room for what else its CPU has to do.
+/// Share of time from which on a loop leaves no room for other work of its CPU.
 const SHARE: f64 = 0.9;
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {

@@ -1,5 +1,5 @@
-//! What the page faults of a thread tell: where they are, and whether they come with memory that is
-//! taken.
+//! Causes of a thread's page faults: their locations, and whether they come with memory that is
+//! allocated.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use crate::words::truncate_phrases;
 use facts::process::{Growth, ProgramThread};
 use trace::activity::ThreadActivity;
 
-/// So few are seldom paths, and no loop.
+/// Number of faults that rare code paths cause, without a loop.
 pub const FEW: u64 = 4;
 
-/// Whether a thread's page faults come with memory that it takes or gives back; none where this
-/// does not show.
+/// True if a thread's page faults come with memory that it allocates or frees; none if this is not
+/// visible.
 pub fn takes_memory(program: &ProgramView, thread: &ProgramThread) -> Option<bool> {
     let growth = program.growth().ok()?;
     let counted = program.counted(thread).ok()?;
@@ -28,7 +28,7 @@ pub fn takes_memory(program: &ProgramView, thread: &ProgramThread) -> Option<boo
     }
     match program.done(thread, FAULT) {
         Ok(own) => by_places(program, own, growth, remapped),
-        // Whoever takes memory touches it: where one thread alone faults, it is this one.
+        // A thread that allocates memory touches it: if only one thread faults, it is this one.
         Err(_) => {
             let faults =
                 |other: &ProgramThread| other.counted.known().is_none_or(|own| own.minor_faults > FEW);
@@ -45,7 +45,7 @@ fn by_places(
 ) -> Option<bool> {
     let mut pages: BTreeMap<u64, u64> = BTreeMap::new();
     own.faults.iter().for_each(|(place, times)| *pages.entry(place.page).or_default() += times);
-    // A page comes twice where it is read first and written later (copy on write).
+    // A page faults twice if it is first read and later written (copy on write).
     let again = pages.values().filter(|times| **times > 2).count() as u64;
     let twice = pages.values().filter(|times| **times > 1).count() as u64;
     let mapped = program.process.mappings.known().is_some();
@@ -54,18 +54,18 @@ fn by_places(
     if again > 0 || gone > FEW || (growth.given_back > 0 && twice > FEW) {
         return Some(true);
     }
-    // Nothing was given back, and this thread asked for nothing.
+    // No memory was given back, and this thread requested none.
     let all = program.activity().is_ok_and(|activity| activity.lost == 0) && own.uncounted == 0;
     (all && growth.given_back == 0 && remapped == Some(0)).then_some(false)
 }
 
-/// How often a thread changed what its process's memory consists of (brk, mmap, munmap, mprotect);
-/// none where the kernel does not show it.
+/// Number of times that a thread changed its process's memory mappings (brk, mmap, munmap,
+/// mprotect); none if the kernel does not show it.
 pub fn remappings(program: &ProgramView, thread: &ProgramThread) -> Option<u64> {
     Some(program.done(thread, REMAPPING).ok()?.remappings)
 }
 
-/// Where they happened, most often first: what was touched, and from where.
+/// Locations of the faults, most frequent first: the accessed memory, and the instruction.
 pub fn places(program: &ProgramView, thread: &ProgramThread) -> String {
     let Ok(own) = program.done(thread, FAULT) else { return String::new() };
     let mut faults: Vec<_> = own.faults.iter().collect();

@@ -1,4 +1,4 @@
-//! Page faults while the program does its work.
+//! Page faults during the program's work.
 
 use super::faulting::{FEW, places, takes_memory};
 use super::rule::{CheckJudge, CheckRule};

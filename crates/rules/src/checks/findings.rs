@@ -1,4 +1,4 @@
-//! All checks over one program: the findings, as values and as JSON.
+//! All checks on one program: the findings, as values and as JSON.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::remedy::Remedy;
 use facts::cmdline::Cmdline;
 use model::units::Nanos;
 
-/// The name and version of the JSON.
+/// Name and version of the JSON.
 pub const SCHEMA: &str = "onbeat.check/1";
 
 /// A check applied to a process, or to one of its threads.
@@ -20,7 +20,7 @@ pub const SCHEMA: &str = "onbeat.check/1";
 pub struct ProgramFinding {
     #[serde(flatten)]
     pub finding: Finding,
-    /// The thread that it is about; none where it is about the process, or about no single thread.
+    /// Thread that it is about; none if it is about the process, or no single thread.
     pub tid: Option<u32>,
 }
 
@@ -31,7 +31,7 @@ pub struct CheckedProcess {
     pub comm: String,
 }
 
-/// A thread of it.
+/// A thread of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CheckedThread {
     pub tid: u32,
@@ -45,24 +45,24 @@ pub struct CheckedThread {
 pub struct ProgramCheck {
     pub schema: &'static str,
     pub process: CheckedProcess,
-    /// Its threads of a real-time policy.
+    /// Its real-time threads.
     pub threads: Vec<CheckedThread>,
     /// At least one finding for each check, in the checks' order; one for each thread that fails.
     pub findings: Vec<ProgramFinding>,
-    /// How many checks have each verdict.
+    /// Number of checks by verdict.
     pub summary: VerdictCounts,
-    /// What recording adds to a wake-up of a thread; 0 where nothing was recorded, null where it
-    /// was not measured.
+    /// Time that recording adds to a wake-up of a thread; 0 if nothing was recorded, null if it was
+    /// not measured.
     pub cost_ns_per_wakeup: Option<u64>,
-    /// The same of a system call.
+    /// Time that recording adds to a system call.
     pub cost_ns_per_call: Option<u64>,
     pub window_ns: Nanos,
-    /// What was left out, and what could not be seen.
+    /// Things that were omitted, or could not be seen.
     pub remarks: Vec<String>,
 }
 
-/// What recording adds to a wake-up and to a system call of the program's threads, in nanoseconds:
-/// 0 where none of these were recorded, none where it was not measured.
+/// Time that recording adds to a wake-up and to a system call of the program's threads, in
+/// nanoseconds: 0 if none of these were recorded, none if it was not measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckCost {
     pub wakeup: Option<u64>,
@@ -104,7 +104,7 @@ pub fn check(view: &ProgramView, cost: CheckCost, remarks: Vec<String>) -> Progr
     }
 }
 
-/// What a check finds: one finding per thread that fails, else one for all.
+/// Findings of a check: one per thread that fails, else one for all.
 pub fn findings_of(rule: &'static CheckRule, view: &ProgramView) -> Vec<ProgramFinding> {
     let one = |judged: Judgement, tid| ProgramFinding { finding: finding(rule, judged), tid };
     let judge = match rule.judge {
@@ -126,14 +126,14 @@ pub fn findings_of(rule: &'static CheckRule, view: &ProgramView) -> Vec<ProgramF
         if verdict == AuditVerdict::Fail {
             return with.map(|(tid, judged)| one(judged.clone(), Some(*tid))).collect();
         }
-        // What is the same for all is about no thread in particular.
+        // A judgement that is the same for all threads is about none in particular.
         let alone = judged.len() == 1 || with.clone().count() == 1;
         return vec![one(first.clone(), alone.then_some(*tid))];
     }
     vec![one(no_thread(view), None)]
 }
 
-/// What is said of threads where none could be judged.
+/// Judgement of threads if none could be judged.
 fn no_thread(view: &ProgramView) -> Judgement {
     match view.process.real_time_ended {
         0 => Judgement::not_applicable("no thread of it has a real-time policy"),
@@ -153,7 +153,7 @@ fn finding(rule: &'static CheckRule, judged: Judgement) -> Finding {
         value: judged.value,
         wanted: or(judged.wanted, rule.wanted),
         reason: or(judged.reason, rule.rationale),
-        // A program is what it is until it is built anew.
+        // A program stays the same until it is rebuilt.
         persistence: Persistence::Build,
         fix: match judged.verdict {
             AuditVerdict::Fail => or(judged.remedy.text(&Cmdline::default()), rule.fix),

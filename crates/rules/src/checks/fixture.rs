@@ -39,7 +39,7 @@ use facts::tasks::RtPolicy;
 use model::vocabulary::Preempt;
 use trace::activity::{Activity, ArmedTimer, FaultPlace, MadeCall};
 
-/// A made-up program and what it runs among.
+/// A fake program and its surroundings.
 #[derive(Clone)]
 pub struct ExampleProgram {
     pub process: ProcessFacts,
@@ -79,12 +79,12 @@ impl ExampleProgram {
         }
     }
 
-    /// What a check finds in it.
+    /// Findings of a check on it.
     pub fn findings(&self, rule: &'static CheckRule) -> Vec<ProgramFinding> {
         findings_of(rule, &self.view())
     }
 
-    /// What all checks find in it.
+    /// Findings of all checks on it.
     pub fn check(&self) -> ProgramCheck {
         check(&self.view(), CheckCost { wakeup: Some(300), call: Some(0) }, Vec::new())
     }
@@ -164,7 +164,7 @@ impl ExampleProgram {
                 own.iter_mut().zip(args.split(',')).for_each(|(own, word)| *own = Some(hex(word)));
                 let call = call_of(call).0;
                 let thread = self.thread(tid);
-                // Another wait in the place of the base's.
+                // Another wait in place of the base's.
                 let Fact::Known(waits) = &mut thread.waits else { panic!("{line}") };
                 waits.seen = vec![(Wait { call, args: own }, number(times, "times="))];
             }
@@ -188,7 +188,7 @@ impl ExampleProgram {
         }
     }
 
-    /// The thread of a number; a new one is like a well-written one.
+    /// Thread by ID; a new one is like a well-written one.
     fn thread(&mut self, tid: &str) -> &mut ProgramThread {
         let tid: u32 = tid.parse().unwrap_or_else(|_| panic!("{tid} is no thread"));
         let threads = &mut self.process.threads;
@@ -330,7 +330,7 @@ impl ExampleProgram {
                 limits.rt_priority = limit(number());
                 process.rights.limit = Fact::Known(limits.rt_priority);
             }
-            // The limits were refused, or the status.
+            // The limits were refused, or the status was.
             ("process", ..) => {}
             ("group", "budget", ..) => {
                 let dir = "/sys/fs/cgroup/cpu/robot".to_owned();
@@ -388,7 +388,7 @@ impl ExampleProgram {
         let own = activity.threads.entry(tid.parse().expect("a thread")).or_default();
         match (what, rest) {
             ("timer", [function, mode, times]) => {
-                // Another timer in the place of the base's.
+                // Another timer in place of the base's.
                 own.timers.clear();
                 let mode = Some(number(mode, "mode=") as u32);
                 own.timers.insert(ArmedTimer { function: (*function).into(), mode }, number(times, "times="));

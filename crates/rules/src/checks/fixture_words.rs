@@ -1,5 +1,4 @@
-//! The words of the language in which examples of checks are written, and what they change of a
-//! thread.
+//! Words of the language of the checks' examples, and the changes that they make to a thread.
 
 use facts::Fact;
 use facts::limits::Limit;
@@ -13,7 +12,7 @@ pub const WINDOW: Nanos = Nanos(5_000_000_000);
 /// EACCES.
 const REFUSED: i32 = 13;
 
-/// What keys say of a thread.
+/// Changes a thread by keys and values.
 pub fn change(thread: &mut ProgramThread, keys: &[(&str, &str)]) {
     for &(key, value) in keys {
         let number = || value.parse::<u64>().expect("a number");
@@ -47,7 +46,7 @@ pub fn change(thread: &mut ProgramThread, keys: &[(&str, &str)]) {
     }
 }
 
-/// Takes a fact of a thread away.
+/// Replaces a fact of a thread by a refusal.
 pub fn refuse_of(thread: &mut ProgramThread, what: &str) {
     match what {
         "waits" => thread.waits = Fact::Refused(REFUSED),
@@ -76,12 +75,12 @@ pub fn hex(text: &str) -> u64 {
     u64::from_str_radix(text, 16).unwrap_or_else(|_| panic!("{text} is not hexadecimal"))
 }
 
-/// A number behind its key.
+/// Number after its key.
 pub fn number(text: &str, key: &str) -> u64 {
     text.strip_prefix(key).and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{text} is no {key}"))
 }
 
-/// A limit of the soft and the hard kind.
+/// A limit that is both soft and hard.
 pub fn limit(soft: u64) -> Limit {
     Limit { soft: Some(soft), hard: Some(soft) }
 }
@@ -97,7 +96,7 @@ pub fn policy_of(word: &str) -> Option<RtPolicy> {
     }
 }
 
-/// Who wakes: a thread, or 0 for an interrupt.
+/// A waker: a thread ID, or 0 for an interrupt.
 pub fn waker_of(word: &str) -> Waker {
     match word.parse().expect("a thread") {
         0 => Waker::Interrupt,
@@ -105,7 +104,7 @@ pub fn waker_of(word: &str) -> Waker {
     }
 }
 
-/// A call's name and number.
+/// Name and number of a call.
 pub fn call_of(name: &str) -> (&'static str, i64) {
     let found = (0..1000)
         .find_map(|number| calls::call_name(number).filter(|own| *own == name).map(|own| (own, number)));

@@ -1,4 +1,4 @@
-//! Control groups that hold a program back.
+//! Control groups that throttle a program.
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::CGROUP_V2;

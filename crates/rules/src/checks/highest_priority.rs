@@ -1,4 +1,4 @@
-//! Priority 99, which is the kernel's.
+//! Priority 99, which is meant for the kernel.
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{RT_DIFFERENCES, SCHED7};

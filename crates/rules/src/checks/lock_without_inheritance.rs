@@ -50,19 +50,19 @@ const FUTEX_WAIT_BITSET: u64 = 9;
 const COMMAND: u64 = 0x7f;
 /// FUTEX_LOCK_PI, FUTEX_WAIT_REQUEUE_PI and FUTEX_LOCK_PI2.
 const LOCK_PI: [u64; 3] = [6, 11, 13];
-/// The mark of a lock that others wait for: glibc's (`lll_lock`) and Rust's.
+/// Value of a contended lock: glibc's (`lll_lock`) and Rust's.
 const CONTENDED: u64 = 2;
-/// FUTEX_WAITERS above the holder's number: glibc's robust mutexes, and musl's of all types but the
-/// normal one, which has EBUSY in its place.
+/// FUTEX_WAITERS above the holder's thread ID: glibc's robust mutexes, and musl's of all types but
+/// the normal one, which has EBUSY in place of the ID.
 const WAITERS: u64 = 1 << 31;
 const HOLDER: u64 = (1 << 30) - 1;
 const EBUSY: u64 = 16;
 
-/// A plain lock that is waited for.
+/// A lock without priority inheritance that a thread waits for.
 #[derive(Clone, Copy)]
 struct PlainLock {
     address: u64,
-    /// The thread that holds it, where the lock names it.
+    /// Thread that holds it, if the lock contains its ID.
     holder: Option<u32>,
 }
 
@@ -75,7 +75,7 @@ fn plain_lock(program: &ProgramView, wait: &Wait) -> Option<PlainLock> {
     let lock = |holder| Some(PlainLock { address, holder });
     match value {
         CONTENDED if matches!(command, FUTEX_WAIT | FUTEX_WAIT_BITSET) => lock(None),
-        // Other words have this bit, too, a parked Rust thread's for one: the holder has to be one.
+        // Other values have this bit, too, such as a parked Rust thread's: the holder has to exist.
         _ if command == FUTEX_WAIT && value & WAITERS != 0 => match value & HOLDER {
             EBUSY => lock(None),
             tid => lock(program.threads_seen().map(|holder| holder.tid).find(|own| u64::from(*own) == tid))
@@ -85,7 +85,7 @@ fn plain_lock(program: &ProgramView, wait: &Wait) -> Option<PlainLock> {
     }
 }
 
-/// The plain locks that a thread was seen to wait for, with how often.
+/// Plain locks that a thread was seen to wait for, with the number of observations.
 fn locks(program: &ProgramView, waits: &Waits) -> BTreeMap<u64, u64> {
     let mut found = BTreeMap::new();
     for (wait, times) in waits.in_call("futex") {
@@ -93,7 +93,7 @@ fn locks(program: &ProgramView, waits: &Waits) -> BTreeMap<u64, u64> {
             *found.entry(lock.address).or_default() += times;
         }
     }
-    // What a condition variable waits with counts up; a lock's mark stays.
+    // The value of a condition variable's futex increases; that of a contended lock stays.
     let counts = |address: &u64| {
         let same = waits.in_call("futex").filter(|(wait, _)| wait.args[0] == Some(*address));
         let values: BTreeSet<_> = same
@@ -110,7 +110,7 @@ fn is_inherited(wait: &Wait) -> bool {
     wait.args[1].is_some_and(|op| LOCK_PI.contains(&(op & COMMAND)))
 }
 
-/// Whether a futex is waited for as a message, and not as a lock.
+/// True if a futex is waited for as a message, rather than a lock.
 pub fn is_message(program: &ProgramView, wait: &Wait) -> bool {
     wait.args[1].is_some() && !is_inherited(wait) && plain_lock(program, wait).is_none()
 }
@@ -152,12 +152,12 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     }
 }
 
-/// Whether a wait is for one of some locks.
+/// True if a wait is for one of some locks.
 fn is_of(program: &ProgramView, wait: &Wait, own: &BTreeMap<u64, u64>) -> bool {
     plain_lock(program, wait).is_some_and(|lock| own.contains_key(&lock.address))
 }
 
-/// The threads of lower priority that have the locks, too, and how that shows.
+/// Threads of lower priority that also use the locks, with the evidence.
 fn sharers(
     program: &ProgramView,
     thread: &ProgramThread,
@@ -203,7 +203,7 @@ mod tests {
         (finding.verdict, said)
     }
 
-    /// A lock that two processes share: FUTEX_WAIT without the mark of a private one.
+    /// A lock that two processes share: FUTEX_WAIT without the private flag.
     const SHARED: &str = "wait 101 futex 7f00c0a0,0,2 times=90";
 
     #[test]

@@ -1,4 +1,4 @@
-//! Periodic threads whose timers may be late on purpose.
+//! Periodic threads whose timers are permitted to be late.
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{HIGHRES, TIMERSLACK2};
@@ -36,7 +36,7 @@ pub static CHECK: CheckRule = CheckRule {
 /// Wake-ups per second from which on a thread counts as periodic.
 const PERIODIC: f64 = 50.0;
 
-/// Less is below what else delays a thread of no real-time policy.
+/// Slack in ns from which on it matters: other delays of a fair thread exceed a smaller one.
 const SLACK: u64 = 10_000;
 
 fn judge(program: &ProgramView) -> Judged {

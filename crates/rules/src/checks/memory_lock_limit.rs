@@ -1,4 +1,4 @@
-//! Limits that keep memory from being locked.
+//! Limits that prevent locking memory.
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{GETRLIMIT2, MLOCK2};

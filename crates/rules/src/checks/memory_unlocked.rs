@@ -1,4 +1,4 @@
-//! Memory that the kernel may take away.
+//! Memory that the kernel may reclaim.
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{MLOCK2, RTAPP};
@@ -44,7 +44,7 @@ fn judge(program: &ProgramView) -> Judged {
         return Ok(locked(program, &lockable));
     }
     open.sort_by_key(|mapping| std::cmp::Reverse(mapping.size_kib));
-    // What is only read, and runs nothing, is seldom touched by a loop.
+    // Memory that is neither written nor executed is seldom touched by a loop.
     let grave = open.iter().any(|mapping| mapping.access[1] || mapping.access[2]);
     let named = truncate_words(open.iter().map(|mapping| program.process.words_for(mapping)));
     let value =
@@ -52,10 +52,10 @@ fn judge(program: &ProgramView) -> Judged {
     Ok(Judgement::fail(value).severity(if grave { Severity::High } else { Severity::Low }))
 }
 
-/// All is locked: filled at once, or as it is touched.
+/// Judgement of a program with all memory locked: filled at once, or as it is touched.
 fn locked(program: &ProgramView, lockable: &[&MemoryMapping]) -> Judgement {
-    // Locking fills private memory that may be written; what was locked with MCL_ONFAULT comes page
-    // by page all the same (mlock2(2)).
+    // Locking fills private writable memory; with MCL_ONFAULT it is still allocated page by page
+    // (mlock2(2)).
     let filled = |mapping: &MemoryMapping| {
         let private = mapping.name.is_empty() || mapping.name == "[heap]";
         !private || !mapping.access[1] || mapping.resident_kib >= mapping.size_kib

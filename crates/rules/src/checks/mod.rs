@@ -1,11 +1,10 @@
-//! The checks: one file per mistake in how a program is written for real time, and the list of them
-//! all.
+//! The checks: one file per mistake in a program's real-time code, and the list of all of them.
 //!
 //! A check's record holds the words (the page in `docs/rules`, `onbeat rules`, the findings), the
-//! function that judges a running program, and one program each on which it fires, on which it
-//! stays silent, and of which it cannot tell. They agree with the kernel's own monitors of
-//! real-time applications (Documentation/trace/rv/monitor_rtapp.rst). Nothing is judged that does
-//! not show from outside: a check that lacks what it reads is unknown.
+//! function that judges a running program, and one program each on which it fails, passes, and is
+//! unknown. They agree with the kernel's monitors of real-time applications
+//! (Documentation/trace/rv/monitor_rtapp.rst). Only facts that are visible from outside are judged:
+//! a check that lacks its facts is unknown.
 
 pub mod findings;
 #[cfg(any(test, feature = "fixture"))]
@@ -84,7 +83,7 @@ pub static ALL: &[&CheckRule] = &[
     &writes_in_loop::CHECK,
 ];
 
-/// The check of an id.
+/// Check by ID.
 pub fn find(id: &str) -> Option<&'static CheckRule> {
     ALL.iter().copied().find(|check| check.id == id)
 }

@@ -71,7 +71,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     Ok(Judgement::fail(value).severity(if all { Severity::Medium } else { Severity::Low }))
 }
 
-/// How often it went to another CPU, as far as that was recorded.
+/// Number of migrations to another CPU, as far as they were recorded.
 fn moves(program: &ProgramView, thread: &ProgramThread) -> u64 {
     program.done(thread, "sched:sched_migrate_task").map_or(0, |own| own.migrations)
 }

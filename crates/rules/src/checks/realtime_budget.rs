@@ -1,4 +1,4 @@
-//! Work that comes near to the kernel's limit on real-time threads.
+//! Work that approaches the kernel's limit on real-time threads.
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{RT_GROUP, SCHED7};
@@ -45,7 +45,7 @@ const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
 const PERIOD: &str = "/proc/sys/kernel/sched_rt_period_us";
 const SERVERS: &str = "/sys/kernel/debug/sched/fair_server";
 
-/// The part of the limit from which on a longer cycle may reach it.
+/// Part of the limit from which on a longer cycle may reach it.
 const NEAR: f64 = 0.9;
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
@@ -63,7 +63,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     })
 }
 
-/// The share after which the kernel stops all real-time threads of a CPU; none where it does not.
+/// Share of time after which the kernel stops all real-time threads of a CPU; none if it does not.
 fn throttle(program: &ProgramView) -> Result<Option<f64>, Judgement> {
     let machine = program.machine;
     let runtime =
@@ -80,8 +80,8 @@ fn throttle(program: &ProgramView) -> Result<Option<f64>, Judgement> {
     Ok((!replaced).then(|| *runtime as f64 / (*period).max(1) as f64))
 }
 
-/// What the fair servers of a thread's CPUs leave to it while ordinary threads starve there; none
-/// where they are off, or where the kernel has none.
+/// Share of time that the fair servers of a thread's CPUs leave to it while ordinary threads
+/// starve; none if they are off, or if the kernel has none.
 fn server(program: &ProgramView, thread: &ProgramThread) -> Result<Option<f64>, Judgement> {
     let servers = match &program.machine.fair_servers {
         Fact::Known(servers) => servers,
@@ -114,7 +114,7 @@ mod tests {
         ExampleProgram::of(&format!("thread 101 run=0.88\n{edits}")).findings(&CHECK)[0].finding.verdict
     }
 
-    /// With a fair server the sysctl only bounds what is admitted, unless there is RT_GROUP_SCHED.
+    /// With a fair server the sysctl only limits admission, unless the kernel has RT_GROUP_SCHED.
     #[test]
     fn the_limit_is_that_of_the_kernel_in_use() {
         assert_eq!(verdict(""), Fail);
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(verdict("machine server=0 groups=yes"), Fail);
         assert_eq!(verdict("machine server=10 runtime=-1"), Pass, "0.88 is well below 0.99");
         assert_eq!(verdict("machine server=50 runtime=-1"), Fail);
-        // From 6.12 on the servers are there, and debugfs is closed.
+        // From 6.12 on the servers exist, but debugfs is closed.
         assert_eq!(verdict("machine release=6.12.9"), Unknown);
         let edits = "thread 101 run=0.88\nmachine release=6.12.9";
         let finding = ExampleProgram::of(edits).findings(&CHECK).remove(0).finding;

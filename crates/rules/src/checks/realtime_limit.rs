@@ -1,4 +1,4 @@
-//! Programs that may not become real-time.
+//! Programs that may not use a real-time policy.
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{CGROUP_V2, GETRLIMIT2, RT_GROUP, SCHED7, USER_NAMESPACES7};
@@ -58,7 +58,7 @@ fn judge(program: &ProgramView) -> Judged {
         return Ok(Judgement::pass("it has real-time threads"));
     }
     let rights = &program.process.rights;
-    // Which priority it wants does not show: any.
+    // The priority that it wants is not visible: assume the lowest.
     let refusal = causes_of_refusal(rights, &program.machine.budgets, WantedPolicy::Priority(1));
     if !refusal.causes.is_empty() {
         let all = |of: fn(&RefusalCause) -> String| {

@@ -51,7 +51,7 @@ pub static CHECK: CheckRule = CheckRule {
 /// TIMER_ABSTIME of the flags, the second argument (include/uapi/linux/time.h).
 const TIMER_ABSTIME: u64 = 1;
 
-/// A single one is a start or an end, no loop.
+/// Number of sleeps from which on they form a loop; fewer are part of a start or an end.
 const SEVERAL: u64 = 3;
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
@@ -63,7 +63,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let (spans, times) = (started(&timers, true), started(&timers, false));
     let seen = |relative| waits.iter().map(|waits| seen(waits, relative)).sum::<u64>();
     let (looks, called) = (seen(true), called(program, thread));
-    // A wait with a time-out starts a timer of the same function: the call tells them apart. Where
+    // A wait with a time-out starts a timer of the same function: the call distinguishes them. If
     // no timer could be recorded, a thread that slept seldom may have been seen in one long sleep.
     let often = match &timers {
         Ok(_) => spans >= SEVERAL,
@@ -81,7 +81,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
             program.needs_calls("it starts timers for a span, and was in no sleep when it was looked at")
         );
     }
-    // A wait with a time-out starts a timer until a time, whatever its caller asked for
+    // A wait with a time-out starts an absolute timer, even for a relative time-out
     // (`poll_select_set_timeout()`, `ep_timeout_to_timespec()`).
     if seen(false) + called_until(program, thread) > 0 {
         return Ok(Judgement::pass("it sleeps until a time"));
@@ -114,7 +114,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     }))
 }
 
-/// How many timers for sleeping were started, for a span or until a time.
+/// Number of sleep timers that were started, for a span or until a time.
 fn started(timers: &Result<Vec<(&ArmedTimer, u64)>, Judgement>, relative: bool) -> u64 {
     let own = timers.iter().flatten();
     let own =
@@ -122,13 +122,13 @@ fn started(timers: &Result<Vec<(&ArmedTimer, u64)>, Judgement>, relative: bool) 
     own.map(|(_, times)| times).sum()
 }
 
-/// At how many looks it was in a sleep for a span or until a time.
+/// Number of observations in a sleep for a span or until a time.
 fn seen(waits: &Waits, relative: bool) -> u64 {
     let told = waits.in_call("clock_nanosleep");
     let told =
         told.filter(|(wait, _)| wait.args[1].is_some_and(|flags| (flags & TIMER_ABSTIME == 0) == relative));
     let spans = waits.in_call("nanosleep").filter(|_| relative);
-    // A condition's time-out is a time (FUTEX_WAIT_BITSET is 9; the fourth argument points to it).
+    // A condition's time-out is absolute (FUTEX_WAIT_BITSET is 9; the 4th argument points to it).
     let until = waits.in_call("futex").filter(|(wait, _)| {
         !relative
             && wait.args[1].is_some_and(|op| op & 0x7f == 9)
@@ -137,7 +137,7 @@ fn seen(waits: &Waits, relative: bool) -> u64 {
     told.chain(spans).chain(until).map(|(_, times)| times).sum()
 }
 
-/// At how many looks it was in a wait with a time-out for no descriptor at all.
+/// Number of observations in a wait with a time-out for no descriptor at all.
 fn for_nothing(waits: &Result<&Waits, Judgement>) -> u64 {
     let is_set = |arg: Option<u64>| arg.is_some_and(|pointer| pointer != 0);
     let limits = |arg: Option<u64>| arg.is_some_and(|span| span as i32 > 0);
@@ -151,7 +151,7 @@ fn for_nothing(waits: &Result<&Waits, Judgement>) -> u64 {
     seen.map(|(_, times)| times).sum()
 }
 
-/// How many sleeps until a time were recorded as calls.
+/// Number of recorded calls to sleep until a time.
 fn called_until(program: &ProgramView, thread: &ProgramThread) -> u64 {
     let calls = program.calls(thread);
     let made = calls.iter().flat_map(|calls| &calls.made).filter(|call| call.name == "clock_nanosleep");
@@ -160,7 +160,7 @@ fn called_until(program: &ProgramView, thread: &ProgramThread) -> u64 {
         .sum()
 }
 
-/// How many sleeps for a span were recorded as calls.
+/// Number of recorded calls to sleep for a span.
 fn called(program: &ProgramView, thread: &ProgramThread) -> u64 {
     let calls = program.calls(thread);
     let made = calls.iter().flat_map(|calls| &calls.made);
@@ -183,10 +183,10 @@ mod tests {
 
     #[test]
     fn a_loop_that_its_time_outs_pace_sleeps_for_spans() {
-        // select() for nothing, poll() for nothing.
+        // select() and poll() without descriptors.
         assert_eq!(verdict("wait 101 pselect6 0,0,0,0,7f00 times=90"), Fail);
         assert_eq!(verdict("wait 101 ppoll 0,0,7f00 times=90"), Fail);
-        // For something: what ended the wait does not show.
+        // With descriptors, the end of the wait does not show its cause.
         assert_eq!(verdict("wait 101 pselect6 4,7f,0,0,7f00 times=90"), Unknown);
         assert_eq!(verdict("wait 101 epoll_pwait 4,7f,8,5 times=90"), Unknown);
         assert_eq!(verdict("trace refused\nwait 101 epoll_pwait 4,7f,8,5 times=90"), Unknown);
@@ -194,7 +194,7 @@ mod tests {
         let for_ever =
             "wait 101 epoll_pwait 4,7f,8,ffffffff times=90\ntimer 101 hrtimer_wakeup mode=0 times=0";
         assert_eq!(verdict(for_ever), NotApplicable);
-        // Seen asleep until a time, or recorded so.
+        // Seen asleep until a time, or recorded in such a call.
         assert_eq!(verdict("wait 101 clock_nanosleep 1,1 times=9"), Pass);
         assert_eq!(verdict("wait 101 futex 5500,189,1,7f00 times=9"), Pass);
         assert_eq!(verdict("wait 101 read 4,0 times=9\ncall 101 clock_nanosleep 1,1 times=50"), Pass);

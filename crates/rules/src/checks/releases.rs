@@ -1,8 +1,7 @@
-//! Who ends which wait: each look at a sleeping thread is put together with the wake-up that came
-//! next.
+//! Ends of waits: each observation of a sleeping thread is matched with the wake-up that came next.
 //!
-//! A thread that waits for a lock now and for a message later is woken for both; only the call in
-//! which it slept at that very wake-up tells what the waker gave it.
+//! A thread may wait for a lock at one time and for a message at another; only the call in which it
+//! slept at a wake-up shows what its waker released.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +9,20 @@ use facts::process::waits::Wait;
 use model::units::Nanos;
 use trace::activity::{ThreadWaking, Waker};
 
-/// Looks of a thread that wait for their wake-up; a thread that sleeps for long is looked at often.
+/// Limit of pending observations; a thread in a long sleep is observed often.
 const OPEN_LIMIT: usize = 64;
 
-/// The waits of threads with who ended them.
+/// Waits of threads with their wakers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Releases {
     threads: BTreeMap<u32, Released>,
-    /// Wake-ups that are later than what has been read of all CPUs.
+    /// Wake-ups that are later than the time up to which all CPUs have been read.
     early: Vec<ThreadWaking>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Released {
-    /// Looks after which no wake-up has been seen.
+    /// Observations after which no wake-up has been seen.
     open: Vec<Look>,
     told: BTreeMap<(Wait, Waker), u64>,
 }
@@ -36,16 +35,16 @@ struct Look {
 }
 
 impl Releases {
-    /// Notes that a thread was asleep in a call at some time between two.
+    /// Notes that a thread was asleep in a call at some moment between two times.
     pub fn look(&mut self, tid: u32, from: Nanos, to: Nanos, wait: Wait) {
         let open = &mut self.threads.entry(tid).or_default().open;
-        // The first look at a sleep tells as much as those after it.
+        // The first observation of a sleep shows as much as later ones.
         if open.len() < OPEN_LIMIT {
             open.push(Look { from, to, wait });
         }
     }
 
-    /// Takes wake-ups in any order, of which all up to an instant are there.
+    /// Adds wake-ups in any order; those up to `until` are complete.
     pub fn wakings(&mut self, found: Vec<ThreadWaking>, until: Nanos) {
         let mut now = std::mem::take(&mut self.early);
         now.extend(found);
@@ -65,19 +64,19 @@ impl Releases {
         }
     }
 
-    /// Forgets how a thread waited until now.
+    /// Forgets the waits of a thread so far.
     pub fn forget(&mut self, tid: u32) {
         self.threads.remove(&tid);
         self.early.retain(|waking| u32::try_from(waking.tid) != Ok(tid));
     }
 
-    /// The waits of a thread that were seen to end, with who ended them and how often.
+    /// Waits of a thread that were seen to end, with their wakers and the number of times.
     pub fn of(&self, tid: u32) -> impl Iterator<Item = (&Wait, Waker, u64)> {
         let told = self.threads.get(&tid).map(|own| &own.told).into_iter().flatten();
         told.map(|((wait, waker), times)| (wait, *waker, *times))
     }
 
-    /// Notes that a wait ended by somebody.
+    /// Notes that a waker ended a wait.
     #[cfg(any(test, feature = "fixture"))]
     pub fn tell(&mut self, tid: u32, wait: Wait, by: Waker, times: u64) {
         *self.threads.entry(tid).or_default().told.entry((wait, by)).or_default() += times;
@@ -85,16 +84,16 @@ impl Releases {
 }
 
 impl Released {
-    /// `wakings` are those of this thread, in order.
+    /// Matches pending observations with `wakings`, those of this thread in order.
     fn settle(&mut self, wakings: &[ThreadWaking]) {
         let mut counted: Option<Nanos> = None;
         for look in std::mem::take(&mut self.open) {
             let next = wakings.iter().find(|waking| waking.time >= look.from);
             match next {
                 None => self.open.push(look),
-                // It may have been asleep before this wake-up, or after it.
+                // The thread may have fallen asleep before this wake-up, or after it.
                 Some(waking) if waking.time <= look.to => {}
-                // Several looks at one sleep.
+                // Several observations of one sleep.
                 Some(waking) if counted == Some(waking.time) => {}
                 Some(waking) => {
                     counted = Some(waking.time);

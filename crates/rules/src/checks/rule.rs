@@ -1,41 +1,40 @@
-//! A check's record: a mistake in how a program is written for real time, with everything that is
-//! known of it.
+//! The record of a check: a mistake in a program's real-time code, with all knowledge about it.
 
 use super::view::ProgramView;
 use crate::judgement::{Judged, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
 use facts::process::ProgramThread;
 
-/// A mistake in how a program is written for real time, seen from outside while it runs.
+/// A mistake in a program's real-time code, detected from outside while the program runs.
 pub struct CheckRule {
-    /// Names the mistake, in kebab case; the file's name with `-` for `_`.
+    /// Name of the mistake in kebab case; the file's name with `-` for `_`.
     pub id: &'static str,
-    /// A few words, lower case, no full stop: `memory that is not locked`.
+    /// Title of a few words, lower case, no full stop: `memory that is not locked`.
     pub title: &'static str,
-    /// What it is: one to four sentences.
+    /// Description: one to four sentences.
     pub description: &'static str,
-    /// Why it costs time; failed findings contain it.
+    /// Reason why it costs time; failed findings contain it.
     pub rationale: &'static str,
-    /// How onbeat detects it, and what it cannot see.
+    /// Method of detection, and its limits.
     pub detection: &'static str,
-    /// What should be found.
+    /// Expected finding.
     pub wanted: &'static str,
-    /// What to change in the program, without full stop.
+    /// Change to make in the program, without full stop.
     pub fix: &'static str,
     /// The severity, unless the judgement sets another.
     pub severity: Severity,
     /// The evidence that it costs time.
     pub evidence: EvidenceKind,
-    /// Where it is written, most authoritative first.
+    /// Sources, most authoritative first.
     pub sources: &'static [Source],
-    /// What it reads: files of `/proc` and `/sys`, and events as `system:event`.
+    /// Files of `/proc` and `/sys` that it reads, and events as `system:event`.
     pub reads: &'static [&'static str],
     pub judge: CheckJudge,
-    /// Programs that show what it does; the language is explained in `fixture.rs`.
+    /// Programs that show its verdicts, in the language of `fixture.rs`.
     pub examples: Examples,
 }
 
-/// What is judged: the process, or each of its real-time threads.
+/// Judge of the whole process, or of each of its real-time threads.
 #[derive(Clone, Copy)]
 pub enum CheckJudge {
     Process(fn(&ProgramView) -> Judged),

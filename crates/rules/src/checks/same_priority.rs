@@ -1,4 +1,4 @@
-//! Real-time threads of one priority on one CPU.
+//! Real-time threads of the same priority on one CPU.
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::SCHED7;

@@ -1,4 +1,4 @@
-//! Cores that are shared with others.
+//! Cores that are shared with other threads.
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{RT_HARDWARE, TOPOLOGY};

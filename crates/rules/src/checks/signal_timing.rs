@@ -1,4 +1,4 @@
-//! Signals that tell the time.
+//! Signals that pace a thread.
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{SIGEVENT3, SIGNAL7};
@@ -35,7 +35,7 @@ pub static CHECK: CheckRule = CheckRule {
     },
 };
 
-/// Fewer are no period.
+/// Number of wake-ups from which on they may be periodic.
 const SEVERAL: u64 = 10;
 
 const CALLS: &[&str] = &["pause", "rt_sigsuspend", "rt_sigtimedwait"];
@@ -43,7 +43,7 @@ const TIMERS: &[&str] = &["it_real_fn", "posix_timer_fn"];
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let waits = program.waits(thread)?;
-    // A timer of signals counts by itself: its thread may run in a handler.
+    // A timer of signals is enough evidence: its thread may run in a handler.
     let timers = program.timers(thread).unwrap_or_default();
     let timers =
         timers.into_iter().filter(|(timer, times)| TIMERS.contains(&timer.function.as_str()) && *times > 2);
@@ -53,7 +53,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     });
     let timers: Vec<_> = timers.collect();
     let seen: Vec<String> = seen.collect();
-    // A thread that takes the signals of a program waits for them all day long.
+    // A thread that handles the signals of a program waits for them all the time.
     if timers.is_empty() && !seen.is_empty() && program.counted(thread)?.voluntary < SEVERAL {
         return Ok(Judgement::pass("it waits for signals, and hardly any came"));
     }

@@ -37,7 +37,7 @@ pub static CHECK: CheckRule = CheckRule {
     },
 };
 
-/// What is called for user space's timers (fs/timerfd.c, kernel/time/{posix-timers,itimer}.c).
+/// Functions of user space's timers (fs/timerfd.c, kernel/time/{posix-timers,itimer}.c).
 const FUNCTIONS: &[&str] = &["hrtimer_wakeup", "it_real_fn", "posix_timer_fn", "timerfd_tmrproc"];
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {

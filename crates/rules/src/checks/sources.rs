@@ -1,10 +1,10 @@
-//! The documents that checks cite, in addition to those of the knobs.
+//! Documents that checks cite, in addition to those of the knobs.
 
 pub use super::super::knobs::sources::*;
 
-/// What real-time applications should not do, and how the kernel itself watches for it.
+/// Rules for real-time applications, and the kernel's monitor of them.
 pub const RTAPP: &str = "https://docs.kernel.org/trace/rv/monitor_rtapp.html";
-/// The files of a process.
+/// Files of a process.
 pub const PROC: &str = "https://docs.kernel.org/filesystems/proc.html";
 pub const CLOCK_NANOSLEEP2: &str = "https://man7.org/linux/man-pages/man2/clock_nanosleep.2.html";
 pub const MLOCK2: &str = "https://man7.org/linux/man-pages/man2/mlock.2.html";

@@ -1,4 +1,4 @@
-//! Stacks whose pages come when they are first used.
+//! Stacks whose pages are allocated at their first use.
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{MLOCK2, RTAPP};
@@ -37,7 +37,7 @@ pub static CHECK: CheckRule = CheckRule {
     },
 };
 
-/// Who has this much has touched it on purpose: calls alone seldom go deeper.
+/// Resident part from which on a stack was touched on purpose: calls alone seldom go deeper.
 const TOUCHED_KIB: u64 = 32;
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {

@@ -1,4 +1,4 @@
-//! Reading from disks in the loop.
+//! Disk reads in the loop.
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::PROC;

@@ -29,7 +29,7 @@ fn each_check_fires_stays_silent_and_is_unknown() {
             "{} should be silent: {silent:#?}",
             rule.id
         );
-        // A few read what is never refused: a thread without a policy is not known as one.
+        // A few read only facts that are never refused: a thread of unknown policy is not listed.
         if !rule.examples.unknown.is_empty() {
             assert_eq!(
                 verdict(rule, rule.examples.unknown),
@@ -61,7 +61,7 @@ fn nothing_above_low_in_a_well_written_program() {
     assert_eq!(sum, ALL.len());
 }
 
-/// The mistakes of examples/robot/careless.c as they show, and no other.
+/// The mistakes of examples/robot/careless.c as they show, and no others.
 #[test]
 fn eight_mistakes_have_eight_names() {
     let program = ExampleProgram::of(
@@ -162,7 +162,7 @@ fn a_failed_finding_says_what_it_saw_and_what_to_change() {
     }
 }
 
-/// What cannot be read must not say yes.
+/// A failed reading must not make a check pass.
 #[test]
 fn silence_makes_nothing_pass() {
     let lines = [
@@ -206,7 +206,7 @@ fn without_real_time_threads_there_is_nothing_to_judge_of_them() {
     let of = |id: &str| check.findings.iter().find(|found| found.finding.rule == id).unwrap().finding.verdict;
     assert_eq!(of("no-affinity"), AuditVerdict::NotApplicable);
     assert_eq!(of("memory-unlocked"), AuditVerdict::Pass);
-    // Those that came and went may have done anything.
+    // Threads that appeared and ended may have done anything.
     let mut brief = ExampleProgram::of("thread 101 policy=other");
     brief.process.real_time_ended = 300;
     let finding = brief.findings(find("no-affinity").unwrap()).remove(0).finding;

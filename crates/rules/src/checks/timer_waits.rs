@@ -1,4 +1,4 @@
-//! Waits for a timer that was set by a call of its own: by a descriptor (timerfd), or by signals
+//! Waits for a timer that was set by a separate call: by a descriptor (timerfd), or by signals
 //! (timer_settime).
 //!
 //! Source: timerfd_create(2), timer_settime(2), fs/timerfd.c, kernel/time/posix-timers.c.
@@ -12,7 +12,7 @@ use model::text::several;
 /// TIMER_ABSTIME and TFD_TIMER_ABSTIME of the flags, the second argument of both calls.
 const ABSTIME: u64 = 1;
 
-/// A single one is a start or an end, no loop.
+/// Number of settings from which on they form a loop; fewer are part of a start or an end.
 const SEVERAL: u64 = 3;
 
 /// Calls that wait for any of several descriptors.
@@ -21,8 +21,8 @@ const WAITS_FOR_SEVERAL: &[&str] = &["epoll_pwait", "epoll_wait", "poll", "ppoll
 /// Calls that wait for a signal.
 const WAITS_FOR_SIGNALS: &[&str] = &["pause", "rt_sigsuspend", "rt_sigtimedwait"];
 
-/// How a thread sleeps that waits for a timer's descriptor; none for one that was seen in no such
-/// wait.
+/// Judgement of a thread that waits for a timer's descriptor; none for one that was not seen in
+/// such a wait.
 pub fn by_descriptor(program: &ProgramView, thread: &ProgramThread, waits: &Waits) -> Option<Judged> {
     let several_at_once = WAITS_FOR_SEVERAL.iter().any(|call| waits.in_call(call).next().is_some());
     if !several_at_once && waits.in_call("read").next().is_none() {
@@ -41,7 +41,7 @@ pub fn by_descriptor(program: &ProgramView, thread: &ProgramThread, waits: &Wait
     let waited: Vec<_> = timers.iter().filter(|(number, _)| read(*number) > 0).collect();
     for &&(number, timer) in &waited {
         let set = spans_set(program, thread, "timerfd_settime", Some(number));
-        // One that expires once has to be set again for each sleep.
+        // A one-shot timer has to be set again for each sleep.
         if set >= SEVERAL || (timer.relative && !timer.periodic && slept) {
             return Some(Ok(Judgement::fail(format!(
                 "it waits for a timer that is set for a span each time (timerfd, descriptor {number}), at \
@@ -62,8 +62,8 @@ pub fn by_descriptor(program: &ProgramView, thread: &ProgramThread, waits: &Wait
     })
 }
 
-/// How a thread sleeps that waits for signals, which a timer may send; none for one that was seen
-/// in no such wait, or that set no timer.
+/// Judgement of a thread that waits for signals, which a timer may send; none for one that was not
+/// seen in such a wait, or that set no timer.
 pub fn by_signal(program: &ProgramView, thread: &ProgramThread, waits: &Waits) -> Option<Judged> {
     let waited = WAITS_FOR_SIGNALS.iter().flat_map(|call| waits.in_call(call)).next().is_some();
     if !waited {
@@ -74,8 +74,8 @@ pub fn by_signal(program: &ProgramView, thread: &ProgramThread, waits: &Waits) -
         let said = format!("it set a timer for a span {set} times (timer_settime), and waits for its signal");
         return Some(Ok(Judgement::fail(said)));
     }
-    // A periodic one is started again as its signal is taken (`posixtimer_rearm()`), always to a
-    // time: whether the first start was for a span makes no difference.
+    // A periodic timer is restarted when its signal is delivered (`posixtimer_rearm()`), always to
+    // an absolute time: whether the first start was for a span makes no difference.
     let timers = program.timers(thread).unwrap_or_default();
     let started = timers.iter().filter(|(timer, _)| timer.function == "posix_timer_fn");
     if started.map(|(_, times)| times).sum::<u64>() < SEVERAL {
@@ -92,7 +92,7 @@ pub fn by_signal(program: &ProgramView, thread: &ProgramThread, waits: &Waits) -
     })
 }
 
-/// How often a thread set a timer for a span, as recorded by its calls.
+/// Number of times that a thread set a timer for a span, by its recorded calls.
 fn spans_set(program: &ProgramView, thread: &ProgramThread, name: &str, number: Option<u64>) -> u64 {
     let calls = program.calls(thread);
     let made = calls.iter().flat_map(|calls| &calls.made).filter(|call| call.name == name);
@@ -102,15 +102,15 @@ fn spans_set(program: &ProgramView, thread: &ProgramThread, name: &str, number: 
     spans.map(|call| call.times).sum()
 }
 
-/// Whether a wait is for a futex with a time-out that is a span: that of FUTEX_WAIT (0) is, those
-/// of all other commands are times (futex(2)). The fourth argument points to it.
+/// True for a wait for a futex with a relative time-out: that of FUTEX_WAIT (0) is relative, those
+/// of all other commands are absolute (futex(2)). The fourth argument points to it.
 pub fn is_futex_span(wait: &Wait) -> bool {
     wait.call == "futex"
         && wait.args[1].is_some_and(|op| op & 0x7f == 0)
         && wait.args[3].is_some_and(|limit| limit != 0)
 }
 
-/// Whether a wait is for some descriptors, with a time-out.
+/// True for a wait for some descriptors, with a time-out.
 fn is_limited(wait: &Wait) -> bool {
     let is_set = |arg: Option<u64>| arg.is_some_and(|pointer| pointer != 0);
     // Milliseconds in an int; negative ones are no limit.
@@ -124,9 +124,9 @@ fn is_limited(wait: &Wait) -> bool {
     }
 }
 
-/// How waits with time-outs end, where that tells whether these pace the thread.
+/// Judgement by the ends of waits with time-outs, if they show whether these pace the thread.
 pub fn by_time_out(program: &ProgramView, thread: &ProgramThread, waits: &Waits) -> Option<Judged> {
-    // An interrupt wakes out of a futex by its timer alone, and out of a poll as a device as well.
+    // Only its timer ends the wait for a futex by an interrupt; a poll may also end by a device.
     let [expired, given] = program.ended_by(thread, &is_futex_span).ok()?;
     if expired >= SEVERAL && given == 0 {
         let times = several(expired, "time", "times");
@@ -143,7 +143,7 @@ pub fn by_time_out(program: &ProgramView, thread: &ProgramThread, waits: &Waits)
     })
 }
 
-/// At how many looks a thread was in a wait with a time-out for something.
+/// Number of observations in a wait with a time-out for something.
 pub fn limited(waits: &Waits) -> u64 {
     let own = waits.seen.iter().filter(|(wait, _)| is_limited(wait) || is_futex_span(wait));
     own.map(|(_, times)| times).sum()

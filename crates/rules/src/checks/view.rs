@@ -1,6 +1,6 @@
-//! A program as a check sees it: typed access to what was read and recorded.
+//! A program as a check sees it: typed access to the facts about it and its recorded activity.
 //!
-//! Each accessor returns early with `unknown` where something was refused or malformed; with `?` a
+//! Each accessor returns early with `unknown` if something was refused or malformed; with `?` a
 //! check cannot treat missing data as a pass.
 
 use super::releases::Releases;
@@ -21,16 +21,16 @@ use model::text::several;
 use model::units::CpuSet;
 use trace::activity::{Activity, ArmedTimer, ThreadActivity, Waker};
 
-/// What was recorded of a program's threads, or why nothing was.
+/// Recorded activity of a program's threads, or the reason why there is no recording.
 pub type Recorded = Result<Activity, String>;
 
-/// What a check sees.
+/// The program that a check judges.
 #[derive(Clone, Copy)]
 pub struct ProgramView<'a> {
     pub process: &'a ProcessFacts,
     pub machine: &'a Surroundings,
     pub recorded: &'a Recorded,
-    /// Whether system calls were to be recorded.
+    /// True if the recording of system calls was requested.
     pub calls_asked: bool,
     pub releases: &'a Releases,
 }
@@ -39,20 +39,20 @@ pub struct ProgramView<'a> {
 pub struct ThreadSeen<'a> {
     pub tid: u32,
     pub comm: &'a str,
-    /// Its place on the kernel's scale of priorities, on which less comes first.
+    /// Priority on the kernel's scale, on which less comes first.
     pub rank: i64,
     pub kernel: bool,
-    /// Whether it is of the process.
+    /// True for a thread of the process.
     pub own: bool,
 }
 
 /// A thread that woke another.
 pub struct WokenBy {
     pub comm: String,
-    /// Its place on the kernel's scale of priorities, on which less comes first.
+    /// Priority on the kernel's scale, on which less comes first.
     pub rank: i64,
     pub kernel: bool,
-    /// Whether it is of the same process.
+    /// True for a thread of the same process.
     pub own: bool,
     pub tid: u32,
     pub times: u64,
@@ -96,12 +96,12 @@ impl<'a> ProgramView<'a> {
         self.named().map(|()| waits)
     }
 
-    /// The looks at a thread, whether its calls have names or not.
+    /// Observations of a thread, even if its calls have no names.
     pub fn looks(&self, thread: &'a ProgramThread) -> Result<&'a Waits, Judgement> {
         self.known(&format!("task/{}/syscall", thread.tid), &thread.waits)
     }
 
-    /// That numbers of its calls have names.
+    /// Returns early unless the numbers of its calls have names.
     fn named(&self) -> Result<(), Judgement> {
         match self.known("auxv", &self.process.own_numbers)? {
             true => Ok(()),
@@ -120,12 +120,12 @@ impl<'a> ProgramView<'a> {
         self.known(&format!("task/{}/status", thread.tid), &thread.allowed)
     }
 
-    /// What was recorded; unknown where nothing could be.
+    /// Recorded activity; unknown if nothing could be recorded.
     pub fn activity(&self) -> Result<&'a Activity, Judgement> {
         self.recorded.as_ref().map_err(|why| Judgement::unknown(why.clone()))
     }
 
-    /// What a thread did while an event was recorded; unknown where the event was not.
+    /// Activity of a thread while an event was recorded; unknown if the event was not.
     pub fn done(&self, thread: &ProgramThread, event: &str) -> Result<&'a ThreadActivity, Judgement> {
         let activity = self.activity()?;
         if !activity.has_event(event) {
@@ -135,13 +135,13 @@ impl<'a> ProgramView<'a> {
         own.ok_or_else(|| Judgement::unknown("the thread became real-time when the look was nearly over"))
     }
 
-    /// The timers that a thread started.
+    /// Timers that a thread started, with the number of starts.
     pub fn timers(&self, thread: &ProgramThread) -> Result<Vec<(&'a ArmedTimer, u64)>, Judgement> {
         let own = self.done(thread, "timer:hrtimer_start")?;
         Ok(own.timers.iter().map(|(timer, times)| (timer, *times)).collect())
     }
 
-    /// The system calls that a thread made; none where they were not asked for, or have no names.
+    /// System calls of a thread; none if they were not recorded, or have no names.
     pub fn calls(&self, thread: &ProgramThread) -> Option<NamedCalls> {
         self.named().ok()?;
         let activity = self.activity().ok()?;
@@ -153,7 +153,7 @@ impl<'a> ProgramView<'a> {
         Some(NamedCalls { made: named.collect(), complete })
     }
 
-    /// The unknown judgement for what only the recorded calls would tell.
+    /// The unknown judgement for facts that only recorded calls would show.
     pub fn needs_calls(&self, what: &str) -> Judgement {
         let has_calls = |activity: &Activity| activity.has_event(CALLS);
         Judgement::unknown(match self.recorded {
@@ -164,15 +164,15 @@ impl<'a> ProgramView<'a> {
         })
     }
 
-    /// The threads that woke a thread; not the interrupts.
+    /// Threads that woke a thread, without interrupts.
     pub fn woken_by(&self, thread: &ProgramThread) -> Result<Vec<WokenBy>, Judgement> {
         let wakers = &self.done(thread, WAKING)?.wakers;
         Ok(wakers.iter().filter_map(|(waker, times)| self.waker(*waker, *times)).collect())
     }
 
-    /// That the wake-ups of a thread were all recorded, as far as its switches tell: nothing
-    /// follows from what was not seen where they were not. Kernels in virtual machines were seen to
-    /// leave out events of CPUs that came from idle.
+    /// Returns early unless all wake-ups of a thread were recorded, as far as its context switches
+    /// show: if some are missing, nothing follows from unseen ones. Kernels in virtual machines
+    /// have been observed to lose events of CPUs that leave idle.
     pub fn all_wakings(&self, thread: &'a ProgramThread) -> Result<(), Judgement> {
         let woken = self.done(thread, WAKING)?.woken();
         let slept = self.counted(thread)?.voluntary;
@@ -185,9 +185,9 @@ impl<'a> ProgramView<'a> {
         )))
     }
 
-    /// Who ended which wait of a thread: the calls in which it was seen asleep, with the thread
-    /// that woke it next; unknown where wake-ups are missing, because then the next one seen may
-    /// belong to another wait. Interrupts are left out.
+    /// Waits of a thread with the threads that ended them: the calls in which it was seen asleep,
+    /// each with the next waker; unknown if wake-ups are missing, because the next one seen may
+    /// then belong to another wait. Interrupts are omitted.
     pub fn released_by(&self, thread: &'a ProgramThread) -> Result<Vec<(&'a Wait, WokenBy)>, Judgement> {
         self.all_wakings(thread)?;
         self.named()?;
@@ -195,8 +195,8 @@ impl<'a> ProgramView<'a> {
         Ok(told.filter_map(|(wait, waker, times)| Some((wait, self.waker(waker, times)?))).collect())
     }
 
-    /// How often waits of a thread were seen to end by an interrupt, as that of a timer, and by a
-    /// thread; unknown where wake-ups are missing.
+    /// Number of waits of a thread that ended by an interrupt, such as a timer's, and by a thread;
+    /// unknown if wake-ups are missing.
     pub fn ended_by(
         &self,
         thread: &'a ProgramThread,
@@ -211,14 +211,14 @@ impl<'a> ProgramView<'a> {
         Ok(ended)
     }
 
-    /// The waits of a thread that were ended by threads that are no more, and of which nothing else
+    /// Waits of a thread that were ended by threads that no longer exist, and of which nothing else
     /// is known.
     pub fn released_by_gone(&self, thread: &ProgramThread) -> impl Iterator<Item = &'a Wait> {
         let gone = |waker: Waker| waker != Waker::Interrupt && self.waker(waker, 0).is_none();
         self.releases.of(thread.tid).filter(move |(_, waker, _)| gone(*waker)).map(|(wait, ..)| wait)
     }
 
-    /// A thread that woke another, where it is still there; nothing for an interrupt.
+    /// A thread that woke another, if it still exists; none for an interrupt.
     fn waker(&self, waker: Waker, times: u64) -> Option<WokenBy> {
         let Waker::Thread(tid) = waker else { return None };
         let tid = u32::try_from(tid).ok()?;
@@ -233,7 +233,7 @@ impl<'a> ProgramView<'a> {
         })
     }
 
-    /// The threads of the process, and those of others that woke one of them.
+    /// Threads of the process, and those of others that woke one of them.
     pub fn threads_seen(&self) -> impl Iterator<Item = ThreadSeen<'a>> {
         let own = self.process.threads.iter().map(|own| ThreadSeen {
             tid: own.tid,
@@ -252,7 +252,7 @@ impl<'a> ProgramView<'a> {
         own.chain(others)
     }
 
-    /// The share of the time that a thread ran.
+    /// Share of the time that a thread ran.
     pub fn share(&self, thread: &'a ProgramThread) -> Result<f64, Judgement> {
         let run = self.counted(thread)?.run_ns;
         let run =
@@ -266,31 +266,31 @@ impl<'a> ProgramView<'a> {
     }
 }
 
-/// The event of system calls, which costs every process time and is recorded on request alone.
+/// Event of system calls, which costs time in every process and is recorded only on request.
 pub const CALLS: &str = "raw_syscalls:sys_enter";
-/// The event without which nothing is known of who wakes a thread.
+/// Event that shows the wakers of threads.
 pub const WAKING: &str = "sched:sched_waking";
-/// The event that shows who changes what the process's memory consists of.
+/// Event that shows changes of the process's memory mappings.
 pub const REMAPPING: &str = "mmap_lock:mmap_lock_acquire_returned";
-/// The event that shows where page faults are.
+/// Event that shows the locations of page faults.
 pub const FAULT: &str = "exceptions:page_fault_user";
 
-/// System calls of a thread, of those that rules ask for.
+/// System calls of a thread, restricted to those that rules use.
 pub struct NamedCalls {
     pub made: Vec<NamedCall>,
-    /// Whether none can be missing.
+    /// True if none can be missing.
     pub complete: bool,
 }
 
 pub struct NamedCall {
     pub name: &'static str,
-    /// The first two arguments.
+    /// First two arguments.
     pub args: Option<[u64; 2]>,
     pub times: u64,
 }
 
 impl NamedCalls {
-    /// How often each of some calls was made, in words; `""` for none of them.
+    /// Number of calls by name, in words; `""` if there were none of these.
     pub fn words(&self, names: &[&str]) -> String {
         let sum = |name: &str| self.made.iter().filter(|call| call.name == name).map(|call| call.times).sum();
         let sums = names.iter().map(|name| (name, sum(name))).filter(|(_, times): &(_, u64)| *times > 0);
@@ -298,10 +298,10 @@ impl NamedCalls {
     }
 }
 
-/// Looks at a thread from which on what was not seen counts.
+/// Number of observations from which on the absence of something counts.
 const ENOUGH: u64 = 5;
 
-/// That a thread was looked at often enough for what was not seen to count.
+/// Returns early unless a thread was observed often enough for the absence of something to count.
 pub fn enough(waits: &Waits) -> Result<(), Judgement> {
     match waits.looks() {
         ENOUGH.. => Ok(()),
@@ -312,7 +312,7 @@ pub fn enough(waits: &Waits) -> Result<(), Judgement> {
     }
 }
 
-/// A place on the kernel's scale of priorities, as people say it.
+/// A priority on the kernel's scale in everyday words.
 pub fn rank_words(rank: i64) -> String {
     match rank {
         ..0 => "deadline".to_owned(),

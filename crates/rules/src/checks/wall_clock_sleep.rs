@@ -1,4 +1,4 @@
-//! Schedules on a clock that is set.
+//! Schedules on a clock that can be set.
 
 use super::rule::{CheckJudge, CheckRule};
 use super::sources::{CLOCK_NANOSLEEP2, RTAPP};
@@ -73,8 +73,8 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
 /// Calls that wait for any of several descriptors.
 const WAITS_FOR_SEVERAL: &[&str] = &["epoll_pwait", "epoll_wait", "poll", "ppoll", "pselect6"];
 
-/// The timers on the wall clock that a thread may wait for by a descriptor; what is open is not
-/// asked where it was seen in no such wait.
+/// Timers on the wall clock that a thread may wait for by a descriptor; open descriptors are not
+/// consulted if it was not seen in such a wait.
 fn open_timers(program: &ProgramView, waits: &Waits) -> Result<Vec<u64>, Judgement> {
     let by_descriptor = |call: &str| call == "read" || WAITS_FOR_SEVERAL.contains(&call);
     if !waits.seen.iter().any(|(wait, _)| by_descriptor(wait.call)) {
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(verdict(&format!("{other}wait 101 read 4,0 times=90")), Pass);
         assert_eq!(verdict(&format!("{wall}wait 101 ppoll 7f,1 times=90")), Unknown);
         assert_eq!(verdict(&format!("{other}wait 101 ppoll 7f,1 times=90")), Pass);
-        // Another thread's.
+        // Descriptor of another thread.
         assert_eq!(verdict(wall), Pass);
     }
 }

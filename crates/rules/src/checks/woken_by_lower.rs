@@ -1,4 +1,4 @@
-//! Releases that come from threads of lower priority.
+//! Wake-ups by threads of lower priority.
 
 use std::collections::BTreeSet;
 
@@ -42,10 +42,10 @@ pub static CHECK: CheckRule = CheckRule {
     },
 };
 
-/// A few are a start, or an end.
+/// Number of wake-ups from which on they form a loop; fewer are part of a start or an end.
 const SEVERAL: u64 = 3;
 
-/// Calls that wait for what others do.
+/// Calls that wait for other threads or processes.
 const WAITS: &[&str] =
     &["accept4", "epoll_pwait", "epoll_wait", "futex", "poll", "ppoll", "read", "recvfrom", "recvmsg"];
 
@@ -76,7 +76,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
             .filter(|(wait, by)| lower(by) && message(wait))
             .map(|(wait, _)| wait.call)
             .collect();
-        // Read-write locks, semaphores and conditions wait by the same call.
+        // Read-write locks, semaphores and conditions wait in the same call.
         let words = |call: &str| match call {
             "futex" => "futex (a message, or a lock that is no mutex)".to_owned(),
             call => call.to_owned(),
@@ -87,7 +87,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
             truncate_phrases(gives.iter().map(named))
         )));
     }
-    // Whoever gives a lock back wakes a thread, too.
+    // A thread that releases a lock wakes a thread, too.
     if below.iter().all(|waker| seen(waker, false) > 0) {
         return Ok(Judgement::pass(
             "threads below it only give locks back to it, which lock-without-inheritance judges",

@@ -44,8 +44,8 @@ pub static CHECK: CheckRule = CheckRule {
 
 const CALLS: &[&str] = &["write", "writev", "pwrite64", "pwritev", "sendto", "sendmsg", "sendmmsg"];
 
-/// A field bus is a socket or a device, too, and writing to it is what a loop is for. A pipe that
-/// the process reads itself carries messages between its threads, as a pair of sockets does.
+/// True for a field bus, which is a socket or a device, too, and the purpose of a loop's writes;
+/// and for a pipe that the process itself reads, which carries messages between its threads.
 fn is_bus(open: &Descriptor, all: &[Descriptor]) -> bool {
     let reads = |other: &Descriptor| !other.writable && other.name == open.name;
     match open.kind {
@@ -91,7 +91,7 @@ fn by_counters(program: &ProgramView, thread: &ProgramThread) -> Judged {
         let severity = severity(moved.into_iter(), all);
         return Ok(Judgement::fail(format!("{said}; what moved meanwhile: {named}")).severity(severity));
     }
-    // Two descriptors of one open file, as of a shell's `2>&1`, are one place.
+    // Two descriptors of one open file, as in a shell's `2>&1`, are one target.
     let (discarded, to): (Vec<&Descriptor>, Vec<&Descriptor>) = open
         .into_iter()
         .filter(|open| open.kind != OpenKind::Eventfd)
@@ -99,7 +99,7 @@ fn by_counters(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let bus = to.iter().filter(|open| is_bus(open, all)).count();
     let named = truncate_phrases(to.iter().map(|open| open.words()));
     let said = if named.is_empty() { said } else { format!("{said}; open for writing: {named}") };
-    // A descriptor that was closed again, or one of these that does no harm.
+    // A descriptor that was closed since, or a harmless one of these.
     match to.len() {
         0 if discarded.is_empty() => Ok(Judgement::fail(said)),
         0 => Ok(Judgement::pass(format!("{said}, to {}", discarded[0].name))),
@@ -112,8 +112,8 @@ fn by_counters(program: &ProgramView, thread: &ProgramThread) -> Judged {
     }
 }
 
-/// That it made no call of those that are counted as writing: sendto() and its like are not
-/// (`wchar` is of vfs_write(), fs/read_write.c).
+/// Judgement of a thread without calls that are counted as writing: sendto() and the like are not
+/// (`wchar` is counted in vfs_write(), fs/read_write.c).
 fn no_write(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let window = thread.window.spoken();
     if program.descriptors()?.iter().any(|open| open.kind == OpenKind::Socket) {
@@ -123,8 +123,8 @@ fn no_write(program: &ProgramView, thread: &ProgramThread) -> Judged {
     Ok(Judgement::pass(format!("no write() in {window}, and no socket is open")))
 }
 
-/// Whether the position of a file can have been moved by this thread alone: of none of the others
-/// a write or a read is counted, and each could be read.
+/// True if only this thread can have moved the position of a file: no read or write of the others
+/// was counted, and each of them could be read.
 fn is_only_writer(program: &ProgramView, thread: &ProgramThread) -> bool {
     let process = program.process;
     let quiet = |other: &ProgramThread| {
@@ -221,7 +221,7 @@ mod tests {
             let beside = found(&format!("{open}{WRITES}{other}"));
             assert_eq!(beside.0, AuditVerdict::Unknown, "{beside:?}");
         }
-        // Where nothing harmless is open it was output all the same.
+        // Without a harmless descriptor, it was output anyway.
         let terminal = found(&format!("{WRITES}thread 102 policy=other writes=9 written=45"));
         assert_eq!((terminal.0, terminal.1), (AuditVerdict::Fail, Severity::High), "{terminal:?}");
     }
