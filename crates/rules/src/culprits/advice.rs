@@ -1,5 +1,5 @@
-//! What to do about a real-time thread that goes first: a rule knows only that it did. Whose it is
-//! the user knows, and which commands change that is known from the run.
+//! Advice on a real-time thread that ran first. The rule knows only that it ran; the user knows its
+//! purpose, and the run shows the commands that change the order.
 //!
 //! Source: chrt(1), taskset(1) and sched(7); Documentation/scheduler/sched-deadline.rst, section 5,
 //! for the CPUs of deadline threads.
@@ -11,7 +11,7 @@ use model::units::CpuSet;
 /// The kernel's priority of SCHED_FIFO 99.
 const HIGHEST: i32 = 0;
 
-/// Gives each culprit that a rule names for its priority alone the remedy that fits this run.
+/// Sets the remedies of culprits that rules match by priority alone to ones that fit this run.
 pub fn renew(run: &mut Run) {
     let remedies: Vec<Option<String>> = run.culprits.iter().map(|culprit| remedy(culprit, run)).collect();
     for (culprit, remedy) in run.culprits.iter_mut().zip(remedies) {
@@ -22,8 +22,8 @@ pub fn renew(run: &mut Run) {
     }
 }
 
-/// The command that follows the culprit, if it may itself be what has to be in time: a user's
-/// real-time thread that went before onbeat's own.
+/// Command that follows the culprit, if it may be the thread that has to be in time: a user's
+/// real-time thread that ran before onbeat's.
 pub fn follow(culprit: &Culprit, run: &Run) -> Option<String> {
     let thread = first(culprit).filter(|_| !run.follows())?;
     let who = match is_plain(&thread.comm) {
@@ -37,7 +37,7 @@ fn by_priority(rule: &str) -> bool {
     [realtime_thread::CULPRIT.id, preempted_by_thread::CULPRIT.id].contains(&rule)
 }
 
-/// The thread that took most, where it is a user's.
+/// The thread that took most, if it is a user's.
 fn first(culprit: &Culprit) -> Option<&CulpritThread> {
     culprit.rule.as_deref().filter(|rule| by_priority(rule))?;
     let found = |thread: &CulpritThread| thread.found.as_ref().and_then(|found| found.kernel);
@@ -52,21 +52,21 @@ fn remedy(culprit: &Culprit, run: &Run) -> Option<String> {
     if run.follows() {
         return Some(change);
     }
-    // A command that reads names has to have a name that needs no quotes.
+    // A command that accepts names needs one that requires no quotes.
     let name = if is_plain(&thread.comm) { format!("`{}`", thread.comm) } else { "it".to_owned() };
     let follow = follow(culprit, run)
         .map_or_else(|| "with `onbeat hunt --victim`".to_owned(), |command| format!("`{command}`"));
     Some(format!("if {name} is the program that must be in time, follow it: {follow}; else {change}"))
 }
 
-/// What lets the other thread go first.
+/// Change that lets the other thread run first.
 fn change(culprit: &Culprit, run: &Run) -> String {
     let most_urgent = culprit.threads.iter().map(|thread| thread.prio).min().unwrap_or(HIGHEST);
     let its = number(culprit).map_or("PID".to_owned(), |tid| tid.to_string());
     let elsewhere = format!("it another CPU (`taskset -pc {} {its}`)", other_cpus(run));
     let (yours, own) = yours(run);
     match most_urgent {
-        // A deadline thread may use all CPUs of its root domain, or run nowhere.
+        // A deadline thread must be allowed on all CPUs of its root domain.
         ..HIGHEST => "keep the two apart by a cpuset: no priority goes before a deadline thread".to_owned(),
         HIGHEST => {
             let below = own.filter(|own| *own > 1).map_or("N".to_owned(), |own| (own - 1).to_string());
@@ -79,7 +79,7 @@ fn change(culprit: &Culprit, run: &Run) -> String {
     }
 }
 
-/// The number and the priority of the thread that has to be in time, where they are known.
+/// ID and priority of the thread that has to be in time, if they are known.
 fn yours(run: &Run) -> (String, Option<u32>) {
     if !run.follows() {
         return ("PID".to_owned(), run.plan.priority.filter(|priority| *priority > 0));
@@ -92,13 +92,13 @@ fn yours(run: &Run) -> (String, Option<u32>) {
     }
 }
 
-/// Its number, where it was one thread and that is still there.
+/// Thread ID, if it was a single thread that still exists.
 fn number(culprit: &Culprit) -> Option<i32> {
     let one = culprit.threads.first().filter(|_| culprit.threads_seen == 1)?;
     one.found.as_ref().is_some_and(|found| found.is_alive()).then_some(one.tid)
 }
 
-/// The CPUs that are not measured, where there are such.
+/// CPUs that are not measured, or the placeholder `CPUS`.
 fn other_cpus(run: &Run) -> String {
     let online = CpuSet::parse(&run.host.online).unwrap_or_default();
     let rest: Vec<String> = match run.follows() {
@@ -113,7 +113,7 @@ fn other_cpus(run: &Run) -> String {
     }
 }
 
-/// Whether a shell reads a thread's name as it is, and onbeat as a name.
+/// True if a shell reads a thread's name unchanged, and onbeat as a name.
 fn is_plain(comm: &str) -> bool {
     let letter = |c: char| c.is_ascii_alphanumeric() || "._-+:@/".contains(c);
     let number = comm.chars().all(|c| c.is_ascii_digit());

@@ -1,11 +1,11 @@
-//! Which culprit of a finished run a slice was counted for: what a page needs to lead from one to
-//! the other.
+//! Culprit of a finished run to which a slice was attributed, for pages that link the one to the
+//! other.
 
 use super::naming::{POOLED, full_name, group_name};
 use super::{find, names};
 use model::run::{Culprit, Slice, Spike};
 
-/// The place of the slice's culprit in the run's list; none where it is too small to be listed.
+/// Index of the slice's culprit in the run's list; none if it is too small to be listed.
 pub fn place_of(culprits: &[Culprit], slice: &Slice) -> Option<usize> {
     let rule = slice.rule.as_deref().and_then(find);
     let name = |apart: &str| full_name(rule, apart);
@@ -13,7 +13,7 @@ pub fn place_of(culprits: &[Culprit], slice: &Slice) -> Option<usize> {
         Some(rule) => name(&group_name(rule.grouping, slice)),
         None => name(&names::fallback_name(slice)),
     };
-    // Slices of no rule are kept apart by their kind; those of a rule may be of several.
+    // Slices without a rule are distinguished by their kind; those of a rule may have several.
     let alike = |culprit: &&Culprit| {
         culprit.rule == slice.rule && (slice.rule.is_some() || culprit.kind == slice.kind)
     };
@@ -21,7 +21,7 @@ pub fn place_of(culprits: &[Culprit], slice: &Slice) -> Option<usize> {
     named(&own).or_else(|| named(&name(POOLED)))
 }
 
-/// Time of each culprit of a list in a spike, in nanoseconds, by its place in the list.
+/// Time of each culprit of a list in a spike, in nanoseconds, by index in the list.
 pub fn time_by_culprit(culprits: &[Culprit], spike: &Spike) -> Vec<i64> {
     let mut times = vec![0i64; culprits.len()];
     for slice in spike.slices.iter().filter(|slice| slice.ns.0 > 0) {

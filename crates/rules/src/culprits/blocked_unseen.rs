@@ -1,4 +1,4 @@
-//! A sleep within a cycle of which no stack tells where it was.
+//! A sleep within a cycle whose position no stack shows.
 
 use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{RTAPP, SCHED7};

@@ -27,5 +27,5 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// What other CPUs are asked to run.
+/// Function that other CPUs have to run.
 const FUNCTIONS: &[&str] = &["retrigger_next_event"];

@@ -1,4 +1,4 @@
-//! Code of the kernel that is changed while all CPUs run it.
+//! Kernel code that is patched while all CPUs run it.
 
 use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::ALTERNATIVE_C;
@@ -35,5 +35,5 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// What other CPUs are asked to run.
+/// Functions that other CPUs have to run.
 const FUNCTIONS: &[&str] = &["do_sync_core", "ftrace_sync_ipi", "ipi_remote_fence_i"];

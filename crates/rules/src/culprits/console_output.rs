@@ -37,14 +37,14 @@ pub static CULPRIT: CulpritRule = CulpritRule {
 
 /// Functions that write messages to consoles, or wait for one that does.
 const FUNCTIONS: &[&str] = &[
-    // The first two are gone in 7.2, which has the third.
+    // The first two do not exist in 7.2, which has the third.
     "console_emit_next_record",
     "console_flush_all",
     "console_flush_one_record",
     "console_unlock",
     "nbcon_emit_next_record",
     "nbcon_legacy_emit_next_record",
-    // Gone in 7.3, as univ8250_console_write is.
+    // Does not exist in 7.3, like univ8250_console_write.
     "pl011_console_write",
     "serial8250_console_write",
     "univ8250_console_write",

@@ -31,5 +31,5 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// What other CPUs are asked to run.
+/// Functions that other CPUs have to run.
 const FUNCTIONS: &[&str] = &["__perf_event_read", "remote_function"];

@@ -1,4 +1,4 @@
-//! The stopper thread, which no priority is above.
+//! The stopper thread, which is above all priorities.
 
 use super::names;
 use super::rule::{CulpritRule, SpikeExamples};

@@ -1,4 +1,4 @@
-//! Culprits whose judgement has to wait for the end of the run, kept separately until then.
+//! Culprits that can only be judged at the end of the run, kept separately until then.
 
 use std::collections::BTreeMap;
 
@@ -12,30 +12,30 @@ use model::keyword::Word;
 use model::slice::SliceKind;
 use trace::timeline;
 
-/// The most culprits that are distinguished in what is judged only when the run is over.
+/// Limit of distinct culprits among those that are judged only at the end of the run.
 const MAX_GROUPS: usize = 16;
 
-/// What makes a culprit: the rule's id or nothing, the kind where no rule knows it, the name.
+/// Key of a culprit: the rule's ID or `""`, the kind if no rule matched, the name.
 pub type GroupKey = (&'static str, Word<SliceKind>, String);
 
-/// Culprits by what makes them.
+/// Culprits by key.
 pub type GroupMap = BTreeMap<GroupKey, CulpritGroup>;
 
-/// The rule that knows a slice, and what matched.
+/// The rule that matches a slice, and the description of the match.
 pub type Match = Option<(&'static CulpritRule, String)>;
 
-/// Time of a place that is not certain to be caused by it.
+/// Time attributed to a place that may not be its cause.
 #[derive(Default)]
 pub struct Deferred {
     total: i64,
-    /// The part of it that is a stop from outside if the place did not cause it.
+    /// Part that is a stop from outside if the place is not its cause.
     stopped: i64,
     groups: GroupMap,
     stops: GroupMap,
 }
 
 impl Deferred {
-    /// Adds a slice of a spike; how many culprits found no room.
+    /// Adds a slice of a spike; returns the number of culprits without room.
     pub fn add(&mut self, of: &SpikeSlice<'_>, found: Match) -> u64 {
         let ns = of.slice.ns.0.max(0);
         self.total = self.total.saturating_add(ns);
@@ -49,12 +49,12 @@ impl Deferred {
         count_slice(&mut self.groups, MAX_GROUPS, of, found)
     }
 
-    /// The time in ns that stays unexplained if the place is not its cause.
+    /// Time in ns that stays unexplained if the place is not its cause.
     pub fn unexplained(&self) -> i64 {
         self.total.saturating_sub(self.stopped)
     }
 
-    /// Counts it after all, for the place or as a stop.
+    /// Merges it into `groups` after all, for the place or as a stop.
     pub fn merge_into(&self, groups: &mut GroupMap, place: bool) {
         for (key, group) in if place { &self.groups } else { &self.stops } {
             match groups.get_mut(key) {
@@ -65,7 +65,7 @@ impl Deferred {
     }
 }
 
-/// Counts a slice of a spike; how many culprits found no room.
+/// Counts a slice of a spike; returns the number of culprits without room.
 pub fn count_slice(groups: &mut GroupMap, most: usize, of: &SpikeSlice<'_>, found: Match) -> u64 {
     let slice = of.slice;
     let key = match &found {
@@ -80,7 +80,7 @@ pub fn count_slice(groups: &mut GroupMap, most: usize, of: &SpikeSlice<'_>, foun
     u64::from(!room)
 }
 
-/// The key of those that found no room.
+/// Key of the pool for culprits without room.
 fn pool(key: GroupKey, kind: &Word<SliceKind>) -> GroupKey {
     match key.0 {
         // A bundle's kinds are external text: unknown kinds share a pool.

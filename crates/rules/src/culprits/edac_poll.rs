@@ -33,6 +33,6 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// Its work, by function.
+/// Function of its work item.
 const FUNCTIONS: &[&str] =
     &["edac_device_workq_function", "edac_mc_workq_function", "edac_pci_workq_function"];

@@ -1,4 +1,4 @@
-//! RCU's grace periods that interrupt CPUs to be over sooner.
+//! RCU grace periods that interrupt CPUs to end sooner.
 
 use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{EXPEDITED, PARAMETERS};
@@ -32,5 +32,5 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// What other CPUs are asked to run.
+/// Functions that other CPUs have to run.
 const FUNCTIONS: &[&str] = &["rcu_exp_handler", "sync_rcu_exp_handler"];

@@ -1,4 +1,4 @@
-//! Other threads of the fair scheduler, where the one that woke late is one too.
+//! Other threads of the fair scheduler, if the one that woke late is a fair one, too.
 
 use super::names;
 use super::rule::{CulpritRule, Grouping, SpikeExamples};

@@ -45,7 +45,7 @@ impl Scene {
         scene
     }
 
-    /// The run as rules see it.
+    /// The run, as rules see it.
     pub fn run(&self) -> RunContext<'_> {
         RunContext {
             integrity: &self.integrity,
@@ -55,7 +55,7 @@ impl Scene {
         }
     }
 
-    /// Ids of the rules that know something in it.
+    /// IDs of the rules that match slices of it.
     pub fn rules(mut self) -> Vec<String> {
         let mut spikes = std::mem::take(&mut self.spikes);
         let found = super::tally::rank_all(&mut spikes, &self.run());

@@ -41,7 +41,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// Functions of governors, and of what sets the frequency for them.
+/// Functions of governors, and those that set the frequency for them.
 const FUNCTIONS: &[&str] = &[
     "__cpufreq_driver_target",
     "cpufreq_driver_fast_switch",

@@ -1,4 +1,4 @@
-//! One culprit while it is counted: its time, its spikes, its functions and what matched, each
+//! One culprit while it is counted: its time, its spikes, its functions and its matches, each
 //! bounded.
 
 use std::collections::BTreeMap;
@@ -16,36 +16,36 @@ use model::slice::SliceKind;
 use model::text::several;
 use model::units::Nanos;
 
-/// Functions, and observations, that are counted separately; the rest is one more of each.
+/// Limit of functions and of observations that are counted separately; the rest is pooled.
 const MAX_KEYS: usize = 32;
 /// Observations in the ranking.
 const MAX_EVIDENCE: usize = 5;
 /// Functions in the ranking.
 const MAX_FUNCTIONS: usize = 8;
-/// Times of spikes that are kept for the period.
+/// Limit of times of spikes for the search of a period.
 const MAX_TIMES: usize = 1000;
 /// The minimum number of spikes for a reported period.
 const MIN_TIMES_FOR_PERIOD: usize = 8;
 
-/// What one culprit took so far.
+/// Time taken by one culprit so far.
 #[derive(Clone)]
 pub struct CulpritGroup {
     rule: Option<&'static CulpritRule>,
     total: i64,
-    /// The part of it that is of cycles that were due while an earlier one was on.
+    /// Part of the total in cycles that were due during an earlier one.
     inherited: i64,
-    /// The part of it whose length is estimated.
+    /// Part of the total whose length is estimated.
     estimated: i64,
     taken: TimeTaken,
     spikes: SpikeSet,
     kinds: BTreeMap<Word<SliceKind>, i64>,
     functions: BTreeMap<String, (i64, u64)>,
-    /// Slices whose function found no room among them.
+    /// Slices whose function had no room among these.
     other_functions: u64,
     modules: BTreeMap<String, String>,
     evidence: BTreeMap<String, u64>,
     other_evidence: u64,
-    /// When its spikes ended, with their numbers: the first `MAX_TIMES`.
+    /// End times of its spikes, with their numbers: the first `MAX_TIMES`.
     times: Vec<(u64, Nanos)>,
     turns: ThreadTurns,
 }
@@ -74,7 +74,7 @@ impl CulpritGroup {
         self.total
     }
 
-    /// The kind of most of its time.
+    /// Kind with most of its time.
     pub fn kind(&self) -> Word<SliceKind> {
         self.kinds.iter().max_by_key(|kind| kind.1).map(|kind| kind.0.clone()).unwrap_or_default()
     }
@@ -118,7 +118,7 @@ impl CulpritGroup {
         }
     }
 
-    /// Merges another group. A spike that is in both counts once.
+    /// Merges another group. A spike in both counts once.
     pub fn merge(&mut self, other: &CulpritGroup) {
         self.total = self.total.saturating_add(other.total);
         self.inherited = self.inherited.saturating_add(other.inherited);
@@ -155,8 +155,8 @@ impl CulpritGroup {
         self.times.truncate(MAX_TIMES);
     }
 
-    /// The culprit for the bundle; `apart` distinguishes it from others of its rule, `all` how many
-    /// spikes the run had; with the resolution of its times a period is looked for.
+    /// The culprit for the bundle; `apart` distinguishes it from others of its rule, `all` is the
+    /// number of the run's spikes; with a resolution of times, a period is searched for.
     pub fn culprit(&self, apart: &str, share: f64, all: u64, resolution: Option<Nanos>) -> run::Culprit {
         let rule = self.rule;
         let mut functions: Vec<(&String, &(i64, u64))> = self.functions.iter().collect();
@@ -187,7 +187,7 @@ impl CulpritGroup {
         }
     }
 
-    /// What matched, most frequent first, and what is seen over all its spikes.
+    /// Matches, most frequent first, and patterns over all its spikes.
     fn observations(&self, functions: &[String], resolution: Option<Nanos>) -> Vec<String> {
         let mut seen: Vec<(&String, u64)> =
             self.evidence.iter().map(|(text, &count)| (text, count)).collect();
@@ -206,8 +206,8 @@ impl CulpritGroup {
         {
             told.push(format!("{function} belongs to {subsystem}"));
         }
-        // Of threads that came and went there is no one clock; of one thread the distances of its
-        // turns tell more than the ends of spikes.
+        // Threads that appear and end have no common clock; for one thread the distances of its
+        // turns show more than the ends of spikes.
         let turns = self.turns.summary();
         let has_own = turns.is_some_and(|turns| turns.every_ns.is_some()) || self.turns.threads().1 > 1;
         let enough = self.times.len() >= MIN_TIMES_FOR_PERIOD && !has_own;
@@ -222,7 +222,7 @@ impl CulpritGroup {
     }
 }
 
-/// The next step where no rule knows what took the time, so that nobody is left with a name alone.
+/// Next step for time without a rule, so that the user is not left with only a name.
 fn without_rule(kind: &Word<SliceKind>) -> &'static str {
     use SliceKind::{
         Blocked, Own, Preempted, ReturnToUser, Switch, Syscall, TimerIrq, TimerSoftirq, Unexplained,

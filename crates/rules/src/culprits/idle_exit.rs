@@ -1,4 +1,4 @@
-//! The CPU comes back from an idle state.
+//! The CPU leaves an idle state.
 
 use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{CPUIDLE, RT_HARDWARE};

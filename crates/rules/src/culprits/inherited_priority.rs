@@ -1,4 +1,4 @@
-//! A thread that runs before the one that woke late by a priority that is not its own.
+//! A thread that runs before the one that woke late by an inherited priority.
 
 use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{PI_FUTEX, RT_MUTEX_DESIGN};

@@ -1,4 +1,4 @@
-//! A thread of lower priority holds what the one that woke late waits for.
+//! A thread of lower priority that holds the lock for which the late thread waits.
 
 use super::names;
 use super::rule::{CulpritRule, Grouping, SpikeExamples};

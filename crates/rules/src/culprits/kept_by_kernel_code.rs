@@ -1,4 +1,4 @@
-//! Kernel code that kept the CPU, because of its model or of preemption off.
+//! Kernel code that kept the CPU, because of its preemption model or of disabled preemption.
 
 use super::names;
 use super::rule::{CulpritRule, Grouping, SpikeExamples};

@@ -1,4 +1,4 @@
-//! membarrier(2), which makes other CPUs pass a barrier.
+//! membarrier(2), which makes other CPUs execute a barrier.
 
 use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{MEMBARRIER_C, MEMBARRIER2};
@@ -34,5 +34,5 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// What other CPUs are asked to run.
+/// Functions that other CPUs have to run.
 const FUNCTIONS: &[&str] = &["ipi_mb", "ipi_rseq", "ipi_sync_core", "ipi_sync_rq_state"];

@@ -1,11 +1,11 @@
-//! The culprits: one file per way in which time is lost, and the list of them all.
+//! The culprits: one file per cause of lost time, and the list of all of them.
 //!
 //! A knob is a setting that can be judged; a culprit is a pattern of events. Its record holds the
-//! words (the page in `docs/rules`, the culprit table of a hunt), the function that knows its
-//! slices, and one spike each in which it fires and in which it stays silent. A wrong name is worse
-//! than none: a rule matches the exact names of functions, threads and interrupts that the kernel's
-//! source has, and what no rule knows is ranked by its own name. `CONTRIBUTING.md` describes in
-//! four steps how to add one.
+//! words (the page in `docs/rules`, the culprit table of a hunt), the function that matches its
+//! slices, and one spike each that it matches and that it does not. A wrong name is worse than
+//! none: a rule matches the exact names of functions, threads and interrupts in the kernel's
+//! source, and slices without a rule are ranked by their names. `CONTRIBUTING.md` lists the four
+//! steps to add one.
 
 // A record that names every field today ends with the defaults, too: a new field is then one edit.
 #![allow(clippy::needless_update)]
@@ -161,17 +161,17 @@ pub static ALL: &[&CulpritRule] = &[
     &work_item::CULPRIT,
 ];
 
-/// The culprit of an id.
+/// Culprit by ID.
 pub fn find(id: &str) -> Option<&'static CulpritRule> {
     ALL.iter().copied().find(|culprit| culprit.id == id)
 }
 
-/// The culprits that a knob cures.
+/// Culprits that a knob cures.
 pub fn cured_by(knob: &str) -> Vec<&'static CulpritRule> {
     ALL.iter().copied().filter(|culprit| culprit.cured_by.contains(&knob)).collect()
 }
 
-/// The rule that matches a slice, and what matched.
+/// The rule that matches a slice, and the description of the match.
 pub fn classify(context: &SliceContext) -> Option<(&'static CulpritRule, String)> {
     let ask = |fallback: bool| {
         let asked = ALL.iter().filter(|rule| rule.fallback == fallback && rule.covers(&context.slice.kind));

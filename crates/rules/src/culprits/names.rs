@@ -1,11 +1,11 @@
-//! Names of threads and functions as culprits have them: the same for the same cause, whatever the
-//! CPU or the number.
+//! Names of threads and functions in culprits: the same for the same cause, whatever the CPU or the
+//! ID.
 
 use model::run::{Slice, Who};
 use model::slice::SliceKind;
 
-/// Threads of which the kernel has one per CPU: the name represents all of them. Interrupt threads
-/// are no such.
+/// Threads that exist once per CPU: the name represents all of them. Interrupt threads are not per
+/// CPU.
 const PER_CPU: &[&str] = &[
     "backlog_napi",
     "cpuhp",
@@ -22,12 +22,12 @@ const PER_CPU: &[&str] = &[
     "stopper",
 ];
 
-/// The function without its module and its offset: `spin` of `spin+0x4/0x10 [faults]`.
+/// Function without its module and its offset: `spin` of `spin+0x4/0x10 [faults]`.
 pub fn bare_function(frame: &str) -> &str {
     frame.split([' ', '+', '[']).next().unwrap_or(frame)
 }
 
-/// The thread's name without the number of its CPU: `ksoftirqd` of `ksoftirqd/3`, `kworker` of
+/// Name of a thread without the number of its CPU: `ksoftirqd` of `ksoftirqd/3`, `kworker` of
 /// `kworker/3:1-events`.
 pub fn thread_name(comm: &str) -> &str {
     match comm.split_once('/') {
@@ -36,13 +36,13 @@ pub fn thread_name(comm: &str) -> &str {
     }
 }
 
-/// The number and name in an interrupt thread's name: `24-eth0` of `irq/24-eth0`.
+/// Number and name in an interrupt thread's name: `24-eth0` of `irq/24-eth0`.
 pub fn irq_thread(comm: &str) -> Option<&str> {
     let rest = comm.strip_prefix("irq/")?;
     rest.starts_with(|c: char| c.is_ascii_digit()).then_some(rest)
 }
 
-/// The function with its module: `spin [faults]`.
+/// Function with its module: `spin [faults]`.
 pub fn function_with_module(who: &Who) -> String {
     match who.module.as_str() {
         _ if who.function.is_empty() => String::new(),
@@ -51,11 +51,11 @@ pub fn function_with_module(who: &Who) -> String {
     }
 }
 
-/// Where a thread waits for a lock with priority inheritance whose holder runs elsewhere.
+/// Function in which a thread waits for a lock with priority inheritance whose holder is running.
 pub const SPINS: &str = "rtmutex_spin_on_owner";
 
-/// The most informative name of a slice that no rule matches: the function, else the interrupt,
-/// else the thread.
+/// Most informative name of a slice that no rule matches: the function, else the interrupt, else
+/// the thread.
 pub fn fallback_name(slice: &Slice) -> String {
     let who = &slice.who;
     if slice.kind == SliceKind::Own {
@@ -69,8 +69,8 @@ pub fn fallback_name(slice: &Slice) -> String {
             futex if futex.starts_with("futex_") => "futex".to_owned(),
             _ => function_with_module(who),
         };
-        // Of a futex the events tell who woke it, and sometimes only that this gave it free: the
-        // same wait has one name.
+        // For a futex the events show who woke the thread, and sometimes only that this released
+        // it: the same wait has one name.
         let released = place != "futex" && slice.evidence.contains("released by");
         let verb = match who.function.as_str() {
             SPINS => "held by",
@@ -87,7 +87,7 @@ pub fn fallback_name(slice: &Slice) -> String {
     told.unwrap_or_else(|| kind_name(slice.kind.known()).to_owned())
 }
 
-/// What takes the time of slices that no event attributes.
+/// Cause of the time in slices that no event attributes.
 fn kind_name(kind: Option<SliceKind>) -> &'static str {
     match kind {
         Some(SliceKind::Switch) => "the way from the waking to the switch",
@@ -98,7 +98,7 @@ fn kind_name(kind: Option<SliceKind>) -> &'static str {
     }
 }
 
-/// `hog-812, priority 50`: the thread for people, its id left out where there are many of it.
+/// `hog-812, priority 50`: a thread for display, without its ID if there are many of its kind.
 pub fn thread_with_priority(who: &Who) -> String {
     let rank = match who.prio {
         ..0 => "deadline".to_owned(),

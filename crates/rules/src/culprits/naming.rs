@@ -1,13 +1,13 @@
-//! What a culprit is called: by its rule, and by what distinguishes it from others of that rule.
+//! Names of culprits: the rule's title, and the distinction from others of that rule.
 
 use super::names;
 use super::rule::{CulpritRule, Grouping};
 use model::run;
 
-/// The name of those that are no longer distinguished.
+/// Name of the culprits that are no longer distinguished.
 pub(super) const POOLED: &str = "many others";
 
-/// What distinguishes the slice's culprit from others of the same rule.
+/// Distinction of the slice's culprit from others of the same rule.
 pub(super) fn group_name(by: Grouping, slice: &run::Slice) -> String {
     match by {
         Grouping::Single => String::new(),
@@ -21,7 +21,7 @@ pub(super) fn group_name(by: Grouping, slice: &run::Slice) -> String {
     }
 }
 
-/// What people read: what distinguishes the culprit, after its rule's title.
+/// Displayed name: the distinction of the culprit, after its rule's title.
 pub(super) fn full_name(rule: Option<&CulpritRule>, apart: &str) -> String {
     match rule {
         Some(rule) if apart.is_empty() => rule.title.to_owned(),

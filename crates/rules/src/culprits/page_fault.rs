@@ -1,4 +1,4 @@
-//! The thread touches memory that is not there yet.
+//! The thread accesses memory that is not resident.
 
 use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{MLOCK2, SYSCTL_VM};

@@ -1,29 +1,28 @@
-//! Observations over many spikes: whether they recur with a period, and whether several CPUs have
-//! them at the same time.
+//! Patterns over many spikes: recurrence with a period, and simultaneous spikes on several CPUs.
 //!
-//! Source: Documentation/trace/hwlat_detector.rst for what comes from outside the software; the
-//! periods are those of `stats::time::period`.
+//! Source: Documentation/trace/hwlat_detector.rst for stops from outside the software; periods are
+//! those of `stats::time::period`.
 
 use model::units::{Cpu, Nanos};
 use stats::time::{period, period_name};
 
-/// The most spikes that are compared with each other.
+/// Limit of spikes that are compared with each other.
 pub const MAX_SPIKES: usize = 4096;
-/// The most times that are searched for a period.
+/// Limit of times that are searched for a period.
 const MAX_TIMES: usize = 1000;
-/// Spikes that end closer together than this are one for the search of a period.
+/// Minimum distance of spikes' ends: closer ones are one for the search of a period.
 const MIN_SEPARATION: Nanos = Nanos::MILLI;
 
-/// A spike's place in time, and how much of it nothing explains.
+/// Time span of a spike, and the part of it that is not explained.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpikeSpan {
     pub cpu: Cpu,
-    /// When the thread should have run.
+    /// Time at which the thread should have run.
     pub from: Nanos,
     pub to: Nanos,
-    /// What no event accounts for.
+    /// Part without any event.
     pub unexplained: Nanos,
-    /// The part that is a stop from outside.
+    /// Part that is a stop from outside.
     pub stopped: Nanos,
 }
 
@@ -32,12 +31,12 @@ impl SpikeSpan {
         self.to.0.saturating_sub(self.from.0).max(0)
     }
 
-    /// True if most of it is a stop from outside, or may be one.
+    /// True if more than half of it is, or may be, a stop from outside.
     pub fn mostly_outside(&self) -> bool {
         self.unexplained.0.saturating_add(self.stopped.0).saturating_mul(2) > self.length()
     }
 
-    /// Whether the shorter of the two lies in the other for at least half its length.
+    /// True if the shorter of the two overlaps the other by at least half its length.
     fn overlaps(&self, other: &SpikeSpan) -> bool {
         let shared = self.to.min(other.to).0.saturating_sub(self.from.max(other.from).0);
         shared > 0 && shared.saturating_mul(2) >= self.length().min(other.length())
@@ -49,27 +48,27 @@ pub struct Recurrence {
     pub period_s: f64,
     pub se_s: f64,
     pub members: usize,
-    /// How many were looked at.
+    /// Number of times that were searched.
     pub among: usize,
-    /// Whether there were more, which were not looked at.
+    /// True if there were more, which were not searched.
     pub cut: bool,
 }
 
 impl Recurrence {
-    /// For people: `32 of 40 recur every 1.000 s`.
+    /// Description: `32 of 40 recur every 1.000 s`.
     pub fn sentence(&self) -> String {
         let every = period_name::spoken(self.period_s, self.se_s);
         let first = if self.cut { "the first " } else { "" };
         format!("{} of {first}{} recur every {every}", self.members, self.among)
     }
 
-    /// Whether most of the times belong to the period.
+    /// True if most of the times belong to the period.
     pub fn covers_most(&self) -> bool {
         2 * self.members > self.among
     }
 }
 
-/// The period of times that were seen between the first and the last of them, if they have one.
+/// Period of the times between the first and the last of them, if they have one.
 pub fn recurrence(times: &[Nanos], resolution: Nanos) -> Option<Recurrence> {
     let mut at: Vec<i64> = times.iter().map(|time| time.0).collect();
     at.sort_unstable();
@@ -88,18 +87,18 @@ pub fn recurrence(times: &[Nanos], resolution: Nanos) -> Option<Recurrence> {
     })
 }
 
-/// What is seen over many spikes.
+/// Patterns over many spikes.
 #[derive(Clone, Debug, Default)]
 pub struct Patterns {
     spans: Vec<SpikeSpan>,
     longest: i64,
     cpus: usize,
-    /// For those from outside on all measured CPUs (two at least) at the same time.
+    /// Recurrence of simultaneous stops from outside on all measured CPUs (at least two).
     pub at_once: Option<Recurrence>,
 }
 
 impl Patterns {
-    /// Of spikes in any order, on this number of measured CPUs.
+    /// Patterns of spikes in any order, with the number of measured CPUs.
     pub fn of(spans: &[SpikeSpan], cpus: usize, resolution: Nanos) -> Patterns {
         let mut spans = spans.to_vec();
         spans.truncate(MAX_SPIKES);
@@ -111,7 +110,7 @@ impl Patterns {
         found
     }
 
-    /// On how many CPUs there was a spike from outside at that time, this one's among them.
+    /// Number of CPUs with a spike from outside at that time, including this one.
     pub fn cpus_at_once(&self, span: &SpikeSpan) -> usize {
         let earliest = span.from.0.saturating_sub(self.longest);
         let begin = self.spans.partition_point(|other| other.from.0 < earliest);
@@ -125,7 +124,7 @@ impl Patterns {
         cpus.len()
     }
 
-    /// Whether a spike from outside came on all measured CPUs at the same time; unknown with one
+    /// True if spikes from outside occurred on all measured CPUs at the same time; false for one
     /// CPU.
     pub fn on_all_cpus(&self, span: &SpikeSpan) -> bool {
         self.cpus > 1 && span.mostly_outside() && self.cpus_at_once(span) >= self.cpus

@@ -1,4 +1,4 @@
-//! Another thread of the fair scheduler that had its turn within a cycle of one that is fair, too.
+//! Another fair thread that had its turn within a cycle of a fair thread.
 
 use super::names;
 use super::rule::{CulpritRule, Grouping, SpikeExamples};

@@ -1,4 +1,4 @@
-//! A thread that took the CPU within a cycle by a priority that is not its own.
+//! A thread that took the CPU within a cycle by an inherited priority.
 
 use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{PI_FUTEX, RT_MUTEX_DESIGN};

@@ -1,4 +1,4 @@
-//! A thread that ran in another's place within a cycle although its priority does not say why.
+//! A thread that ran in place of another within a cycle, for no reason of priority.
 
 use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{RT_MUTEX_DESIGN, SCHED7};

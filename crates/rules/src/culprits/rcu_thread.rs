@@ -38,6 +38,6 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// How the names of its threads begin.
+/// Prefixes of the names of its threads.
 pub(super) const THREADS: &[&str] =
     &["rcub/", "rcuc/", "rcuog/", "rcuop/", "rcuos/", "rcu_preempt", "rcu_sched"];

@@ -31,7 +31,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// What other CPUs are asked to run.
+/// Functions that other CPUs have to run.
 const FUNCTIONS: &[&str] = &[
     "__rdmsr_on_cpu",
     "__rdmsr_safe_on_cpu",

@@ -1,4 +1,4 @@
-//! A function that another CPU has run here.
+//! A function that runs here on request of another CPU.
 
 use super::names;
 use super::rule::{CulpritRule, Grouping, SpikeExamples};
@@ -37,7 +37,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// The function that was run, and the thread that requested it.
+/// The function that ran, and the thread that requested it.
 pub(super) fn asked(function: &str, slice: &model::run::Slice) -> String {
     let who = &slice.who;
     match (who.from_cpu, who.comm.as_str()) {

@@ -38,5 +38,5 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// How the names of its threads begin.
+/// Prefixes of the names of its threads.
 pub(super) const THREADS: &[&str] = &["ksoftirqd/", "ktimers/"];

@@ -1,11 +1,11 @@
-//! The documents that culprits cite, in addition to those of the knobs.
+//! Documents that culprits cite, in addition to those of the knobs.
 
 pub use super::super::knobs::sources::*;
 
 pub const GENERIC_IRQ: &str = "https://docs.kernel.org/core-api/genericirq.html";
 /// Lock types and their rules.
 pub const LOCKTYPES: &str = "https://docs.kernel.org/locking/locktypes.html";
-/// The osnoise tracer: what interferes, and in which order.
+/// The osnoise tracer: kinds of interference, and their order.
 pub const OSNOISE: &str = "https://docs.kernel.org/trace/osnoise-tracer.html";
 /// Patching of code on x86, source: `do_sync_core`.
 pub const ALTERNATIVE_C: &str = "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/arch/x86/kernel/alternative.c?h=v6.12";
@@ -31,7 +31,7 @@ pub const MCE_CORE_C: &str = "https://git.kernel.org/pub/scm/linux/kernel/git/to
 /// membarrier(2), source: the functions that other CPUs run.
 pub const MEMBARRIER_C: &str = "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/sched/membarrier.c?h=v6.12";
 pub const MEMBARRIER2: &str = "https://man7.org/linux/man-pages/man2/membarrier.2.html";
-/// mlock(2): what real-time processes do about page faults.
+/// mlock(2): measures of real-time processes against page faults.
 pub const MLOCK2: &str = "https://man7.org/linux/man-pages/man2/mlock.2.html";
 pub const MSR4: &str = "https://man7.org/linux/man-pages/man4/msr.4.html";
 /// Registers of other CPUs, source: `__rdmsr_on_cpu`.
@@ -44,13 +44,13 @@ pub const PI_FUTEX: &str = "https://docs.kernel.org/locking/pi-futex.html";
 /// Messages to consoles, source.
 pub const PRINTK_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/printk/printk.c?h=v6.12";
-/// `/proc/stat`, steal among it.
+/// `/proc/stat`, including steal.
 pub const PROC_STAT5: &str = "https://man7.org/linux/man-pages/man5/proc_stat.5.html";
 /// Lock contention in the real-time mutex and elsewhere: the trace events.
 pub const LOCK_EVENTS_H: &str = "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/include/trace/events/lock.h?h=v6.12";
 /// The design of rt-mutexes.
 pub const RT_MUTEX_DESIGN: &str = "https://docs.kernel.org/locking/rt-mutex-design.html";
-/// What real-time applications should not do, and how the kernel itself watches for it.
+/// Rules for real-time applications, and the kernel's monitor of them.
 pub const RTAPP: &str = "https://docs.kernel.org/trace/rv/monitor_rtapp.html";
 /// The scheduler's core, source: `hrtick_start` as of 7.1.
 pub const SCHED_CORE_C: &str =

@@ -1,20 +1,20 @@
-//! The set of spikes that a culprit took part in, by number: a bit each, in bounded memory.
+//! Set of the spikes that a culprit took part in, by number: a bit each, in bounded memory.
 
-/// Words that are kept: sixty-four spikes in a row are one, spikes that lie further apart one each.
+/// Limit of words: 64 consecutive spikes share one, spikes that are further apart take one each.
 const WORDS: usize = 1024;
 
 #[derive(Clone, Default)]
 pub struct SpikeSet {
-    /// The number of the word, and its bits; ascending.
+    /// Index of each word, and its bits; ascending.
     words: Vec<(u64, u64)>,
     last: Option<u64>,
-    /// Numbers that found no room. Two of them may be the same after `join`: from there on the
-    /// count is the most that it can be.
+    /// Numbers without room. Two of them may be equal after `merge`: then the count is an upper
+    /// bound.
     beyond: u64,
 }
 
 impl SpikeSet {
-    /// Adds a number, none smaller than those before; whether it is new.
+    /// Adds a number not smaller than those before; true if it is new.
     pub fn add(&mut self, number: u64) -> bool {
         if self.last == Some(number) {
             return false;
@@ -30,7 +30,7 @@ impl SpikeSet {
         true
     }
 
-    /// Adds another's, each once.
+    /// Adds the numbers of another set, each once.
     pub fn merge(&mut self, other: &SpikeSet) {
         self.words.extend(&other.words);
         self.words.sort_unstable();
@@ -45,7 +45,7 @@ impl SpikeSet {
         self.last = self.last.max(other.last);
     }
 
-    /// How many there are.
+    /// Number of spikes.
     pub fn count(&self) -> u64 {
         self.words.iter().map(|(_, bits)| u64::from(bits.count_ones())).sum::<u64>() + self.beyond
     }

@@ -45,8 +45,8 @@ const KTIMERS: i32 = 98;
 fn matches(context: &SliceContext) -> Option<String> {
     let (who, slices) = (&context.slice.who, &context.spike.slices);
     let between = context.spike.victim.prio < who.prio && who.prio <= KTIMERS && !who.comm.is_empty();
-    // Equal slices are distinguished by where they start; a later one is by time or, with the same
-    // time, by place.
+    // Equal slices are distinguished by their starts: a later one by time or, with the same time,
+    // by its place.
     let place = slices.iter().position(|slice| slice == context.slice)?;
     let after = slices.iter().skip(place + 1).any(|slice| slice.who.comm.starts_with("ktimers/"));
     let rt = context.run.host.preempt == Preempt::Rt;

@@ -1,5 +1,4 @@
-//! Steal, as the hypervisor counts it: which spikes of its seconds it accounts for, and which
-//! seconds are kept.
+//! Steal by the hypervisor's count: the spikes that it explains, and the seconds that are kept.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +10,8 @@ use model::slice::SliceKind;
 use model::units::{Cpu, Nanos};
 use trace::timeline;
 
-/// Attributes a spike's unexplained time to a stop from outside where the steal counter shows it,
-/// once the run is over.
+/// Attributes a spike's unexplained time to a stop from outside if the steal counter shows it, at
+/// the end of the run.
 pub fn attribute(host: &Host, steal: &[StealInterval], spike: &mut Spike) {
     let run = RunContext { steal, ..RunContext::of_machine(host) };
     let span = SpikeSpan {
@@ -25,13 +24,13 @@ pub fn attribute(host: &Host, steal: &[StealInterval], spike: &mut Spike) {
     if let Some(evidence) = stopped_from_outside::counted_outside(&span, &run, &Patterns::default()) {
         timeline::attribute_to_outside(spike, &evidence);
     }
-    // Those that the end of the run has made have no rule yet.
+    // Slices that were created at the end of the run have no rule yet.
     for slice in spike.slices.iter_mut().filter(|slice| slice.kind == SliceKind::Stopped) {
         slice.rule = Some(stopped_from_outside::CULPRIT.id.to_owned());
     }
 }
 
-/// Further than this from a spike a second's steal is not of it: more than any rule looks.
+/// Distance from a spike beyond which no rule looks for a second's steal.
 const NEAR: i64 = Nanos::SECOND.0;
 
 /// Drops steal that is near none of the spikes and ended before `recent`.
@@ -47,8 +46,8 @@ pub fn retain_near<'a>(
     }
     for spans in near.values_mut() {
         spans.sort_unstable();
-        // Those that overlap are one, so that the last that begins before a time is the only one to
-        // ask.
+        // Overlapping stretches are merged, so that only the last one that starts before a time has
+        // to be checked.
         spans.dedup_by(|next, kept| {
             let one = next.0 <= kept.1;
             if one {

@@ -1,7 +1,7 @@
-//! The machine, or a CPU of it, did not run: a hypervisor, firmware or hardware stopped it.
+//! A machine, or one of its CPUs, that did not run: a hypervisor, firmware or hardware stopped it.
 //!
-//! Most of it the timeline proves. Of what stays unexplained a counter may show it when the run is
-//! over: the hypervisor's steal, or the processor's system management interrupts.
+//! The timeline proves most stops. Unexplained time may be shown to be one by a counter at the end
+//! of the run: the hypervisor's steal, or the processor's system management interrupts.
 
 use super::context::{RunContext, SliceContext};
 use super::patterns::{Patterns, SpikeSpan};
@@ -51,15 +51,15 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// The evidence for a spike's unexplained time to be a stop from outside, where it is worth it.
+/// Evidence that a spike's unexplained time is a stop from outside, if it is large enough.
 pub(super) fn counted_outside(span: &SpikeSpan, run: &RunContext, all: &Patterns) -> Option<String> {
     let length = Nanos(span.to.0.saturating_sub(span.from.0));
     let matters = timeline::matters(span.unexplained, length);
     matters.then(|| counted(span, run, all)).flatten()
 }
 
-/// What shows, at the end of a run, that time which no event accounts for was a stop from outside.
-/// Its length is estimated: the counters tell neither when it was nor each stop's part.
+/// Evidence, at the end of a run, that time without any event was a stop from outside. Its length
+/// is estimated: the counters show neither its time nor the share of each stop.
 pub(super) fn counted(span: &SpikeSpan, run: &RunContext, patterns: &Patterns) -> Option<String> {
     match run.host.virtualization.as_str() {
         "" => None,
@@ -69,7 +69,7 @@ pub(super) fn counted(span: &SpikeSpan, run: &RunContext, patterns: &Patterns) -
 }
 
 fn stolen(span: &SpikeSpan, run: &RunContext) -> Option<String> {
-    // Steal that is counted so close to a second may belong to it.
+    // Steal that is counted close to a second may belong to it.
     let near = run.steal.iter().filter(|steal| {
         steal.cpu == span.cpu
             && steal.from.0.saturating_sub(STEAL_TICK) <= span.to.0

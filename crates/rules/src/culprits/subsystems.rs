@@ -1,9 +1,8 @@
-//! From a function or module to what it belongs to, for the reader who has to find its caller.
+//! Subsystem of a function or module, for the reader who has to find its caller.
 //!
-//! By prefixes that the kernel's source uses for one subsystem alone; what is not here is not
-//! guessed.
+//! By prefixes that the kernel's source uses for one subsystem only; others are not guessed.
 
-/// A function's prefix, and what it belongs to; the longest that fits counts.
+/// Prefixes of functions with their subsystem; the longest match counts.
 const FUNCTIONS: &[(&str, &str)] = &[
     ("acpi_", "ACPI"),
     ("ahci_", "the AHCI (SATA) driver"),
@@ -107,8 +106,8 @@ const MODULES: &[(&str, &str)] = &[
     ("xhci_hcd", "the USB 3 host controller"),
 ];
 
-/// What a function of a module belongs to, if it is known; the module, `""` for the kernel itself,
-/// is more specific than the prefix.
+/// Subsystem of a function in a module, if known; the module, `""` for the kernel itself, is more
+/// specific than the prefix.
 pub fn of(function: &str, module: &str) -> Option<&'static str> {
     if let Some(known) = MODULES.iter().find(|known| known.0 == module) {
         return Some(known.1);

@@ -1,4 +1,4 @@
-//! The followed thread's own system calls, where they are recorded.
+//! The followed thread's own system calls, if they are recorded.
 
 use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::{RTAPP, SYSCALLS_H};

@@ -1,5 +1,5 @@
-//! The time that a culprit took: of a thread, a CPU or the machine, each nanosecond once, however
-//! many late wake-ups it is in. Bounded.
+//! Time that a culprit took from a thread, a CPU or the machine: each nanosecond once, regardless
+//! of the number of late wake-ups that contain it. Bounded.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use model::run::Slice;
 use model::slice::SliceKind;
 use model::units::{Cpu, Nanos};
 
-/// Stretches that are kept apart, the latest: what comes is of about now.
+/// Limit of distinct stretches, of which the latest are kept: new ones are recent.
 const MAX_STRETCHES: usize = 512;
-/// Those of whose time it is known until when it is counted.
+/// Limit of owners whose summed time has a known end.
 const MAX_SETTLED: usize = 256;
 
-/// The owner of time: of one, no moment can be taken twice.
+/// Owner of time: each moment of it can be taken only once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TakenFrom {
     /// All CPUs at once.
@@ -22,7 +22,7 @@ pub enum TakenFrom {
 }
 
 impl TakenFrom {
-    /// The owner of a slice of a spike on that CPU.
+    /// Owner of a slice of a spike on that CPU.
     pub fn of(cpu: Cpu, slice: &Slice) -> TakenFrom {
         use SliceKind::{StopMachine, Stopped, Unexplained};
         let all = matches!(slice.kind.known(), Some(StopMachine | Stopped | Unexplained));
@@ -34,12 +34,12 @@ impl TakenFrom {
     }
 }
 
-/// Stretches of time, those that overlap put together.
+/// Stretches of time; overlapping ones are merged.
 #[derive(Clone, Debug, Default)]
 pub struct TimeTaken {
-    /// From when to when.
+    /// Start and end.
     stretches: BTreeMap<(TakenFrom, i64), i64>,
-    /// The sum of those that are no longer kept, and until when that is.
+    /// Sum of the stretches that are no longer kept, and the end of the last by owner.
     settled: i64,
     settled_until: BTreeMap<TakenFrom, i64>,
 }
@@ -52,7 +52,7 @@ impl TimeTaken {
         if from >= to {
             return;
         }
-        // They are apart from each other: the last that begins before the end is the one to ask.
+        // They do not overlap: only the last that starts before the end has to be checked.
         while let Some((&(_, first), &last)) = self.stretches.range((of, i64::MIN)..=(of, to)).next_back() {
             if last < from {
                 break;
@@ -66,7 +66,7 @@ impl TimeTaken {
         }
     }
 
-    /// Drops the earliest stretch of one of which there are several, or else any.
+    /// Drops the earliest stretch of an owner with several, or else of any.
     fn settle(&mut self, of: TakenFrom) {
         let mut own = self.stretches.range((of, i64::MIN)..=(of, i64::MAX)).map(|(&key, _)| key);
         let earliest = own.next().filter(|_| own.next().is_some());
@@ -78,7 +78,7 @@ impl TimeTaken {
         }
     }
 
-    /// Adds another's.
+    /// Adds the time of another group.
     pub fn merge(&mut self, other: &TimeTaken) {
         self.settled = self.settled.saturating_add(other.settled);
         for (&(of, from), &to) in &other.stretches {
@@ -86,7 +86,7 @@ impl TimeTaken {
         }
     }
 
-    /// All of it.
+    /// Total time.
     pub fn total(&self) -> Nanos {
         let kept = self.stretches.iter().map(|(&(_, from), &to)| to.saturating_sub(from));
         Nanos(kept.fold(self.settled, i64::saturating_add))

@@ -1,8 +1,8 @@
 //! From explained spikes to culprits, ranked by the lateness they caused: one spike at a time, in
 //! bounded memory.
 //!
-//! Everything is accounted for: the culprits' times, minor contributions below the reporting limit,
-//! and what nothing explains sum to the latency of all spikes, as each spike's slices do.
+//! All time is accounted for: the culprits' times, minor contributions below the reporting limit,
+//! and unexplained time sum to the latency of all spikes, as each spike's slices do.
 
 use std::collections::BTreeMap;
 
@@ -21,59 +21,59 @@ use model::slice::SliceKind;
 use model::units::Nanos;
 use trace::timeline;
 
-/// The most culprits that are distinguished; those beyond are pooled by kind.
+/// Limit of distinct culprits; further ones are pooled by kind.
 pub const MAX_GROUPS: usize = 512;
-/// The work that every wake-up has: such slices are a culprit only from this share of the latency
-/// on.
+/// Kinds of work in every wake-up: such slices count as a culprit only from this share of the
+/// latency on.
 const BOOKKEEPING: &[SliceKind] =
     &[SliceKind::Switch, SliceKind::ReturnToUser, SliceKind::TimerIrq, SliceKind::TimerSoftirq];
 const MIN_BOOKKEEPING_SHARE: f64 = 0.02;
-/// What takes less than this share of the latency is minor contributions, whatever it is.
+/// Share of the latency below which anything counts as a minor contribution.
 const MIN_SHARE: f64 = 0.000_1;
-/// The number of culprits, by time taken, that are searched for a period.
+/// Number of culprits, by time taken, that are searched for a period.
 const MAX_PERIOD_SEARCHES: usize = 16;
 
-/// Counts spikes by what took their time.
+/// Sums the time of spikes by cause.
 #[derive(Default)]
 pub struct SpikeTally {
     groups: GroupMap,
     spikes: u64,
     latency: i64,
     unexplained: i64,
-    /// Spikes with unexplained time, the largest at least, for what is seen only over many.
+    /// The largest spikes with unexplained time, for patterns that show only over many.
     unexplained_spikes: Vec<SpikeSpan>,
     pooled: u64,
-    /// Spikes whose unexplained time is counted and not judged, because that of many others was
+    /// Spikes whose unexplained time is counted but not judged, because that of many others was
     /// larger.
     unjudged: u64,
-    /// What is weighed over all spikes of the run.
+    /// Evidence that is collected over all spikes of the run.
     corroboration: timeline::Corroboration,
     deferred: BTreeMap<timeline::BlamedPlace, Deferred>,
-    /// The spikes that this is of, those with most at least.
+    /// Spikes with deferred time, the largest of them.
     deferred_spikes: Vec<(timeline::BlamedPlace, SpikeSpan)>,
 }
 
 /// The culprits of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ranking {
-    /// By the lateness they caused, largest first.
+    /// Culprits by the lateness that they caused, largest first.
     pub culprits: Vec<run::Culprit>,
-    /// Latency of all spikes: the culprits' times, `minor` and `unexplained` sum to it where the
-    /// spikes' slices do.
+    /// Latency of all spikes: the culprits' times, `minor` and `unexplained` sum to it if the
+    /// slices of each spike sum to its latency.
     pub latency: Nanos,
-    /// What nothing explains, and no counter shows to be a stop from outside.
+    /// Time without an explanation that no counter shows to be a stop from outside.
     pub unexplained: Nanos,
     /// Switches, timer interrupts and minor contributions, below the reporting limit.
     pub minor: Nanos,
     /// Slices whose culprit was pooled with others, because there were too many culprits.
     pub pooled: u64,
-    /// Spikes whose unexplained time no rule was asked about, because that of many others was
+    /// Spikes whose unexplained time was not judged by any rule, because that of many others was
     /// larger.
     pub unjudged: u64,
 }
 
 impl Ranking {
-    /// Puts the culprits into the run, and what they are shares of.
+    /// Stores the culprits in the run, with the totals that their shares refer to.
     pub fn put_into(self, run: &mut run::Run) {
         if let Some(account) = &mut run.recorder {
             (account.latency_ns, account.unexplained_ns) = (self.latency, self.unexplained);
@@ -85,7 +85,7 @@ impl Ranking {
     }
 }
 
-/// What /proc said of a thread stays, whoever ranks it again.
+/// Keeps the facts from /proc about threads when culprits are ranked again.
 fn keep_found(before: &[run::Culprit], culprits: &mut [run::Culprit]) {
     let known = before.iter().flat_map(|culprit| &culprit.threads);
     let known: BTreeMap<(i32, &str), _> =
@@ -96,7 +96,7 @@ fn keep_found(before: &[run::Culprit], culprits: &mut [run::Culprit]) {
 }
 
 impl SpikeTally {
-    /// Gives the spike's slices their rules, and counts them.
+    /// Matches the spike's slices with rules, and counts them.
     pub fn add(&mut self, spike: &mut Spike, host: &run::Host) {
         let run = RunContext::of_machine(host);
         let told = |slice| classify(&SliceContext { spike, slice, run: &run });
@@ -124,12 +124,12 @@ impl SpikeTally {
         self.note_unexplained(spike);
     }
 
-    /// What is weighed over all spikes.
+    /// Evidence collected over all spikes.
     pub fn corroboration(&self) -> &timeline::Corroboration {
         &self.corroboration
     }
 
-    /// Counts separately what is only judged when the run is over.
+    /// Counts separately a slice that can only be judged at the end of the run.
     fn defer(&mut self, place: timeline::BlamedPlace, of: &SpikeSlice<'_>, found: Match, span: SpikeSpan) {
         if self.deferred.len() >= MAX_GROUPS && !self.deferred.contains_key(&place) {
             let ns = span.unexplained.0.saturating_add(span.stopped.0);
@@ -137,7 +137,7 @@ impl SpikeTally {
             self.pooled += 1;
             return;
         }
-        // A spike has few slices of one place; a damaged one may have any number.
+        // A spike has few slices of one place; a malformed one may have any number.
         match self.deferred_spikes.last_mut() {
             Some((last, same))
                 if *last == place && (same.cpu, same.from, same.to) == (span.cpu, span.from, span.to) =>
@@ -156,7 +156,7 @@ impl SpikeTally {
         self.pooled += deferred.add(of, found);
     }
 
-    /// The time that nothing corroborates, by spike.
+    /// Time of places that the run does not corroborate, by spike.
     fn rejected(&self) -> impl Iterator<Item = &SpikeSpan> {
         self.deferred_spikes
             .iter()
@@ -187,19 +187,19 @@ impl SpikeTally {
         self.unexplained_spikes.truncate(patterns::MAX_SPIKES);
     }
 
-    /// Drops steal that lies near no spike with time that is or may become unexplained, and ended
+    /// Drops steal that is near no spike with time that is or may become unexplained, and ended
     /// before `recent`.
     pub fn retain_steal_near_spikes(&self, steal: &mut Vec<StealInterval>, recent: Nanos) {
         let deferred_spikes = self.deferred_spikes.iter().map(|(_, span)| span);
         super::steal::retain_near(steal, self.unexplained_spikes.iter().chain(deferred_spikes), recent);
     }
 
-    /// The culprits of a run that is over.
+    /// Culprits of a finished run.
     pub fn final_ranking(&self, run: &RunContext) -> Ranking {
         self.rank(run, MAX_PERIOD_SEARCHES)
     }
 
-    /// The culprits as of now, without looking for periods, which takes time.
+    /// Culprits so far, without the search for periods, which takes time.
     pub fn interim_ranking(&self, run: &RunContext) -> Ranking {
         self.rank(run, 0)
     }
@@ -232,8 +232,7 @@ impl SpikeTally {
         kept.sort_by_key(|(_, group)| std::cmp::Reverse(group.total()));
         let resolution = run.interval.unwrap_or(Nanos::MILLI);
         let told = |(place, (name, group)): (usize, &(&String, &CulpritGroup))| {
-            // Pooled slices have many causes: their times together have no period that shows
-            // anything.
+            // Pooled slices have many causes: a period of their times shows nothing.
             let one = place < with_periods && name.as_str() != POOLED;
             group.culprit(name, share(group.total()), self.spikes, one.then_some(resolution))
         };
@@ -249,8 +248,8 @@ impl SpikeTally {
         }
     }
 
-    /// Adds what rules name of the unexplained time; how much that is, and of how many spikes none
-    /// was asked.
+    /// Adds the unexplained time that rules can name; returns its amount, and the number of spikes
+    /// that were not judged.
     fn name_unexplained(&self, run: &RunContext, groups: &mut GroupMap) -> (i64, u64) {
         let mut spans = self.unexplained_spikes.clone();
         for deferred in self.rejected() {
@@ -291,7 +290,7 @@ impl SpikeTally {
     }
 }
 
-/// Gives all slices of all spikes their rules, and ranks what took their time.
+/// Matches all slices of all spikes with rules, and ranks the causes.
 pub fn rank_all(spikes: &mut [Spike], run: &RunContext) -> Ranking {
     let mut tally = SpikeTally::default();
     spikes.iter_mut().for_each(|spike| tally.add(spike, run.host));
@@ -324,7 +323,7 @@ mod tests {
         }
     }
 
-    /// All time is accounted for: as culprits, as minor contributions, or as unexplained.
+    /// Sum of all time: culprits, minor contributions, and unexplained.
     fn whole(ranked: &Ranking) -> i64 {
         ranked.culprits.iter().map(|culprit| culprit.total_ns.0).sum::<i64>()
             + ranked.unexplained.0
@@ -424,7 +423,7 @@ mod tests {
 
     #[test]
     fn one_stall_that_makes_many_cycles_late_is_one_time_and_one_turn() {
-        // 15 ms once a second; each cycle of a loop of 1 ms that was due meanwhile is late.
+        // 15 ms once a second; each cycle of a 1 ms loop that was due in that time is late.
         let milli = 1_000_000;
         let mut spikes: Vec<Spike> = (0..8 * 15)
             .map(|n| {

@@ -87,7 +87,7 @@ fn examples_are_near_misses() {
             words.any(|word| rule.covers(&word.into()))
         };
         assert!(of_its_kind(rule.examples.fires), "{} fires at another kind", rule.id);
-        // A rule on the kind alone can only be missed by another kind.
+        // A fallback rule matches its whole kind: only another kind can be a miss.
         assert!(rule.fallback || of_its_kind(rule.examples.silent), "{} is no near miss", rule.id);
         assert_ne!(rule.examples.fires, rule.examples.silent);
     }
@@ -114,8 +114,8 @@ fn no_two_rules_know_the_same_slice_equally_well() {
     }
 }
 
-/// What a cycle's slices may be of: kernel threads and users', above, below and beside the victim,
-/// with and without a name.
+/// Possible slices of a cycle: kernel and user threads, above, below and equal to the victim, with
+/// and without a name.
 fn slices_of_cycles() -> Vec<Slice> {
     let functions = ["", "futex_do_wait", "__futex_wait", "futex_lock_pi", "n_tty_write [tty]", "write"];
     let kinds = [SliceKind::Own, SliceKind::Preempted, SliceKind::Blocked, SliceKind::PageFault];

@@ -1,4 +1,4 @@
-//! A timer of the kernel or of a driver, whose function takes its time.
+//! A timer of the kernel or of a driver, whose function takes time.
 
 use super::rule::{CulpritRule, Grouping, SpikeExamples};
 use super::sources::PER_CPU_KTHREADS;
@@ -32,7 +32,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// Functions of timers that wake a thread and do nothing else.
+/// Functions of timers that only wake a thread.
 pub(super) const WAKING: &[&str] = &[
     "alarmtimer_fired",
     "delayed_work_timer_fn",

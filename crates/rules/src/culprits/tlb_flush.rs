@@ -1,4 +1,4 @@
-//! Translations of addresses that all CPUs have to forget.
+//! Address translations that all CPUs have to drop.
 
 use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{TLB, TLB_C};
@@ -38,7 +38,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// What other CPUs are asked to run.
+/// Functions that other CPUs have to run.
 const FUNCTIONS: &[&str] = &[
     "__cpa_flush_all",
     "__cpa_flush_tlb",

@@ -1,8 +1,8 @@
-//! The threads that a culprit was, and how long each had the CPU each time: counted slice by slice,
-//! in bounded memory.
+//! Threads of a culprit, and the lengths of their turns on the CPU: counted slice by slice, in
+//! bounded memory.
 //!
-//! A thread's turn goes from its switch to that of another thread. Several late wake-ups can lie
-//! within one turn, and several turns within one late cycle: what is counted is the turn.
+//! A thread's turn lasts from the switch to it until the switch to another thread. Several late
+//! wake-ups can lie in one turn, and several turns in one late cycle: the turns are counted.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +11,34 @@ use model::run::{CulpritThread, CulpritTurns, Slice, Spike};
 use model::slice::SliceKind;
 use model::units::{Cpu, Nanos};
 
-/// Threads of a culprit that are kept apart; those beyond are counted as seen.
+/// Limit of distinct threads of a culprit; further ones are only counted.
 const MAX_THREADS: usize = 64;
 /// Threads in the ranking.
 const MAX_LISTED: usize = 8;
-/// Turns whose length is kept: the last.
+/// Limit of turns whose length is kept: the latest.
 const MAX_TURNS: usize = 1000;
-/// Distances between turns that a median is told of.
+/// Minimum number of distances between turns for a median.
 const MIN_DISTANCES: usize = 5;
-/// The half of the distances in the middle may differ by this part of the median.
+/// Limit of the interquartile range of the distances, as a part of the median.
 const MAX_SPREAD: f64 = 0.25;
-/// From the width of the middle half to a standard deviation, and from that of a mean to that of a
-/// median (both of a normal distribution).
+/// Ratio of the interquartile range to the standard deviation, and of the standard errors of median
+/// and mean (both of a normal distribution).
 const QUARTILES: f64 = 1.349;
 const OF_MEDIAN: f64 = 1.2533;
-/// A period is not told to more than a part of this: clocks and sleeps are no better.
+/// Finest precision of a period, as a part of it: clocks and sleeps are not better.
 const FINEST: f64 = 5e-3;
 
-/// A slice, and what its spike says of it.
+/// A slice, with the data of its spike.
 #[derive(Clone, Copy)]
 pub struct SpikeSlice<'a> {
-    /// The spike's, which counts from one.
+    /// Number of the spike, which counts from one.
     pub number: u64,
     pub cpu: Cpu,
     pub slice: &'a Slice,
-    /// The spike's end, and its lateness.
+    /// End of the spike.
     pub end: Nanos,
     pub latency: Nanos,
-    /// Of a thread that had the CPU: its turn, as far as the spike shows it.
+    /// Turn of the thread that had the CPU, as far as the spike shows it.
     turn: Option<SeenTurn>,
 }
 
@@ -47,18 +47,18 @@ pub struct SpikeSlice<'a> {
 struct SeenTurn {
     start: i64,
     end: i64,
-    /// The time of that in which nothing was on top of it.
+    /// Time in it without anything on top of it.
     ns: i64,
 }
 
 impl<'a> SpikeSlice<'a> {
-    /// A slice of a spike that has no other.
+    /// The only slice of a spike.
     pub fn alone(number: u64, cpu: Cpu, slice: &'a Slice, end: Nanos) -> SpikeSlice<'a> {
         SpikeSlice { number, cpu, slice, end, latency: slice.ns, turn: None }
     }
 }
 
-/// The slices of a spike, each with the turn that it is of.
+/// Slices of a spike, each with the turn that it belongs to.
 pub fn slices_of(number: u64, spike: &Spike) -> Vec<SpikeSlice<'_>> {
     let (cpu, end, latency) = (spike.cpu, spike.actual_ns, spike.latency_ns);
     let one = |slice| SpikeSlice { number, cpu, slice, end, latency, turn: None };
@@ -88,15 +88,14 @@ pub fn slices_of(number: u64, spike: &Spike) -> Vec<SpikeSlice<'_>> {
     all
 }
 
-/// Tells a slice in which a thread had the CPU that is not the late one.
+/// True for a slice in which a thread other than the late one had the CPU.
 fn has_cpu(slice: &Slice) -> bool {
     let runs = matches!(slice.kind.known(), Some(SliceKind::Thread | SliceKind::Preempted));
     runs && slice.who.pid > 0
 }
 
-/// Tells a slice that shows that a thread's turn is over: another one had the CPU, or none.
-/// What comes
-/// on top of a thread ends no turn.
+/// True for a slice that ends a thread's turn: another one had the CPU, or none. Interrupts on top
+/// of a thread do not end its turn.
 fn is_of_another(slice: &Slice, pid: i32) -> bool {
     use SliceKind::{
         Blocked, FairServer, IdleExit, Own, PreemptOff, Preempted, Switch, Syscall, Thread, Workqueue,
@@ -108,32 +107,32 @@ fn is_of_another(slice: &Slice, pid: i32) -> bool {
     }
 }
 
-/// The threads of one culprit.
+/// Threads of one culprit.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadTurns {
-    /// Of their turns those that are no longer kept.
+    /// Threads, each with those of its turns that are no longer kept.
     threads: BTreeMap<i32, CulpritThread>,
-    /// Slices of threads that found no room, by the last such thread.
+    /// Slices of threads over the limit, counted at each change from one such thread to another.
     beyond: u64,
     last_beyond: i32,
-    /// By thread and begin, apart from each other.
+    /// Turns by thread and start, which do not overlap.
     turns: BTreeMap<(i32, i64), OneTurn>,
     dropped: u64,
 }
 
-/// A turn in all spikes that it is in.
+/// A turn over all spikes that contain it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct OneTurn {
     end: i64,
     ns: i64,
-    /// Until when its spikes show what else ran.
+    /// End of the time in which its spikes show other activity.
     known_until: i64,
-    /// It took most of a spike: so would any other like it.
+    /// True if it took most of a spike, as any similar turn would.
     large: bool,
 }
 
 impl ThreadTurns {
-    /// Adds a slice, if it is time that a thread had the CPU.
+    /// Adds a slice, if a thread had the CPU in it.
     pub fn add(&mut self, of: &SpikeSlice<'_>) {
         let (slice, who, ns) = (of.slice, &of.slice.who, of.slice.ns.0.max(0));
         if !has_cpu(slice) {
@@ -153,7 +152,7 @@ impl ThreadTurns {
             ..CulpritThread::default()
         });
         thread.prio = thread.prio.min(who.prio);
-        // Where the kernel's threads begin (kernel/kthread.c): no user's thread has it there.
+        // Start of kernel threads (kernel/kthread.c); no user thread has it on its stack.
         thread.of_kernel |= slice.stack.iter().any(|frame| bare_function(frame) == "kthread");
         thread.total_ns = Nanos(thread.total_ns.0.saturating_add(ns));
         thread.first_ns = thread.first_ns.min(slice.start_ns);
@@ -165,7 +164,7 @@ impl ThreadTurns {
         self.put(who.pid, seen.start, turn);
     }
 
-    /// Puts a turn to the others; where it overlaps one, that is the same, of which more is seen.
+    /// Adds a turn; one that overlaps another is the same turn, of which more is visible.
     fn put(&mut self, tid: i32, mut start: i64, mut turn: OneTurn) {
         while let Some((&(_, first), &last)) = self.turns.range((tid, i64::MIN)..=(tid, turn.end)).next_back()
         {
@@ -187,7 +186,7 @@ impl ThreadTurns {
         }
     }
 
-    /// Drops the earliest turn of a thread that has several, or else any, and counts it.
+    /// Drops the earliest turn of a thread with several, or else of any thread, and counts it.
     fn drop_earliest(&mut self, tid: i32) {
         let mut own = self.turns.range((tid, i64::MIN)..=(tid, i64::MAX)).map(|(&key, _)| key);
         let earliest = own.next().filter(|_| own.next().is_some());
@@ -197,7 +196,7 @@ impl ThreadTurns {
         self.threads.entry(key.0).and_modify(|thread| thread.turns += 1);
     }
 
-    /// Merges another's.
+    /// Merges the threads of another group.
     pub fn merge(&mut self, other: &ThreadTurns) {
         self.beyond += other.beyond;
         for (tid, theirs) in &other.threads {
@@ -223,7 +222,7 @@ impl ThreadTurns {
         }
     }
 
-    /// Those that took most, first; and how many there were.
+    /// Threads that took most time, in that order; and the number of all threads.
     pub fn threads(&self) -> (Vec<CulpritThread>, u64) {
         let kept = |tid: i32| self.turns.range((tid, i64::MIN)..=(tid, i64::MAX)).count() as u64;
         let whole = |thread: &CulpritThread| CulpritThread {
@@ -237,7 +236,7 @@ impl ThreadTurns {
         (threads, seen)
     }
 
-    /// How long, and how often; none where no thread was seen.
+    /// Lengths and number of turns; none if no thread was seen.
     pub fn summary(&self) -> Option<CulpritTurns> {
         let mut lengths: Vec<i64> = self.turns.values().map(|turn| turn.ns).collect();
         lengths.sort_unstable();
@@ -251,12 +250,12 @@ impl ThreadTurns {
         })
     }
 
-    /// The median distance between turns of one thread, where half of the distances are close to
-    /// it, and its standard error.
+    /// Median distance between turns of one thread, if half of the distances are close to it, and
+    /// its standard error.
     fn every(&self) -> Option<(Nanos, Nanos)> {
         let turns: Vec<(&(i32, i64), &OneTurn)> = self.turns.iter().collect();
-        // Of two that no spike connects it is not known what ran between them, unless each alone
-        // makes a spike.
+        // If no spike connects two turns, other turns between them are possible, unless each turn
+        // alone makes a spike.
         let distance = |pair: &[(&(i32, i64), &OneTurn)]| {
             let [(&(before, from), one), (&(after, to), next)] = *pair else { return None };
             let known = one.known_until >= to || (one.large && next.large);
@@ -292,7 +291,7 @@ mod tests {
         of_kind(SliceKind::Thread, tid, start, ns)
     }
 
-    /// Adds the slices of one spike that are of a thread.
+    /// Adds the slices of one spike that belong to a thread.
     fn add(turns: &mut ThreadTurns, tid: i32, number: u64, slices: Vec<Slice>) {
         let from = slices.first().map_or(0, |slice| slice.start_ns.0);
         let to = slices.last().map_or(0, |slice| slice.start_ns.0.saturating_add(slice.ns.0));
@@ -323,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_turn_that_makes_several_cycles_late_is_one() {
-        // 15 ms once a second; of a loop of 1 ms each cycle is late that was due meanwhile.
+        // 15 ms once a second; each cycle of a 1 ms loop that was due in that time is late.
         let mut turns = ThreadTurns::default();
         for second in 0..8i64 {
             let at = second * 1_000 * MILLI;
@@ -349,7 +348,7 @@ mod tests {
 
     #[test]
     fn turns_within_one_cycle_are_several_and_one_that_no_spike_shows_is_not_left_out() {
-        // A loop of 1 ms takes 20 us each time; a cycle of 12 ms is late once in a second.
+        // A 1 ms loop takes 20 us each time; a cycle of 12 ms is late once a second.
         let cycle = |at: i64, length: i64| -> Vec<Slice> {
             let each = |n: i64| {
                 [
@@ -364,7 +363,7 @@ mod tests {
         let summary = turns.summary().expect("turns");
         assert_eq!((summary.count, summary.median_ns), (96, Nanos(20_000)));
         assert_eq!(summary.every_ns, Some(Nanos(MILLI)));
-        // Of cycles that show one turn each nothing is known of those between them.
+        // Cycles that show one turn each say nothing about turns between them.
         let mut turns = ThreadTurns::default();
         (0..8).for_each(|second| add(&mut turns, 9, second as u64 + 1, cycle(second * 1_000 * MILLI, 1)));
         let summary = turns.summary().expect("turns");
@@ -398,7 +397,7 @@ mod tests {
         let (threads, seen) = turns.threads();
         assert_eq!((threads.len(), seen), (MAX_LISTED, 40));
         assert_eq!(turns.summary().expect("turns").every_ns, None);
-        // Nor do scattered ones of one thread have one.
+        // Scattered turns of one thread have no period either.
         let mut turns = ThreadTurns::default();
         for n in 0..40i64 {
             add(

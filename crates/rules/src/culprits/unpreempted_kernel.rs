@@ -1,4 +1,4 @@
-//! A kernel that gives the CPU away only where it asks itself, or at the end of a system call.
+//! A kernel that yields the CPU only at its own checks, or at the end of a system call.
 
 use super::names;
 use super::rule::{CulpritRule, SpikeExamples};

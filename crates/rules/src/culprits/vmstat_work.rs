@@ -1,4 +1,4 @@
-//! Counts of memory that each CPU adds to the machine's.
+//! Memory statistics that each CPU adds to the machine's.
 
 use super::rule::{CulpritRule, SpikeExamples};
 use super::sources::{PER_CPU_KTHREADS, VMSTAT_C};
@@ -33,5 +33,5 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// Its work, by function.
+/// Function of its work item.
 const FUNCTIONS: &[&str] = &["vmstat_shepherd", "vmstat_update"];

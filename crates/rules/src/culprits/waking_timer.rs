@@ -1,4 +1,4 @@
-//! A timer of another thread's that expires on this CPU and does nothing but wake that one.
+//! A timer of another thread that expires on this CPU and only wakes that thread.
 
 use super::names;
 use super::rule::{CulpritRule, Grouping, SpikeExamples};

@@ -9,22 +9,22 @@ use model::units::Nanos;
 use model::watch::{WatchCulprit, WatchTask};
 use trace::timeline::Corroboration;
 
-/// Names culprits over the months of a watch: in a virtual machine what was seen once proves
-/// nothing, so what was seen before is remembered, in bounded memory.
+/// Names culprits over the months of a watch: in a virtual machine a single observation proves
+/// nothing, so earlier ones are remembered, in bounded memory.
 #[derive(Clone, Debug, Default)]
 pub struct CulpritNames {
     seen: Corroboration,
 }
 
 impl CulpritNames {
-    /// The culprits of an interval's spikes, each of at most one slice, and each with the stop from
-    /// outside that it is where that slice is not believed; `WatchCulprit::default()` where none is
-    /// proven.
+    /// Culprits of an interval's spikes, each of at most one slice, and each with the stop from
+    /// outside that takes its place if the slice is not believed; `WatchCulprit::default()` if none
+    /// is proven.
     pub fn name(&mut self, host: &Host, spikes: Vec<(Spike, Option<Slice>)>) -> Vec<WatchCulprit> {
         spikes.iter().for_each(|(spike, _)| self.seen.note(host, spike));
         let settled = spikes.into_iter().map(|(mut spike, stop)| {
             self.seen.settle(host, &mut spike);
-            // What was seen too seldom is a stop only where that is shown by more.
+            // A slice that was seen too seldom counts as a stop only with further evidence.
             spike.slices.retain(|slice| slice.kind != SliceKind::Stopped);
             if spike.slices.is_empty() {
                 spike.slices.extend(stop);
@@ -51,7 +51,7 @@ fn culprit(host: &Host, spike: &Spike) -> WatchCulprit {
         rule: rule.map(|rule| rule.id.to_owned()),
         name,
         kind: slice.kind.clone(),
-        // Clocks of two CPUs may make the other part of the latency less than nothing.
+        // The clocks of two CPUs may make the other part of the latency negative.
         share: (spike.latency_ns > Nanos(0))
             .then(|| (slice.ns.0 as f64 / spike.latency_ns.0 as f64).min(1.0)),
         estimated: slice.estimated,

@@ -13,7 +13,7 @@ const WAKES: &str = "
     43 1 60 dNh  vector- local_timer
     44 1 60 d    switch busy/60/120 P rt/50/19";
 
-/// The ids of the rules that know a slice of the window's spike, those that took most first.
+/// IDs of the rules that match slices of the window's spike, those with most time first.
 fn named(host: &Host, late: f64, events: &str) -> Vec<String> {
     let mut spikes = [explained_on(host, &window(late, events))];
     let found = rank_all(&mut spikes, &RunContext::of_machine(host));
@@ -91,7 +91,7 @@ fn threads_are_named_by_their_priorities() {
     assert_eq!(ran("irq/24-eth0/70/9"), ["irq-thread"]);
     assert_eq!(ran("rcu_preempt/70/9"), ["rcu-thread"]);
     assert_eq!(ran("migration/1/70/0").first().map(String::as_str), Some("cpu-stopper"));
-    // A fair thread in its place: the kernel's fair server, where it has one.
+    // A fair thread in its place: the kernel's fair server, if it has one.
     assert_eq!(ran("hog/70/120"), ["fair-server-turn"]);
     assert!(!ran("hog/70/30").contains(&"realtime-thread".to_owned()));
 }
