@@ -78,7 +78,7 @@ fn judge(machine: &MachineView) -> Judged {
     Ok(Judgement::fail(enabled.to_string()))
 }
 
-/// Returns early where the kernel has none, whether the switch can be read or not.
+/// Returns early if the kernel has none, whether the switch can be read or not.
 fn may_have(machine: &MachineView) -> Result<(), Judgement> {
     match (machine.kconfig().map(|config| config.is_yes("SCHED_CACHE")), machine.series()) {
         (Ok(true), _) => Ok(()),
@@ -88,7 +88,7 @@ fn may_have(machine: &MachineView) -> Result<(), Judgement> {
     }
 }
 
-/// The caches of the highest level that each CPU shows, told apart by who shares them.
+/// Number of caches of the highest level, distinguished by the CPUs that share them.
 fn last_level_caches(machine: &MachineView) -> Result<usize, Judgement> {
     let levels: BTreeMap<&[String], u64> = machine.each(LEVEL, parse_u64)?.into_iter().collect();
     let shared = machine.each(SHARED, parse_word)?;

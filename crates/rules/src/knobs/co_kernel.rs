@@ -65,7 +65,7 @@ pub static KNOB: Knob = Knob {
 const XENOMAI: &str = "/proc/xenomai/version";
 const EVL: &str = "/sys/class/evl/";
 
-/// Options, what each says, and the parameter that switches it off at boot.
+/// Options, with the name of each and the parameter that disables it at boot.
 const OPTIONS: [(&str, &str, &str); 4] = [
     ("EVL", "EVL", "evl.state"),
     ("XENOMAI", "Xenomai", "xenomai.state"),

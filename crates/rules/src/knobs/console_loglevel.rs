@@ -1,4 +1,4 @@
-//! The console's log level: which kernel messages are printed on the console.
+//! Log level of the console: the kernel messages that are printed on it.
 
 use super::serial_console::{ACTIVE, CONSOLES, IGNORE, slow_consoles};
 use super::sources::{PARAMETERS, SYSCTL_KERNEL};
@@ -58,14 +58,14 @@ pub static KNOB: Knob = Knob {
 const SYSCTL: &str = "/proc/sys/kernel/printk";
 
 fn judge(machine: &MachineView) -> Judged {
-    // All consoles are listed, net and memory included, which ACTIVE leaves out.
+    // All consoles are listed here, including net and memory consoles, which ACTIVE omits.
     if machine
         .parsed(CONSOLES, parse_consoles)
         .is_ok_and(|all| all.is_some_and(|all| !all.iter().any(|console| console.is_written)))
     {
         return Ok(Judgement::pass("no console prints"));
     }
-    // A thread prints on PREEMPT_RT, and a screen is quick; which consoles there are only weighs.
+    // A thread prints on PREEMPT_RT, and a screen is fast; the consoles only affect the severity.
     let waited_for = || {
         let slow = slow_consoles(machine).map(|(slow, _)| slow).unwrap_or_default();
         slow.iter().any(|console| !console.is_threaded)
@@ -75,7 +75,7 @@ fn judge(machine: &MachineView) -> Judged {
     Judgement::all([level(machine), ignored(machine)]).map(|judged| judged.severity(severity))
 }
 
-/// Errors only are printed.
+/// Prints only errors.
 fn printed() -> Remedy {
     let boot =
         [Change::cmdline_add("quiet"), Change::cmdline_remove("debug"), Change::cmdline_remove("loglevel")];

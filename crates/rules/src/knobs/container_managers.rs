@@ -1,5 +1,5 @@
-//! Managers of containers and virtual machines: programs that start others' work on any CPU that
-//! its group allows.
+//! Managers of containers and virtual machines: programs that start the work of others on any CPU
+//! that its group allows.
 
 use super::sources::CGROUP_V2;
 use crate::change::AdviceReason;
@@ -76,17 +76,17 @@ const ROOT: &str = "/sys/fs/cgroup/cpuset.cpus.effective";
 const SYSTEM: &str = "/sys/fs/cgroup/system.slice/cpuset.cpus.effective";
 const MACHINE: &str = "/sys/fs/cgroup/machine.slice/cpuset.cpus.effective";
 const PODS: &str = "/sys/fs/cgroup/kubepods.slice/cpuset.cpus.effective";
-/// Where kubelet makes its groups itself, without systemd.
+/// Control group of kubelet's pods, if it creates its groups without systemd.
 const KUBEPODS: &str = "/sys/fs/cgroup/kubepods/cpuset.cpus.effective";
 const DOCKER: &str = "/sys/fs/cgroup/docker/cpuset.cpus.effective";
 
 const PROGRAMS: &[&str] =
     &["containerd", "crio", "dockerd", "incusd", "kubelet", "libvirtd", "lxd", "virtqemud"];
 
-/// Where a manager puts what it starts; below the root where none of it is there.
+/// Groups in which a manager starts its work; if none exists, it is below the root.
 fn places(program: &str) -> &'static [&'static str] {
     match program {
-        // Where docker's groups are made by systemd or by itself.
+        // Groups of docker, created by systemd or by docker.
         "dockerd" => &[SYSTEM, DOCKER],
         "containerd" => &[SYSTEM, PODS, KUBEPODS],
         "crio" | "kubelet" => &[PODS, KUBEPODS],
@@ -107,7 +107,7 @@ fn judge(machine: &MachineView) -> Judged {
     Judgement::all(legs.chain(hidden))
 }
 
-/// Whether what a manager starts may use the audited CPUs.
+/// Passes if the work of a manager may not use the audited CPUs.
 fn may_use(machine: &MachineView, program: &'static str) -> Judged {
     let mut allowed = CpuSet::default();
     let mut there = false;

@@ -86,7 +86,7 @@ fn judge(machine: &MachineView) -> Judged {
     }
 }
 
-/// On machines other than hybrid x86 the capacity shows it, where firmware or device tree give one.
+/// Judges machines other than hybrid x86 by the capacity, if firmware or device tree define one.
 fn by_capacity(machine: &MachineView) -> Judged {
     let capacities = PerCpuSetting::of(machine, CAPACITIES, parse_u64);
     if capacities.is_absent() {

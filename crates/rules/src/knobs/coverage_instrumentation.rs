@@ -44,10 +44,10 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// Counts each `if` of the kernel (kernel/trace/Kconfig).
+/// Option that counts each `if` of the kernel (kernel/trace/Kconfig).
 const BRANCHES: &str = "PROFILE_ALL_BRANCHES";
 
-/// A kernel without those of them that are built in.
+/// Remedy: a kernel without those that are built in.
 fn without(config: &Kconfig) -> Remedy {
     let all = ["GCOV_PROFILE_ALL", "KCOV_INSTRUMENT_ALL", BRANCHES, "GCOV_KERNEL", "KCOV"];
     let on = all.into_iter().filter(|option| config.is_yes(option));

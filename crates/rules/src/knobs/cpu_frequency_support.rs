@@ -1,4 +1,4 @@
-//! Whether the kernel can set the processors' clock at all.
+//! Support for frequency scaling in the kernel.
 
 use super::sources::RT_CONFIG;
 use super::unsettable;
@@ -67,7 +67,7 @@ fn judge(machine: &MachineView) -> Judged {
     if machine.is_virtual()? {
         return Err(Judgement::not_applicable("in a virtual machine the host sets the clock"));
     }
-    // A driver in use needs no configuration to prove it.
+    // A driver in use proves it without a configuration.
     if let Fact::Known(drivers) = &machine.facts().cpufreq_driver {
         if !drivers.is_empty() {
             return Ok(Judgement::pass("built in"));

@@ -58,8 +58,8 @@ pub static KNOB: Knob = Knob {
         SliceKind::Softirq,
         SliceKind::Ipi,
     ],
-    // The servers first: one that is written while its CPU is isolated and idle takes more off
-    // the CPU's deadline bandwidth than there is, of which 6.12 warns (dl_server_stop()).
+    // The servers first: writing one while its CPU is isolated and idle subtracts more from the
+    // CPU's deadline bandwidth than there is, of which 6.12 warns (dl_server_stop()).
     after: &["cgroup-cpuset", "isolation-support", "fair-server", "ext-server"],
     facts: &[
         "/sys/devices/system/cpu/isolated",
@@ -91,7 +91,7 @@ fn judge(machine: &MachineView) -> Judged {
     Ok(Judgement::fail(format!("load is balanced over {}", cpu_list(&exposed))).fix(isolated(machine)))
 }
 
-/// How to isolate the CPUs: at run time where control groups can.
+/// Remedy that isolates the CPUs: at run time if control groups can.
 fn isolated(machine: &MachineView) -> Remedy {
     let boot = isolate_at_boot(machine);
     match &machine.survey.groups {
@@ -135,7 +135,7 @@ mod tests {
             ),
             "pass",
         );
-        // A tick that is stopped keeps no task away.
+        // A stopped tick keeps no task away.
         check(
             &KNOB,
             "/sys/devices/system/cpu/isolated:\n/sys/devices/system/cpu/nohz_full: 3",
@@ -170,7 +170,7 @@ mod tests {
         check(&KNOB, &old(1, 0, 0), "fail high");
         check(&KNOB, &old(0, 0, 1), "fail high");
         let rt = "/sys/fs/cgroup/cpuset/rt";
-        // What no set has is balanced nowhere; what cannot be read may have any CPU.
+        // CPUs that no set has are not balanced; an unreadable set may have any CPU.
         check(&KNOB, &format!("{}\n{rt} absent", old(0, 1, 0)), "pass");
         check(&KNOB, &format!("{}\n{rt}/cpuset.sched_load_balance refused", old(0, 0, 0)), "unknown");
         let root = "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance";

@@ -23,7 +23,7 @@ const GOVERNOR: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_governor";
 const DRIVER: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver";
 const MIN: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_min_freq";
 const MAX: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq";
-/// The lowest and highest clock of intel_pstate for all CPUs, in percent of the highest one.
+/// Lowest and highest clock of intel_pstate for all CPUs, in percent of the highest one.
 const PERCENT: [&str; 2] = [
     "/sys/devices/system/cpu/intel_pstate/min_perf_pct",
     "/sys/devices/system/cpu/intel_pstate/max_perf_pct",
@@ -78,7 +78,7 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// What holds or moves the clock of one CPU.
+/// State of one CPU's clock.
 enum Clock {
     Fixed(String),
     Moves(String, Severity),
@@ -89,7 +89,7 @@ struct Read {
     driver: PerCpuSetting<String>,
     min: PerCpuSetting<u64>,
     max: PerCpuSetting<u64>,
-    /// Whether schedutil runs real-time tasks at the highest clock.
+    /// True if schedutil runs real-time tasks at the highest clock.
     rt_at_top: bool,
     /// True if intel_pstate's limits leave a single frequency
     /// (`intel_pstate_update_perf_limits()`).
@@ -98,14 +98,14 @@ struct Read {
 
 const DEFAULT_WORD: &str = "cpufreq.default_governor";
 
-/// The governor that a kernel starts with (`cpufreq_init_policy()` of drivers/cpufreq/cpufreq.c);
-/// drivers in active mode take performance by it, and none of those that follow the load.
+/// Judges a kernel's initial governor (`cpufreq_init_policy()` of drivers/cpufreq/cpufreq.c);
+/// drivers in active mode adopt performance from it, but none that follows the load.
 fn started_with(machine: &MachineView) -> Judged {
     let config = machine.kconfig()?;
     if !config.is_yes("CPU_FREQ") {
         return Err(without(machine));
     }
-    // Of one that is not built the kernel starts with its default (`cpufreq_init_policy()`).
+    // A governor that is not built is replaced by the default (`cpufreq_init_policy()`).
     let is_built =
         |name: &&str| config.get(&format!("CPU_FREQ_GOV_{}", name.to_uppercase())) != OptionValue::No;
     // Older kernels do not know the word.
@@ -128,8 +128,8 @@ fn started_with(machine: &MachineView) -> Judged {
     }
 }
 
-/// The word in the place of the one that names another governor, which wins over the kernel's
-/// default.
+/// Sets the word, which overrides the kernel's default, in place of one that names another
+/// governor.
 fn by_word(machine: &MachineView, config: &Kconfig, name: &str) -> Remedy {
     let word = format!("{DEFAULT_WORD}=performance");
     let is_built_in = machine.facts().cmdline == Fact::NotRunning;
@@ -191,7 +191,7 @@ fn judge(machine: &MachineView) -> Judged {
         ));
     }
     governors.all_known()?;
-    // A CPU's file and that of its policy are the same.
+    // The file of a CPU and that of its policy have the same content.
     let shown: Vec<String> =
         machine.each(GOVERNOR, parse_word)?.into_iter().map(|(_, governor)| governor).collect();
     let policies = machine.facts().governors.known();
@@ -206,8 +206,8 @@ fn judge(machine: &MachineView) -> Judged {
     }
 }
 
-/// False where one of these CPUs does not offer the governor, and no module can bring it
-/// (`store_scaling_governor()` then says EINVAL).
+/// False if one of these CPUs does not offer the governor, and no module can provide it
+/// (`store_scaling_governor()` then returns EINVAL).
 fn has_performance(machine: &MachineView, cpus: &CpuSet) -> bool {
     let offered = PerCpuSetting::among(machine, cpus, AVAILABLE, parse_words);
     let lacks = |names: &Vec<String>| !names.iter().any(|name| name == "performance");
@@ -251,7 +251,7 @@ fn clock(read: &Read, cpu: Cpu, governor: &str) -> Clock {
     }
 }
 
-/// No audited CPU has a governor.
+/// Judgement if no audited CPU has a governor.
 fn without(machine: &MachineView) -> Judgement {
     match (machine.is_virtual(), machine.kconfig()) {
         (Err(untold), _) => untold,

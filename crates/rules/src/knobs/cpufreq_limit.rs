@@ -1,4 +1,4 @@
-//! The frequency limit: a fixed clock that is lower than it could be.
+//! Frequency limit: a maximum clock below the highest one of the processor.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,12 +17,12 @@ use model::units::{Cpu, CpuSet};
 
 pub const LIMIT: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq";
 pub const TOP: &str = "/sys/devices/system/cpu/cpu#/cpufreq/cpuinfo_max_freq";
-/// The clocks of acpi-cpufreq's table, boost apart.
+/// Clocks in acpi-cpufreq's table, without boost.
 pub const TABLE: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_available_frequencies";
 pub const DRIVER: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver";
 pub const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
 
-/// The limit of intel_pstate for all CPUs, of which in active mode no other file shows.
+/// Limit of intel_pstate for all CPUs, which no other file shows in active mode.
 const MAX_PERCENT: &str = "/sys/devices/system/cpu/intel_pstate/max_perf_pct";
 
 pub static KNOB: Knob = Knob {
@@ -70,9 +70,9 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// The highest clocks that a limit may name, and the CPUs of which they are not known.
+/// Highest clocks that a limit may have, and the CPUs for which they are not known.
 ///
-/// With acpi-cpufreq the file counts boost in, and a higher limit than the table's top is put back
+/// With acpi-cpufreq the file includes boost, and a limit above the table's top is reset
 /// (`acpi_cpufreq_cpu_init()`, `cpufreq_frequency_table_cpuinfo()`).
 fn tops(machine: &MachineView, cpus: &CpuSet) -> (PerCpuSetting<u64>, CpuSet) {
     let mut tops = PerCpuSetting::among(machine, cpus, TOP, parse_u64);
@@ -93,11 +93,11 @@ fn tops(machine: &MachineView, cpus: &CpuSet) -> (PerCpuSetting<u64>, CpuSet) {
     (tops, unclear)
 }
 
-/// Turbo is one state of the firmware's table, 1 MHz above the highest clock without it
-/// (drivers/cpufreq/intel_pstate.c, of `_PSS`): 2801000 beside 2800000.
+/// Distance in kHz of turbo, one state of the firmware's table, from the highest clock without it
+/// (drivers/cpufreq/intel_pstate.c, of `_PSS`): 2801000 and 2800000.
 const TURBO_STEP: u64 = 1000;
 
-/// The highest clock of a table, turbo apart.
+/// Highest clock of a table, without turbo.
 fn table_top(text: &str) -> Option<u64> {
     let mut rates = text.split_whitespace().map(parse_u64).collect::<Result<Vec<u64>, _>>().ok()?;
     rates.sort_unstable();
@@ -108,12 +108,12 @@ fn table_top(text: &str) -> Option<u64> {
     }
 }
 
-/// What raises the limit of each of these CPUs that has a lower one than its highest clock, and the
-/// limit that each then has; none of a CPU whose limit is not known.
+/// Changes that raise the limits of these CPUs that are below their highest clocks, and the
+/// resulting limits; none for a CPU whose limit is not known.
 pub fn raised(machine: &MachineView, cpus: &CpuSet) -> (Vec<Change>, BTreeMap<Cpu, u64>) {
     let limits = PerCpuSetting::among(machine, cpus, LIMIT, parse_u64).known;
     let (tops, unclear) = tops(machine, cpus);
-    // With turbo off the highest clock can still count turbo in.
+    // With turbo off the highest clock may still include turbo.
     let turbo = !matches!(machine.number_if_present(NO_TURBO), Ok(Some(1..)));
     let above = |cpu: &Cpu, limit: u64| {
         let top = tops.known.get(cpu).copied().filter(|_| !unclear.contains(*cpu));
@@ -144,7 +144,7 @@ fn judge(machine: &MachineView) -> Judged {
         let &top = tops.known.get(&cpu)?;
         (limit < top).then_some((limit, cpu, top))
     });
-    // The lowest first.
+    // Sorted by limit, the lowest first.
     let (doubtful, low): (BTreeSet<_>, BTreeSet<_>) = low.partition(|&(_, cpu, _)| unclear.contains(cpu));
     let own = PerCpuSetting::of(machine, DRIVER, parse_word).that(|driver| driver == "intel_pstate");
     let percent = if own.is_empty() { None } else { machine.number_if_present(MAX_PERCENT)? };
@@ -176,7 +176,7 @@ fn judge(machine: &MachineView) -> Judged {
     let (raised, _) = raised(machine, &cpus);
     let said = low.into_iter().map(|(limit, cpu, top)| (cpu, format!("{} of {}", mhz(limit), mhz(top))));
     let daemon = "if a power daemon set the limit, take it out of its profile";
-    // What acpi-cpufreq takes for the state above it lets the processor choose a clock.
+    // The state that acpi-cpufreq has above it lets the processor choose a clock.
     let note = if has_turbo_state {
         format!("{daemon}; a limit 1000 kHz higher allows turbo")
     } else {

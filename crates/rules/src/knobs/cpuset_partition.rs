@@ -1,4 +1,4 @@
-//! Partitions of control groups: whether those that were asked for are in force.
+//! Partitions of control groups: whether the requested ones are in effect.
 
 use super::sources::CGROUP_V2;
 use crate::change::AdviceReason;

@@ -1,4 +1,4 @@
-//! Words of a search for a fault that were left on the kernel's command line.
+//! Debugging parameters that were left on the kernel's command line.
 
 use super::sources::{PARAMETERS, RT_CONFIG, SLAB};
 use super::unsettable;
@@ -54,22 +54,22 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// Tells whether a value switches something on; none of one that the kernel refuses, which leaves
-/// the value before it in force.
+/// Reads a value: true if it enables something; none if the kernel refuses it, which leaves the
+/// value before it in effect.
 type Reader = fn(Option<&str>, &MachineView) -> Option<bool>;
 
-/// A parameter, the option without which the kernel ignores it, and how its values are read.
+/// A parameter, the option without which the kernel ignores it, and the reader of its values.
 type Known = (&'static str, &'static str, Reader);
 
 const PRESENT: Reader = |_, _| Some(true);
 const TRUE: Reader = |value, machine| value.and_then(|value| machine.truth(value));
-/// Of a parameter that is none without its `=`.
+/// Reader for a parameter that needs a value.
 const FILLED: Reader = |value, _| value.map(|value| !value.is_empty());
 
-/// A `core_param` of type bool: without a value it is on (`param_set_bool()`).
+/// Reader for a `core_param` of type bool: without a value it is on (`param_set_bool()`).
 const FLAG: Reader = |value, machine| value.map_or(Some(true), |value| machine.truth(value));
 
-/// `-` switches checks off, `O` alone switches none on.
+/// Reader for slabs: `-` disables checks, and `O` alone enables none.
 const OF_SLABS: Reader = |value, _| Some(!matches!(value, Some("-" | "O")));
 
 const KMEMLEAK: &str = "kmemleak";
@@ -87,7 +87,7 @@ const KNOWN: &[Known] = &[
     ("trace_event", "EVENT_TRACING", FILLED),
     ("kprobe_event", "KPROBE_EVENTS", FILLED),
     ("trace_instance", "TRACING", FILLED),
-    // Nothing takes it back (set_tracepoint_printk() in kernel/trace/trace.c).
+    // Nothing resets it (set_tracepoint_printk() in kernel/trace/trace.c).
     ("tp_printk", "TRACING", |value, _| (!matches!(value, Some("0" | "off"))).then_some(true)),
     ("stacktrace", "STACK_TRACER", PRESENT),
     ("stacktrace_filter", "STACK_TRACER", PRESENT),
@@ -123,7 +123,7 @@ fn is_tracer(machine: &MachineView, name: &str) -> bool {
     !matches!(name, "" | "nop") && !option.is_some_and(lacks)
 }
 
-/// Costs only while the machine boots, and when modules are loaded.
+/// Parameter with costs only during boot, and when modules are loaded.
 const INITCALL_DEBUG: &str = "initcall_debug";
 
 const SHOWN: usize = 5;
@@ -145,20 +145,20 @@ fn judge(machine: &MachineView) -> Judged {
     Ok(Judgement::fail(shown.join(", ")).severity(severity).fix(off))
 }
 
-/// Those that switch something on, once each with the value that counts, in the order of the table.
+/// Parameters that enable something, each once with the value that counts, in the table's order.
 fn left<'a>(machine: &MachineView, cmdline: &'a Cmdline, config: Option<&Kconfig>) -> Vec<&'a Param> {
     let acts = |(name, option, on): &Known| {
         let mut given = cmdline.params.iter().rev().filter(|param| same_name(&param.name, name));
         let (last, acts) = given.find_map(|param| Some((param, on(param.value.as_deref(), machine)?)))?;
         let ignored = config.is_some_and(|config| !option.is_empty() && !config.is_yes(option));
-        // For good (kmemleak_disable() in mm/kmemleak.c).
+        // Permanently (kmemleak_disable() in mm/kmemleak.c).
         let disabled = *name == KMEMLEAK && cmdline.values(name).any(|value| value == "off");
         (acts && !ignored && !disabled).then_some(last)
     };
     KNOWN.iter().filter_map(acts).collect()
 }
 
-/// A parameter as it is written on the command line, shortened.
+/// A parameter as on the command line, truncated.
 fn excerpt(param: &Param) -> String {
     let value: String = param.value.iter().flat_map(|value| value.chars()).map(plain).take(28).collect();
     let dots = if param.value.as_ref().is_some_and(|value| value.chars().count() > 28) { "..." } else { "" };

@@ -61,7 +61,7 @@ fn judge(machine: &MachineView) -> Judged {
     let cpus = machine.parsed(PATH, parse_mask)?.ok_or_else(|| unknown_absent(PATH))?;
     let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     let others = machine.housekeeping_cpus()?;
-    // The CPU that boots is added whatever the word says (irq_affinity_setup()).
+    // The boot CPU is added to any list of the parameter (irq_affinity_setup()).
     let at_boot = if machine.cpus().contains(Cpu(0)) {
         Change::advice(
             AdviceReason::Program,
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn the_mask_decides() {
         check(&KNOB, "", "pass CPUs 0-1");
-        // Masks have a bit for each CPU that the kernel could have.
+        // Masks have a bit for each possible CPU.
         check(&KNOB, "/proc/irq/default_smp_affinity: ffffffff,ffffffff", "fail high CPUs 0-3");
         check(&KNOB, "/proc/irq/default_smp_affinity: 4", "fail high CPU 2");
         let mut machine = Machine::base();

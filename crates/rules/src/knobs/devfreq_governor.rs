@@ -71,8 +71,7 @@ pub static KNOB: Knob = Knob {
 };
 
 fn judge(machine: &MachineView) -> Judged {
-    // Where the CPUs cannot be read, nothing else of sysfs can: a missing file would mean
-    // nothing.
+    // If the CPUs cannot be read, neither can the rest of sysfs: a missing file would mean nothing.
     machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     let (least, most) = (rates(machine, MIN), rates(machine, MAX));
     let narrow =
@@ -85,7 +84,7 @@ fn judge(machine: &MachineView) -> Judged {
         }
         match text.content.clone().parse(|content| parse_word(&content)) {
             Fact::Known(governor) => match governor.as_str() {
-                // What a passive one follows is another device here, or the clock of a CPU.
+                // A passive governor follows another of these devices, or the clock of a CPU.
                 "performance" | "powersave" | "userspace" | "passive" => fixed += 1,
                 _ if narrow(device) => fixed += 1,
                 _ => moving.push((format!("{governor} for {device}"), text)),
@@ -99,7 +98,7 @@ fn judge(machine: &MachineView) -> Judged {
         let kept = Change::advice(AdviceReason::Program, "a udev rule or a unit at boot");
         let fix = match moving.iter().all(|(_, text)| has_performance(machine, &text.names)) {
             true => Change::each(paths, "/sys/class/devfreq/DEVICE/governor", &devices, "performance"),
-            // A range of one frequency leaves any governor nothing to choose.
+            // A range of one frequency leaves no choice to any governor.
             false => Change::advice(
                 AdviceReason::Choice,
                 format!(
@@ -118,8 +117,8 @@ fn judge(machine: &MachineView) -> Judged {
     }
 }
 
-/// Parts of the names of memory controllers and interconnects, as device trees and drivers have
-/// them (drivers/devfreq, drivers/interconnect).
+/// Parts of the names of memory controllers and interconnects in device trees and drivers
+/// (drivers/devfreq, drivers/interconnect).
 const MEMORY_OR_BUS: [&str; 14] = [
     "dmc",
     "ddr",
@@ -137,12 +136,12 @@ const MEMORY_OR_BUS: [&str; 14] = [
     "dvfsrc",
 ];
 
-/// True of a device whose clock all CPUs wait for; others' costs those who use them only.
+/// True for a device whose clock all CPUs wait for; that of another affects only its users.
 fn is_memory_or_bus(device: &str) -> bool {
     MEMORY_OR_BUS.iter().any(|part| device.contains(part))
 }
 
-/// False where the device does not offer the governor, and no module can bring it.
+/// False if the device does not offer the governor, and no module can provide it.
 fn has_performance(machine: &MachineView, device: &[String]) -> bool {
     let offered = machine.texts(AVAILABLE).unwrap_or_default().iter().find(|text| text.names == device);
     let names = offered.and_then(|text| text.content.known());
@@ -153,14 +152,14 @@ fn has_performance(machine: &MachineView, device: &[String]) -> bool {
     names.is_none_or(|names| names.split_whitespace().any(|name| name == "performance")) || is_built()
 }
 
-/// The rates that are known, by device.
+/// Known rates, by device.
 fn rates<'a>(machine: &MachineView<'a>, pattern: &'static str) -> BTreeMap<&'a str, u64> {
     let texts = machine.texts(pattern).unwrap_or_default();
     let rate = |text: &'a Text| Some((text.names.first()?.as_str(), parse_u64(text.content.known()?).ok()?));
     texts.iter().filter_map(rate).collect()
 }
 
-/// No governor was found: the rule does not apply only if no device is listed either.
+/// Judgement without a governor: not applicable only if no device is listed either.
 fn none(machine: &MachineView) -> Judged {
     let listed = machine
         .parsed(DEVICES, |names| Ok(names.lines().any(|name| !name.is_empty() && is_memory_or_bus(name))))?;

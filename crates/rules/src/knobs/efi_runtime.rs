@@ -1,4 +1,4 @@
-//! Runtime services of an EFI firmware: calls into it, while nothing else can run on the CPU.
+//! EFI runtime services: calls into the firmware that nothing else on the CPU can interrupt.
 
 use super::sources::{PARAMETERS, RT_CONFIG, RT_HARDWARE};
 use super::unsettable;
@@ -67,21 +67,21 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// A file that each machine started by EFI has: 32 or 64.
+/// File of each machine that was started by EFI: 32 or 64.
 const PLATFORM: &str = "/sys/firmware/efi/fw_platform_size";
-/// Container managers cover it with an empty directory.
+/// Directory that container managers cover with an empty one.
 const FIRMWARE: &str = "/sys/firmware/";
 const CPUMASK: &str = "/sys/devices/virtual/workqueue/efi_runtime/cpumask";
 
 fn judge(machine: &MachineView) -> Judged {
-    // A kernel that does not run is judged for a machine that EFI starts.
+    // A stopped kernel is judged for a machine that EFI starts.
     if machine.survey.is_stopped {
         if !machine.kconfig()?.is_yes("EFI") {
             return Err(Judgement::not_applicable("the kernel has no EFI"));
         }
         return switched_off(machine);
     }
-    // Its absence counts only where the rest of sysfs can be seen.
+    // Its absence counts only if the rest of sysfs is visible.
     machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     if machine.line_if_present(PLATFORM)?.is_none() {
         if machine.parsed(FIRMWARE, |names| Ok(names.is_empty())) == Ok(Some(true)) {
@@ -100,7 +100,7 @@ fn switched_off(machine: &MachineView) -> Judged {
     for param in &cmdline.params {
         match (param.name.as_str(), param.value.as_deref()) {
             ("noefi", _) => chosen = Some(("noefi", false)),
-            // In one list the kernel looks for noruntime first and for runtime after it.
+            // In one list the kernel looks for noruntime first, and for runtime after it.
             ("efi", Some(list)) if list.split(',').any(|word| word == "runtime") => {
                 chosen = Some(("efi=runtime", true));
             }
@@ -114,7 +114,7 @@ fn switched_off(machine: &MachineView) -> Judged {
         Some(chosen) => chosen,
         None => match machine.kconfig()?.get("EFI_DISABLE_RUNTIME") {
             OptionValue::Yes => ("EFI_DISABLE_RUNTIME", false),
-            // Before there was the option (5.19), all PREEMPT_RT kernels left it off.
+            // Before the option existed (5.19), all PREEMPT_RT kernels left it off.
             OptionValue::Absent if machine.facts().preempt == Preempt::Rt => ("off with PREEMPT_RT", false),
             _ => ("on by default", true),
         },
@@ -131,7 +131,7 @@ fn asked_for(cmdline: &Cmdline) -> Vec<String> {
     lists.map(|list| format!("efi={list}")).collect()
 }
 
-/// Whether the calls are kept on CPUs that are not audited.
+/// Passes if the calls are confined to CPUs that are not audited.
 fn confined(machine: &MachineView) -> Judged {
     let Some(mask) = machine.parsed(CPUMASK, |text| parse_mask(&parse_line(text)?))? else {
         return Err(Judgement::not_applicable("this kernel has no workqueue of that name to confine"));

@@ -1,4 +1,4 @@
-//! The ext server: what the tasks of a BPF scheduler may take from real-time ones.
+//! The ext server: time that tasks of a BPF scheduler may take from real-time ones.
 
 use super::fair_server::unthrottled;
 use super::per_cpu::PerCpuSetting;
@@ -73,7 +73,7 @@ const STATE: &str = "/sys/kernel/sched_ext/state";
 const RUNTIME: &str = "/sys/kernel/debug/sched/ext_server/cpu#/runtime";
 const PERIOD: &str = "/sys/kernel/debug/sched/ext_server/cpu#/period";
 
-/// The first series that has it.
+/// First series that has it.
 const SINCE: (u32, u32) = (7, 0);
 
 fn judge(machine: &MachineView) -> Judged {
@@ -99,7 +99,7 @@ fn judge(machine: &MachineView) -> Judged {
         runtimes.all_known()?;
         return Ok(Judgement::pass(format!("0 on {}", cpu_list(machine.cpus()))));
     }
-    // A period only sets how often: without it the server runs anyway.
+    // A period only sets the frequency: without it the server runs anyway.
     let periods = PerCpuSetting::of(machine, PERIOD, parse_u64);
     let span = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX)).spaced();
     let said = runtimes.known.iter().filter(|&(_, &runtime)| runtime > 0).map(|(&cpu, &runtime)| {
@@ -114,7 +114,7 @@ fn judge(machine: &MachineView) -> Judged {
     ))
 }
 
-/// There is no state of BPF schedulers.
+/// Judgement without a state of BPF schedulers.
 fn without_schedulers(machine: &MachineView) -> Judgement {
     match (machine.kconfig().map(|config| config.is_yes("SCHED_CLASS_EXT")), machine.series()) {
         (_, Ok(series)) if series < SINCE => Judgement::not_applicable("kernels before 7.0 have none"),

@@ -1,4 +1,4 @@
-//! The fair server: what ordinary tasks may take from real-time ones.
+//! The fair server: time that ordinary tasks may take from real-time ones.
 
 use super::sources::{DEADLINE, RT_GROUP, SYSCTL_KERNEL};
 use crate::change::{AdviceReason, Change, Persistence};
@@ -65,12 +65,12 @@ pub static KNOB: Knob = Knob {
 const DIR: &str = "/sys/kernel/debug/sched/fair_server";
 pub const RUNTIME: &str = "/sys/kernel/debug/sched/fair_server/cpu#/runtime";
 
-/// True of kernels that take any runtime on any CPU: seen on 7.2 and 7.3.
+/// True for kernels that accept any runtime on any CPU: observed on 7.2 and 7.3.
 fn takes_all(machine: &MachineView) -> bool {
     machine.series().is_ok_and(|series| series >= (7, 2))
 }
 
-/// With real-time throttling off: before that 6.12 refuses a smaller runtime with EBUSY
+/// Turns real-time throttling off: until then 6.12 refuses a smaller runtime with EBUSY
 /// (`dl_server_apply_params()`).
 pub fn unthrottled(machine: &MachineView) -> Remedy {
     match machine.facts().rt_runtime_us {
@@ -83,12 +83,12 @@ pub fn unthrottled(machine: &MachineView) -> Remedy {
 fn judge(machine: &MachineView) -> Judged {
     let servers = match &machine.facts().fair_servers {
         Fact::Known(servers) => servers,
-        // What the kernel offers decides; where debugfs is closed or not mounted, its version.
+        // The files of the kernel decide; if debugfs is closed or not mounted, its version.
         Fact::Absent | Fact::Refused(_) | Fact::NotCaptured if machine.series()? < (6, 12) => {
             return Err(Judgement::not_applicable("kernels before 6.12 have none"));
         }
         Fact::Absent => {
-            // From 6.15 on there is no such option, and the files are always built.
+            // From 6.15 on there is no such option: the files are always built.
             let option =
                 if machine.series()? < (6, 15) { ", on a kernel with CONFIG_SCHED_DEBUG" } else { "" };
             let mount = "mount -t debugfs none /sys/kernel/debug";
@@ -117,8 +117,8 @@ fn judge(machine: &MachineView) -> Judged {
     Ok(Judgement::fail(value).severity(severity).fix(switched_off(machine, &on)))
 }
 
-/// 6.12 warns when the server of an isolated CPU is written to (`task_non_contending()` of
-/// kernel/sched/deadline.c): these CPUs are given back first.
+/// Turns the server off. 6.12 warns about a write for an isolated CPU (`task_non_contending()` of
+/// kernel/sched/deadline.c): such CPUs are released first.
 fn switched_off(machine: &MachineView, on: &CpuSet) -> Remedy {
     if takes_all(machine) {
         return Change::each_cpu(RUNTIME, on, 0).into();
@@ -162,7 +162,7 @@ mod tests {
         assert!(booted.contains("isolate create 2 --yes"), "{booted}");
         let grouped = fix_of("/sys/fs/cgroup/cpuset.cpus.isolated: 2-3");
         assert!(grouped.contains("`onbeat isolate undo`"), "{grouped}");
-        // Another CPU's isolation changes nothing here.
+        // The isolation of another CPU does not change this.
         let other = fix_of("/sys/devices/system/cpu/isolated: 3");
         assert!(other.contains("fair_server/cpu2/runtime"), "{other}");
     }

@@ -50,7 +50,7 @@ pub static KNOB: Knob = Knob {
 
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-/// The answer of the system call.
+/// Result of the system call.
 const RESOLUTION: &str = "/syscall/clock_getres/monotonic";
 
 fn judge(machine: &MachineView) -> Judged {
@@ -77,7 +77,7 @@ fn built(machine: &MachineView) -> Judged {
 }
 
 fn switched_on(machine: &MachineView) -> Judged {
-    // The kernel keeps its default, on, where it does not understand the value.
+    // The kernel keeps its default, on, if it cannot parse the value.
     let mut values = machine.cmdline()?.values("highres").rev();
     let last = values.find_map(|value| Some((value, machine.truth(value)?)));
     Ok(if let Some((value, false)) = last {
@@ -115,7 +115,7 @@ mod tests {
         check(&KNOB, "cmdline + highres=off\ncmdline + highres=on", "pass built in; switched on");
         check(&KNOB, "cmdline + highres=maybe", "pass built in; switched on");
         check(&KNOB, "cmdline + nohz=off", "pass built in; switched on");
-        // Letters that only some releases take.
+        // Letters that only some releases accept.
         check(&KNOB, "cmdline + highres=disable", "pass built in; switched on");
         let of = |release: &str, word: &str| {
             format!(

@@ -1,4 +1,4 @@
-//! The CPUs for everything else: whether there are any, and the boot CPU is among them.
+//! CPUs for the remaining work: whether there are any, and the boot CPU is one of them.
 
 use super::sources::{ISOLATION, PARAMETERS};
 use crate::change::AdviceReason;
@@ -70,7 +70,7 @@ fn judge(machine: &MachineView) -> Judged {
             "leave CPU 0 at least out of isolcpus=, nohz_full= and partitions",
         )));
     }
-    // The requested isolation counts, even where it is not known what else is isolated.
+    // The requested isolation counts, even if other isolation is not known.
     if machine.intent.chosen == CpuSelection::All {
         return Err(Judgement::not_applicable(
             "no CPU is set apart: say with --cpus which ones matter, if some do",

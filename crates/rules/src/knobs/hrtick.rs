@@ -57,7 +57,7 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// The features by name, those that are off with `NO_` before it.
+/// Scheduler features by name, with `NO_` before those that are off.
 const FEATURES: &str = "/sys/kernel/debug/sched/features";
 
 fn judge(machine: &MachineView) -> Judged {

@@ -1,4 +1,4 @@
-//! Polling when idle: no exit latency, at the price of everything else.
+//! Polling when idle: no exit latency, at the expense of everything else.
 
 use super::sources::{NO_HZ, PARAMETERS, RT_HARDWARE};
 use super::unsettable;
@@ -59,7 +59,7 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// Without polling, and what keeps the CPU out of deep states then.
+/// Removes polling, with a note on avoiding deep idle states without it.
 fn off(word: &str) -> Remedy {
     Remedy::from(Change::cmdline_remove(word)).note(
         "keep /dev/cpu_dma_latency open with a limit, or disable deep idle states on the CPUs \
@@ -67,8 +67,8 @@ fn off(word: &str) -> Remedy {
     )
 }
 
-/// The word by which the idle loop polls, keeps the tick and never enters an idle state; of nohlt
-/// and hlt the last one counts (kernel/sched/idle.c, `cpu_idle_poll_setup()` and
+/// Word by which the idle loop polls, keeps the tick and never enters an idle state; of nohlt and
+/// hlt the last one counts (kernel/sched/idle.c, `cpu_idle_poll_setup()` and
 /// `cpu_idle_nopoll_setup()`, with GENERIC_IDLE_POLL_SETUP: arm, arm64, riscv and others).
 pub fn polls(machine: &MachineView, cmdline: &Cmdline) -> Result<Option<&'static str>, Judgement> {
     let x86 = match machine.require_x86() {
@@ -79,13 +79,13 @@ pub fn polls(machine: &MachineView, cmdline: &Cmdline) -> Result<Option<&'static
     let mut names = cmdline.params.iter().rev().map(|param| param.name.as_str());
     let mut last = || names.find(|name| matches!(*name, "nohlt" | "hlt"));
     Ok(match x86 {
-        // No later value takes it back (arch/x86/kernel/process.c, `idle_setup()`).
+        // No later value resets it (arch/x86/kernel/process.c, `idle_setup()`).
         true => cmdline.values("idle").any(|value| value == "poll").then_some("idle=poll"),
         false => (last() == Some("nohlt")).then_some("nohlt"),
     })
 }
 
-/// The word by which an idle CPU of arm64 spins in place of waiting for an interrupt
+/// Word by which an idle CPU of arm64 spins instead of waiting for an interrupt
 /// (arch/arm64/kernel/idle.c of 7.3; 7.2 has no such parameter).
 fn spins(machine: &MachineView) -> Result<Option<&'static str>, Judgement> {
     let word = match machine.cmdline()?.value("idle") {

@@ -1,4 +1,4 @@
-//! Idle states: how long a CPU takes to come back from its pauses.
+//! Idle states: time that a CPU takes to leave them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -86,13 +86,13 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// How long a CPU may take to come back, in us.
+/// Longest permitted exit latency, in us.
 pub fn budget_us(machine: &MachineView) -> u64 {
     if machine.has_profile(Profile::Audio) { 100 } else { 10 }
 }
 
 fn judge(machine: &MachineView) -> Judged {
-    // What cannot be read of the command line leaves the states to be judged as they are.
+    // If the command line cannot be read, the states are judged as they are.
     let polls = |cmdline| idle_poll::polls(machine, cmdline);
     if let Ok(Some(word)) = machine.cmdline().and_then(polls) {
         return Ok(Judgement::pass(format!("{word}: never entered")));
@@ -124,7 +124,7 @@ fn judge(machine: &MachineView) -> Judged {
                     *known = (*latency, words);
                 }
             }
-            // Shallow enough: whether it is in use is irrelevant.
+            // Shallow enough: it does not matter if it is in use.
             (Ok(latency), Err(_)) if *latency <= budget => {}
             (Ok(_), Err(why)) => drop(unclear.get_or_insert(why)),
             (Err(why), _) => drop(unclear.get_or_insert(why.clone())),
@@ -151,14 +151,14 @@ fn wanted(budget: u64) -> String {
 }
 
 fn short(name: Option<&String>, state: u32) -> String {
-    // Longer names than the kernel's 15 bytes are no names.
+    // Longer names than the kernel's 15 bytes are invalid.
     match name {
         Some(name) if !name.is_empty() && name.len() < 16 => name.clone(),
         _ => format!("state{state}"),
     }
 }
 
-/// Whether a CPU may go into a state.
+/// True if a CPU may enter a state.
 fn usable(
     disabled: Option<&Result<u64, Judgement>>,
     limits: &PerCpuSetting<Option<u64>>,
@@ -168,7 +168,7 @@ fn usable(
 ) -> Result<bool, Judgement> {
     let limit = limits.known.get(&cpu);
     if let (Some(Some(limit)), Ok(latency)) = (limit, latency) {
-        // The first state is what is left where even that is beyond the limit.
+        // The first state remains even if it exceeds the limit.
         if latency > limit && state > 0 {
             return Ok(false);
         }
@@ -189,7 +189,7 @@ fn usable(
     }
 }
 
-/// A limit where the kernel takes one, the deep states off, or on x86 none of them from the boot
+/// Remedy: a limit if the kernel has one, disabled deep states, or on x86 none of them from boot
 /// on.
 fn shallow(machine: &MachineView, budget: u64, cpus: &CpuSet, states: &[(Cpu, u32)]) -> Remedy {
     let path = |&(cpu, state): &(Cpu, u32)| {
@@ -205,7 +205,7 @@ fn shallow(machine: &MachineView, budget: u64, cpus: &CpuSet, states: &[(Cpu, u3
         false => off,
     };
     let words = ["processor.max_cstate=1", "intel_idle.max_cstate=1"];
-    // The second driver is for Intel's processors, and not in charge here.
+    // The second driver is for Intel's processors, and not active here.
     let is_acpi = machine.facts().cpuidle_driver.known().is_some_and(|name| name == "acpi_idle");
     let words = if is_acpi { &words[..1] } else { &words[..] };
     let whole = Remedy::of(words.iter().map(|word| Change::cmdline_add(*word)))
@@ -235,7 +235,7 @@ fn too_deep(
         .fix(shallow(machine, budget, &cpus, states))
 }
 
-/// No audited CPU shows a state: then the architecture's halt is the only one, if it is known why.
+/// Judgement if no audited CPU shows a state: the architecture's halt is then the only one.
 fn without_states(machine: &MachineView) -> Judged {
     let driver = &machine.facts().cpuidle_driver;
     if let Fact::Refused(_) | Fact::Malformed(_) | Fact::NotCaptured = driver {

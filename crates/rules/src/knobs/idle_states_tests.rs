@@ -1,4 +1,4 @@
-//! What idle states are judged by, in all combinations of switch, limit, profile and absence.
+//! Idle states in all combinations of switch, limit, profile and absence.
 
 use super::KNOB;
 use crate::fixture::{Machine, check};
@@ -9,7 +9,7 @@ const OPEN: &str = "/sys/devices/system/cpu/cpu2/cpuidle/state3/disable: 0
                     /sys/devices/system/cpu/cpu2/power/pm_qos_resume_latency_us: 0
                     /sys/devices/system/cpu/cpu3/power/pm_qos_resume_latency_us: 0";
 
-/// Takes all states away.
+/// Removes all states.
 fn bare() -> String {
     [0, 1, 2, 3].map(|cpu| format!("/sys/devices/system/cpu/cpu{cpu}/cpuidle absent")).join("\n")
 }

@@ -1,5 +1,4 @@
-//! The tick of idle CPUs: whether each pause of a periodic loop stops it and each wake-up starts it
-//! again.
+//! Tick of idle CPUs: whether each pause of a periodic loop stops it and each wake-up restarts it.
 
 use super::idle_poll;
 use super::sources::{IDLE_MENU_C, NO_HZ, PARAMETERS, RT_CONFIG};
@@ -113,7 +112,7 @@ fn judge(machine: &MachineView) -> Judged {
         Ok(config) if !built.iter().any(|option| config.get(option) == OptionValue::Yes) => {
             return Ok(Judgement::pass("built without NO_HZ"));
         }
-        // The list is there with NO_HZ_FULL alone, which has the tick stop.
+        // The list exists with NO_HZ_FULL only, which implies a tick that stops.
         Err(why) if machine.facts().nohz_full.known().is_none() => return Err(why),
         _ => {}
     }
@@ -131,7 +130,7 @@ fn judge(machine: &MachineView) -> Judged {
     })
 }
 
-/// True if the tick of CPUs that matter is to stop (nohz_full=).
+/// True if the tick of audited CPUs is to stop (nohz_full=).
 fn keeps_full(machine: &MachineView, cmdline: &Cmdline) -> Result<bool, Judgement> {
     match &machine.facts().nohz_full {
         // A kernel without the option has no such file.
@@ -141,9 +140,9 @@ fn keeps_full(machine: &MachineView, cmdline: &Cmdline) -> Result<bool, Judgemen
     }
 }
 
-/// The governor of idle states, if it keeps the tick in short pauses; it only weighs the finding.
+/// Governor of idle states, if it keeps the tick in short pauses; it only affects the severity.
 fn keeper(machine: &MachineView) -> Option<String> {
-    // Without a driver no governor is asked, and each pause stops the tick (cpuidle_idle_call() in
+    // Without a driver no governor is called, and each pause stops the tick (cpuidle_idle_call() in
     // kernel/sched/idle.c).
     machine.facts().cpuidle_driver.known().filter(|driver| *driver != "none")?;
     let governor = machine.line_if_present(GOVERNOR).ok().flatten()?;

@@ -1,4 +1,4 @@
-//! Network cards that keep packets back before they interrupt.
+//! Network cards that delay the interrupts of packets.
 
 use super::sources::{ETHTOOL, ETHTOOL_NETLINK};
 use crate::change::{AdviceReason, Persistence};
@@ -83,10 +83,10 @@ fn judge(machine: &MachineView) -> Judged {
         .fix(Remedy::advice(AdviceReason::Choice, words)))
 }
 
-/// The delay of a packet by a card; none where there is none.
+/// Delay of packets by a card; none without one.
 fn delay(card: &Card<Coalescing>) -> Option<String> {
     let Coalescing { is_adaptive, rx_usecs, rx_frames } = card.value;
-    // What these drivers choose by (`e1000_get_coalesce()`, `igb_get_coalesce()` and their likes).
+    // Values that select a mode (`e1000_get_coalesce()`, `igb_get_coalesce()` and similar).
     let chosen = match card.driver {
         "e1000" | "e1000e" | "igb" | "igc" => (1..=4).contains(&rx_usecs),
         "ixgbe" | "ixgbevf" => rx_usecs == 1,
@@ -94,7 +94,7 @@ fn delay(card: &Card<Coalescing>) -> Option<String> {
     };
     match (is_adaptive || chosen, rx_usecs, rx_frames) {
         (true, ..) => Some(format!("{} by the driver's choice", card.name)),
-        // The first packet ends the wait.
+        // The first packet ends the delay.
         (_, 0, _) | (_, _, 1) => None,
         _ => Some(format!("{} up to {rx_usecs} us", card.name)),
     }
@@ -140,7 +140,7 @@ mod tests {
         check(&KNOB, &card.replace(": up", ": unknown"), "fail low eth0 up to 50 us");
         let none = format!("{card}\n/syscall/ethtool/eth0/coalesce absent\n/syscall/ethtool/: lo");
         check(&KNOB, &none, "not-applicable the driver of eth0 has no such setting");
-        // A copy of the files holds no answers.
+        // A copy of the files contains no results of system calls.
         let copy = format!("{card}\n/syscall absent");
         check(&KNOB, &copy, "unknown no file shows it: `ethtool -c eth0` does");
         check(&KNOB, &card.replace("rx-usecs: 50", "none"), "unknown");

@@ -73,13 +73,13 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// Where an interrupt is with regard to the audited CPUs.
+/// Relation of an interrupt to the audited CPUs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     There,
-    /// It does no longer, after the next one.
+    /// Interrupts them now, but no longer after its next occurrence.
     Leaving,
-    /// It may, and does not at present.
+    /// May interrupt them, but does not at present.
     Allowed,
     Elsewhere,
 }
@@ -93,7 +93,7 @@ fn judge(machine: &MachineView) -> Judged {
     let named = |wanted: Place| {
         truncate_list(placed.iter().filter(|(place, _)| *place == wanted).map(|(_, irq)| handler_names(irq)))
     };
-    // The audited CPUs that interrupts of a place reach.
+    // Audited CPUs that interrupts in a relation reach.
     let cpus = |wanted: Place| {
         let sets = placed.iter().filter(|(place, _)| *place == wanted).map(|(place, irq)| match place {
             Place::Allowed => &irq.allowed,
@@ -140,14 +140,14 @@ fn judge(machine: &MachineView) -> Judged {
     Ok(Judgement::pass(format!("none on {}", cpu_list(machine.cpus()))))
 }
 
-/// None where that could not be read.
+/// Relation of an interrupt to the CPUs; none if it could not be read.
 fn place(irq: &Irq, cpus: &CpuSet) -> Option<Place> {
     let touches = |fact: &Fact<CpuSet>| fact.known().map(|set| !set.and(cpus).is_empty());
     match (touches(&irq.effective), touches(&irq.allowed)) {
         (Some(true), Some(false)) => Some(Place::Leaving),
         (Some(true), _) => Some(Place::There),
         (Some(false), Some(true)) => Some(Place::Allowed),
-        // Without the effective ones, those that are allowed have to do.
+        // Without the effective CPUs, the allowed ones are used.
         (None, Some(true)) => Some(Place::There),
         (_, Some(false)) => Some(Place::Elsewhere),
         (_, None) => None,

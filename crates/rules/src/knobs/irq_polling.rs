@@ -1,4 +1,4 @@
-//! Interrupts that nobody handles: the search for whose they are.
+//! Unhandled interrupts: polling of all handlers for their source.
 
 use super::sources::{PARAMETERS, SPURIOUS_C};
 use super::unsettable;
@@ -50,11 +50,11 @@ pub static KNOB: Knob = Knob {
 /// 1 as with irqfixup, 2 as with irqpoll.
 const NOW: &str = "/sys/module/spurious/parameters/irqfixup";
 
-/// The words that ask for it; the last is the parameter of the file, which PREEMPT_RT does take.
+/// Words that request it; the last is the file's parameter, which PREEMPT_RT does accept.
 const WORDS: [&str; 3] = ["irqpoll", "irqfixup", "spurious.irqfixup"];
 
 fn judge(machine: &MachineView) -> Judged {
-    // What the kernel goes by; older captures lack it, and the words decide alone.
+    // Value in effect; older captures lack it, and the words decide alone.
     let now = machine.number_if_present(NOW).ok().flatten();
     let cmdline = machine.cmdline_or_built_in()?;
     let given: Vec<&str> = WORDS.into_iter().filter(|word| cmdline.has(word)).collect();

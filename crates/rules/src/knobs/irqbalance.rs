@@ -76,13 +76,13 @@ pub static KNOB: Knob = Knob {
 };
 
 const PROGRAMS: &[&str] = &["irqbalance"];
-/// What a distribution ships, which the files below override.
+/// File of the distribution, which the files below override.
 const SHIPPED: &str = "/usr/lib/irqbalance/defaults.env";
 const DEFAULT: &str = "/etc/default/irqbalance";
 const SYSCONFIG: &str = "/etc/sysconfig/irqbalance";
-/// That of Arch Linux.
+/// File of Arch Linux.
 const ETC: &str = "/etc/irqbalance.env";
-/// The unit, of which the first that is there counts.
+/// Paths of the unit; the first that exists counts.
 const UNITS: [&str; 3] = [
     "/etc/systemd/system/irqbalance.service",
     "/run/systemd/system/irqbalance.service",
@@ -103,7 +103,7 @@ fn judge(machine: &MachineView) -> Judged {
         running.and_no_more()?;
         return Ok(Judgement::pass("not running"));
     }
-    // What it bans depends on its version where old and new settings are combined.
+    // The banned CPUs depend on the version if old and new settings are combined.
     let ways = ways(machine, &told(machine)?)?;
     let left: Vec<CpuSet> = ways.iter().map(|banned| machine.cpus().without(banned)).collect();
     let worst = left.iter().max_by_key(|cpus| cpus.len()).cloned().unwrap_or_default();
@@ -131,11 +131,11 @@ fn judge(machine: &MachineView) -> Judged {
     ))
 }
 
-/// The settings in its environment: of the unit and its drop-ins, and over these of the files that
-/// they name.
+/// Settings in its environment: those of the unit and its drop-ins, overridden by those of the
+/// files that they name.
 fn told(machine: &MachineView) -> Result<Banned, Judgement> {
     let mut unit = UnitEnvironment::default();
-    // A unit that is not in a capture is as the distributions ship it.
+    // A unit that is not in a capture is assumed to be the distribution's.
     let mut main = None;
     for path in UNITS.iter().filter(|path| machine.is_captured(path)) {
         main = machine.parsed(path, |text| Ok(text.to_owned()))?;
@@ -168,10 +168,10 @@ fn told(machine: &MachineView) -> Result<Banned, Judgement> {
     Ok(told)
 }
 
-/// The drop-ins by name: the first folder of those that have one of the same name counts.
+/// Drop-ins by name: the first folder with a name counts.
 fn drop_ins<'a>(machine: &MachineView<'a>) -> Result<BTreeMap<&'a str, &'a Text>, Judgement> {
     let mut found = BTreeMap::new();
-    // Older captures have those of the administrator alone.
+    // Older captures contain only those of the administrator.
     for pattern in DROP_INS.into_iter().filter(|path| *path == DROP_INS[0] || machine.is_captured(path)) {
         for text in machine.texts(pattern)? {
             let name = text.path.rsplit('/').next().unwrap_or_default();
@@ -181,7 +181,7 @@ fn drop_ins<'a>(machine: &MachineView<'a>) -> Result<BTreeMap<&'a str, &'a Text>
     Ok(found)
 }
 
-/// The settings in the files that the units of distributions read.
+/// Settings in the files that the distributions' units read.
 fn shipped(machine: &MachineView) -> Result<Banned, Judgement> {
     let files = [machine.parsed(DEFAULT, parse_banned)?, machine.parsed(SYSCONFIG, parse_banned)?];
     let mut said = files.into_iter().flatten().filter(|banned| *banned != Banned::default());
@@ -196,9 +196,9 @@ fn shipped(machine: &MachineView) -> Result<Banned, Judgement> {
     }
 }
 
-/// The CPUs that it leaves alone, by each way in which a version may interpret its settings.
+/// CPUs that it does not use, for each interpretation of its settings by a version.
 fn ways(machine: &MachineView, told: &Banned) -> Result<Vec<CpuSet>, Judgement> {
-    // Each version that has both asks for the mask first, and those before 1.8 have it alone
+    // Each version that has both reads the mask first, and those before 1.8 have only the mask
     // (`setup_banned_cpus()` of cputree.c).
     if let Some(mask) = &told.mask {
         return Ok(vec![mask.clone()]);
@@ -212,7 +212,7 @@ fn ways(machine: &MachineView, told: &Banned) -> Result<Vec<CpuSet>, Judgement> 
     Ok(ways)
 }
 
-/// The CPUs that it finds isolated itself.
+/// CPUs that it finds isolated without settings.
 fn automatic(machine: &MachineView) -> Result<CpuSet, Judgement> {
     let list = |fact: &Fact<CpuSet>, path| match fact {
         Fact::Known(cpus) => Ok(cpus.clone()),
@@ -278,7 +278,7 @@ mod tests {
         running(&(drop_in("20", &list("2-3")) + &drop_in("10", &list("0"))), banned);
         running(&(drop_in("10", &list("0")) + &of(&format!("{SYSTEM}.d/10.conf"), &list("2-3"))), none);
         running(&(drop_in("10", &list("0")) + &drop_in("20", "Environment=")), banned);
-        // What a file says goes over it.
+        // The settings of a file override it.
         let file = "/etc/default/irqbalance: IRQBALANCE_BANNED_CPULIST=2-3\n";
         running(&(drop_in("10", &list("0")) + file), banned);
         running(&(drop_in("10", &list("0")) + file + &drop_in("20", "EnvironmentFile=")), none);

@@ -1,4 +1,4 @@
-//! The lists of CPUs on the command line: whether they can be read, and agree.
+//! Lists of CPUs on the command line: whether they can be parsed, and agree.
 
 use super::parameter_conflicts::one_list_for_all;
 use super::sources::{ISOLATION, PARAMETERS};
@@ -72,7 +72,7 @@ const PRESENT: &str = "/sys/devices/system/cpu/present";
 const HOUSEKEEPING: &str = "/sys/devices/system/cpu/housekeeping";
 const NAMES: [&str; 4] = ["isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity"];
 
-/// The CPUs without a tick, by the kernel's list or by the CPUs that it leaves for other work.
+/// CPUs without a tick, by the kernel's list or by the CPUs that it reserves for other work.
 fn ticks_off(machine: &MachineView, possible: &CpuSet) -> Result<Fact<CpuSet>, Judgement> {
     let listed = &machine.facts().nohz_full;
     let left = machine.cpu_list_if_present(HOUSEKEEPING).ok().flatten().filter(|left| !left.is_empty());
@@ -85,15 +85,15 @@ fn ticks_off(machine: &MachineView, possible: &CpuSet) -> Result<Fact<CpuSet>, J
     }
 }
 
-/// The content of the lists.
+/// Content of the lists.
 #[derive(Default)]
 struct Lists {
-    /// The CPUs of each name, in the order of [`NAMES`]; those of `isolcpus=` only where it does
-    /// more than move interrupts.
+    /// CPUs by name, in the order of [`NAMES`]; those of `isolcpus=` only if it does more than move
+    /// interrupts.
     cpus: [CpuSet; 4],
-    /// Those that `isolcpus=` is to take out of load balancing.
+    /// CPUs that `isolcpus=` takes out of load balancing.
     domain: CpuSet,
-    /// What is wrong, the worst first.
+    /// Errors, the worst first.
     wrong: Vec<String>,
     odd: Vec<String>,
 }
@@ -126,15 +126,15 @@ fn judge(machine: &MachineView) -> Judged {
     Ok(Judgement::fail(found).severity(severity))
 }
 
-/// The CPUs that lists can name.
+/// CPUs that lists can contain.
 struct CpusThere<'a> {
     last: Cpu,
     possible: &'a CpuSet,
     present: &'a CpuSet,
 }
 
-/// True if the kernel does not take both: of `isolcpus=` it compares the CPUs of flags that both
-/// have, or of all where it has one list for all (`housekeeping_setup()`).
+/// True if the kernel does not accept both: for `isolcpus=` it compares the CPUs of flags that both
+/// have, or of all if it has one list for all (`housekeeping_setup()`).
 fn differ(name: &str, one: &str, other: &str, last: Cpu, one_for_all: bool) -> bool {
     let parse = |value: &str| match name {
         "isolcpus" => parse_isolcpus(value, last)
@@ -150,7 +150,7 @@ fn differ(name: &str, one: &str, other: &str, last: Cpu, one_for_all: bool) -> b
     }
 }
 
-/// Lists of one name that are held against each other: no line in use has as many.
+/// Limit of compared lists of one name: no line in use has as many.
 const MAX_COMPARED: usize = 32;
 
 fn read(cmdline: &Cmdline, there: &CpusThere, one_for_all: bool) -> Lists {
@@ -186,7 +186,7 @@ fn read(cmdline: &Cmdline, there: &CpusThere, one_for_all: bool) -> Lists {
                     lists.wrong.push(format!("{name}={} names no CPU", truncate(value)));
                 }
                 Ok((counts, cpus)) => {
-                    // Both words mean the possible CPUs, those that come later among them.
+                    // Both words mean the possible CPUs, including those that are added later.
                     let is_open = value.contains('N') || value.to_ascii_lowercase().contains("all");
                     let missing = cpus.without(if is_open { there.possible } else { there.present });
                     if !missing.is_empty() {
@@ -249,8 +249,8 @@ impl Lists {
             let none = CpuSet::default();
             let taken = match kernel {
                 Fact::Known(taken) => taken,
-                // The file of nohz_full= comes with NO_HZ_FULL, without which the word is refused;
-                // beside it is that of the isolated CPUs.
+                // The file of nohz_full= exists with NO_HZ_FULL only, without which the word is
+                // refused; that of the isolated CPUs is next to it.
                 Fact::Absent if isolated.known().is_some() => &none,
                 _ => continue,
             };

@@ -1,4 +1,4 @@
-//! The build options of the kernel that CPU isolation needs.
+//! Build options of the kernel that CPU isolation needs.
 
 use super::sources::ISOLATION;
 use super::unsettable;
@@ -51,7 +51,7 @@ fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
     let config = machine.kconfig()?;
     let needed = ["CPUSETS", "CPU_ISOLATION", "RCU_NOCB_CPU"];
-    // What is isolated already needs no other way to be.
+    // CPUs that are isolated already need no other method.
     let isolated = load_balancing::is_off(machine);
     let wanted = |name: &&str| *name == "RCU_NOCB_CPU" || !isolated;
     let needed: Vec<&str> = needed.into_iter().filter(wanted).collect();

@@ -1,4 +1,4 @@
-//! Priorities of the kernel's threads of each CPU.
+//! Priorities of per-CPU kernel threads.
 
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
 use crate::change::{AdviceReason, Change, Persistence, ThreadId};
@@ -71,19 +71,19 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// The default priority of a thread of an interrupt (kernel/irq/manage.c, `setup_irq_thread()`).
+/// Default priority of an interrupt thread (kernel/irq/manage.c, `setup_irq_thread()`).
 const INTERRUPT: u32 = 50;
 
-/// The priority with which the kernel starts ktimers and RCU's threads.
+/// Priority with which the kernel starts ktimers and RCU's threads.
 const LOWEST: u32 = 1;
 
-/// The kernel's threads of each CPU that are judged (kernel/softirq.c, kernel/rcu/tree.c,
-/// `irq_workd_setup()` of kernel/irq_work.c, `backlog_threads` of net/core/dev.c). On PREEMPT_RT
-/// irq_work runs what is not marked hard, backlog_napi the packets of loopback and RPS; ktimersoftd
-/// is ktimers up to 4.19.
+/// Per-CPU kernel threads that are judged (kernel/softirq.c, kernel/rcu/tree.c, `irq_workd_setup()`
+/// of kernel/irq_work.c, `backlog_threads` of net/core/dev.c). On PREEMPT_RT irq_work runs work
+/// that is not marked hard, backlog_napi the packets of loopback and RPS; ktimersoftd is the name
+/// of ktimers up to 4.19.
 const OF_CPUS: &[&str] = &["ksoftirqd", "ktimers", "ktimersoftd", "rcuc", "irq_work", "backlog_napi"];
 
-/// A thread whose priority is not the usual one, or stands in a wrong order.
+/// A thread whose priority is not the usual one, or is in a wrong order.
 struct OutOfOrder<'a> {
     thread: &'a Thread,
     words: String,
@@ -108,7 +108,7 @@ fn judge(machine: &MachineView) -> Judged {
     Ok(Judgement::fail(words).severity(severity).fix(usual(&raised)))
 }
 
-/// The threads out of order, each with the worst that is to be said of it.
+/// Threads out of order, each with its worst problem.
 fn out_of_order<'a>(threads: &'a Threads, cpus: &CpuSet, rt: bool) -> Vec<OutOfOrder<'a>> {
     let same = |thread: &Thread, name: &str| {
         let cpu = thread.comm.split_once('/').map(|(_, cpu)| format!("{name}/{cpu}"));
@@ -142,7 +142,7 @@ fn out_of_order<'a>(threads: &'a Threads, cpus: &CpuSet, rt: bool) -> Vec<OutOfO
             return if rt && is_low && is_near(thread) { said(words, Severity::Medium) } else { None };
         }
         let is_here = of(name, cpus) || is_rcu(name) && is_near(thread);
-        // Grace periods are for all CPUs, wherever their thread runs.
+        // Grace periods concern all CPUs, wherever their thread runs.
         if !is_here && !runs_grace_periods(name) {
             return None;
         }
@@ -176,7 +176,7 @@ fn runs_grace_periods(comm: &str) -> bool {
     matches!(comm, "rcu_preempt" | "rcu_sched") || comm.starts_with("rcub/")
 }
 
-/// Threads of RCU that serve all CPUs, those of offloaded callbacks included.
+/// True for a thread of RCU that serves all CPUs, including those of offloaded callbacks.
 fn is_rcu(comm: &str) -> bool {
     comm.starts_with("rcu") && !comm.starts_with("rcuc/")
 }
@@ -185,7 +185,7 @@ fn is_of_interrupt(comm: &str) -> bool {
     comm.starts_with("irq/")
 }
 
-/// The priorities with which the kernel starts them.
+/// Restores the priorities with which the kernel starts them.
 fn usual(raised: &[&Thread]) -> Remedy {
     let first = |thread: &Thread| match &thread.comm {
         comm if comm.starts_with("ksoftirqd/") || comm.starts_with("backlog_napi/") => None,
@@ -207,7 +207,7 @@ fn usual(raised: &[&Thread]) -> Remedy {
     }
 }
 
-/// Whether this is one of the threads, of one of the CPUs.
+/// True for one of these threads on one of the CPUs.
 fn of(comm: &str, cpus: &CpuSet) -> bool {
     let Some((name, cpu)) = comm.split_once('/') else { return false };
     OF_CPUS.contains(&name) && cpu.parse().is_ok_and(|cpu| cpus.contains(Cpu(cpu)))

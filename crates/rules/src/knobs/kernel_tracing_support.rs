@@ -1,4 +1,4 @@
-//! What the kernel must have been built with for its latencies to be explained.
+//! Build options of the kernel that explaining latencies needs.
 
 use super::sources::RT_CONFIG;
 use super::unsettable;
@@ -45,7 +45,7 @@ pub static KNOB: Knob = Knob {
 
 const AVAILABLE: &str = "/sys/kernel/tracing/available_tracers";
 
-/// Options, and the tracers that show in tracefs that they are there.
+/// Options, with tracers in tracefs that prove them.
 const NEEDED: &[(&str, &str)] = &[
     ("EVENT_TRACING", "nop"),
     ("OSNOISE_TRACER", "osnoise"),
@@ -54,7 +54,7 @@ const NEEDED: &[(&str, &str)] = &[
 ];
 
 fn judge(machine: &MachineView) -> Judged {
-    // What the running kernel lists cannot be another's, as a configuration can.
+    // The list of the running kernel cannot be another's, unlike a configuration.
     let listed = machine.parsed(AVAILABLE, parse_words).ok().flatten().filter(|all| !all.is_empty());
     let missing = match listed {
         Some(listed) => {

@@ -1,4 +1,4 @@
-//! Laptop mode: writes held back until the disk turns anyway.
+//! Laptop mode: writes are delayed until the disk spins anyway.
 
 use crate::change::Change;
 use crate::change::Persistence;
@@ -56,7 +56,7 @@ fn judge(machine: &MachineView) -> Judged {
     if seconds == Some(0) {
         return Ok(Judgement::pass("0"));
     }
-    // Newer kernels show the number that was written and do nothing with it.
+    // Newer kernels show the number that was written, but ignore it.
     if machine.series()? >= (7, 0) {
         return Err(Judgement::not_applicable("laptop mode was taken out of the kernel after 6.19"));
     }

@@ -1,4 +1,4 @@
-//! The tracers of sections without interrupts or preemption, built into the kernel.
+//! Tracers of sections with interrupts or preemption disabled, built into the kernel.
 
 use super::sources::{FTRACE, RT_CONFIG};
 use super::unsettable;
@@ -53,11 +53,11 @@ pub static KNOB: Knob = Knob {
 
 const AVAILABLE: &str = "/sys/kernel/tracing/available_tracers";
 
-/// Options, and the tracers that show in tracefs that they are there.
+/// Options, with tracers in tracefs that prove them.
 const OPTIONS: &[(&str, &str)] = &[("IRQSOFF_TRACER", "irqsoff"), ("PREEMPT_TRACER", "preemptoff")];
 
 fn judge(machine: &MachineView) -> Judged {
-    // A kernel with tracefs lists all tracers that it was built with, nop at least.
+    // A kernel with tracefs lists all tracers that it was built with, at least nop.
     let listed = machine.parsed(AVAILABLE, parse_words).ok().flatten().filter(|all| !all.is_empty());
     let config = machine.kconfig();
     let on = |(option, tracer): &&(&'static str, &str)| {

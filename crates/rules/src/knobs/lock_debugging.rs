@@ -44,11 +44,11 @@ pub static KNOB: Knob = Knob {
 const PROVE_LOCKING: &str = "/proc/sys/kernel/prove_locking";
 const LOCK_STAT: &str = "/proc/sys/kernel/lock_stat";
 
-/// Those that bring lockdep with them; LOCKDEP itself is named only where none of them is.
+/// Options that select lockdep; LOCKDEP itself is named only without any of the others.
 const LOCKDEP: &[&str] =
     &["PROVE_LOCKING", "LOCK_STAT", "DEBUG_LOCK_ALLOC", "DEBUG_WW_MUTEX_SLOWPATH", "LOCKDEP"];
 
-/// Checks of single kinds of locks: cheaper.
+/// Checks of single kinds of locks, which cost less.
 const SIMPLE: &[&str] = &[
     "DEBUG_PREEMPT",
     "DEBUG_RT_MUTEXES",
@@ -60,8 +60,8 @@ const SIMPLE: &[&str] = &[
 
 fn judge(machine: &MachineView) -> Judged {
     let config = machine.kconfig();
-    // These kernels have a switch that others do not have: it proves the option, whatever the
-    // configuration says.
+    // These kernels have a switch that others lack: it proves the option, regardless of the
+    // configuration.
     let there = |path| matches!(machine.number_if_present(path), Ok(Some(_)));
     let on = |name: &&'static str| {
         let built = config.as_ref().is_ok_and(|config| config.is_yes(name));

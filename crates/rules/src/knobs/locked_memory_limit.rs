@@ -1,4 +1,4 @@
-//! The limit on locked memory: who may keep memory from being taken away without being root.
+//! The limit on locked memory: whether users other than root may lock enough.
 
 use super::unsettable;
 use crate::change::AdviceReason;
@@ -76,15 +76,15 @@ pub static KNOB: Knob = Knob {
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// More than most real-time programs have, in bytes.
+/// Limit in bytes, more than most real-time programs use.
 const ENOUGH: u64 = 1 << 30;
 
 fn judge(machine: &MachineView) -> Judged {
     let capabilities = machine.known(&machine.facts().capabilities, "/proc/self/status")?;
     let limit = machine.known(&machine.facts().limits, "/proc/self/limits")?.locked_memory;
     let users = || granted(machine, Item::LockedMemory, |kib| kib >= ENOUGH / KIB);
-    // As in mm/mlock.c, `capable()`: one of a user namespace does not count. Captures of before
-    // uid_map was read lack it: the capability counts there.
+    // As in mm/mlock.c, `capable()`: that of a user namespace does not count. Captures from before
+    // uid_map was read lack it: there the capability counts.
     if capabilities.ipc_lock() && machine.survey.rights.initial_users != Fact::Known(false) {
         return judge_privileged(machine, "CAP_IPC_LOCK", users(), Judgement::fail("of users nobody"));
     }

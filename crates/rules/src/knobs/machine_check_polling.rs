@@ -75,8 +75,8 @@ fn judge(machine: &MachineView) -> Judged {
     Judgement::all([off, ignored(machine), polled(machine)])
 }
 
-/// Continues unless there is nothing to poll: the kernel makes the files for processors with both
-/// flags only.
+/// Returns early if nothing is polled: the kernel creates the files only for processors with both
+/// flags.
 fn there(machine: &MachineView) -> Result<(), Judgement> {
     let absent = |path| matches!(machine.number_if_present(path), Ok(None));
     if !absent(INTERVAL) || !absent(IGNORED) {
@@ -125,7 +125,7 @@ fn ignored(machine: &MachineView) -> Judged {
     }
 }
 
-/// Corrected errors are taken up again, and not polled for.
+/// Handles corrected errors again, without polling for them.
 fn not_ignored(machine: &MachineView) -> Remedy {
     let taken = Remedy::from(Change::write(IGNORED, 0));
     let polled = machine.number_if_present(INTERVAL) != Ok(Some(0));
@@ -134,7 +134,7 @@ fn not_ignored(machine: &MachineView) -> Remedy {
 }
 
 fn polled(machine: &MachineView) -> Judged {
-    // What ignore_ce stops is not polled, whatever the interval.
+    // Polling disabled by ignore_ce has no interval.
     if machine.number_if_present(IGNORED).is_ok_and(|ignored| ignored.is_some_and(|ignored| ignored != 0)) {
         return Ok(Judgement::pass(""));
     }

@@ -1,4 +1,4 @@
-//! Managed interrupts: queues whose interrupts the kernel spreads itself.
+//! Managed interrupts: queues whose interrupts the kernel distributes.
 
 use super::sources::PARAMETERS;
 use crate::change::AdviceReason;
@@ -74,7 +74,7 @@ fn judge(machine: &MachineView) -> Judged {
     let irqs = machine.known(&machine.survey.irqs, "/proc/irq")?;
     let managed: Vec<&Irq> = irqs.irqs.iter().filter(|irq| irq_kind(irq) == IrqKind::Managed).collect();
     let (cpus, others) = (machine.cpus(), machine.housekeeping_cpus()?);
-    // A queue whose other CPUs are all offline has none to go to.
+    // A queue whose other CPUs are all offline has no alternative.
     let mixes = |allowed: &CpuSet| !allowed.and(cpus).is_empty() && !allowed.and(&others).is_empty();
     let shared = |irq: &&&Irq| {
         let (Some(allowed), Some(effective)) = (irq.allowed.known(), irq.effective.known()) else {

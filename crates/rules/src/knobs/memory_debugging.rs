@@ -1,4 +1,4 @@
-//! Debugging of memory that acts as the kernel was built, without a word on its command line.
+//! Memory debugging that is active by the kernel's configuration, without a parameter.
 
 use super::sources::{KASAN, KMEMLEAK, PARAMETERS, RT_CONFIG, SLAB};
 use super::unsettable;
@@ -64,14 +64,14 @@ const HW_TAGS: &str = "KASAN_HW_TAGS";
 const PAGE_TABLES: &str = "PAGE_TABLE_CHECK_ENFORCED";
 const CHECKS: &[&str] = &["DEBUG_VIRTUAL", "DEBUG_VM"];
 
-/// Whether a word on the command line switches one off.
+/// True if a word on the command line disables it.
 type SwitchedOff = fn(&Cmdline, &MachineView) -> bool;
 
 fn judge(machine: &MachineView) -> Judged {
     let config = machine.kconfig()?;
     let built = ["KASAN_GENERIC", "KASAN_SW_TAGS", "KCSAN", "KMSAN"];
     let mut always: Vec<&str> = built.into_iter().filter(|name| config.is_yes(name)).collect();
-    // Before 5.0 it had one mode and no option for it.
+    // Before 5.0 it had one mode, without an option for it.
     if config.is_yes("KASAN") && machine.series().is_ok_and(|series| series < (5, 0)) {
         always.insert(0, "KASAN");
     }
@@ -83,7 +83,7 @@ fn judge(machine: &MachineView) -> Judged {
     for (name, off) in switchable(config) {
         legs.push(machine.cmdline_or_built_in().map(|cmdline| {
             let severity = match name {
-                // Tags in hardware are checked by the hardware.
+                // Hardware checks tags in hardware.
                 HW_TAGS => Severity::Low,
                 PAGE_TABLES => Severity::Medium,
                 _ => Severity::High,
@@ -100,7 +100,7 @@ fn judge(machine: &MachineView) -> Judged {
         let without = Change::kconfig(name, "n");
         legs.push(Ok(Judgement::fail(*name).severity(Severity::Medium).fix(without)));
     }
-    // Of the allocator that was SLAB, up to 6.7.
+    // Option of the SLAB allocator, up to 6.7.
     if config.is_yes("DEBUG_SLAB") {
         let without = Change::kconfig("DEBUG_SLAB", "n");
         legs.push(Ok(Judgement::fail("DEBUG_SLAB").severity(Severity::High).fix(without)));
@@ -111,7 +111,7 @@ fn judge(machine: &MachineView) -> Judged {
     Judgement::all(legs)
 }
 
-/// The word that switches one off; kernels that call it slab_debug know slub_debug, too.
+/// Word that disables it; kernels with the name slab_debug also know slub_debug.
 fn word_against(machine: &MachineView, name: &str) -> &'static str {
     match name {
         HW_TAGS => "kasan=off",
@@ -124,12 +124,12 @@ fn word_against(machine: &MachineView, name: &str) -> &'static str {
     }
 }
 
-/// True where the last truth value of a parameter that the kernel takes is a no.
+/// True if the last valid boolean value of a parameter disables it.
 fn is_switched_off(line: &Cmdline, name: &str, machine: &MachineView) -> bool {
     line.values(name).filter_map(|value| machine.truth(value)).next_back() == Some(false)
 }
 
-/// Those that act unless a word on the command line switches them off.
+/// Options that are active unless a word on the command line disables them.
 fn switchable(config: &Kconfig) -> Vec<(&'static str, SwitchedOff)> {
     let candidates: [(&'static str, bool, SwitchedOff); 6] = [
         (HW_TAGS, config.is_yes(HW_TAGS), |line, _| line.value("kasan") == Some("off")),

@@ -1,4 +1,4 @@
-//! Memory nodes: whether the audited CPUs have their memory in one place.
+//! Memory nodes: whether the audited CPUs share one.
 
 use super::sources::{NUMA, TOPOLOGY};
 use crate::change::AdviceReason;

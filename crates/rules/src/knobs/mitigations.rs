@@ -59,9 +59,9 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// Parameters of single mitigations whose value names what is done: the values that leave it out,
-/// or leave it out of some of the ways in (kernel-parameters.txt, and arch/x86/kernel/cpu/bugs.c
-/// for the words that it takes).
+/// Parameters of single mitigations with a value: the values that disable the mitigation, or
+/// disable it for some attacks (kernel-parameters.txt, and arch/x86/kernel/cpu/bugs.c for the words
+/// that it accepts).
 const VALUES: &[(&str, &[&str])] = &[
     ("gather_data_sampling", &["off"]),
     ("indirect_target_selection", &["off", "vmexit"]),
@@ -85,7 +85,7 @@ const VALUES: &[(&str, &[&str])] = &[
     ("vmscape", &["off"]),
 ];
 
-/// Parameters that switch one off by being there; what follows a `=` is not looked at.
+/// Parameters whose presence disables a mitigation; a value is ignored.
 const WORDS: &[&str] = &[
     "no_entry_flush",
     "no_rfi_flush",
@@ -99,14 +99,14 @@ const WORDS: &[&str] = &[
     "nospectre_v2",
 ];
 
-/// Parameters that are on or off.
+/// Parameters with a boolean value.
 const SWITCHES: &[&str] = &["kpti", "kvm.nx_huge_pages", "nobp"];
 
-/// Words that set something in addition, and leave the mitigation unchanged.
+/// Words that set something in addition, without disabling the mitigation.
 const BESIDES: &[&str] = &["nosmt", "nowarn", "force"];
 
-/// Parameters that are not x86's alone, with the beginnings of the names of the architectures that
-/// take them (arch/arm64/kernel/{cpufeature,proton-pack}.c, arch/powerpc/kernel/security.c,
+/// Parameters that exist not only on x86, with prefixes of the names of their architectures
+/// (arch/arm64/kernel/{cpufeature,proton-pack}.c, arch/powerpc/kernel/security.c,
 /// arch/s390/kernel/nospec-branch.c); all others are x86's.
 const NOT_OF_X86_ALONE: &[(&str, &[&str])] = &[
     ("kpti", ARM64),
@@ -130,11 +130,11 @@ const NOT_OF_X86_ALONE: &[(&str, &[&str])] = &[
 pub const X86: &str = "x86";
 const POWER: &[&str] = &["ppc"];
 const S390: &[&str] = &["s390"];
-/// The second is the name that 32-bit programs see.
+/// Prefixes of the names of arm64; the second is the one that 32-bit programs see.
 pub const ARM64: &[&str] = &["aarch64", "armv8"];
 
-/// The beginnings of the names of the architectures that take a parameter of single mitigations;
-/// none for another parameter.
+/// Prefixes of the names of the architectures that have a parameter of single mitigations; none for
+/// another parameter.
 pub fn takers(parameter: &str) -> Option<&'static [&'static str]> {
     let named = VALUES.iter().map(|(name, _)| *name).chain(WORDS.iter().chain(SWITCHES).copied());
     named.into_iter().any(|name| name == parameter).then(|| takers_of(parameter))
@@ -144,18 +144,18 @@ fn takers_of(parameter: &str) -> &'static [&'static str] {
     NOT_OF_X86_ALONE.iter().find(|(name, _)| *name == parameter).map_or(&[X86][..], |(_, takers)| takers)
 }
 
-/// The architecture, with one name for all of x86; none where it is not known.
+/// Architecture, with one name for all of x86; none if it is not known.
 pub fn architecture<'a>(machine: &MachineView<'a>) -> Option<&'a str> {
     let name = machine.facts().machine.known()?;
     Some(if machine.require_x86().is_ok() { X86 } else { name })
 }
 
-/// True where the kernel of this architecture has the parameter, and where that is not known.
+/// True if the kernel of this architecture has the parameter, or the architecture is not known.
 fn is_of(architecture: Option<&str>, parameter: &str) -> bool {
     architecture.is_none_or(|name| takers_of(parameter).iter().any(|taker| name.starts_with(taker)))
 }
 
-/// Without these words, on the command line or built in, or built otherwise.
+/// Removes these words from the command line, or rebuilds a kernel that was built without them.
 fn left_to_the_kernel(off: &[String], cmdline: &Cmdline, is_built_in: bool) -> Remedy {
     let mut changes: Vec<Change> = Vec::new();
     for word in off {
@@ -164,7 +164,7 @@ fn left_to_the_kernel(off: &[String], cmdline: &Cmdline, is_built_in: bool) -> R
             (None, _) if is_built_in => {
                 Change::advice(AdviceReason::Kernel, format!("take {word} out of CONFIG_CMDLINE"))
             }
-            // A single entry of a list is treated with the list.
+            // A single entry of a list is handled with the list.
             (None, Some((name, value)))
                 if name == "mitigations" || !cmdline.values(name).any(|all| all == value) =>
             {
@@ -184,8 +184,8 @@ fn judge(machine: &MachineView) -> Judged {
     let architecture = architecture(machine);
     let mut off = by_vector(machine, architecture, cmdline);
     for (name, values) in VALUES.iter().filter(|(name, _)| is_of(architecture, name)) {
-        // A list of words, of which the last that names a mitigation counts; so with the parameter
-        // given again.
+        // A list of words, of which the last that selects a mitigation counts; likewise if the
+        // parameter is repeated.
         let mut words = cmdline.values(name).flat_map(|value| value.split(','));
         let last = words.rfind(|word| !BESIDES.contains(word));
         off.extend(last.filter(|word| values.contains(word)).map(|word| format!("{name}={word}")));
@@ -194,17 +194,17 @@ fn judge(machine: &MachineView) -> Judged {
     off.extend(words.map(|name| (*name).to_owned()));
     for name in SWITCHES.iter().filter(|name| is_of(architecture, name)) {
         let value = cmdline.value(name);
-        // KVM takes two more words, never and force (arch/x86/kvm/mmu/mmu.c); the first begins as a
-        // no does.
+        // KVM accepts two more words, never and force (arch/x86/kvm/mmu/mmu.c); the first begins
+        // like a no.
         let is_off = |value: &&str| machine.truth(value) == Some(false) && *value != "force";
         off.extend(value.filter(is_off).map(|value| format!("{name}={value}")));
     }
     off.extend(built_without(machine).into_iter().map(|option| format!("built without {option}")));
     match off.is_empty() {
-        // What the kernel was built with has to be known for it to be left to it.
+        // Mitigations are left to the kernel only if its build is known.
         true => {
             machine.kconfig()?;
-            // The boot loader of a kernel that does not run may add words.
+            // The boot loader of a stopped kernel may add words.
             machine.cmdline()?;
             Ok(Judgement::pass("left to the kernel"))
         }
@@ -215,21 +215,20 @@ fn judge(machine: &MachineView) -> Judged {
     }
 }
 
-/// `mitigations=off`, and the attack vectors that are left out by `no_` words (from 6.17 on,
+/// `mitigations=off`, and the attack vectors that `no_` words exclude (from 6.17 on,
 /// attack_vector_controls.rst, on x86).
 fn by_vector(machine: &MachineView, architecture: Option<&str>, cmdline: &Cmdline) -> Vec<String> {
-    // From 6.17 on a vector that was left out stays out, whatever a later `mitigations=` sets
+    // From 6.17 on an excluded vector stays excluded by a later `mitigations=`
     // (mitigations_parse_cmdline() in kernel/cpu.c); before, the last one counts.
     let values = cmdline.values("mitigations");
     let off: Vec<&str> = match machine.series() {
         Ok(series) if series < (6, 17) => {
-            // A value that it does not know is refused as a whole, and the one before it stays in
-            // effect.
+            // An unknown value is refused as a whole, and the one before it stays in effect.
             let mut values = values;
             let known = values.rfind(|value| matches!(*value, "off" | "auto" | "auto,nosmt"));
             known.filter(|value| *value == "off").into_iter().collect()
         }
-        // Without ARCH_HAS_CPU_ATTACK_VECTORS only the word before the vectors is taken.
+        // Without ARCH_HAS_CPU_ATTACK_VECTORS only the word before the vectors is read.
         _ if architecture.is_some_and(|name| name != X86) => {
             let mut values = values;
             let known = values.rfind(|value| value.starts_with("off") || value.starts_with("auto"));
@@ -243,7 +242,7 @@ fn by_vector(machine: &MachineView, architecture: Option<&str>, cmdline: &Cmdlin
     off.into_iter().map(|word| format!("mitigations={word}")).collect()
 }
 
-/// Options whose absence leaves all of them out, and those of single ones that are on by default.
+/// Options whose absence disables all mitigations, and those of single ones that are on by default.
 fn built_without(machine: &MachineView) -> Vec<String> {
     // The second is the name before 6.9.
     const ALL: [&str; 2] = ["CPU_MITIGATIONS", "SPECULATION_MITIGATIONS"];
@@ -297,9 +296,9 @@ mod tests {
     use crate::fixture::{Machine, check};
     use crate::judgement::AuditVerdict;
 
-    /// Every parameter of kernel-parameters.txt (6.18) that leaves a mitigation out, with the
-    /// architectures that take it: those that `mitigations=off` covers, those of the pages of
-    /// hw-vuln, and the architectures' own.
+    /// Every parameter of kernel-parameters.txt (6.18) that disables a mitigation, with its
+    /// architectures: those that `mitigations=off` covers, those of the pages of hw-vuln, and the
+    /// architectures' own.
     const DOCUMENTED: &[(&str, &str)] = &[
         ("x86_64 aarch64 ppc64le s390x", "mitigations=off"),
         ("x86_64 aarch64 ppc64le s390x", "nospectre_v2"),
@@ -320,7 +319,7 @@ mod tests {
         ),
     ];
 
-    /// Values of the same parameters that leave it in force.
+    /// Values of the same parameters that keep it enabled.
     const IN_FORCE: &str = "mitigations=auto mitigations=auto,nosmt gather_data_sampling=force \
                         indirect_target_selection=on indirect_target_selection=force kpti=1 \
                         kvm.nx_huge_pages=auto kvm.nx_huge_pages=force kvm.mitigate_smt_rsb=1 \
@@ -333,7 +332,7 @@ mod tests {
                         spectre_v2=on spectre_v2=eibrs,lfence spectre_v2_user=prctl ssbd=kernel \
                         srbds=on tsa=on tsx_async_abort=full,nosmt vmscape=ibpb vmscape=force";
 
-    /// Of a kernel that knows attack vectors.
+    /// A kernel with attack vectors.
     const LATER: &str = "/proc/sys/kernel/osrelease: 6.17.1
         /proc/sys/kernel/version: #1 SMP PREEMPT_RT
         /boot/config-6.17.1:
@@ -366,7 +365,7 @@ mod tests {
                     let taken = takers.split(' ').any(|taker| taker == architecture);
                     let fails = verdict == AuditVerdict::Fail && value.replace('-', "_").starts_with(&name);
                     assert_eq!(fails, taken, "{word} on {architecture}: {value}");
-                    // As if it were not there, where the last one counts.
+                    // As if it were absent, if the last one counts.
                     let again = after(architecture, &format!("{word} quiet {word}"));
                     assert_eq!(again.0 == AuditVerdict::Fail, taken, "{word} on {architecture}");
                 }
@@ -378,7 +377,7 @@ mod tests {
                 assert_eq!(after(architecture, word), passed, "{word} on {architecture}");
             }
         }
-        // Each line of the tables is tried.
+        // Every line of the tables is tried.
         let names =
             VALUES.iter().map(|(name, _)| *name).chain(WORDS.iter().copied()).chain(SWITCHES.iter().copied());
         for name in names {

@@ -1,4 +1,4 @@
-//! The knobs: one file per setting that can be judged, and the list of them all.
+//! The knobs: one file per setting that can be judged, and the list of all of them.
 
 mod per_cpu;
 pub mod sources;
@@ -124,7 +124,7 @@ mod zone_reclaim;
 
 use crate::knob::Knob;
 
-/// Every knob, in alphabetical order, which findings keep.
+/// Every knob, in alphabetical order, which is also that of the findings.
 pub static ALL: &[&Knob] = &[
     &cache_aware_balancing::KNOB,
     &cgroup_cpuset::KNOB,

@@ -1,4 +1,4 @@
-//! Receive packet steering: which CPUs take packets over from the one that was interrupted.
+//! Receive packet steering: the CPUs that process packets instead of the interrupted one.
 
 use super::sources::{NET_SCALING, PER_CPU_KTHREADS};
 use crate::change::{AdviceReason, Change, Persistence};
@@ -62,7 +62,7 @@ pub static KNOB: Knob = Knob {
 const QUEUES: &str = "/sys/class/net/*/queues/rx-#/rps_cpus";
 const INTERFACES: &str = "/sys/class/net/";
 
-/// Queues that steer no packets, or those that steer them among the other CPUs.
+/// Stops steering packets, or steers them among the other CPUs.
 fn steered(machine: &MachineView, queues: &[&Text], names: &str) -> Result<Remedy, Judgement> {
     let to = |mask: &str| {
         let paths = queues.iter().map(|text| text.path.clone()).collect();
@@ -116,7 +116,7 @@ mod tests {
         check(&KNOB, "/sys/class/net/eth0/queues/rx-0/rps_cpus: 4", "fail medium eth0 rx-0 to CPU 2");
         check(&KNOB, &format!("{two}\n/sys/class/net/lo/queues/rx-0/rps_cpus refused"), "fail medium");
         check(&KNOB, "/sys/class/net/lo/queues/rx-0/rps_cpus: x", "unknown");
-        // A masked name is none to type in.
+        // A masked name cannot be typed in.
         let fix = |name: &str| {
             let mut machine = Machine::base();
             machine.edit(&format!("/sys/class/net/{name}/queues/rx-0/rps_cpus: 8"));

@@ -1,4 +1,4 @@
-//! Automatic NUMA balancing: page faults made on purpose, to see who uses what.
+//! Automatic NUMA balancing: deliberate page faults, to sample the use of memory.
 
 use super::sources::SYSCTL_KERNEL;
 use crate::change::Change;

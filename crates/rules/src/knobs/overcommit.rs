@@ -1,4 +1,4 @@
-//! Overcommit: whether more memory is promised than there is.
+//! Overcommit: whether the kernel promises more memory than there is.
 
 use super::sources::{OVERCOMMIT, SYSCTL_VM};
 use crate::change::Change;

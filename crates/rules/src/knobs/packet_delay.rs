@@ -1,4 +1,4 @@
-//! Packets that wait: a network interface whose interrupts the kernel puts off.
+//! Delayed packets: a network interface whose interrupts the kernel defers.
 
 use super::sources::{NAPI, NET_DEV_C};
 use crate::change::Change;

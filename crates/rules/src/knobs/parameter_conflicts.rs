@@ -80,16 +80,16 @@ fn judge(machine: &MachineView) -> Judged {
     Ok(Judgement::pass("none"))
 }
 
-/// Names with their values are longer than words: fewer of them fit.
+/// The first three of some names with their values, which are longer than words: fewer fit.
 fn first_three(found: &[String]) -> String {
     let shown = found.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
     if found.len() > 3 { format!("{shown}; {} more", found.len() - 3) } else { shown }
 }
 
-/// Values that are a switch and nothing else: `kstrtobool()` looks at no more than two letters.
+/// Values of a pure switch: `kstrtobool()` reads no more than two letters.
 const SWITCHES: &[&str] = &["0", "1", "n", "no", "off", "on", "y", "yes"];
 
-/// Parameters of which one value stays in force, whatever comes later (`idle_setup()` of
+/// Parameters with a value that stays in effect, whatever comes later (`idle_setup()` of
 /// arch/x86/kernel/process.c, `pcie_aspm_disable()` of drivers/pci/pcie/aspm.c).
 const STRONGEST: &[(&str, &str)] = &[("idle", "poll"), ("pcie_aspm", "off")];
 
@@ -100,7 +100,7 @@ fn twice(cmdline: &Cmdline, name: &str) -> Option<String> {
         }
         None => cmdline.value(name).filter(|_| has_one_value(name))?,
     };
-    // `1` and `on` are the same to most that take either.
+    // `1` and `on` are the same to most parameters that accept either.
     let word = |value: &str| kbool(value, None).filter(|_| SWITCHES.contains(&value));
     let same = |value: &str| value == last || (word(value).is_some() && word(value) == word(last));
     let other = cmdline.values(name).find(|value| !same(value))?;
@@ -115,7 +115,7 @@ struct List {
 }
 
 impl List {
-    /// True if timers keep off its CPUs.
+    /// True if timers are kept off its CPUs.
     fn is_of_timers(&self) -> bool {
         self.kinds.iter().any(|kind| matches!(*kind, "nohz" | "domain"))
     }
@@ -125,13 +125,13 @@ impl List {
     }
 }
 
-/// True if the kernel wants a CPU of those present that is in neither list, for the timers that
-/// migrate (`housekeeping_setup()` in 7.0).
+/// True if the kernel requires a present CPU that is in neither list, for the timers that migrate
+/// (`housekeeping_setup()` in 7.0).
 fn checks_the_rest(machine: &MachineView) -> bool {
     machine.series().is_ok_and(|series| series >= (7, 0))
 }
 
-/// Lists that the kernel refuses: what it has taken it does not take back.
+/// Lists that the kernel refuses: an accepted one is never revoked.
 fn refused(machine: &MachineView, cmdline: &Cmdline) -> Result<Vec<String>, Judgement> {
     if !cmdline.has("isolcpus") && !cmdline.has("nohz_full") {
         return Ok(Vec::new());
@@ -140,7 +140,7 @@ fn refused(machine: &MachineView, cmdline: &Cmdline) -> Result<Vec<String>, Judg
     let present = machine.cpu_list_if_present(PRESENT)?.unwrap_or_else(|| possible.clone());
     let last = possible.iter().last().ok_or_else(|| unknown_absent("the last CPU"))?;
     let lists = lists(cmdline, last)?;
-    // A kernel without NO_HZ_FULL, and so without its file, takes no list that asks for it.
+    // A kernel without NO_HZ_FULL, and so without its file, accepts no list that asks for it.
     let ticks = machine.facts().nohz_full != Fact::Absent;
     let (mut taken, mut found): (Vec<List>, Vec<String>) = (Vec::new(), Vec::new());
     let mut one_for_all = Ok(false);
@@ -170,7 +170,7 @@ fn refused(machine: &MachineView, cmdline: &Cmdline) -> Result<Vec<String>, Judg
     }
 }
 
-/// Whether the kernel keeps a single list for all kinds of housekeeping.
+/// True if the kernel has a single list for all kinds of housekeeping.
 pub fn one_list_for_all(machine: &MachineView) -> Result<bool, Judgement> {
     match machine.series()? {
         (5, 14) => Err(Judgement::unknown(
@@ -181,7 +181,7 @@ pub fn one_list_for_all(machine: &MachineView) -> Result<bool, Judgement> {
     }
 }
 
-/// The lists in the order of the command line.
+/// Lists in the order of the command line.
 fn lists(cmdline: &Cmdline, last: Cpu) -> Result<Vec<List>, Judgement> {
     let mut lists = Vec::new();
     for param in &cmdline.params {
@@ -232,7 +232,7 @@ mod tests {
              rd.lvm.lv=a/c",
             "pass none",
         );
-        // These add up.
+        // These accumulate.
         check(&KNOB, "cmdline + tsc=reliable\ncmdline + console=tty0\ncmdline + console=ttyS0", "pass none");
         check(&KNOB, "cmdline + nmi_watchdog=panic\ncmdline + nmi_watchdog=0", "pass none");
         check(&KNOB, "cmdline + idle=poll\ncmdline + idle=halt", "fail medium idle=poll beats halt");
@@ -267,7 +267,7 @@ mod tests {
             &format!("{backported}\ncmdline + isolcpus=3"),
             "fail medium isolcpus=2-3 beats isolcpus=3",
         );
-        // What was refused refuses nothing.
+        // A list that was refused refuses no other.
         check(
             &KNOB,
             "cmdline + isolcpus=domain,nohz,3\ncmdline + nohz_full=1",
@@ -286,7 +286,7 @@ mod tests {
             "fail medium nohz_full=0-1 with isolcpus=2-3 leaves no CPU, and is refused",
         );
         check(&KNOB, &of("7.3.4").replace("0-1", "1"), "pass none");
-        // Sockets that can be filled are none to keep house with.
+        // Empty sockets cannot be used for housekeeping.
         let more = "/sys/devices/system/cpu/possible: 0-7";
         check(
             &KNOB,

@@ -45,7 +45,7 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// With fewer free bytes than this the next list may not fit.
+/// Free bytes below which the next list may not fit.
 const SPARE: usize = 128;
 
 fn judge(machine: &MachineView) -> Judged {

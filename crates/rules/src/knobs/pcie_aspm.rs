@@ -1,4 +1,4 @@
-//! Links to devices that sleep while they are quiet.
+//! PCIe links that sleep while they are idle.
 
 use super::sources::{PARAMETERS, RT_HARDWARE};
 use crate::change::{AdviceReason, Change, Persistence};
@@ -80,7 +80,7 @@ fn judge(machine: &MachineView) -> Judged {
     if !asleep.is_empty() {
         let links = truncate_words(asleep);
         let judged = Judgement::fail(format!("on for {links}"));
-        // The policy that is there already sets no link anew (`pcie_aspm_set_policy()`).
+        // Setting the policy that is in effect already changes no link (`pcie_aspm_set_policy()`).
         return Ok(match policy.as_ref().map(Option::as_deref) {
             Ok(Some("performance")) => {
                 judged.fix(Change::each(paths, "/sys/bus/pci/devices/ADDRESS/link/*_aspm", &links, 0))
@@ -126,8 +126,7 @@ fn without_policy(machine: &MachineView) -> Judgement {
 }
 
 fn has_devices(machine: &MachineView) -> Result<bool, Judgement> {
-    // Where the CPUs cannot be read, nothing else of sysfs can: a missing file would mean
-    // nothing.
+    // If the CPUs cannot be read, neither can the rest of sysfs: a missing file would mean nothing.
     machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     Ok(machine.parsed(DEVICES, |names| Ok(!names.trim().is_empty()))?.unwrap_or(false))
 }

@@ -1,6 +1,6 @@
-//! Per-CPU settings: what is known of the audited CPUs, and what is not.
+//! Per-CPU settings: those of the audited CPUs that are known, and those that are not.
 //!
-//! One bad CPU decides for all, even where others cannot be read; a pass takes every one of them.
+//! One bad CPU decides for all, even if others cannot be read; a pass requires every one of them.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use crate::words::cpu_list;
 use facts::Fact;
 use model::units::{Cpu, CpuSet};
 
-/// One setting of the audited CPUs.
+/// A setting of the audited CPUs.
 pub struct PerCpuSetting<T> {
-    /// The setting where it is known.
+    /// Known values.
     pub known: BTreeMap<Cpu, T>,
-    /// Why the first that could not be read or understood is not known.
+    /// The unknown judgement for the first that could not be read or parsed.
     failure: Option<Judgement>,
-    /// The CPUs that do not have the file, and the pattern that it was looked for by.
+    /// CPUs without the file, and the pattern of the file.
     missing: (CpuSet, &'static str),
 }
 
 impl<T> PerCpuSetting<T> {
-    /// Takes the texts of a pattern whose first wildcard is the CPU's number.
+    /// Parses the texts of a pattern whose first wildcard is the CPU's number.
     pub fn of(
         machine: &MachineView,
         pattern: &'static str,
@@ -31,7 +31,7 @@ impl<T> PerCpuSetting<T> {
         PerCpuSetting::among(machine, machine.cpus(), pattern, parse)
     }
 
-    /// The same for CPUs other than the audited ones.
+    /// Like [`PerCpuSetting::of`], for CPUs other than the audited ones.
     pub fn among(
         machine: &MachineView,
         cpus: &CpuSet,
@@ -56,7 +56,7 @@ impl<T> PerCpuSetting<T> {
         PerCpuSetting { known, failure, missing: (missing, pattern) }
     }
 
-    /// Whether no CPU has the file, as far as could be read.
+    /// True if no CPU has the file, as far as could be read.
     pub fn is_absent(&self) -> bool {
         self.known.is_empty() && self.failure.is_none()
     }
@@ -75,16 +75,16 @@ impl<T> PerCpuSetting<T> {
         }
     }
 
-    /// The CPUs whose setting is so.
+    /// CPUs whose setting meets a condition.
     pub fn that(&self, is: impl Fn(&T) -> bool) -> CpuSet {
         self.known.iter().filter(|(_, value)| is(value)).map(|(&cpu, _)| cpu).collect()
     }
 }
 
-/// What each audited CPU has several of, by CPU and index: idle states, caches.
+/// Values of which each audited CPU has several, by CPU and index: idle states, caches.
 pub type Numbered<T> = BTreeMap<(Cpu, u32), Result<T, Judgement>>;
 
-/// Takes the texts of a pattern whose wildcards are the CPU's number and an index.
+/// Parses the texts of a pattern whose wildcards are the CPU's number and an index.
 pub fn numbered<T>(
     machine: &MachineView,
     pattern: &'static str,

@@ -67,8 +67,8 @@ pub static KNOB: Knob = Knob {
 
 const SWITCH: &str = "/sys/kernel/debug/sched/preempt";
 
-/// Full preemption: immediately where the kernel switches at run time, by a parameter where it can
-/// at boot, else by another kernel.
+/// Remedy of full preemption: immediately if the kernel switches at run time, by a parameter if it
+/// does at boot, else by another kernel.
 fn dynamic(machine: &MachineView) -> Remedy {
     let full = Change::cmdline_add("preempt=full");
     let offered = machine.line_if_present(SWITCH).ok().flatten().is_some_and(|line| line.contains("full"));
@@ -83,9 +83,9 @@ fn dynamic(machine: &MachineView) -> Remedy {
     }
 }
 
-/// Which of the sources could not be read, or that they contradict each other.
+/// The unknown judgement for unreadable sources, or for their contradiction.
 fn untold(machine: &MachineView) -> Judgement {
-    // Of a kernel that does not run, only that can tell.
+    // For a stopped kernel only the configuration can show it.
     if machine.survey.is_stopped {
         return machine
             .kconfig()
@@ -106,13 +106,13 @@ fn untold(machine: &MachineView) -> Judgement {
 
 fn judge(machine: &MachineView) -> Judged {
     let model = machine.facts().preempt;
-    // The build string alone excludes PREEMPT_RT; which of the others it is matters to audio.
+    // The build string alone excludes PREEMPT_RT; the exact model matters for audio.
     let value = match (model, machine.facts().realtime) {
         (Preempt::Unknown, Some(false)) if !machine.has_profile(Profile::Audio) => "not PREEMPT_RT",
         (Preempt::Unknown, _) => return Err(untold(machine)),
         _ => model.name(),
     };
-    // Periods of milliseconds can be kept with full preemption; so can a CPU that hardly enters the
+    // Full preemption suffices for periods of milliseconds, and for a CPU that hardly enters the
     // kernel.
     let (audio, polls) = (machine.has_profile(Profile::Audio), machine.has_profile(Profile::BusyPoll));
     match model {
@@ -124,7 +124,7 @@ fn judge(machine: &MachineView) -> Judged {
         _ => {
             let severity = if polls { Severity::High } else { Severity::Fatal };
             let judged = Judgement::fail(value).severity(severity);
-            // Before the first boot a kernel is being built.
+            // A configuration alone: the kernel is still being built.
             let built = machine.survey.is_stopped && machine.kconfig().is_ok();
             Ok(if built { judged.fix(Change::kconfig("PREEMPT_RT", "y")) } else { judged })
         }
@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    /// A container: no debugfs, no configuration, and the word of the build string.
+    /// A container: no debugfs, no configuration, only the build string.
     #[test]
     fn the_build_string_excludes_preempt_rt() {
         for flag in ["PREEMPT_DYNAMIC", "", "PREEMPT_LAZY"] {

@@ -1,4 +1,4 @@
-//! Pressure stall information: accounts kept whenever a task sleeps or wakes.
+//! Pressure stall information: accounting at each sleep and wake-up of a task.
 
 use super::sources::{PARAMETERS, PRESSURE};
 use super::unsettable;
@@ -54,7 +54,7 @@ const DIR: &str = "/proc/pressure/";
 
 fn judge(machine: &MachineView) -> Judged {
     let files = machine.parsed(DIR, |names| Ok(names.lines().filter(|name| !name.is_empty()).count()))?;
-    // Older kernels make the files even where it is off: they show nothing there.
+    // Older kernels create the files even if it is off, and show nothing there.
     if files.is_some_and(|count| count > 0) && machine.series()? >= (5, 6) {
         return Ok(on(machine));
     }
@@ -72,7 +72,7 @@ fn judge(machine: &MachineView) -> Judged {
     if asked.is_none() && machine.kconfig()?.is_yes("PSI_DEFAULT_DISABLED") {
         return Ok(Judgement::pass("off by default"));
     }
-    // A kernel that does not run has no files to show it.
+    // A stopped kernel has no files that show it.
     if machine.survey.is_stopped || files.is_some_and(|count| count > 0) {
         return Ok(on(machine));
     }
@@ -83,7 +83,7 @@ fn judge(machine: &MachineView) -> Judged {
 }
 
 fn on(machine: &MachineView) -> Judgement {
-    // A task that hardly ever sleeps is hardly ever accounted for.
+    // Accounting costs little for a task that hardly ever sleeps.
     let severity = if machine.has_profile(Profile::BusyPoll) { Severity::Info } else { Severity::Low };
     Judgement::fail("on").severity(severity)
 }

@@ -1,5 +1,4 @@
-//! Proactive compaction: memory moved in the background before large allocations are requested of
-//! it.
+//! Proactive compaction: memory is moved in the background before large allocations are requested.
 
 use super::sources::SYSCTL_VM;
 use crate::change::Change;

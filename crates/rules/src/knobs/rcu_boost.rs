@@ -54,7 +54,7 @@ pub static KNOB: Knob = Knob {
 fn judge(machine: &MachineView) -> Judged {
     let config = match machine.kconfig() {
         Ok(config) => config,
-        // Each node of RCU's tree has such a thread from the boot on.
+        // Each node of RCU's tree has such a thread from boot on.
         Err(_) if has_boost_threads(machine) => return Ok(Judgement::pass("built in: rcub threads run")),
         Err(untold) => return Err(untold),
     };
@@ -64,7 +64,7 @@ fn judge(machine: &MachineView) -> Judged {
     if config.is_yes("RCU_BOOST") {
         return Ok(Judgement::pass("built in"));
     }
-    // Elsewhere the option asks for RCU_EXPERT, and nearly no kernel has it.
+    // Elsewhere the option depends on RCU_EXPERT, and nearly no kernel has it.
     let severity = if machine.facts().preempt == Preempt::Rt { Severity::Medium } else { Severity::Low };
     Ok(Judgement::fail("not built in").severity(severity))
 }

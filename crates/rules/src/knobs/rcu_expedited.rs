@@ -1,4 +1,4 @@
-//! Expedited RCU grace periods: interrupts to all CPUs so that one waits less.
+//! Expedited RCU grace periods: interrupts to all CPUs so that a waiter waits less.
 
 use super::sources::PARAMETERS;
 use crate::change::Change;
@@ -59,13 +59,13 @@ const NORMAL: &str = "/sys/kernel/rcu_normal";
 const EXPEDITED: &str = "/sys/kernel/rcu_expedited";
 
 fn judge(machine: &MachineView) -> Judged {
-    // A file that is not there is Tiny RCU's, for one CPU, or an unknown kernel's: no
-    // telling which.
+    // The file is missing with Tiny RCU, for one CPU, and in unknown kernels: these cannot be
+    // distinguished.
     let normal = machine.number_if_present(NORMAL)?.ok_or_else(|| unknown_absent(NORMAL))?;
     if normal != 0 {
         return Ok(Judgement::pass("rcu_normal 1"));
     }
-    // Callers that request it always get it; the number sets whether all others do, too.
+    // Callers that request it always get it; the number decides whether all others do, too.
     let judged = match machine.number_if_present(EXPEDITED) {
         Ok(Some(forced)) if forced != 0 => {
             Judgement::fail("all are expedited: rcu_expedited 1, rcu_normal 0").severity(Severity::Medium)
@@ -73,8 +73,8 @@ fn judge(machine: &MachineView) -> Judged {
         Ok(_) => Judgement::fail("expedited where asked for: rcu_normal 0"),
         Err(_) => Judgement::fail("rcu_normal 0"),
     };
-    // There the parameter is built with NO_HZ_FULL alone, and the boot ends with 1 by itself
-    // (kernel/rcu/update.c).
+    // On PREEMPT_RT the parameter is built with NO_HZ_FULL only, and the boot ends with 1 without
+    // it (kernel/rcu/update.c).
     let by_itself = machine.facts().preempt == Preempt::Rt
         && machine.kconfig().is_ok_and(|config| !config.is_yes("NO_HZ_FULL"));
     if !by_itself {

@@ -1,4 +1,4 @@
-//! Polling for RCU callbacks: who wakes the thread that handles them.
+//! Polling for RCU callbacks: whether each callback has to wake the thread that handles it.
 
 use super::rcu_lazy::callback_list;
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};

@@ -1,4 +1,4 @@
-//! The threads that take over RCU callbacks: whether they are elsewhere.
+//! Affinity of the threads that handle offloaded RCU callbacks.
 
 use super::sources::{PARAMETERS, PER_CPU_KTHREADS};
 use crate::change::AdviceReason;
@@ -70,7 +70,7 @@ fn judge(machine: &MachineView) -> Judged {
             false => Err(Judgement::not_applicable("no RCU callbacks are offloaded")),
         };
     }
-    // Without load balancing such a thread stays where it began, which is hardly ever there.
+    // Without load balancing such a thread stays on its first CPU, which is hardly ever audited.
     let severity = if load_balancing::is_off(machine) { Severity::Medium } else { Severity::High };
     let each = "each that pgrep '^rcuo' finds";
     let fix = kept_off(threads, cpus, &machine.housekeeping_cpus()?, each, offloaded);

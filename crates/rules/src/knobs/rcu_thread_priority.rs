@@ -1,4 +1,4 @@
-//! The priority of RCU's threads: above starvation, below what is urgent.
+//! Priority of RCU's threads: high enough not to starve, but below urgent work.
 
 use super::sources::{PARAMETERS, RCU_STALLS};
 use super::unsettable;
@@ -54,7 +54,7 @@ pub static KNOB: Knob = Knob {
 
 const PRIORITY: &str = "/sys/module/rcutree/parameters/kthread_prio";
 
-/// What the kernel gives to threads of interrupts.
+/// Priority that the kernel gives to interrupt threads.
 const OF_INTERRUPTS: i64 = 50;
 
 fn judge(machine: &MachineView) -> Judged {

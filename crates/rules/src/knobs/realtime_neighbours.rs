@@ -1,4 +1,4 @@
-//! Real-time threads of programs that nothing binds to a place.
+//! Real-time threads of programs that are not bound to a CPU.
 
 use super::sources::{ISOLATION, SCHED7};
 use crate::change::AdviceReason;

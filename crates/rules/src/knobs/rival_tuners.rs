@@ -1,4 +1,4 @@
-//! Rival tuners: programs that set what others have set.
+//! Rival tuners: programs that change each other's settings.
 
 use super::unsettable;
 use crate::change::AdviceReason;
@@ -71,7 +71,7 @@ const SAVING: &[&str] = &[
 
 fn judge(machine: &MachineView) -> Judged {
     let there = active_tuners(machine.survey);
-    // irqbalance has a separate rule, and a list of CPUs to leave alone.
+    // irqbalance has a separate rule, and a list of CPUs that it must not use.
     let found: Vec<&Tuner> = there.found.iter().copied().filter(|rival| rival.name != "irqbalance").collect();
     let tuned = found.iter().any(|rival| rival.name == "tuned");
     let profile = if tuned { profile(machine) } else { Err(Judgement::not_applicable("tuned does not run")) };
@@ -79,7 +79,7 @@ fn judge(machine: &MachineView) -> Judged {
     Judgement::all([Ok(contest(&found).unwrap_or_else(|| Judgement::pass(""))), profile, complete])
 }
 
-/// What is decided by more than one.
+/// Settings that more than one program controls.
 fn contest(found: &[&Tuner]) -> Option<Judgement> {
     let names = |areas: TunedArea| {
         found.iter().filter(move |rival| rival.areas.contains(&areas)).map(|rival| rival.name)
@@ -101,10 +101,10 @@ fn contest(found: &[&Tuner]) -> Option<Judgement> {
     })
 }
 
-/// At most this many contested settings are named; the rest is counted.
+/// Limit of contested settings that are named; the rest is counted.
 const SHOWN: usize = 3;
 
-/// Whether the profile of TuneD is fit for latency.
+/// Passes if the profile of TuneD is suitable for latency.
 fn profile(machine: &MachineView) -> Judged {
     // Of several, later ones override earlier ones.
     let profiles = machine.line_if_present(PROFILE)?.unwrap_or_default();
@@ -122,8 +122,8 @@ fn profile(machine: &MachineView) -> Judged {
     )))
 }
 
-/// What each decides, except TuneD, whose profile is more specific: `tlp: frequency governor,
-/// writeback`.
+/// Settings that each controls, except TuneD, whose profile is more specific: `tlp: frequency
+/// governor, writeback`.
 fn described(found: &[&Tuner]) -> String {
     let one = |rival: &&Tuner| {
         let areas: Vec<&str> = rival.areas.iter().map(|areas| areas.words()).collect();
@@ -196,7 +196,7 @@ mod tests {
             "pass tuned with profile realtime",
         );
         check(&KNOB, "program + tuned\n/etc/tuned/active_profile refused", "unknown");
-        // Left behind by a program that does not run.
+        // A file of a program that no longer runs.
         check(&KNOB, "/etc/tuned/active_profile: powersave", "pass none");
     }
 

@@ -67,14 +67,14 @@ fn judge(machine: &MachineView) -> Judged {
     let for_good = judged.remedy.or_usual(KNOB.fix);
     let words = budget.remedy();
     let is_old = machine.series().is_ok_and(|series| series < (6, 16));
-    // Without the parameter what helps first is of the running kernel.
+    // Without the parameter, the first remedy is for the running kernel.
     let lasts = if is_old || group.runtime_us.is_some() { Persistence::Runtime } else { Persistence::Boot };
     let words = words.strip_prefix(BY_PARAMETER).filter(|_| is_old).unwrap_or(&words);
     let now = Remedy::advice(AdviceReason::Choice, words).with_persistence(lasts);
     Ok(Judgement::fail(said).fix(now.or(for_good)))
 }
 
-/// The judgement of the kernel, whatever group onbeat runs in.
+/// Judges the kernel, regardless of the group that onbeat runs in.
 fn judge_kernel(machine: &MachineView) -> Judged {
     let config = match (machine.kconfig(), &machine.survey.rights.group) {
         (Ok(config), _) => config,
@@ -118,7 +118,7 @@ mod tests {
 
     const LIMITED: &str = "/proc/sys/kernel/sched_rt_runtime_us: 950000";
 
-    /// The value that it fails with.
+    /// Value of the finding that fails.
     fn value(edits: &str) -> String {
         let mut machine = Machine::base();
         machine.edit(edits);
@@ -129,7 +129,7 @@ mod tests {
     fn a_budget_shows_it_without_a_configuration() {
         let group = "/boot refused\n/proc/self/cgroup: 4:cpu,cpuacct:/a\n\
                      /sys/fs/cgroup/cpu,cpuacct/a/cpu.rt_runtime_us: 0";
-        // -1 for all together lifts the budgets of groups.
+        // -1 for all together disables the budgets of groups.
         check(&KNOB, group, "fail high on: 0 us for this group");
         let value = value(&format!("{group}\n{LIMITED}"));
         assert!(value.ends_with("group is 0 (/sys/fs/cgroup/cpu,cpuacct/a/cpu.rt_runtime_us)"), "{value}");

@@ -1,4 +1,4 @@
-//! The limit on real-time priorities: who may have one without being root.
+//! The limit on real-time priorities: whether users other than root may use one.
 
 use super::sources::SCHED7;
 use super::unsettable;
@@ -90,7 +90,7 @@ pub static KNOB: Knob = Knob {
 
 const PROGRAMS: &[&str] = &["rtkit-daemon"];
 
-/// Priority of the threads of interrupts, unless it was changed.
+/// Default priority of interrupt threads.
 const INTERRUPTS: u64 = 50;
 
 fn judge(machine: &MachineView) -> Judged {
@@ -113,7 +113,7 @@ fn judge_right(machine: &MachineView) -> Judged {
     if let Some(cause) = other {
         return Ok(Judgement::fail(cause.reason()).fix(Remedy::advice(AdviceReason::Program, cause.remedy())));
     }
-    // Captures of before it was read have no uid_map: the capability counts there.
+    // Captures from before it was read have no uid_map: there the capability counts.
     if capabilities.sys_nice() && machine.survey.rights.initial_users != Fact::Known(false) {
         let users = granted(machine, Item::RtPriority, |priority| priority > 0);
         let nobody = match helper_runs(machine) {
@@ -201,7 +201,7 @@ mod tests {
         check(&KNOB, &format!("{audio}\n{soft}"), "fail high of users nobody");
     }
 
-    /// Root of a rootless container has all capabilities, and none of them counts.
+    /// Root of a rootless container has all capabilities, but none of them counts.
     #[test]
     fn a_capability_of_a_user_namespace_is_none() {
         let rootless = format!("{ROOT}\n/proc/self/uid_map: 0 1000 1\n{}", limit("0", "0"));

@@ -1,4 +1,4 @@
-//! Real-time throttling: the share of each second that is kept from real-time tasks.
+//! Real-time throttling: the share of each period that is withheld from real-time tasks.
 
 use super::sources::{RT_GROUP, SYSCTL_KERNEL};
 use crate::change::Change;
@@ -73,7 +73,7 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass(value));
     }
     throttles(machine)?;
-    // A loop that leaves some time is never throttled, as long as it does.
+    // A loop that always leaves some time is never throttled.
     let loops = machine.has_profile(Profile::ControlLoop) || machine.has_profile(Profile::Audio);
     let severity = if loops { Severity::Medium } else { Severity::High };
     let share = 100 * runtime.max(0) / period.max(1);
@@ -94,8 +94,8 @@ fn throttles(machine: &MachineView) -> Result<(), Judgement> {
     Ok(())
 }
 
-/// Whether a kernel has fair servers in the place of the throttle: what it offers decides, its
-/// version only where debugfs is closed.
+/// True if a kernel has fair servers in place of the throttle: the files decide, or its version if
+/// debugfs is closed.
 pub fn is_replaced(
     servers: &Fact<Vec<FairServer>>,
     series: impl FnOnce() -> Result<(u32, u32), Judgement>,

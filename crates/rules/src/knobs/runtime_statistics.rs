@@ -1,4 +1,4 @@
-//! Statistics that are kept at run time and that a search for something left on.
+//! Statistics that are kept at run time and were left on after debugging.
 
 use super::sources::{DELAY_ACCOUNTING, SYSCTL_KERNEL};
 use crate::change::Change;
@@ -54,12 +54,12 @@ const DELAYACCT: &str = "/proc/sys/kernel/task_delayacct";
 const BPF_STATS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
 fn judge(machine: &MachineView) -> Judged {
-    // The absence of a sysctl counts only where others can be seen.
+    // The absence of a sysctl counts only if others are visible.
     machine.known(&machine.facts().release, "/proc/sys/kernel/osrelease")?;
     Judgement::all([one(machine, SCHEDSTATS), one(machine, DELAYACCT), one(machine, BPF_STATS)])
 }
 
-/// One of them off, and no word on the command line that switches it on.
+/// Disables one of them, and removes the word on the command line that enables it.
 fn off(name: &str) -> Remedy {
     let sysctl = Remedy::from(Change::sysctl(&format!("kernel.{name}"), 0));
     match name {

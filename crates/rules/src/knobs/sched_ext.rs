@@ -1,4 +1,4 @@
-//! A scheduler of ordinary tasks that was loaded as a BPF program.
+//! A scheduler of ordinary tasks loaded as a BPF program.
 
 use super::sources::SCHED_EXT;
 use crate::change::AdviceReason;
@@ -62,7 +62,7 @@ fn judge(machine: &MachineView) -> Judged {
     }
 }
 
-/// There is no such file.
+/// Judgement without the file.
 fn without(machine: &MachineView) -> Judgement {
     match (machine.kconfig().map(|config| config.is_yes("SCHED_CLASS_EXT")), machine.series()) {
         (Ok(true), _) => {

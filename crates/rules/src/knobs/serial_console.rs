@@ -1,4 +1,4 @@
-//! Serial consoles: lines that take milliseconds for a message.
+//! Serial consoles: lines on which a message takes milliseconds.
 
 use super::sources::{PARAMETERS, SERIAL_CONSOLE};
 use super::unsettable;
@@ -67,8 +67,8 @@ pub const CONSOLES: &str = "/proc/consoles";
 pub const IGNORE: &str = "/sys/module/printk/parameters/ignore_loglevel";
 const PRINTK: &str = "/proc/sys/kernel/printk";
 
-/// The consoles that are waited for, serial lines and what is left of the boot's; and the names of
-/// all but the latter.
+/// Consoles that are waited for, which are serial lines and remaining boot consoles; and the names
+/// of all but the latter.
 pub fn slow_consoles(machine: &MachineView) -> Result<(Vec<Console>, Vec<String>), Judgement> {
     let active = machine.parsed(ACTIVE, parse_active)?.ok_or_else(|| unknown_absent(ACTIVE))?;
     let listed = machine.parsed(CONSOLES, parse_consoles).ok().flatten().unwrap_or_default();
@@ -87,7 +87,7 @@ pub fn slow_consoles(machine: &MachineView) -> Result<(Vec<Console>, Vec<String>
     Ok((slow, active))
 }
 
-/// Without the parameters that make consoles of them; without such parameters the firmware names
+/// Removes the parameters that define these consoles; without such parameters the firmware selects
 /// them.
 fn without(machine: &MachineView, slow: &[Console]) -> Remedy {
     let printed = "or print errors only: see console-loglevel";
@@ -99,14 +99,14 @@ fn without(machine: &MachineView, slow: &[Console]) -> Remedy {
         .map(|value| Change::cmdline_remove(format!("console={value}")))
         .collect();
     if let Some(line) = cmdline.filter(|_| slow.iter().any(|one| one.is_boot)) {
-        // With "keep" it stays for good (setup_early_printk() of arch/x86/kernel/early_printk.c).
+        // With "keep" it is permanent (setup_early_printk() of arch/x86/kernel/early_printk.c).
         let early = line.values("earlyprintk").filter(|value| value.contains("keep"));
         let mut of_boot: Vec<Change> =
             early.map(|value| Change::cmdline_remove(format!("earlyprintk={value}"))).collect();
         if line.has("keep_bootcon") {
             of_boot.push(Change::cmdline_remove("keep_bootcon"));
         }
-        // Without a console that takes its place it stays, too.
+        // Without a console that replaces it, it is permanent, too.
         if of_boot.is_empty() && line.has("earlycon") {
             of_boot.push(Change::cmdline_remove("earlycon"));
         }
@@ -193,7 +193,7 @@ mod tests {
         machine.edit(&format!("cmdline - {early}\ncmdline + earlycon=pl011,0x9000000"));
         let fix = machine.finding(&KNOB).fix;
         assert!(fix.contains("earlycon") && !fix.contains("firmware"), "{fix}");
-        // The kernel takes the flag B off one that stays.
+        // The kernel clears the flag B of one that stays.
         let early = "/proc/consoles:\n| tty0                 -WU (EC  p  )    4:1\n\
                      | earlyser0            -W- (E  p )\ncmdline + earlyprintk=serial,ttyS0,115200,keep";
         check(&KNOB, &format!("{FULL}\n{early}"), "fail medium earlyser0 (boot console)");

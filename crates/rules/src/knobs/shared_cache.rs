@@ -1,4 +1,4 @@
-//! Shared caches: what the rest of the machine can evict from under a real-time task.
+//! Shared caches: lines of a real-time task that the rest of the machine can evict.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,7 +75,7 @@ fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
     let housekeeping = machine.housekeeping_cpus()?;
     let mut untold = None;
-    // The audited CPUs by level and by who shares it: the same text comes from all that do.
+    // Audited CPUs by level and list of sharers: all sharers have the same text.
     let mut caches: BTreeMap<(u64, String), CpuSet> = BTreeMap::new();
     let mut lists = numbered(machine, SHARED, |text| Ok(text.to_owned()))?;
     for (at, level) in numbered(machine, LEVEL, parse_u64)? {
@@ -83,14 +83,14 @@ fn judge(machine: &MachineView) -> Judged {
             Err(Judgement::unknown(format!("the CPUs that share a cache with CPU {} are not told", at.0)))
         });
         match (level, list) {
-            // Every CPU has one; where no more is shown, there may well be more.
+            // Every CPU has a first level; if no other is listed, there may well be more.
             (Ok(..=1), _) => {}
             (Ok(level), Ok(list)) => drop(caches.entry((level, list)).or_default().0.insert(at.0)),
             (Err(why), _) | (_, Err(why)) => drop(untold.get_or_insert(why)),
         }
     }
     let mut seen = CpuSet::default();
-    // By level: the audited CPUs that share it, and those that they share it with.
+    // The audited CPUs that share each level, and the CPUs that they share it with.
     let mut shared: BTreeMap<u64, (CpuSet, CpuSet)> = BTreeMap::new();
     for ((level, list), cpus) in caches {
         match parse_cpus(&list) {
@@ -123,7 +123,7 @@ fn judge(machine: &MachineView) -> Judged {
 }
 
 fn sharing(level: u64, ours: &CpuSet, theirs: &CpuSet) -> Judgement {
-    // The last level is hardly ever had alone; the second is, on most processors.
+    // The last level is hardly ever private; the second is, on most processors.
     let severity = if level == 2 { Severity::Medium } else { Severity::Info };
     Judgement::fail(format!("L{level} of {} shared with {}", cpu_list(ours), cpu_list(theirs)))
         .severity(severity)
@@ -138,8 +138,8 @@ fn sharing(level: u64, ours: &CpuSet, theirs: &CpuSet) -> Judgement {
         ))
 }
 
-/// The levels of which an exclusive group that holds all audited CPUs has a part; none of what
-/// cannot be read.
+/// Levels of which an exclusive group with all audited CPUs has a part; empty if that cannot be
+/// read.
 fn kept_apart(machine: &MachineView) -> BTreeSet<u64> {
     let parts = machine.each(GROUP_PARTS, |text| Ok(levels(text)));
     let (Ok(cpus), Ok(modes), Ok(parts)) =
@@ -158,8 +158,7 @@ fn kept_apart(machine: &MachineView) -> BTreeSet<u64> {
     ours.flat_map(|(_, levels)| levels).collect()
 }
 
-/// The levels in a group's schemata: `L3:0=f;1=f`, `L2CODE:0=3`, and memory bandwidth, which is
-/// none.
+/// Cache levels in a group's schemata: `L3:0=f;1=f`, `L2CODE:0=3`; memory bandwidth is not a cache.
 fn levels(schemata: &str) -> BTreeSet<u64> {
     let level = |line: &str| line.trim().strip_prefix('L')?.get(..1)?.parse().ok();
     schemata.lines().filter_map(level).collect()

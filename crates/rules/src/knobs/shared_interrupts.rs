@@ -68,7 +68,7 @@ fn judge(machine: &MachineView) -> Judged {
     let irqs = machine.known(&machine.survey.irqs, "/proc/irq")?;
     let wanted: Vec<&Irq> =
         irqs.irqs.iter().filter(|irq| irq.actions.iter().any(|name| serves(name))).collect();
-    // Several of them on one line are one device's, or both wanted there.
+    // Several of them on one line belong to one device, or are both wanted there.
     let shared: Vec<String> = wanted.iter().filter_map(|irq| others(irq)).collect();
     if !shared.is_empty() {
         return Ok(Judgement::fail(first_three(&shared)));
@@ -87,14 +87,14 @@ fn first_three(shared: &[String]) -> String {
     if shared.len() > 3 { format!("{shown}; {} more", shared.len() - 3) } else { shown }
 }
 
-/// Whose line it is and who else is on it: `17: snd_hdspm with i801_smbus`.
+/// The line of a wanted device and the others on it: `17: snd_hdspm with i801_smbus`.
 fn others(irq: &Irq) -> Option<String> {
     let named = |wanted: bool| truncate_list(irq.actions.iter().filter(|name| serves(name) == wanted));
     let foreign = named(false);
     (!foreign.is_empty()).then(|| format!("{}: {} with {}", irq.number, named(true), foreign))
 }
 
-/// Whether a handler is a sound card's or a USB controller's: `snd_hda_intel:card0`, `xhci_hcd`,
+/// True for a handler of a sound card or a USB controller: `snd_hda_intel:card0`, `xhci_hcd`,
 /// `ehci_hcd:usb1`.
 fn serves(name: &str) -> bool {
     let driver = name.split(':').next().unwrap_or(name).trim();

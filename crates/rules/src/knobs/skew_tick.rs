@@ -44,13 +44,13 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// From this number of CPUs on, simultaneous ticks are a finding of low severity; the kernel's
+/// Number of CPUs from which on simultaneous ticks are a finding of low severity; the kernel's
 /// document mentions larger systems.
 const MANY: usize = 16;
 
 fn judge(machine: &MachineView) -> Judged {
     let online = match &machine.facts().online {
-        // Which CPUs there will be is not known of a kernel that does not run.
+        // The CPUs of a kernel that is not running are not known.
         Fact::NotRunning => None,
         online => Some(machine.known(online, "/sys/devices/system/cpu/online")?.len()),
     };
@@ -65,7 +65,7 @@ fn judge(machine: &MachineView) -> Judged {
     if value.is_some_and(|number| number != 0) {
         return Ok(Judgement::pass("skew_tick=1"));
     }
-    // The boot loader's words are not known, and may have it.
+    // The boot loader's words are not known, and may include it.
     machine.cmdline()?;
     let severity = if online.is_none_or(|count| count < MANY) { Severity::Info } else { Severity::Low };
     let value = if value.is_some() { "skew_tick=0" } else { "not given" };

@@ -1,4 +1,4 @@
-//! Reading /proc/slabinfo: a long walk under the allocator's locks.
+//! Reading /proc/slabinfo: a long traversal under the allocator's locks.
 
 use super::sources::{RT_DIFFERENCES, SLUB_SOURCE};
 use super::unsettable;
@@ -67,7 +67,7 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// Those that read it again and again, for as long as they run.
+/// Programs that read it repeatedly while they run.
 const PROGRAMS: &[&str] = &["slabinfo.plugin", "slabtop"];
 
 fn judge(machine: &MachineView) -> Judged {

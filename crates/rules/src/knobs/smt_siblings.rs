@@ -1,4 +1,4 @@
-//! Simultaneous multithreading: what else runs on the audited cores.
+//! Simultaneous multithreading: other work on the audited cores.
 
 use super::per_cpu::PerCpuSetting;
 use super::sources::{ISOLATION, PARAMETERS, TOPOLOGY};
@@ -15,7 +15,7 @@ use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
 
 const SIBLINGS: &str = "/sys/devices/system/cpu/cpu#/topology/thread_siblings_list";
-/// What is written to have one offline: read for what it is before that.
+/// Switch that takes a CPU offline: read for its value before that.
 const SWITCH: &str = "/sys/devices/system/cpu/cpu#/online";
 
 pub static KNOB: Knob = Knob {
@@ -42,7 +42,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: CPU topology in sysfs", url: TOPOLOGY },
     ],
     cures: &[SliceKind::Unexplained, SliceKind::IdleExit],
-    // What is set of a CPU is there only while it is online.
+    // The settings of a CPU exist only while it is online.
     after: &[
         "cpu-isolation",
         "cpufreq-governor",
@@ -83,7 +83,7 @@ pub static KNOB: Knob = Knob {
 fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
     let housekeeping = machine.housekeeping_cpus()?;
-    // Where the lists of all CPUs contradict each other, none of them is used.
+    // If the lists of the CPUs contradict each other, none of them is used.
     if let contradicting @ Fact::Malformed(_) = &machine.facts().siblings {
         return Err(unknown_from("/sys/devices/system/cpu/cpuN/topology/core_cpus_list", contradicting));
     }
@@ -117,7 +117,7 @@ fn judge(machine: &MachineView) -> Judged {
         ))
 }
 
-/// Complete cores: their other CPUs offline, or isolated as well.
+/// Remedy of complete cores: their other CPUs offline, or isolated as well.
 fn whole(machine: &MachineView, cores: &PerCpuSetting<CpuSet>, partners: &CpuSet) -> Remedy {
     let shared = cores.that(|core| core.and(machine.cpus()).len() > 1);
     let spare: CpuSet = shared.iter().filter(|cpu| !is_first_of(*cpu, cores, machine.cpus())).collect();
@@ -128,12 +128,12 @@ fn whole(machine: &MachineView, cores: &PerCpuSetting<CpuSet>, partners: &CpuSet
     };
     let ways = offline(machine, &partners.or(&spare))
         .or(Remedy::advice(AdviceReason::Choice, apart).with_persistence(Persistence::Boot));
-    // What nosmt leaves is the first of each core.
+    // nosmt keeps the first CPU of each core.
     let first = machine.cpus().iter().all(|cpu| is_first(cpu, cores));
     if first { ways.or(Change::cmdline_add("nosmt")) } else { ways }
 }
 
-/// The cores of the audited CPUs but for that of the lowest CPU, as an example.
+/// The cores of the audited CPUs except that of the lowest CPU, as an example.
 fn all_but_first(machine: &MachineView, cores: &PerCpuSetting<CpuSet>) -> String {
     let known = || cores.known.values();
     let all = known().fold(CpuSet::default(), |all, core| all.or(core));
@@ -145,12 +145,12 @@ fn all_but_first(machine: &MachineView, cores: &PerCpuSetting<CpuSet>) -> String
     }
 }
 
-/// Whether a CPU is the first of those of its core that are among these.
+/// True if a CPU is the first of those of its core that are among these.
 fn is_first_of(cpu: Cpu, cores: &PerCpuSetting<CpuSet>, among: &CpuSet) -> bool {
     cores.known.get(&cpu).and_then(|core| core.and(among).iter().next()) == Some(cpu)
 }
 
-/// CPUs switched off, unless they are all that is left for the rest, or the boot CPU, which has no
+/// Takes CPUs offline, unless no others remain for other work, or one is the boot CPU, which has no
 /// switch.
 fn offline(machine: &MachineView, cpus: &CpuSet) -> Remedy {
     let housekeeping = machine.housekeeping_cpus().unwrap_or_default();
@@ -163,7 +163,7 @@ fn offline(machine: &MachineView, cpus: &CpuSet) -> Remedy {
     Change::each_cpu(SWITCH, cpus, 0).into()
 }
 
-/// Whether a CPU is the first of its core.
+/// True if a CPU is the first of its core.
 fn is_first(cpu: Cpu, cores: &PerCpuSetting<CpuSet>) -> bool {
     cores.known.get(&cpu).and_then(|core| core.iter().next()) == Some(cpu)
 }

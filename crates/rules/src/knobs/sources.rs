@@ -1,4 +1,4 @@
-//! Where the documents are that rules name; a rule adds the place in the document.
+//! Addresses of the documents that rules cite; a rule adds the place in the document.
 
 /// The sysfs files that the kernel documents as ABI.
 pub const ABI: &str = "https://docs.kernel.org/admin-guide/abi-testing.html";
@@ -12,7 +12,7 @@ pub const CPUIDLE: &str = "https://docs.kernel.org/admin-guide/pm/cpuidle.html";
 pub const CPUSETS1: &str = "https://docs.kernel.org/admin-guide/cgroup-v1/cpusets.html";
 /// Statistics of memory accesses.
 pub const DAMON_STAT: &str = "https://docs.kernel.org/admin-guide/mm/damon/stat.html";
-/// Deadline scheduling, with its servers.
+/// Deadline scheduling, including its servers.
 pub const DEADLINE: &str = "https://docs.kernel.org/scheduler/sched-deadline.html";
 pub const DELAY_ACCOUNTING: &str = "https://docs.kernel.org/accounting/delay-accounting.html";
 pub const DEVFREQ: &str = "https://docs.kernel.org/driver-api/devfreq.html";
@@ -58,15 +58,15 @@ pub const LIBVIRT_REALTIME: &str = "https://www.libvirt.org/kbase/kvm-realtime.h
 pub const LOCKSTAT: &str = "https://docs.kernel.org/locking/lockstat.html";
 pub const LOCKUP_WATCHDOGS: &str = "https://docs.kernel.org/admin-guide/lockup-watchdogs.html";
 pub const MSI: &str = "https://docs.kernel.org/PCI/msi-howto.html";
-/// How networking polls its devices.
+/// Polling of network devices.
 pub const NAPI: &str = "https://docs.kernel.org/networking/napi.html";
 pub const NET_DEV_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/net/core/dev.c?h=v6.12";
-/// What networking spreads over CPUs.
+/// Distribution of network work over CPUs.
 pub const NET_SCALING: &str = "https://docs.kernel.org/networking/scaling.html";
 pub const NO_HZ: &str = "https://docs.kernel.org/timers/no_hz.html";
 pub const NUMA: &str = "https://docs.kernel.org/mm/numa.html";
-/// What is promised when memory is asked for.
+/// Modes of accounting for requested memory.
 pub const OVERCOMMIT: &str = "https://docs.kernel.org/mm/overcommit-accounting.html";
 /// The kernel's command line.
 pub const PARAMETERS: &str = "https://docs.kernel.org/admin-guide/kernel-parameters.html";
@@ -75,22 +75,22 @@ pub const PER_CPU_KTHREADS: &str = "https://docs.kernel.org/admin-guide/kernel-p
 /// Intel's driver for idle injection.
 pub const POWERCLAMP: &str = "https://docs.kernel.org/admin-guide/thermal/intel_powerclamp.html";
 pub const PRESSURE: &str = "https://docs.kernel.org/accounting/psi.html";
-/// RCU's options at build time; no page of the documentation lists them.
+/// RCU's build options; no page of the documentation lists them.
 pub const RCU_OPTIONS: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/rcu/Kconfig?h=v6.12";
 pub const RCU_STALLS: &str = "https://docs.kernel.org/RCU/stallwarn.html";
-/// Caches and memory bandwidth, shared out.
+/// Partitioning of caches and memory bandwidth.
 pub const RESCTRL: &str = "https://docs.kernel.org/filesystems/resctrl.html";
 /// The use of real-time priorities.
 pub const RHEL_PRIORITIES: &str = "https://docs.redhat.com/en/documentation/red_hat_enterprise_linux/10/html/monitoring_and_managing_system_status_and_performance/priority-map";
 /// Real-time kernel configuration: an expectation and a severity for each option.
 pub const RT_CONFIG: &str = "https://docs.kernel.org/core-api/real-time/kernel-configuration.html";
-/// How a real-time kernel differs.
+/// Differences of a real-time kernel.
 pub const RT_DIFFERENCES: &str = "https://docs.kernel.org/core-api/real-time/differences.html";
 /// Real-time group scheduling, with throttling.
 pub const RT_GROUP: &str = "https://docs.kernel.org/scheduler/sched-rt-group.html";
 pub const RT_HARDWARE: &str = "https://docs.kernel.org/core-api/real-time/hardware.html";
-/// Devices that are suspended while nobody uses them.
+/// Suspension of unused devices.
 pub const RUNTIME_PM: &str = "https://docs.kernel.org/power/runtime_pm.html";
 pub const SCHED7: &str = "https://man7.org/linux/man-pages/man7/sched.7.html";
 /// A check of desktops for sound.
@@ -109,10 +109,10 @@ pub const SCHED_EXT: &str = "https://docs.kernel.org/scheduler/sched-ext.html";
 pub const SERIAL_CONSOLE: &str = "https://docs.kernel.org/admin-guide/serial-console.html";
 /// The allocator of small objects, and its debugging.
 pub const SLAB: &str = "https://docs.kernel.org/admin-guide/mm/slab.html";
-/// Its source: what reading /proc/slabinfo does.
+/// The allocator's source: reading of /proc/slabinfo.
 pub const SLUB_SOURCE: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/mm/slub.c?h=v6.12";
-/// Interrupts that no handler takes, source.
+/// Unhandled interrupts, source.
 pub const SPURIOUS_C: &str =
     "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/kernel/irq/spurious.c";
 pub const SYSCTL_KERNEL: &str = "https://docs.kernel.org/admin-guide/sysctl/kernel.html";
@@ -120,7 +120,7 @@ pub const SYSCTL_VM: &str = "https://docs.kernel.org/admin-guide/sysctl/vm.html"
 /// Files of the machine check code.
 pub const SYSFS_MCE: &str = "https://www.kernel.org/doc/Documentation/ABI/testing/sysfs-mce";
 pub const TIMEKEEPING: &str = "https://docs.kernel.org/timers/timekeeping.html";
-/// How CPUs, cores and packages are exported.
+/// Export of CPUs, cores and packages.
 pub const TOPOLOGY: &str = "https://docs.kernel.org/admin-guide/cputopology.html";
 pub const TRANSPARENT_HUGEPAGES: &str = "https://docs.kernel.org/admin-guide/mm/transhuge.html";
 /// The time stamp counter, source.

@@ -1,4 +1,4 @@
-//! A monitor of starvation: stalld, which lends time to threads that real-time threads starve.
+//! Monitor of starvation: stalld, which boosts threads that real-time threads starve.
 
 use super::fair_server::{RUNTIME, unthrottled};
 use super::unsettable;

@@ -1,20 +1,20 @@
-//! The kernels that take a parameter, by their architecture, their build and their log.
+//! Kernels that know a parameter, by their architecture, their build and their log.
 
 use super::mitigations::{ARM64, X86, architecture, takers};
 use crate::judgement::Judgement;
 use crate::view::MachineView;
 use model::vocabulary::Preempt;
 
-/// Where a kernel has the settings of transparent huge pages.
+/// Setting of transparent huge pages.
 pub const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// True if the kernel's log names a word among those that it did not know; none where the log does
-/// not say it.
+/// True if the kernel's log names a word among the unknown ones; none if the log does not list
+/// them.
 pub fn named_by_log(machine: &MachineView, name: &str) -> Option<bool> {
     machine.survey.unknown_words.known().map(|words| words.iter().any(|word| word == name))
 }
 
-/// Parameters of x86 alone, in the kernel or in drivers that are built for it alone.
+/// Parameters of x86 only, in the kernel or in drivers that are built for it only.
 const OF_X86: &[&str] = &[
     "amd_pstate",
     "hpet",
@@ -28,7 +28,7 @@ const OF_X86: &[&str] = &[
     "tsc",
 ];
 
-/// The reason for which a parameter is of another architecture; none where it may be of this one.
+/// Reason why a parameter belongs to another architecture; none if it may belong to this one.
 pub fn of_another(machine: &MachineView, name: &str) -> Option<String> {
     let takers = match name {
         name if OF_X86.contains(&name) => &[X86][..],
@@ -36,20 +36,20 @@ pub fn of_another(machine: &MachineView, name: &str) -> Option<String> {
         name => takers(name)?,
     };
     let here = architecture(machine)?;
-    // The log names no word with a dot.
+    // The log lists no word with a dot.
     let is_taken = takers.iter().any(|taker| here.starts_with(taker))
         || (!name.contains('.') && named_by_log(machine, name) == Some(false));
-    // That of 32-bit programs is another name of the same.
+    // The name that 32-bit programs see is another name of the same architecture.
     let names: Vec<&str> = takers.iter().copied().filter(|name| *name != "armv8").collect();
     (!is_taken).then(|| format!("of {} alone", names.join(" and ")))
 }
 
-/// The reason for which this kernel was built without a parameter; none where it may have it.
+/// Reason why this kernel was built without a parameter; none if it may have it.
 pub fn not_built(machine: &MachineView, name: &str) -> Option<String> {
     let is_rt = machine.facts().preempt == Preempt::Rt;
     let lacks = |option| machine.kconfig().is_ok_and(|config| !config.is_yes(option));
     let words = match name {
-        // Where the settings are, so is the parameter.
+        // A kernel with the settings also has the parameter.
         "transparent_hugepage" if matches!(machine.line_if_present(HUGE_PAGES), Ok(Some(_))) => return None,
         // mm/Kconfig
         "transparent_hugepage" if is_rt => "PREEMPT_RT kernels have no transparent huge pages",
@@ -63,28 +63,28 @@ pub fn not_built(machine: &MachineView, name: &str) -> Option<String> {
     Some(words.to_owned())
 }
 
-/// True on x86.
+/// True for x86.
 pub fn is_x86(machine: &MachineView) -> Result<bool, Judgement> {
     let arch = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
     Ok(matches!(arch.as_str(), "x86_64" | "i386" | "i486" | "i586" | "i686"))
 }
 
-/// True elsewhere.
+/// True for other architectures than x86.
 pub fn is_not_x86(machine: &MachineView) -> Result<bool, Judgement> {
     is_x86(machine).map(|x86| !x86)
 }
 
-/// True where idle= has no nop, wfi and yield: all but arm64 from 7.3 on
-/// (arch/arm64/kernel/idle.c, `setup_idle()`; 7.2 has none).
+/// True if idle= has no nop, wfi and yield: on all but arm64 from 7.3 on (arch/arm64/kernel/idle.c,
+/// `setup_idle()`; 7.2 has none).
 pub fn lacks_idle(machine: &MachineView) -> Result<bool, Judgement> {
     let arch = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
     Ok(!ARM64.iter().any(|name| arch.starts_with(name)) || machine.series()? < (7, 3))
 }
 
-/// Parameters that take a truth value and nothing else (`kstrtobool()`).
+/// Parameters that accept only a boolean value (`kstrtobool()`).
 const BOOLEANS: [&str; 3] = ["highres", "nohz", "psi"];
 
-/// True of a value that such a parameter of this release refuses.
+/// True for a value of such a parameter that this release refuses.
 pub fn is_no_truth(machine: &MachineView, name: &str, value: &str) -> Result<bool, Judgement> {
     if !BOOLEANS.contains(&name) || value.is_empty() {
         return Ok(false);
@@ -93,7 +93,7 @@ pub fn is_no_truth(machine: &MachineView, name: &str, value: &str) -> Result<boo
     Ok(machine.truth(value).is_none())
 }
 
-/// True on architectures that have the lazy model, and with 7.0 lost two others for it.
+/// True for architectures that have the lazy model, and with 7.0 lost two others for it.
 pub fn has_lazy(machine: &MachineView) -> Result<bool, Judgement> {
     let arch = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
     Ok(is_x86(machine)? || matches!(arch.as_str(), "aarch64" | "riscv64"))

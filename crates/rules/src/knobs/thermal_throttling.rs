@@ -88,7 +88,7 @@ fn judge(machine: &MachineView) -> Judged {
     Ok(Judgement::pass("never since boot"))
 }
 
-/// The reason for their absence (`intel_thermal_supported()` of
+/// Reason for missing counters (`intel_thermal_supported()` of
 /// drivers/thermal/intel/therm_throt.c).
 fn without_counters(machine: &MachineView) -> Judgement {
     let flags = machine.facts().cpu_flags.known();
@@ -112,7 +112,7 @@ mod tests {
     use super::KNOB;
     use crate::fixture::check;
 
-    /// A counter of a CPU.
+    /// Throttle count of a CPU.
     fn count(cpu: u32, what: &str, value: &str) -> String {
         format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/{what}_throttle_count: {value}")
     }

@@ -51,7 +51,7 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// Where the parameter has no effect.
+/// Remedy if the parameter has no effect.
 fn real_time() -> Remedy {
     Remedy::advice(
         AdviceReason::Kernel,
@@ -61,7 +61,7 @@ fn real_time() -> Remedy {
     .with_persistence(Persistence::Build)
 }
 
-/// Whether the parameter has an effect: x86, Arm and RISC-V select the option (`arch/*/Kconfig`),
+/// True if the parameter has an effect: x86, Arm and RISC-V select the option (`arch/*/Kconfig`),
 /// elsewhere the configuration decides.
 fn is_offered(machine: &MachineView) -> Result<bool, Judgement> {
     let architecture = machine.facts().machine.known().map_or("", String::as_str);
@@ -82,7 +82,7 @@ fn judge(machine: &MachineView) -> Judged {
         Some(false) => {}
     }
     if !machine.cmdline()?.has("threadirqs") {
-        // A polling task has no interrupts on its CPU, where all is set well.
+        // A polling task has no interrupts on its CPU if everything else is set well.
         let severity = if machine.has_profile(Profile::BusyPoll) { Severity::Low } else { Severity::High };
         let judged = Judgement::fail("no threadirqs").severity(severity);
         let lacks = machine.kconfig().is_ok_and(|config| !config.is_yes("IRQ_FORCED_THREADING"));

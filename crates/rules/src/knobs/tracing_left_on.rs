@@ -70,10 +70,10 @@ const OF_INSTANCES: &str = "/sys/kernel/tracing/instances/*/current_tracer";
 const ENABLED_OF_INSTANCES: &str = "/sys/kernel/tracing/instances/*/events/enable";
 const SET_OF_INSTANCES: &str = "/sys/kernel/tracing/instances/*/set_event";
 
-/// Events of errors: they come seldom, and who wants to know of them has a reason.
+/// Events of errors, which are rare and usually enabled on purpose.
 const OF_ERRORS: &[&str] = &["ras:", "mce:", "cxl:", "devlink:", "block:block_rq_error"];
 
-/// Of what is on in several instances this many are named.
+/// Limit of names for settings that are on in several instances.
 const SHOWN: usize = 1;
 
 fn judge(machine: &MachineView) -> Judged {
@@ -91,7 +91,7 @@ fn judge(machine: &MachineView) -> Judged {
     ])
 }
 
-/// Continues where tracefs is visible.
+/// Returns early unless tracefs is visible.
 fn traced(machine: &MachineView) -> Result<(), Judgement> {
     if machine.line_if_present(TRACER)?.is_some() {
         return Ok(());
@@ -117,7 +117,7 @@ fn tracers(machine: &MachineView, pattern: &'static str) -> Judged {
     Ok(Judgement::fail(several(&on)).severity(Severity::High).fix(off(pattern, &of, "nop")))
 }
 
-/// Enabled events, of the top-level buffer or of all instances.
+/// Enabled events in the top-level buffer or in all instances.
 fn events(machine: &MachineView, enabled: &'static str, set: &'static str) -> Judged {
     let (switches, mut unknown) = words(machine, enabled)?;
     if enabled == ENABLED && switches.is_empty() && unknown.is_none() {
@@ -127,13 +127,13 @@ fn events(machine: &MachineView, enabled: &'static str, set: &'static str) -> Ju
     for (names, state) in switches {
         let before = on.len();
         match state.as_str() {
-            // A directory in which nothing can be enabled shows a question mark.
+            // A directory without events shows a question mark.
             "0" | "?" => {}
             "1" => on.push(format!("all events{}", place(names))),
             "X" => {
                 let text = machine.texts(set)?.iter().find(|text| text.names == names);
-                // What is too long to be read, or was switched off meanwhile, is named without
-                // names.
+                // Events are not named if the list is too long to be read, or was cleared in
+                // between.
                 let listed = text.and_then(|text| text.content.known()).map(|text| counted(text));
                 match listed {
                     Some((first, 0)) if first.is_empty() => {}
@@ -156,7 +156,7 @@ fn events(machine: &MachineView, enabled: &'static str, set: &'static str) -> Ju
     Ok(Judgement::fail(several(&on)).severity(Severity::Medium).fix(off(enabled, &of, "0")))
 }
 
-/// The files of a pattern with these names, with a value that switches them off.
+/// Writes a value that disables it to the files of a pattern with these names.
 fn off(pattern: &str, of: &[&[String]], value: &str) -> Remedy {
     let path = |names: &&[String]| match names.first() {
         Some(name) => pattern.replacen('*', name, 1),
@@ -172,7 +172,7 @@ fn off(pattern: &str, of: &[&[String]], value: &str) -> Remedy {
     Change::each(of.iter().map(path).collect(), &shown_as, &which, value).into()
 }
 
-/// The words of a pattern's files by instance, and the unknown of the first that could not be read.
+/// Words of a pattern's files by instance, and the unknown judgement for the first unreadable one.
 type Words<'a> = (Vec<(&'a [String], String)>, Option<Judgement>);
 
 fn words<'a>(machine: &MachineView<'a>, pattern: &'static str) -> Result<Words<'a>, Judgement> {
@@ -188,7 +188,7 @@ fn words<'a>(machine: &MachineView<'a>, pattern: &'static str) -> Result<Words<'
     Ok((found, first))
 }
 
-/// The first of the counted events, and the number of the others.
+/// First of the counted events, and the number of the others.
 fn counted(text: &str) -> (String, usize) {
     let counts = |event: &&str| !OF_ERRORS.iter().any(|quiet| event.starts_with(quiet));
     let mut events = text.lines().map(str::trim).filter(|event| !event.is_empty()).filter(counts);
@@ -207,7 +207,7 @@ fn switch(machine: &MachineView, path: &'static str, what: &str) -> Judged {
     }
 }
 
-/// Where it is on. A leftover instance of onbeat's is named after a process: its number is
+/// Instance in which it is on. A stale instance of onbeat is named after a process, whose ID is
 /// irrelevant.
 fn place(names: &[String]) -> String {
     match names.first() {

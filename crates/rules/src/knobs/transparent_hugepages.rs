@@ -1,4 +1,4 @@
-//! Transparent huge pages: memory put together behind the tasks' backs.
+//! Transparent huge pages: memory that the kernel collapses in the background.
 
 use super::sources::TRANSPARENT_HUGEPAGES;
 use crate::change::Change;
@@ -56,7 +56,7 @@ pub static KNOB: Knob = Knob {
 
 const ALL: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const OF_SIZES: &str = "/sys/kernel/mm/transparent_hugepage/hugepages-*/enabled";
-/// For memory that is shared: memfd_create(2), shared anonymous mappings, System V segments.
+/// Setting for shared memory: memfd_create(2), shared anonymous mappings, System V segments.
 const SHARED: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 const SHARED_OF_SIZES: &str = "/sys/kernel/mm/transparent_hugepage/hugepages-*/shmem_enabled";
 
@@ -78,7 +78,7 @@ fn judge(machine: &MachineView) -> Judged {
     Judgement::all([whole(machine, all), sizes(machine), shared(machine), shared_sizes(machine)])
 }
 
-/// The setting for all sizes, by what is left to it where no size inherits it
+/// Judges the setting for all sizes, or its remaining effect if no size inherits it
 /// (`thp_vma_allowable_orders()` of include/linux/huge_mm.h).
 fn whole(machine: &MachineView, all: String) -> Judged {
     let sizes = machine.each(OF_SIZES, parse_chosen)?;
@@ -86,8 +86,8 @@ fn whole(machine: &MachineView, all: String) -> Judged {
     if all != "always" || is_inherited {
         return Ok(Judgement::fail_if(all == "always", all));
     }
-    // khugepaged takes the text of programs by it (`file_thp_enabled()` in mm/huge_memory.c): with
-    // the option, which 7.3 has lost because it always does.
+    // It makes khugepaged merge the text of programs (`file_thp_enabled()` in mm/huge_memory.c):
+    // with the option, which 7.3 removed because it always does.
     let for_files = match machine.kconfig()?.get("READ_ONLY_THP_FOR_FS") {
         OptionValue::Absent if machine.series()? >= (7, 3) => true,
         OptionValue::Absent if machine.series()? > (6, 12) => {
@@ -101,7 +101,7 @@ fn whole(machine: &MachineView, all: String) -> Judged {
     Ok(Judgement::pass("always, which no size inherits"))
 }
 
-/// The setting for shared memory (`shmem_huge_global_enabled()` of mm/shmem.c).
+/// Judges the setting for shared memory (`shmem_huge_global_enabled()` of mm/shmem.c).
 fn shared(machine: &MachineView) -> Judged {
     if !machine.is_captured(SHARED) {
         return Ok(Judgement::pass(""));
@@ -119,7 +119,7 @@ fn shared_sizes(machine: &MachineView) -> Judged {
     if !machine.is_captured(SHARED_OF_SIZES) {
         return Ok(Judgement::pass(""));
     }
-    // Of shared memory as a whole these two go over the sizes (`shmem_allowable_huge_orders()`).
+    // For shared memory as a whole these two override the sizes (`shmem_allowable_huge_orders()`).
     let whole = machine.parsed(SHARED, parse_shared).ok().flatten().unwrap_or_default();
     if whole == "deny" || whole == "force" {
         return Ok(Judgement::pass(""));
@@ -141,12 +141,12 @@ fn shared_sizes(machine: &MachineView) -> Judged {
         .fix(Change::each(paths, shown, &sizes, "never")))
 }
 
-/// True of the words that give huge pages to memory that does not ask for them.
+/// True for the words that give huge pages to memory that does not request them.
 fn is_shared(chosen: &str) -> bool {
     matches!(chosen, "always" | "within_size" | "force")
 }
 
-/// The word in brackets of `always within_size advise [never] deny force`.
+/// Word in brackets of `always within_size advise [never] deny force`.
 fn parse_shared(text: &str) -> Result<String, String> {
     let choice = parse_choice(text)?;
     match choice.selected.as_str() {
@@ -161,7 +161,7 @@ fn parse_shared(text: &str) -> Result<String, String> {
     }
 }
 
-/// The judgement of a host of real-time guests, whose QEMU asks for them.
+/// Judges a host of real-time guests, whose QEMU requests them.
 fn of_host(all: &str) -> Judgement {
     let judged = match all {
         "madvise" => Judgement::fail("madvise, which QEMU asks with").severity(Severity::Low),
@@ -178,7 +178,7 @@ fn of_host(all: &str) -> Judgement {
         .fix(never.note("give guests huge pages of hugetlbfs (<hugepages/> and <locked/> in libvirt)"))
 }
 
-/// Sizes that have a separate setting; `inherit` takes the global one.
+/// Judges sizes with a separate setting; `inherit` means the global one.
 fn sizes(machine: &MachineView) -> Judged {
     let sizes = machine.each(OF_SIZES, parse_chosen)?;
     let always = sizes.iter().filter(|(_, chosen)| chosen == "always");
@@ -199,7 +199,7 @@ fn sizes(machine: &MachineView) -> Judged {
     }
 }
 
-/// The word in brackets of `always [madvise] never`.
+/// Word in brackets of `always [madvise] never`.
 fn parse_chosen(text: &str) -> Result<String, String> {
     let choice = parse_choice(text)?;
     match choice.selected.as_str() {

@@ -100,7 +100,7 @@ fn judge(machine: &MachineView) -> Judged {
         Some(forced) => forced,
         None => Judgement::any([by_cmdline(machine), by_processor(machine)])?,
     };
-    // Of the two words 4.19 has this one alone (arch/x86/kernel/tsc.c, `tsc_setup()`).
+    // Of the two words 4.19 has only this one (arch/x86/kernel/tsc.c, `tsc_setup()`).
     let reliable = || Remedy::from(Change::cmdline_add("tsc=reliable")).note(IF_GOOD);
     let judged = if machine.may_know(NO_WATCHDOG) { judged } else { judged.fix(reliable()) };
     Ok(if machine.has_profile(Profile::Audio) { judged.severity(Severity::Low) } else { judged })
@@ -108,7 +108,7 @@ fn judge(machine: &MachineView) -> Judged {
 
 const IF_GOOD: &str = "only if weeks without a word about the TSC in the kernel's log show it to be good";
 
-/// The judgement where tsc=watchdog has the kernel check whatever else holds
+/// Judgement if tsc=watchdog forces the check, regardless of other conditions
 /// (arch/x86/kernel/tsc.c: `tsc_setup()`, `tsc_clocksource_watchdog_disabled()`).
 fn forced(machine: &MachineView) -> Result<Option<Judgement>, Judgement> {
     let words: Vec<&str> = machine.cmdline()?.values("tsc").collect();
@@ -139,7 +139,7 @@ fn by_cmdline(machine: &MachineView) -> Judged {
     }))
 }
 
-/// As the kernel decides by itself.
+/// Judges by the kernel's default decision.
 fn by_processor(machine: &MachineView) -> Judged {
     let flags = match &machine.facts().cpu_flags {
         Fact::Absent => return Err(Judgement::unknown("/proc/cpuinfo has no flags")),
@@ -174,8 +174,8 @@ fn by_processor(machine: &MachineView) -> Judged {
                 Judgement::pass(format!("constant_tsc nonstop_tsc tsc_adjust, nodes: {count}"))
             })
         }
-        // Up to 6.11 memory nodes were counted in place of sockets; older kernels may have taken
-        // over later limits.
+        // Up to 6.11 memory nodes were counted instead of sockets; older kernels may have adopted
+        // later limits.
         (_, series) if series < (6, 12) && nodes(machine)? > if series < (6, 6) { 2 } else { 4 } => {
             Err(Judgement::unknown("how many memory nodes this kernel puts up with cannot be read"))
         }
@@ -183,17 +183,17 @@ fn by_processor(machine: &MachineView) -> Judged {
     }
 }
 
-/// The stable kernels that have the change of 5.16 (commit b50db7095fe0).
+/// Stable kernels that have the change of 5.16 (commit b50db7095fe0).
 const BACKPORTS: [((u32, u32), u32); 3] = [((5, 4), 164), ((5, 10), 84), ((5, 15), 7)];
 
-/// True for one of them, by the version in the configuration: distributions keep that of the
-/// release at 0.
+/// True for one of them, by the version in the configuration: in the release, distributions keep
+/// the third number at 0.
 fn has_backport(machine: &MachineView, series: (u32, u32)) -> bool {
     let third = machine.kconfig().ok().and_then(Kconfig::third_number);
     BACKPORTS.iter().any(|(of, least)| *of == series && third.is_some_and(|third| third >= *least))
 }
 
-/// Memory nodes; a kernel that knows of none has one.
+/// Number of memory nodes; 1 for a kernel without nodes.
 fn nodes(machine: &MachineView) -> Result<usize, Judgement> {
     Ok(machine.cpu_list_if_present(NODES)?.map_or(1, |nodes| nodes.len()))
 }
@@ -203,7 +203,7 @@ mod tests {
     use super::KNOB;
     use crate::fixture::{Machine, check};
 
-    /// No word on the command line, a processor with these flags, this number of sockets.
+    /// A machine without words on the command line, with these flags and this number of sockets.
     fn machine(flags: &str, sockets: usize) -> String {
         let ids = (0..4).map(|cpu| {
             format!(

@@ -54,7 +54,7 @@ pub static KNOB: Knob = Knob {
 };
 
 fn judge(machine: &MachineView) -> Judged {
-    // What is fast in the median is what these are for.
+    // The profile needs speed in the median rather than in the worst case.
     let speed = machine.has_profile(Profile::BusyPoll) || machine.has_profile(Profile::Audio);
     let severity = if speed { Severity::Info } else { Severity::Medium };
     let on = |switch: &str, path: &str, value: u8| {
@@ -84,7 +84,7 @@ fn judge(machine: &MachineView) -> Judged {
     }
 }
 
-/// There is no switch.
+/// Judgement without a switch.
 fn without(machine: &MachineView) -> Judgement {
     let drivers = PerCpuSetting::of(machine, DRIVER, parse_word);
     match (drivers.known.values().next(), machine.is_virtual()) {

@@ -1,5 +1,4 @@
-//! Compaction of locked memory: whether pages that were locked against being swapped may still be
-//! moved.
+//! Compaction of locked memory: whether pages that were locked against swapping may still be moved.
 
 use super::sources::SYSCTL_VM;
 use crate::change::Change;

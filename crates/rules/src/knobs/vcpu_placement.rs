@@ -1,4 +1,4 @@
-//! The CPUs of real-time guests, each on a CPU of its own.
+//! Placement of the vCPUs of real-time guests, each on a separate CPU.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The policy of the threads that are CPUs of real-time guests.
+//! Scheduling policy of the vCPUs of real-time guests.
 
 use super::sources::LIBVIRT_REALTIME;
 use crate::change::{AdviceReason, Persistence};
@@ -55,7 +55,7 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// The priority of the host's interrupt threads.
+/// Priority of the host's interrupt threads.
 const INTERRUPTS: u32 = 50;
 
 fn judge(machine: &MachineView) -> Judged {
@@ -111,7 +111,7 @@ mod tests {
         check(&KNOB, &both, "pass real-time: 2");
         let above = format!("{HOST}\nvcpu 90002 2 fifo 60");
         check(&KNOB, &above, "fail medium CPU 0/KVM (qemu-kvm, 90002) at 60");
-        // One for the guest's own housekeeping.
+        // One vCPU is for the guest's own housekeeping.
         let other = format!("{HOST}\nvcpu 90002 0-1 other\nvcpu 90003 3 fifo 1");
         check(&KNOB, &other, "pass real-time: 1");
         check(&KNOB, &format!("{HOST}\nvcpu 90002 0-1 other"), "not-applicable");

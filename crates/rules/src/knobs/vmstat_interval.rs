@@ -1,4 +1,4 @@
-//! Statistics of virtual memory: how often each CPU adds its counts to the machine's.
+//! Virtual memory statistics: how often each CPU adds its counts to the machine's.
 
 use super::sources::{PER_CPU_KTHREADS, SYSCTL_VM};
 use crate::change::Change;
@@ -65,7 +65,7 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass(format!("{seconds} s")));
     }
     let series = machine.series()?;
-    // Red Hat's kernels keep their version and take over much of later ones.
+    // Red Hat's kernels keep their version and backport much of later ones.
     let may_have_it = machine.facts().release.known().is_some_and(|release| release.contains(".el"));
     if (series >= (6, 5) || may_have_it) && machine.cpus().without(&left_out(machine, series)?).is_empty() {
         return Err(match series >= (6, 5) {
@@ -76,7 +76,7 @@ fn judge(machine: &MachineView) -> Judged {
     Ok(Judgement::fail(format!("{seconds} s")))
 }
 
-/// The CPUs that the worker leaves out, in kernels of this series that leave out any.
+/// CPUs that the worker skips, in kernels of this series that skip any.
 fn left_out(machine: &MachineView, series: (u32, u32)) -> Result<CpuSet, Judgement> {
     let isolated = machine.known(&machine.facts().isolated, "/sys/devices/system/cpu/isolated")?;
     let ticks = match &machine.facts().nohz_full {

@@ -79,7 +79,7 @@ const MASK: &str = "/proc/sys/kernel/watchdog_cpumask";
 fn judge(machine: &MachineView) -> Judged {
     let both = machine.number_if_present(BOTH).unwrap_or_default();
     let each = [SOFT, HARD].map(|path| machine.number_if_present(path).ok().flatten());
-    // What it shows is whether one of the two is in force.
+    // It shows whether one of the two is in effect.
     let on = each.iter().any(|detector| detector.is_some_and(|on| on != 0));
     if both.is_some_and(|both| if both == 0 { on } else { each == [Some(0), Some(0)] }) {
         return Err(Judgement::unknown(format!("{BOTH} contradicts {SOFT} and {HARD}")));
@@ -87,12 +87,12 @@ fn judge(machine: &MachineView) -> Judged {
     if both == Some(0) {
         return Ok(Judgement::pass("lockup detectors off"));
     }
-    // The switches of detectors that do not run are not read, because on some kernels that changes
-    // them.
+    // The switches of detectors that do not run are not read, because that changes them on some
+    // kernels.
     if machine.survey.watchdog_timers.known().is_some_and(CpuSet::is_empty) {
         return Ok(Judgement::pass("no lockup detector's timer is armed"));
     }
-    // Each way of having them off is enough; a detector that is known to run decides the first.
+    // Each way of disabling them is enough; a detector that is known to run decides the first.
     Judgement::any([by_mask(machine), by_threshold(machine), Judgement::all([soft(machine), hard(machine)])])
         .map(|judged| {
             let judged =
@@ -102,11 +102,11 @@ fn judge(machine: &MachineView) -> Judged {
         })
 }
 
-/// What comes to each CPU, and both switches where the one over them is not there.
+/// Adds the events on each CPU, and both switches if the common one does not exist.
 fn explained(machine: &MachineView, judged: Judgement) -> Judgement {
     let on = |path| matches!(machine.number_if_present(path), Ok(Some(1..)));
     let judged = match (on(SOFT), on(HARD)) {
-        // A neighbour looks in the soft lockup detector's timer, which wakes its thread.
+        // The buddy detector checks in the soft lockup detector's timer, which wakes its thread.
         (soft, hard) if soft != hard && soft || hard && has_buddy(machine) => judged.because(
             "a timer interrupt and a thread above all priorities come to each CPU every few \
              seconds, whatever runs there",
@@ -135,7 +135,7 @@ fn hard(machine: &MachineView) -> Judged {
     detector(machine, HARD, name, "HARDLOCKUP_DETECTOR")
 }
 
-/// True if a neighbour's timer looks for hard lockups, and no NMI (kernel/watchdog_buddy.c).
+/// True if a neighbour's timer detects hard lockups, rather than an NMI (kernel/watchdog_buddy.c).
 fn has_buddy(machine: &MachineView) -> bool {
     machine.kconfig().is_ok_and(|config| config.is_yes("HARDLOCKUP_DETECTOR_BUDDY"))
 }
@@ -163,7 +163,7 @@ fn by_threshold(machine: &MachineView) -> Judged {
     }
 }
 
-/// The timer comes five times in twice the threshold.
+/// The timer occurs five times in twice the threshold.
 fn span(threshold: i64) -> String {
     let tenths = threshold.saturating_mul(4);
     if tenths % 10 == 0 { (tenths / 10).to_string() } else { format!("{}.{}", tenths / 10, tenths % 10) }
@@ -174,7 +174,7 @@ fn by_mask(machine: &MachineView) -> Judged {
         return Err(Judgement::not_applicable("there is no watchdog_cpumask"));
     };
     if mask.is_empty() {
-        // The kernel refuses to have it empty.
+        // The kernel refuses an empty mask.
         return Err(Judgement::unknown(format!("{MASK} was cut short: it names no CPU")));
     }
     machine.require_isolation()?;
@@ -268,7 +268,7 @@ mod tests {
         );
     }
 
-    /// What a live machine gives: the switches are not read.
+    /// Value on a live machine, where the switches are not read.
     fn unknown_from(timers: Fact<CpuSet>) -> String {
         let mut machine = Machine::base();
         machine.edit(ON);

@@ -1,4 +1,4 @@
-//! Unbound workqueues: where the kernel's deferred work runs.
+//! Unbound workqueues: the CPUs that run the kernel's deferred work.
 
 use super::sources::{ISOLATION, WORKQUEUE};
 use crate::change::{AdviceReason, Change, Persistence};
@@ -56,7 +56,7 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// The mask over all without the audited CPUs.
+/// The mask of all unbound workqueues without the audited CPUs.
 pub fn over_all(others: &CpuSet) -> Remedy {
     Remedy::from(Change::write(UNBOUND_MASK, cpu_mask(others)))
         .persist(Change::cmdline_add(format!("workqueue.unbound_cpus={others}")))

@@ -1,4 +1,4 @@
-//! Workqueues with a CPU mask of their own.
+//! Workqueues with a separate CPU mask.
 
 use super::sources::{PER_CPU_KTHREADS, WORKQUEUE};
 use super::workqueue_cpumask::over_all;

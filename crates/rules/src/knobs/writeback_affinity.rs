@@ -1,4 +1,4 @@
-//! Writeback: where dirty pages are written from.
+//! Writeback: the CPUs from which dirty pages are written.
 
 use super::sources::{PER_CPU_KTHREADS, WORKQUEUE};
 use super::workqueue_cpumask::over_all;

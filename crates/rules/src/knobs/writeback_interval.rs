@@ -1,4 +1,4 @@
-//! The interval of writeback: how often the kernel looks for changed data that has to go to disk.
+//! The interval of writeback: how often the kernel looks for dirty data to write to disk.
 
 use super::sources::SYSCTL_VM;
 use crate::change::Change;
