@@ -163,7 +163,7 @@ fn expanded(text: &str, variables: &BootVariables) -> Option<String> {
 /// Limit in bytes, beyond any kernel's command line.
 const VALUE_LIMIT: usize = 64 << 10;
 
-/// Name behind a `$`, and the text after it.
+/// Name after a `$`, and the text that follows it.
 fn variable_name(text: &str) -> (&str, &str) {
     if let Some((name, after)) = text.strip_prefix('{').and_then(|inner| inner.split_once('}')) {
         return (name, after);

@@ -51,7 +51,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// True if both sides have the same several values: only runs of one side differ.
+    /// True if both sides have the same set of several values: only runs within a side differ.
     pub fn is_mixed(&self) -> bool {
         self.a == self.b
     }

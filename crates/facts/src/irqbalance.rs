@@ -12,7 +12,7 @@ use model::units::CpuSet;
 pub struct Banned {
     /// `IRQBALANCE_BANNED_CPULIST`; empty if it names no CPU, none if it is not set.
     pub list: Option<CpuSet>,
-    /// True if the list is set to nothing at all, which depends on the version.
+    /// True if the list is set to an empty text, which versions interpret differently.
     pub blank: bool,
     /// `IRQBALANCE_BANNED_CPUS`, a mask that overrides the list; none if it is not set or blank.
     pub mask: Option<CpuSet>,

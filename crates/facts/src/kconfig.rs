@@ -117,8 +117,8 @@ impl Kconfig {
         self.get(name) == OptionValue::Yes
     }
 
-    /// Reason why the configuration cannot be that of this release; none without a version in its
-    /// header.
+    /// Reason why the configuration cannot be that of this release; without a version in its header
+    /// the other evidence decides.
     ///
     /// Guards against a file that belongs to another kernel. A third number of 0 is not
     /// significant: Debian calls 6.1.170 `6.1.0-50`. The running kernel's `own` copy needs no check

@@ -1,7 +1,7 @@
 //! A file given as a kernel's configuration: recognized by its own heading and lines.
 //!
-//! Source: `conf_write()` of the kernel's scripts/kconfig/confdata.c, which writes the heading `#
-//! Linux/arm64 6.12.0 Kernel Configuration` and a line for each option. Other programs use the same
+//! Source: `conf_write()` of the kernel's scripts/kconfig/confdata.c, which writes the heading
+//! `# Linux/arm64 6.12.0 Kernel Configuration` and a line per option. Other programs use the same
 //! language (Buildroot, U-Boot, Busybox, Xen), some with the same prefix `CONFIG_`, under a
 //! different heading.
 
@@ -163,8 +163,8 @@ fn recognise(text: &str) -> Result<(), KconfigRefusal> {
     }
 }
 
-/// Heading of another program's configuration, such as `# Buildroot 2024.02 Configuration`, `#
-/// Busybox version: 1.36.1`.
+/// Heading of another program's configuration, such as `# Buildroot 2024.02 Configuration` or
+/// `# Busybox version: 1.36.1`.
 fn other_heading(text: &str) -> Option<&str> {
     let comments = text.lines().take(8).filter_map(|line| line.strip_prefix("# "));
     comments.map(str::trim_end).find(|line| line.ends_with(" Configuration") || line.contains("ersion: "))

@@ -126,7 +126,7 @@ fn keep<T>(host: &MachineFiles, path: &str, fact: &Fact<T>, known: impl FnOnce(&
     host.record_as(path, Access::of(fact, known));
 }
 
-/// Lines that were parsed, without the names of users, and a mark for each other one.
+/// The parsed lines without the names of users, and a mark for each skipped line.
 fn reduced(file: &LimitsConf) -> String {
     let mut text = String::new();
     for grant in &file.grants {

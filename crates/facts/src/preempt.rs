@@ -197,7 +197,7 @@ pub(super) fn configured(config: &Kconfig) -> Preempt {
     let models = [
         ("PREEMPT_RT", Preempt::Rt),
         ("PREEMPT_RT_FULL", Preempt::Rt), // patched kernels before 5.4
-        // Before lazy: patched kernels up to 6.11 have an option of that name that is no model.
+        // Before lazy: patched kernels up to 6.11 have an option of that name that is not a model.
         ("PREEMPT", Preempt::Full),
         ("PREEMPT_LAZY", Preempt::Lazy),
         ("PREEMPT_VOLUNTARY", Preempt::Voluntary),

@@ -52,7 +52,7 @@ pub struct DescriptorTimer {
 }
 
 impl Descriptor {
-    /// Description for a sentence: `descriptor 1 (a terminal)`.
+    /// Description for a sentence: `descriptor 1 (a pipe)`.
     pub fn words(&self) -> String {
         let what = match self.kind {
             OpenKind::Terminal => format!("terminal {}", self.name),

@@ -127,7 +127,7 @@ fn tighter(one: Option<(u64, u64)>, other: Option<(u64, u64)>) -> Option<(u64, u
     one.into_iter().chain(other).min_by(|one, other| share(one).total_cmp(&share(other)))
 }
 
-/// Reads version 1's two files; -1 is no quota.
+/// Reads version 1's two files; -1 means no quota.
 fn old_quota(host: &MachineFiles, dir: &str) -> Fact<Option<(u64, u64)>> {
     let number = |text: String| text.trim().parse::<i64>().map_err(|_| "expected a number".to_owned());
     let quota = text(host, &format!("{dir}/cpu.cfs_quota_us")).parse(number);
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(read("4:cpu,cpuacct:/\n0::/\n", &files), (Fact::Known(None), Fact::Absent));
     }
 
-    /// In a container the uppermost group that shows is none of the machine's.
+    /// In a container the topmost visible group is not the machine's root.
     #[test]
     fn groups_out_of_reach_are_no_pass() {
         let inside = [("cgroup.procs", ""), ("cgroup.type", "domain\n"), ("cpu.max", "max 100000\n")];

@@ -81,7 +81,7 @@ pub struct Growth {
     /// Number of samples that differ in size from the sample before.
     pub changes: u64,
     /// Number of samples with less resident memory than the one before: pages were returned to the
-    /// system, whatever the size (`madvise`).
+    /// system, even if the C library keeps the addresses (`madvise`).
     pub given_back: u64,
     pub looks: u64,
 }

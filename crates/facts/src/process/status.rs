@@ -24,7 +24,7 @@ pub struct ProcessStatus {
     pub anonymous_kib: Option<u64>,
     pub has_memory: bool,
     pub capabilities: Capabilities,
-    /// Mode of seccomp: 0 none, 1 strict, 2 by a program; none if the kernel has no seccomp.
+    /// Seccomp mode: 0 none, 1 strict, 2 BPF filter; none if the kernel has no seccomp.
     pub seccomp: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Quotas of control groups: CPU time that runs out.
+//! Quotas of control groups: limits of CPU time per period.
 
 use super::sources::CGROUP_V2;
 use crate::change::AdviceReason;
@@ -90,7 +90,7 @@ fn judge(machine: &MachineView) -> Judged {
     }
     for (path, quota) in &groups.old_quotas {
         if !matches!(quota, Fact::Known(_)) {
-            // A quota that is there lacks its period.
+            // A quota exists, but not its period.
             let file = if *quota == Fact::Absent { "cpu.cfs_period_us" } else { "cpu.cfs_quota_us" };
             return Err(unknown_from(&format!("/sys/fs/cgroup/cpu{path}/{file}"), quota));
         }

@@ -1,4 +1,4 @@
-//! The other threads of a program that runs a real-time guest.
+//! Threads of a real-time guest's program other than its vCPUs.
 
 use super::sources::LIBVIRT_REALTIME;
 use crate::change::{AdviceReason, Persistence};

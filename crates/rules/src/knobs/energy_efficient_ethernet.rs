@@ -1,4 +1,4 @@
-//! Links of network cards that sleep between packets.
+//! Links of network cards that sleep between packets (Energy-Efficient Ethernet).
 
 use super::sources::{ETHTOOL, ETHTOOL_NETLINK};
 use crate::change::{AdviceReason, Persistence};

@@ -1,4 +1,4 @@
-//! Updates of firmware: fwupd, which asks the machine's devices and firmware for their versions.
+//! Firmware updates: fwupd, which queries the versions of the machine's devices and firmware.
 
 use super::unsettable;
 use crate::change::AdviceReason;

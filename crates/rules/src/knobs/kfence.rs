@@ -1,4 +1,4 @@
-//! KFENCE: a detector of memory errors that looks at one allocation now and then.
+//! KFENCE: a detector of memory errors that samples allocations.
 
 use super::sources::KFENCE;
 use crate::change::Change;

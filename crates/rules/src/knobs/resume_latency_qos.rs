@@ -1,4 +1,4 @@
-//! The resume latency limit of each CPU, whose `0` does not mean what it seems to.
+//! Resume latency limit of each CPU, whose `0` means no limit.
 
 use std::cmp::Reverse;
 
@@ -110,7 +110,7 @@ mod tests {
     use super::KNOB;
     use crate::fixture::check;
 
-    /// Gives the CPUs these limits.
+    /// Edits that set the limits of the CPUs.
     fn limits(of: [&str; 4]) -> String {
         let one = |(cpu, limit)| {
             format!("/sys/devices/system/cpu/cpu{cpu}/power/pm_qos_resume_latency_us: {limit}")

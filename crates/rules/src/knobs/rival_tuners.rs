@@ -122,8 +122,8 @@ fn profile(machine: &MachineView) -> Judged {
     )))
 }
 
-/// Settings that each controls, except TuneD, whose profile is more specific: `tlp: frequency
-/// governor, writeback`.
+/// Settings that each controls, except TuneD, whose profile is more specific:
+/// `tlp: frequency governor, writeback`.
 fn described(found: &[&Tuner]) -> String {
     let one = |rival: &&Tuner| {
         let areas: Vec<&str> = rival.areas.iter().map(|areas| areas.words()).collect();
