@@ -33,6 +33,6 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// Function of its work item.
+/// Functions of its work items.
 const FUNCTIONS: &[&str] =
     &["edac_device_workq_function", "edac_mc_workq_function", "edac_pci_workq_function"];

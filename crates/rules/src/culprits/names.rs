@@ -51,7 +51,7 @@ pub fn function_with_module(who: &Who) -> String {
     }
 }
 
-/// Function in which a thread waits for a lock with priority inheritance whose holder is running.
+/// Function that waits for a lock with priority inheritance whose holder runs on another CPU.
 pub const SPINS: &str = "rtmutex_spin_on_owner";
 
 /// Most informative name of a slice that no rule matches: the function, else the interrupt, else

@@ -33,5 +33,5 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ..CulpritRule::DEFAULT
 };
 
-/// Function of its work item.
+/// Functions of its work items.
 const FUNCTIONS: &[&str] = &["vmstat_shepherd", "vmstat_update"];

@@ -1,4 +1,4 @@
-//! Work that the kernel put off to one of its workers.
+//! Work that the kernel deferred to one of its workers.
 
 use super::names;
 use super::rule::{CulpritRule, Grouping, SpikeExamples};
