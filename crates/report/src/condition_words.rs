@@ -4,8 +4,8 @@ use crate::words::{clean, span};
 use facts::differences::Difference;
 use model::units::{Cpu, CpuSet, Nanos};
 
-/// Fields whose words differ from their names. Words of other fields follow from the names.
-const NAMES: [(&str, &str); 25] = [
+/// Fields whose words are not their own name with blanks. Other fields follow from their names.
+const NAMES: [(&str, &str); 28] = [
     ("onbeat", "version of onbeat"),
     ("plan.calls", "system calls recorded"),
     ("plan.cpus", "measured CPUs"),
@@ -36,7 +36,10 @@ const NAMES: [(&str, &str); 25] = [
     ("host.virtual", "virtual machine"),
 ];
 
-/// Name of a condition.
+/// Fields that are left out where they are not true.
+const RECORDED: [&str; 2] = ["plan.calls", "plan.stacks"];
+
+/// A condition's name.
 pub fn name(what: &str) -> String {
     if let Some((_, words)) = NAMES.iter().find(|(field, _)| *field == what) {
         return (*words).to_owned();
