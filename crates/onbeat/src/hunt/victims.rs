@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use facts::tasks::{RtPolicy, has_ended, parse_allowed, parse_task_stat};
 use host::MachineFiles;
 use model::error::{Failure, Result};
+use model::text::quoted_value;
 use model::units::CpuSet;
 use trace::event::Task;
 
@@ -92,8 +93,9 @@ pub fn find(host: &MachineFiles, wanted: &str) -> Result<(FollowedKind, Vec<Vict
     };
     if found.is_empty() {
         return Err(Failure::usage(format!(
-            "--victim {wanted}: no such thread runs: start it first (`ps -eLo tid,comm` shows names), or let \
-            the hunt start it: onbeat hunt -- PROGRAM"
+            "--victim {}: no such thread runs: start it first (`ps -eLo tid,comm` shows names), or let the \
+            hunt start it: onbeat hunt -- PROGRAM",
+            quoted_value(wanted)
         )));
     }
     // The others are counted when they run.
