@@ -106,11 +106,13 @@ impl WindowRates {
             None => Some(format!("{what} could not be read")),
             _ if self.unread > 0 => Some(format!("{what} could not be read in {} windows", self.unread)),
             Some((least, _)) if least > 0.0 && least >= self.floor() => None,
-            Some((least, at)) => Some(format!(
-                "{least:.0} {what} in the window that ended after {:.0} s, a tenth of the usual are {:.0}",
-                at.as_secs(),
-                self.floor()
-            )),
+            Some((least, at)) => {
+                let usual = match self.median() {
+                    usual if usual > least => format!(", where {usual:.0} are usual"),
+                    _ => String::new(),
+                };
+                Some(format!("{least:.0} {what} in the window that ended after {:.0} s{usual}", at.as_secs()))
+            }
         }
     }
 }
@@ -379,7 +381,7 @@ mod tests {
             let mut rates = steady(10);
             rates[6] = stalled;
             let judged = judged(1, &rates);
-            assert!(!judged.held && judged.why.contains("after 7 s"), "{judged:?}");
+            assert!(!judged.held && judged.why.contains("after 7 s, where "), "{judged:?}");
         }
         let mut rates = steady(10);
         rates[6] = (150, 150, 2);
