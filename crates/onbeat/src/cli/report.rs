@@ -114,7 +114,9 @@ fn written(args: &Args, newest: bool, environment: &Environment) -> Result<Exit>
             "--limit and --horizon are about what a run supports, which only the page says: name it with -o FILE.html",
         ));
     }
-    let files = [&args.file, &args.output.json, &args.rt_tests_json, &args.hist];
+    // A kind without a file goes to standard output, which another document may have.
+    let file = if format.is_some() { args.file_or_stdout() } else { args.file.clone() };
+    let files = [&file, &args.output.json, &args.rt_tests_json, &args.hist];
     let mut outputs = Outputs::of(&files, environment)?;
     if args.bundles.iter().any(|path| is_capture(path)) {
         return args.of_capture(format, outputs);
@@ -179,9 +181,7 @@ impl Args {
                 screen,
             ));
         }
-        if !self.output.quiet {
-            text.push_str(&differing::text(inputs, screen.columns));
-        }
+        text.push_str(&differing::text(inputs, screen.columns));
         text
     }
 

@@ -36,7 +36,7 @@ fn lines(command: &str) -> &'static [&'static str] {
         "cure" => &["--limit 100us -a 0 --dry-run", "--resume @/bare"],
         "watch" => &["-D 1s --interval 1s -o @/new"],
         "rules" => &["", "rt-throttling"],
-        "report" => &["@/run", "@/run @/other", "@/run -o @/new.html", "@/capture"],
+        "report" => &["@/run", "@/run @/other", "@/run -o @/new.html", "@/run --format csv", "@/capture"],
         "bounds" => &["@/run", "@/run --limit 50us", "@/run --period"],
         "compare" => &["@/run @/other"],
         "import" => &["@/hist.txt --as cyclictest -i 1000 -o @/new"],
