@@ -75,9 +75,9 @@ pub fn sentence(load: &LoadRun) -> String {
     format!("the load {} did not load all the time: {}", clean(&load.spec), clean(&load.why))
 }
 
-/// Sentence on loads that kept onbeat's own thread off its CPU, with the remedy; `None` if the
-/// thread ran in time, or on other CPUs.
-pub fn kept_off(run: &Run) -> Option<String> {
+/// That the loads kept onbeat's own thread off its CPU, and what to do about it; `None` where it
+/// looked at them in time, or has other CPUs.
+pub fn kept_off(run: &Run) -> Option<Shortfall> {
     let shared = |load: &&LoadRun| {
         let cpus = CpuSet::parse(&load.cpus).unwrap_or_default();
         run.plan.housekeeping.iter().any(|cpu| cpus.contains(*cpu))
@@ -114,12 +114,6 @@ pub fn list(kinds: &[(String, &str)], columns: usize) -> String {
         crate::words::filled(&mut page, &format!("  {spec:<width$}  "), title, width + 4, columns);
     }
     page
-}
-
-/// Time that the loads ran.
-pub fn span(loads: &[LoadRun]) -> String {
-    let longest = loads.iter().filter_map(|load| load.span_ns).max();
-    longest.map_or_else(String::new, |span| seconds(span.as_secs()))
 }
 
 #[cfg(test)]

@@ -233,9 +233,9 @@ pub fn nothing_seen(run: &Run) -> Option<String> {
         run.integrity.iter().find(|entry| entry.kind == kind).map(|entry| entry.detail.as_str())
     };
     match detail(IntegrityKind::Lost) {
-        // The background processes of a program are known all the same.
-        Some(lost) => report::hunt::program::in_background(run).or_else(|| {
-            let end = report::hunt::program::end_of(run).map(|end| format!("{end}, and ")).unwrap_or_default();
+        // Where a program went is known all the same.
+        Some(lost) => program::in_background(run).map(|daemon| daemon.to_string()).or_else(|| {
+            let end = program::end_of(run).map(|end| format!("{end}, and ")).unwrap_or_default();
             Some(format!(
                 "{end}no wake-up could be told: {lost}; let fewer events come: follow fewer threads, leave the \
                  stacks out with --no-stacks, or hunt while the machine does less"

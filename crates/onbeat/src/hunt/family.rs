@@ -33,10 +33,11 @@ pub struct Family {
     followed: BTreeMap<i32, Victim>,
     /// Threads without a real-time policy, or of another process; they are checked again later.
     passed_over: BTreeSet<i32>,
-    /// Real-time threads over the limit; `ended_beyond` counts those that have ended.
-    beyond: BTreeSet<i32>,
-    ended_beyond: u64,
-    /// Number of threads created after the limit of members was reached.
+    /// Threads that are there and were to be followed, with room or without, and how many there
+    /// were in all.
+    wanted: BTreeSet<i32>,
+    seen: u64,
+    /// Threads that were made beyond those that can be remembered.
     unremembered: u64,
     /// Real-time threads by /proc for which no switch was recorded.
     unseen: BTreeSet<i32>,
@@ -46,14 +47,15 @@ impl Family {
     /// A family that follows `victims` from the beginning; `members` are all its threads.
     pub fn new(kind: FollowedKind, victims: Vec<Victim>, members: impl IntoIterator<Item = i32>) -> Family {
         let members = members.into_iter().chain(victims.iter().map(|victim| victim.thread)).collect();
-        let followed = victims.into_iter().map(|victim| (victim.thread, victim)).collect();
+        let followed: BTreeMap<i32, Victim> =
+            victims.into_iter().map(|victim| (victim.thread, victim)).collect();
         Family {
+            wanted: followed.keys().copied().collect(),
+            seen: followed.len() as u64,
             kind,
             members,
             followed,
             passed_over: BTreeSet::new(),
-            beyond: BTreeSet::new(),
-            ended_beyond: 0,
             unremembered: 0,
             unseen: BTreeSet::new(),
         }
@@ -73,9 +75,9 @@ impl Family {
         self.followed.keys().copied().collect()
     }
 
-    /// Number of real-time threads that are not followed because of the limit.
-    pub fn beyond(&self) -> u64 {
-        self.ended_beyond + self.beyond.len() as u64
+    /// Threads that were to be followed since the beginning, each once, with room or without.
+    pub fn seen(&self) -> u64 {
+        self.seen
     }
 
     /// Number of threads created beyond the limit of members: their policy is unknown.
@@ -107,14 +109,14 @@ impl Family {
             }
             What::Exec { old } if *old != event.pid => {
                 let ours = self.members.contains(old);
-                // The same thread with another ID.
-                let beyond = self.beyond.remove(old);
+                // It is the same thread by another number; one that is followed begins anew.
+                let counted = !self.followed.contains_key(old) && self.wanted.contains(old);
                 let left = self.leaves(*old);
                 if ours {
                     self.members.insert(event.pid);
                 }
-                if beyond {
-                    self.beyond.insert(event.pid);
+                if counted {
+                    self.wanted.insert(event.pid);
                 }
                 left
             }
@@ -133,7 +135,7 @@ impl Family {
     fn forget(&mut self, thread: i32) -> bool {
         self.members.remove(&thread);
         self.passed_over.remove(&thread);
-        self.ended_beyond += u64::from(self.beyond.remove(&thread));
+        self.wanted.remove(&thread);
         self.followed.remove(&thread).is_some()
     }
 
@@ -163,20 +165,18 @@ impl Family {
         if !belongs || known {
             return None;
         }
+        self.seen += u64::from(self.wanted.insert(task.pid));
         if self.followed.len() >= MAX_VICTIMS {
             let comes = Victim::from_event(task).urgency();
             let least = self.followed.values().max_by_key(|victim| (victim.urgency(), victim.thread));
             // It makes room, and the more urgent one comes with its next switch. What was counted
             // of it stays, so that it is none that was never followed.
             let least = least.filter(|victim| victim.urgency() > comes).map(|victim| victim.thread);
-            self.passed_over.insert(least.unwrap_or(task.pid));
-            match least {
-                Some(least) => drop(self.followed.remove(&least)),
-                None => drop(self.beyond.insert(task.pid)),
-            }
+            let left_out = least.unwrap_or(task.pid);
+            self.passed_over.insert(left_out);
+            self.followed.remove(&left_out);
             return least.map(FamilyChange::Left);
         }
-        self.beyond.remove(&task.pid);
         self.followed.insert(task.pid, Victim::from_event(task));
         Some(FamilyChange::Came(*task))
     }
@@ -205,6 +205,7 @@ impl Family {
             false => {
                 self.followed.remove(&thread);
                 self.passed_over.insert(thread);
+                self.seen -= u64::from(self.wanted.remove(&thread));
             }
         }
         ours
@@ -370,19 +371,20 @@ mod tests {
             family.observe(&runs(child, RT));
             family.observe(&runs(child, RT));
         }
-        assert_eq!((family.followed().count(), family.beyond()), (MAX_VICTIMS, 5));
-        // Checked again they are the same, and one that gets a place is no longer counted.
+        let all = MAX_VICTIMS as u64 + 5;
+        assert_eq!((family.followed().count(), family.seen()), (MAX_VICTIMS, all));
+        // Looked at again they are the same, and so is one that finds room.
         let last = 100 + MAX_VICTIMS as i32 + 4;
         family.observe(&event(1, 0, 100, What::Exit));
         family.look_again();
         assert_eq!(came(family.observe(&runs(last, RT))), Some(last));
         family.observe(&runs(last - 1, RT));
-        assert_eq!(family.beyond(), 4);
-        // One that ended was counted, and its ID belongs to another thread now.
+        assert_eq!(family.seen(), all);
+        // One that ended was there, and its number is another's now.
         family.observe(&event(1, 0, last - 1, What::Exit));
         family.observe(&fork(10, last - 1));
         family.observe(&runs(last - 1, RT));
-        assert_eq!((family.followed().count(), family.beyond()), (MAX_VICTIMS, 5));
+        assert_eq!((family.followed().count(), family.seen()), (MAX_VICTIMS, all + 1));
     }
 
     #[test]
@@ -398,7 +400,11 @@ mod tests {
         let last = 99 + MAX_VICTIMS as i32;
         assert_eq!(came(family.observe(&runs(501, RT - 1))), Some(-last));
         assert_eq!(came(family.observe(&runs(501, RT - 1))), Some(501));
-        assert_eq!((family.followed().count(), family.beyond()), (MAX_VICTIMS, 1), "500 alone");
+        // One that made room is the same when it comes again.
+        family.observe(&event(1, 0, 100, What::Exit));
+        family.look_again();
+        assert_eq!(came(family.observe(&runs(last, RT))), Some(last));
+        assert_eq!((family.followed().count(), family.seen()), (MAX_VICTIMS, MAX_VICTIMS as u64 + 2));
     }
 
     #[test]

@@ -336,7 +336,7 @@ impl FollowThreads {
 
     fn fill_threads(&self, run: &mut Run) {
         run.threads = self.events.cycles.documents();
-        run.threads_dropped = self.events.cycles.unlisted() + self.events.family.beyond();
+        run.threads_dropped = self.events.family.seen().saturating_sub(run.threads.len() as u64);
         run.program = run.program.take().or_else(|| self.program.as_ref().map(FollowedProgram::document));
     }
 }

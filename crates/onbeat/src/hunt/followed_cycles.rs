@@ -41,9 +41,7 @@ pub struct FollowedCycles {
     threads: BTreeMap<i32, ThreadSums>,
     ended: Vec<ThreadRun>,
     ended_without: usize,
-    /// Number of ended threads that are not listed.
-    unlisted: u64,
-    /// Cycles that ended since the last call of `take_finished`.
+    /// Cycles that ended since they were asked for.
     finished: Vec<FinishedCycle>,
 }
 
@@ -66,7 +64,6 @@ impl FollowedCycles {
             threads: BTreeMap::new(),
             ended: Vec::new(),
             ended_without: 0,
-            unlisted: 0,
             finished: Vec::new(),
         }
     }
@@ -88,9 +85,8 @@ impl FollowedCycles {
         let without = document.cycles == 0 && document.untold == 0;
         let room = self.ended.len() < MAX_ENDED && !(without && self.ended_without >= MAX_WITHOUT);
         self.ended_without += usize::from(without && room);
-        match room {
-            true => self.ended.push(document),
-            false => self.unlisted += 1,
+        if room {
+            self.ended.push(document);
         }
     }
 
@@ -169,12 +165,7 @@ impl FollowedCycles {
         self.ended.iter().cloned().chain(live).collect()
     }
 
-    /// Number of ended threads that are not listed.
-    pub fn unlisted(&self) -> u64 {
-        self.unlisted
-    }
-
-    /// Progress line of each followed thread, for the screen.
+    /// A line for each thread that is followed, for the screen.
     pub fn progress(&self) -> Vec<ThreadProgress> {
         let line = |sums: &ThreadSums| {
             let ThreadRun { tid, comm, period_ns, cycles, late, worst_ns, worst_culprit, .. } =
@@ -347,13 +338,13 @@ mod tests {
     }
 
     #[test]
-    fn some_that_ended_without_a_cycle_are_listed_and_the_others_counted() {
+    fn some_that_ended_without_a_cycle_are_listed() {
         let mut all = FollowedCycles::new(None, None);
         for thread in 0..MAX_WITHOUT as i32 + 3 {
             all.follow(&Victim::from_event(&task(100 + thread)));
             all.ended(100 + thread);
         }
-        assert_eq!((all.documents().len(), all.unlisted()), (MAX_WITHOUT, 3));
+        assert_eq!(all.documents().len(), MAX_WITHOUT);
     }
 
     #[test]
@@ -364,6 +355,6 @@ mod tests {
         all.follow(&Victim::from_event(&task(7)));
         assert_eq!(all.documents().iter().map(|one| one.cycles).collect::<Vec<_>>(), [4, 0]);
         all.unfollow(7);
-        assert_eq!((all.documents().len(), all.unlisted()), (1, 0));
+        assert_eq!(all.documents().len(), 1);
     }
 }

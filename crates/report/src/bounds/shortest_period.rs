@@ -63,8 +63,8 @@ fn computing(shortest: &ShortestPeriod) -> String {
     shortest.computing_share.map_or_else(|| time.clone(), |share| format!("{time} ({})", percent(share)))
 }
 
-/// Conditions of the answer, in sentences.
-pub fn conditions(bounds: &Bounds, shortest: &ShortestPeriod, run: Option<&Run>) -> Vec<String> {
+/// The conditions of the answer, in sentences.
+pub fn conditions(bounds: &Bounds, run: Option<&Run>) -> Vec<String> {
     let mut lines: Vec<String> =
         bounds.claim.as_ref().map(|claim| verdict(bounds, claim)).into_iter().collect();
     lines.push(

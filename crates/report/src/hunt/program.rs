@@ -65,9 +65,9 @@ pub fn end_of(run: &Run) -> Option<String> {
     run.program.as_ref().map(end)
 }
 
-/// Reason that there are no results for its threads, with the possible remedy; one line, in lower
-/// case but for the program's name.
-pub fn nothing_seen(run: &Run) -> Option<String> {
+/// Why there is nothing to say about its threads, with what is still possible; in lower case but
+/// for the program's name.
+pub fn nothing_seen(run: &Run) -> Option<Shortfall> {
     let program = run.program.as_ref()?;
     if let Some(daemon) = in_background(run) {
         return Some(daemon);
@@ -94,9 +94,9 @@ pub fn nothing_seen(run: &Run) -> Option<String> {
     Some(Shortfall { what: format!("{}, and {seen}", end(program)), remedy: remedy.to_owned() })
 }
 
-/// Reason and remedy for followed threads without a wake-up; `None` if one was seen.
-pub fn void(run: &Run) -> Option<(String, String)> {
-    // A trace of another tool has no end, and only its spikes.
+/// Of followed threads without a wake-up: the reason, and what to do; `None` where one was seen.
+pub fn void(run: &Run) -> Option<Shortfall> {
+    // A trace of another tool has no end, and its spikes alone.
     let ended = run.complete && !run.ended.is_empty();
     let seen = run.samples().unwrap_or(0) > 0 || !run.spikes.is_empty() || run.spikes_dropped > 0;
     if !run.follows() || seen || !ended {
@@ -108,8 +108,8 @@ pub fn void(run: &Run) -> Option<(String, String)> {
     }))
 }
 
-/// Remedy for a program that continues in the background, as in [`nothing_seen`].
-pub fn in_background(run: &Run) -> Option<String> {
+/// What is to be done about one that goes on where nobody follows it, as [`nothing_seen`].
+pub fn in_background(run: &Run) -> Option<Shortfall> {
     let program = run.program.as_ref().filter(|program| program.outlived_by > 0)?;
     let left = several(program.outlived_by, "process", "processes");
     Some(Shortfall {

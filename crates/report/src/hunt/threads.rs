@@ -217,7 +217,7 @@ fn remarks(run: &Run) -> Vec<String> {
     if run.threads_dropped > 0 {
         let (one, many) = ("more real-time thread is", "more real-time threads are");
         let dropped = several(run.threads_dropped, one, many);
-        lines.push(format!("{dropped} not in this list: of so many the most urgent are followed."));
+        lines.push(format!("{dropped} not in this list: the most urgent ones are followed."));
     }
     lines
 }

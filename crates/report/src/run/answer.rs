@@ -73,7 +73,20 @@ pub fn late(run: &Run) -> String {
     }
 }
 
-/// Largest latency with its CPU and its time.
+/// Who took the time, as far as a run without a recorder tells.
+pub fn who(run: &Run) -> String {
+    if let Some(taken) = probes::time_taken(run) {
+        return taken;
+    }
+    match run.probe() {
+        _ if run.command == Command::Import || run.samples().is_none_or(|samples| samples == 0) => "",
+        Some(_) => "not recorded: a probe traces nothing",
+        None => NOT_RECORDED,
+    }
+    .to_owned()
+}
+
+/// The largest latency with its CPU and its time.
 pub fn at_worst(run: &Run) -> Option<String> {
     let max = largest(run)?;
     let cpu = run.primary().find(|cpu| cpu.max_ns == Some(max))?;

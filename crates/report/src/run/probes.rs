@@ -60,7 +60,15 @@ pub fn seen_under(run: &Run) -> Option<String> {
     })
 }
 
-/// Measured CPUs, if others are online.
+/// The users of the time that a thread without a real-time priority lacks.
+fn others(run: &Run) -> &'static str {
+    match run.host.virtualization.as_str() {
+        "" | "none" => "other programs and the kernel",
+        _ => "other programs, the kernel and the hypervisor",
+    }
+}
+
+/// The measured CPUs, where others are online.
 fn some_cpus(run: &Run) -> String {
     let measured: CpuSet = run.primary().filter_map(|cpu| cpu.cpu).collect();
     let online = CpuSet::parse(&run.host.online).unwrap_or_default();
