@@ -102,8 +102,8 @@ impl UnitEnvironment {
     }
 }
 
-/// Parses a list of banned CPUs; a dash stands for none. A list with anything but digits, commas
-/// and hyphens (a comment, a stride of the kernel's) is refused whole, and then no CPU is banned
+/// A dash is used where no CPU is to be banned. A list with anything but digits, commas and hyphens
+/// (a comment, a stride of the kernel's) is refused whole, and then no CPU is banned
 /// (`__bitmap_parselist` and `setup_banned_cpus`).
 fn parse_list(value: &str) -> Result<CpuSet, String> {
     let is_refused = value.starts_with(|c: char| c.is_ascii_digit())
