@@ -66,6 +66,10 @@ pub static KNOB: Knob = Knob {
 const GIVEN_UP: &str = "dmesg | grep -i -e tsc -e clocksource says why it was given up: update \
                         the firmware, look for SMIs";
 
+/// The same on other architectures than x86.
+const NOT_OF_X86: &str = "dmesg | grep -i clocksource says which clocks the kernel found: a chip without \
+                          a faster one keeps this";
+
 /// The same in a guest.
 const OF_HOST: &str = "have the host offer a fast clock: an invariant TSC, kvm-clock, or the reference \
                        TSC page of Hyper-V";
@@ -109,6 +113,9 @@ fn advice(machine: &MachineView, judgement: Judgement) -> Judgement {
             judgement.fix(Remedy::advice(AdviceReason::Machine, OF_HOST)).persistence(Persistence::Boot)
         }
         // Nothing can be chosen before the next boot.
+        None if machine.require_x86().is_err() => {
+            judgement.fix(Remedy::advice(AdviceReason::Machine, NOT_OF_X86)).persistence(Persistence::Boot)
+        }
         None => judgement.fix(Remedy::advice(AdviceReason::Machine, GIVEN_UP)).persistence(Persistence::Boot),
     }
 }
@@ -138,6 +145,11 @@ mod tests {
         machine.edit(&format!("{CURRENT}: acpi_pm\n{offered}: acpi_pm\n/sys/hypervisor/type: xen"));
         let fix = machine.finding(&KNOB).fix;
         assert!(fix.starts_with("have the host offer a fast clock"), "{fix}");
+        let mut machine = Machine::base();
+        let slow = "arm_global_timer";
+        machine.edit(&format!("{CURRENT}: {slow}\n{offered}: {slow}\n/proc/sys/kernel/arch: armv7l"));
+        let fix = machine.finding(&KNOB).fix;
+        assert!(!fix.contains("tsc") && fix.contains("the kernel found"), "{fix}");
         check(&KNOB, &format!("{CURRENT}: refined-jiffies"), "fail fatal refined-jiffies");
         check(&KNOB, &format!("{CURRENT}: xen"), "unknown");
         check(&KNOB, &format!("{CURRENT}: {}", "x".repeat(300)), "unknown");

@@ -105,6 +105,10 @@ fn judge(machine: &MachineView) -> Judged {
     let parse = |text: &str| kbool(text.trim(), None).ok_or_else(|| "expected Y or N".to_owned());
     let lazy = match machine.parsed(PARAMETER, parse)? {
         Some(lazy) => lazy,
+        // kernel/rcu/Kconfig of 6.1 has no such option.
+        None if machine.series().is_ok_and(|series| series <= (6, 1)) => {
+            return Err(Judgement::not_applicable("RCU_LAZY came after 6.1"));
+        }
         // Older kernels have it without the parameter.
         None if machine.kconfig()?.is_yes("RCU_LAZY") => {
             let default = || Ok(!machine.kconfig()?.is_yes("RCU_LAZY_DEFAULT_OFF"));
@@ -136,6 +140,8 @@ mod tests {
     #[test]
     fn only_offloaded_callbacks_are_lazy() {
         check(&KNOB, "", "pass off");
+        let old = format!("/proc/sys/kernel/osrelease: 6.1.9\n/boot refused\n{PARAMETER} absent");
+        check(&KNOB, &old, "not-applicable RCU_LAZY came after 6.1");
         check(&KNOB, ON, "fail info on");
         let none = "pass on, but no CPU offloads its callbacks";
         check(&KNOB, &format!("{ON}\ncmdline - rcu_nocbs=2-3"), none);
