@@ -172,9 +172,11 @@ impl Family {
             // It makes room, and the more urgent one comes with its next switch. What was counted
             // of it stays, so that it is none that was never followed.
             let least = least.filter(|victim| victim.urgency() > comes).map(|victim| victim.thread);
-            let left_out = least.unwrap_or(task.pid);
-            self.passed_over.insert(left_out);
-            self.followed.remove(&left_out);
+            self.passed_over.insert(least.unwrap_or(task.pid));
+            match least {
+                Some(least) => drop(self.followed.remove(&least)),
+                None => drop(self.beyond.insert(task.pid)),
+            }
             return least.map(FamilyChange::Left);
         }
         self.followed.insert(task.pid, Victim::from_event(task));
@@ -400,11 +402,7 @@ mod tests {
         let last = 99 + MAX_VICTIMS as i32;
         assert_eq!(came(family.observe(&runs(501, RT - 1))), Some(-last));
         assert_eq!(came(family.observe(&runs(501, RT - 1))), Some(501));
-        // One that made room is the same when it comes again.
-        family.observe(&event(1, 0, 100, What::Exit));
-        family.look_again();
-        assert_eq!(came(family.observe(&runs(last, RT))), Some(last));
-        assert_eq!((family.followed().count(), family.seen()), (MAX_VICTIMS, MAX_VICTIMS as u64 + 2));
+        assert_eq!((family.followed().count(), family.beyond()), (MAX_VICTIMS, 1), "500 alone");
     }
 
     #[test]
