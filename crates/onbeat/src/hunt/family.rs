@@ -109,7 +109,7 @@ impl Family {
             }
             What::Exec { old } if *old != event.pid => {
                 let ours = self.members.contains(old);
-                // It is the same thread by another number, by which one that is followed begins anew.
+                // It is the same thread by another number; one that is followed begins anew.
                 let counted = !self.followed.contains_key(old) && self.wanted.contains(old);
                 let left = self.leaves(*old);
                 if ours {
