@@ -256,29 +256,6 @@ fn public_setting(setting: &str) -> String {
     format!("{name}={plain}{more}")
 }
 
-/// An assignment of a unit up to the first blank in its value; what follows is a part of the value,
-/// whose place a `#` takes.
-fn public_word(word: &str) -> String {
-    let plain = |c: char| !c.is_whitespace() && !matches!(c, '"' | '\'' | '\\');
-    match word.find(|c| !plain(c)) {
-        Some(end) => format!("\"{} #\"", &word[..end]),
-        None => word.to_owned(),
-    }
-}
-
-/// An assignment of a file; its value ends at its quote, or at a blank.
-fn public_setting(setting: &str) -> String {
-    let (name, value) = setting.split_once('=').map_or((setting, None), |(name, value)| (name, Some(value)));
-    let Some(value) = value else { return name.to_owned() };
-    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
-    let value = value.strip_prefix(['"', '\'']).unwrap_or(value);
-    let end = value.find(|c: char| quote.map_or(c.is_whitespace(), |quote| c == quote));
-    let (value, rest) = value.split_at(end.unwrap_or(value.len()));
-    let plain = value.replace(['"', '\''], "");
-    let more = if quote.is_none() && !rest.trim().is_empty() { " #" } else { "" };
-    format!("{name}={plain}{more}")
-}
-
 /// Options of a kernel's configuration that identify a machine; a compressed one is not redacted.
 const PRIVATE_OPTIONS: [&[u8]; 4] =
     [b"CONFIG_DEFAULT_HOSTNAME=", b"CONFIG_CMDLINE=", b"CONFIG_INITRAMFS_SOURCE=", b"CONFIG_BUILD_SALT="];
