@@ -18,8 +18,8 @@ use super::{FarmEnvironment, say};
 use crate::objects::{BucketFault, BundleCache, ObjectBucket};
 use crate::store::FarmStore;
 use crate::web::{
-    AccessPolicy, App, ConnectionLimits, FarmExposure, GuardedListener, Intake, OpenConnections,
-    PublicReading, ServerCertificate, TlsListener, answer_requests, keep_changes, keep_telling, router,
+    AccessPolicy, App, ConnectionLimits, FarmExposure, Intake, OpenConnections, PublicReading,
+    ServerCertificate, answer_requests, keep_changes, keep_telling, router,
 };
 
 /// Interval between two checks of the bucket.
@@ -132,10 +132,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         tokio::spawn(keep_telling(app.clone(), webhook));
     }
     tokio::select! {
-        ended = served(listener, app, certificate) => {
-            ended.map_err(|error| Failure::internal(format!("the server failed ({error}): start it again")))?;
-            Ok(Exit::Ok)
-        }
+        () = served(listener, app, certificate) => Ok(Exit::Ok),
         () = turn.lost() => Err(Failure::not_permitted(
             "another server has taken the database: end that one, then start this one again",
         )),
@@ -144,23 +141,13 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
 }
 
 /// Answers requests until it is asked to stop.
-async fn served(
-    listener: TcpListener,
-    app: Arc<App>,
-    certificate: Option<Arc<ServerCertificate>>,
-) -> std::io::Result<()> {
-    // Behind a proxy, and on this machine, many clients share one address.
-    let each_address = app.exposure == FarmExposure::Encrypted;
-    let limits = ConnectionLimits::of_files(host::open_files_limit(), each_address);
-    let listener = GuardedListener::new(listener, OpenConnections::new(limits));
-    let Some(certificate) = certificate else {
-        answer_requests(listener, router(app), asked_to_end()).await;
-        return Ok(());
-    };
-    let listener = TlsListener::start(listener, certificate.clone(), app.counters.clone())?;
-    tokio::spawn(keep_certificate(certificate, app.clone()));
-    answer_requests(listener, router(app), asked_to_end()).await;
-    Ok(())
+async fn served(listener: TcpListener, app: Arc<App>, certificate: Option<Arc<ServerCertificate>>) {
+    let open = OpenConnections::new(ConnectionLimits::of_files(host::open_files_limit()));
+    let tls = certificate.map(|certificate| {
+        tokio::spawn(keep_certificate(certificate.clone(), app.clone()));
+        (certificate, app.counters.clone())
+    });
+    answer_requests(listener, router(app), tls, open, asked_to_end()).await;
 }
 
 impl Args {

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
-use futures_core::Stream;
+use futures_util::Stream;
 use model::error::{Exit, Failure};
 use model::text::excerpt;
 use object_store::path::Path as ObjectPath;

@@ -14,6 +14,7 @@ use super::app::{App, FarmExposure};
 use super::asked_names::{self, KnownNames};
 use super::attempts::counted;
 use super::login::client;
+use super::paced_body::answered;
 use super::sender::{admit_board, note_refusal};
 use super::session::named_session;
 use super::visitor::{FarmView, Visitor};
@@ -101,7 +102,7 @@ async fn as_visitor(
         return refusal.into_response();
     }
     request.extensions_mut().insert(visitor);
-    next.run(request).await
+    if sends { answered(request, need.largest_body(), next).await } else { next.run(request).await }
 }
 
 async fn as_board(app: &Arc<App>, mut request: Request, next: Next) -> Response {
@@ -114,7 +115,7 @@ async fn as_board(app: &Arc<App>, mut request: Request, next: Next) -> Response 
     };
     let what = format!("{} {}", request.method(), request.uri().path());
     request.extensions_mut().insert(owner.clone());
-    let response = next.run(request).await;
+    let response = answered(request, RouteNeed::Token.largest_body(), next).await;
     note_refusal(app, &owner, what, &response);
     response
 }
@@ -204,11 +205,13 @@ mod tests {
         let most = RouteNeed::Token.largest_body() as u64;
         assert_eq!(number(nginx, "client_max_body_size ", "m;") << 20, most);
         assert_eq!(number(caddy, "max_size ", "MiB") << 20, most);
-        let idle = ConnectionLimits::of_files(1_024, false).idle.as_secs();
+        let idle = ConnectionLimits::of_files(1_024).head.as_secs();
         assert!(number(nginx, "keepalive_timeout ", "s;") < idle && number(caddy, "keepalive ", "s") < idle);
         for line in ["Host $http_host;", "X-Forwarded-For $proxy_add_x_forwarded_for;", "Connection \"\";"] {
             assert!(nginx.contains(&format!("proxy_set_header {line}")), "{line}");
         }
+        assert!(number(caddy, "request_buffers ", "MiB") << 20 >= most);
+        assert!(nginx.contains("proxy_request_buffering on;") && nginx.contains("proxy_buffering on;"));
     }
 
     #[test]

@@ -6,11 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::answer::Refusal;
-use super::fair_turns::{FairTurn, FairTurns};
 
 /// KiB that long answers take together,
 const LONG_KIB: usize = 64 << 10;
@@ -30,6 +29,9 @@ const OF_PARTS: usize = 6;
 const OF_BUNDLES: usize = 6;
 /// Measurements of the farm: they are made also where much else is asked for.
 const OF_METRICS: usize = 2;
+/// Requests of an address that have a turn of one kind, or wait for it: with the next one all
+/// connections could be its own.
+const MOST_OF_ONE: usize = 128;
 /// An answer that is made waits for others to be taken no longer than this, a long one for a tenth
 /// of it: it has the turn of a page meanwhile,
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -43,10 +45,10 @@ pub struct AnswerBudget {
     short: AnswerPlaces,
     in_parts: AnswerPlaces,
     of_clients: ClientShares,
-    of_store: Arc<FairTurns>,
-    of_parts: Arc<FairTurns>,
-    of_bundles: Arc<FairTurns>,
-    of_metrics: Arc<FairTurns>,
+    of_store: FairTurns,
+    of_parts: FairTurns,
+    of_bundles: FairTurns,
+    of_metrics: FairTurns,
 }
 
 /// Places of one kind.
@@ -69,7 +71,7 @@ impl AnswerPlaces {
     }
 }
 
-/// KiB of answers in parts that each client takes, of those that take any.
+/// Parts that each client may have at once, of those that have any.
 struct ClientShares {
     most: usize,
     of_each: Mutex<BTreeMap<String, Arc<Semaphore>>>,
@@ -80,14 +82,39 @@ impl ClientShares {
         ClientShares { most, of_each: Mutex::default() }
     }
 
-    fn take(&self, client: &str, kib: usize) -> Result<OwnedSemaphorePermit, Refusal> {
-        let kib = u32::try_from(kib.min(self.most)).unwrap_or(u32::MAX);
+    /// The share of a client, which whoever has or awaits a part of it holds, as this map does.
+    fn of_client(&self, client: &str) -> Arc<Semaphore> {
         let mut of_each = self.of_each.lock().unwrap_or_else(PoisonError::into_inner);
-        // Each answer under way holds its client's semaphore: a client without one is dropped.
         of_each.retain(|_, share| Arc::strong_count(share) > 1);
-        let share = of_each.entry(client.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(self.most)));
-        let taken = share.clone().try_acquire_many_owned(kib);
-        taken.map_err(|_| busy("your address takes as many long answers at once as one may"))
+        of_each.entry(client.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(self.most))).clone()
+    }
+}
+
+/// Turns of one kind, of which a client has three quarters at most. It waits for the others behind
+/// its own requests, and with no more of them behind those of others.
+struct FairTurns {
+    free: Arc<Semaphore>,
+    of_clients: ClientShares,
+}
+
+impl FairTurns {
+    fn of(count: usize) -> FairTurns {
+        let of_clients = ClientShares::of((count * 3 / 4).max(1));
+        FairTurns { free: Arc::new(Semaphore::new(count)), of_clients }
+    }
+
+    async fn take(&self, client: &str) -> Result<AnswerTurn, Refusal> {
+        let own = self.of_clients.of_client(client);
+        if Arc::strong_count(&own) > MOST_OF_ONE + 1 {
+            return Err(busy("your address asks for as many answers at once as one may"));
+        }
+        let both = async { Ok((own.acquire_owned().await?, self.free.clone().acquire_owned().await?)) };
+        match timeout(PATIENCE_FOR_TURN, both).await {
+            Ok(Ok(both)) => Ok(AnswerTurn { _both: Arc::new(both) }),
+            Ok(Err::<_, AcquireError>(_)) | Err(_) => {
+                Err(busy("the farm makes as many answers as it can at once"))
+            }
+        }
     }
 }
 
@@ -137,7 +164,9 @@ impl AnswerBudget {
     /// turn that it would wait in.
     pub async fn in_parts(&self, client: &str, held: usize) -> Result<PartsPlace, Refusal> {
         let kib = IN_PARTS_KIB + held.div_ceil(1 << 10);
-        let own = self.of_clients.take(client, kib)?;
+        let most = u32::try_from(kib.min(self.of_clients.most)).unwrap_or(u32::MAX);
+        let own = self.of_clients.of_client(client).try_acquire_many_owned(most);
+        let own = own.map_err(|_| busy("your address takes as many long answers at once as one may"))?;
         let place = self.in_parts.take(kib, self.patience).await?;
         Ok(PartsPlace { _own: own, _place: place })
     }
@@ -150,10 +179,7 @@ impl AnswerBudget {
             AnswerSource::Bundles => &self.of_bundles,
             AnswerSource::Metrics => &self.of_metrics,
         };
-        match timeout(PATIENCE_FOR_TURN, turns.take(client)).await {
-            Ok(turn) => Ok(AnswerTurn { _turn: Arc::new(turn) }),
-            Err(_) => Err(busy("the farm makes as many answers as it can at once")),
-        }
+        turns.take(client).await
     }
 
     /// KiB that no answer holds.
@@ -171,7 +197,7 @@ fn busy(why: &str) -> Refusal {
 /// The turn of an answer, which it keeps with what it holds until it has its place.
 #[derive(Clone)]
 pub struct AnswerTurn {
-    _turn: Arc<FairTurn>,
+    _both: Arc<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
 }
 
 /// What an answer is made of.
@@ -255,6 +281,46 @@ mod tests {
         assert!(budget.turn(AnswerSource::Parts, "0").await.is_ok());
         turns.pop();
         assert!(budget.turn(AnswerSource::Store, "0").await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn who_asks_for_a_thousand_keeps_nobody_from_the_next_turn() {
+        let budget = Arc::new(AnswerBudget::default());
+        let (sender, mut order) = tokio::sync::mpsc::unbounded_channel();
+        let ask = |client: &'static str| {
+            let (budget, sender) = (budget.clone(), sender.clone());
+            tokio::spawn(async move {
+                let turn = budget.turn(AnswerSource::Store, client).await;
+                let _ = sender.send((client, turn));
+            })
+        };
+        let asked: Vec<_> = (0..1_000).map(|_| ask("flood")).collect();
+        let mut turns = Vec::new();
+        let mut refused = 0;
+        while turns.len() + refused < 9 + 1_000 - MOST_OF_ONE {
+            let (_, turn) = order.recv().await.unwrap();
+            turn.map_or_else(|_| refused += 1, |turn| turns.push(turn));
+        }
+        assert_eq!(turns.len(), 9, "three quarters, and no more wait than one may have");
+        // Others have theirs at once, and wait behind few of the flood where all are taken.
+        for client in ["one", "two", "three", "one", "two"] {
+            ask(client);
+        }
+        let mut seen = Vec::new();
+        while seen.len() < 6 {
+            let (client, turn) = timeout(PATIENCE, order.recv()).await.unwrap().unwrap();
+            seen.push(client);
+            turns.push(turn.unwrap());
+            if seen.len() >= 3 {
+                turns.remove(0);
+            }
+        }
+        assert!(seen[..5].iter().all(|client| *client != "flood") && seen[5] == "flood", "{seen:?}");
+        // Who goes waits no more, and what was given to it goes to the next.
+        asked.iter().for_each(|one| one.abort());
+        turns.clear();
+        let all = budget.of_store.free.acquire_many(OF_STORE as u32);
+        assert!(timeout(PATIENCE, all).await.is_ok());
     }
 
     #[test]

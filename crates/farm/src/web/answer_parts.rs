@@ -2,14 +2,13 @@
 //! so that a slow reader of a year holds a part of it.
 
 use std::io::{self, Write};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
-use futures_core::Stream;
+use futures_util::StreamExt;
+use futures_util::stream::unfold;
 use model::error::Result;
 use tokio::sync::mpsc;
 
@@ -18,10 +17,11 @@ use super::answer_budget::PartsPlace;
 use super::app::App;
 use super::asking_client::AskingClient;
 use super::files::Streamed;
-use super::held_body::HANDED_AT_ONCE;
 
 /// Parts that wait for the receiver.
 const AHEAD: usize = 1;
+/// What a connection is given at once.
+pub const HANDED_AT_ONCE: usize = 16 << 10;
 /// What a part is to take, as values or as text.
 const PART: usize = 96 << 10;
 /// Rows of the store that a part is made of: these at first, for each may have a thousand CPUs.
@@ -62,9 +62,10 @@ pub async fn in_parts(
     let (parts, taken) = mpsc::channel(AHEAD);
     let _ = parts.try_send(Ok(first.map(Bytes::from)));
     tokio::spawn(make(app.clone(), source, parts, place.clone()));
-    let taken = TakenText { taken, rest: Bytes::new(), is_over: false, _place: place };
     let mut response = empty.into_response();
-    *response.body_mut() = Body::from_stream(taken);
+    let taken = unfold(Some((taken, Bytes::new(), place)), take);
+    // What compresses it asks behind its end, too.
+    *response.body_mut() = Body::from_stream(taken.fuse());
     response.extensions_mut().insert(Streamed::Text);
     Ok(response)
 }
@@ -72,6 +73,8 @@ pub async fn in_parts(
 /// What an answer is made of, with none for its end: without that it has broken off.
 type MadePart = io::Result<Option<Bytes>>;
 
+/// Makes the parts by a task of its own: who asked may stop taking them at any time, and holds no
+/// connection to the store then.
 async fn make(
     app: Arc<App>,
     mut source: impl AnswerParts,
@@ -93,39 +96,21 @@ async fn make(
     }
 }
 
-/// Parts as the body of an answer takes them.
-struct TakenText {
-    taken: mpsc::Receiver<MadePart>,
-    rest: Bytes,
-    is_over: bool,
-    _place: Arc<PartsPlace>,
-}
+/// Parts that are taken, the rest of the last one, and their place.
+type TakenParts = (mpsc::Receiver<MadePart>, Bytes, Arc<PartsPlace>);
 
-impl Stream for TakenText {
-    type Item = io::Result<Bytes>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
-        while self.rest.is_empty() {
-            if self.is_over {
-                return Poll::Ready(None);
-            }
-            match ready!(self.taken.poll_recv(context)) {
-                Some(Ok(Some(part))) => self.rest = part,
-                Some(Ok(None)) => self.is_over = true,
-                Some(Err(error)) => {
-                    self.is_over = true;
-                    return Poll::Ready(Some(Err(error)));
-                }
-                // What made it panicked: what was sent must not look whole.
-                None => {
-                    self.is_over = true;
-                    return Poll::Ready(Some(Err(io::ErrorKind::BrokenPipe.into())));
-                }
-            }
+/// The next part for a connection.
+async fn take(from: Option<TakenParts>) -> Option<(io::Result<Bytes>, Option<TakenParts>)> {
+    let (mut taken, mut rest, place) = from?;
+    while rest.is_empty() {
+        // Where what made it panicked what was sent must not look whole.
+        match taken.recv().await.unwrap_or_else(|| Err(io::ErrorKind::BrokenPipe.into())) {
+            Ok(part) => rest = part?,
+            Err(error) => return Some((Err(error), None)),
         }
-        let length = self.rest.len().min(HANDED_AT_ONCE);
-        Poll::Ready(Some(Ok(self.rest.split_to(length))))
     }
+    let part = rest.split_to(rest.len().min(HANDED_AT_ONCE));
+    Some((Ok(part), Some((taken, rest, place))))
 }
 
 /// How many rows the next part is read from.

@@ -7,69 +7,114 @@
 
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{ConnectInfo, Request};
-use axum::middleware::{Next, from_fn};
-use axum::response::Response;
-use axum::serve::Listener;
+use axum::extract::ConnectInfo;
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper::service::{Service, service_fn};
-use hyper_util::rt::TokioIo;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{sleep, timeout};
 
-use super::guarded::{Guarded, PeerConnection};
+use super::connections::{ConnectionStanding, FarmConnection, OpenConnections, SharedStream};
+use super::count::add;
+use super::counters::FarmCounters;
+use super::tls::{ServerCertificate, shake_hands};
 
 /// What a connection holds at most of what it sends, and of what comes; a head is no longer. With
 /// the 400 kB that are usual each that takes its answer slowly would hold them.
 const BUFFERED: usize = 64 << 10;
+/// Between two tries where the kernel has no descriptor left.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A certificate, and where connections are counted that do not get to a request.
+pub type ServerTls = (Arc<ServerCertificate>, Arc<FarmCounters>);
 
 /// Takes the connections of a listener until something is over; then what is being answered is
 /// answered to its end. Requests carry the address that they are from.
-pub async fn answer_requests<L>(mut listener: L, router: Router, over: impl Future<Output = ()>)
-where
-    L: Listener<Addr = SocketAddr>,
-    L::Io: Guarded,
-{
+pub async fn answer_requests(
+    listener: TcpListener,
+    router: Router,
+    tls: Option<ServerTls>,
+    open: Arc<OpenConnections>,
+    over: impl Future<Output = ()>,
+) {
     let mut over = pin!(over);
-    let open = GracefulShutdown::new();
-    let router = TowerToHyperService::new(router.layer(from_fn(attend)));
+    let graceful = GracefulShutdown::new();
+    let router = TowerToHyperService::new(router);
     loop {
-        let (stream, from) = tokio::select! {
-            taken = listener.accept() => taken,
+        let (socket, from) = tokio::select! {
+            taken = next(&listener, &open) => taken,
             () = &mut over => break,
         };
-        let (router, peer) = (router.clone(), PeerConnection::of(&stream, from));
-        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-            request.extensions_mut().insert(ConnectInfo(peer.clone()));
-            router.call(request)
-        });
-        let connection = Builder::new()
-            .half_close(true)
-            .max_buf_size(BUFFERED)
-            // The buffer grows beyond that where much comes at once.
-            .max_header_size(BUFFERED)
-            .serve_connection(TokioIo::new(stream), service);
-        let answered = open.watch(connection);
-        tokio::spawn(async move {
-            // A connection that breaks off is no trouble of the farm's.
-            let _ = answered.await;
+        let connection = FarmConnection::new(socket, open.limits.stuck);
+        let (one, tls, limits) = (connection.clone(), tls.clone(), open.limits);
+        let (router, end) = (router.clone(), graceful.watcher());
+        open.serve(connection, async move {
+            let stream = SharedStream(one.clone());
+            let Some((certificate, counters)) = tls else {
+                return answer(stream, from, one, router, limits.head, end).await;
+            };
+            match timeout(limits.handshake, shake_hands(stream, certificate.config())).await {
+                Ok(Some(stream)) => answer(stream, from, one, router, limits.head, end).await,
+                _ => add(&counters.tls_failures, 1),
+            }
         });
     }
     drop(listener);
-    open.shutdown().await;
+    graceful.shutdown().await;
 }
 
-async fn attend(mut request: Request, next: Next) -> Response {
-    let Some(ConnectInfo(peer)) = request.extensions().get::<ConnectInfo<PeerConnection>>().cloned() else {
-        return next.run(request).await;
-    };
-    request.extensions_mut().insert(ConnectInfo(peer.from));
-    request.extensions_mut().insert(peer.connection.clone());
-    let _under_way = peer.connection.answering();
-    next.run(request).await
+/// The next connection that there is a place for.
+async fn next(listener: &TcpListener, open: &OpenConnections) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => {
+                open.make_room().await;
+                return accepted;
+            }
+            // Who hung up meanwhile is no trouble; without descriptors the next try is one, too.
+            Err(_) => sleep(PAUSE).await,
+        }
+    }
+}
+
+/// Answers what comes on a connection.
+async fn answer<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    from: SocketAddr,
+    connection: Arc<FarmConnection>,
+    router: TowerToHyperService<Router>,
+    head: Duration,
+    end: Watcher,
+) {
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(from));
+        request.extensions_mut().insert(connection.clone());
+        connection.set_standing(ConnectionStanding::Answering);
+        let (answered, connection) = (router.call(request), connection.clone());
+        async move {
+            let response = answered.await;
+            connection.set_standing(ConnectionStanding::Idle);
+            response
+        }
+    });
+    let served = Builder::new()
+        .half_close(true)
+        .timer(TokioTimer::new())
+        .header_read_timeout(head)
+        .max_buf_size(BUFFERED)
+        // The buffer grows beyond that where much comes at once.
+        .max_header_size(BUFFERED)
+        .serve_connection(TokioIo::new(stream), service);
+    // A connection that breaks off is no trouble of the farm's.
+    let _ = end.watch(served).await;
 }
 
 #[cfg(test)]
@@ -78,21 +123,15 @@ mod tests {
     use super::*;
     use crate::store::FarmStore;
     use crate::web::answer_budget::AnswerSource;
-    use crate::web::connections::{ConnectionLimits, OpenConnections};
-    use crate::web::guarded::GuardedListener;
-    use crate::web::tls::{ServerCertificate, TlsListener};
+    use crate::web::connections::ConnectionLimits;
     use crate::web::{App, FarmExposure, router};
     use axum::body::Body;
     use axum::routing::get;
     use std::convert::Infallible;
     use std::pin::Pin;
-    use std::sync::Arc;
     use std::task::{Context, Poll};
-    use std::time::Duration;
-    use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-    use tokio::net::{TcpListener, TcpStream};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-    use tokio::time::{sleep, timeout};
     use tokio_rustls::TlsConnector;
     use tokio_rustls::rustls::crypto::ring::default_provider;
     use tokio_rustls::rustls::{ClientConfig, RootCertStore};
@@ -103,18 +142,18 @@ mod tests {
     const MUCH: usize = 32 << 20;
 
     fn limits(most: usize) -> ConnectionLimits {
-        ConnectionLimits { most, most_of_one: None, first: SHORT, head: SHORT, idle: 2 * SHORT }
+        ConnectionLimits { most, handshake: SHORT, head: SHORT, stuck: 2 * SHORT }
     }
 
     /// Nothing ends by its time.
     fn patient() -> ConnectionLimits {
-        ConnectionLimits { first: LONG, head: LONG, idle: LONG, ..limits(100) }
+        ConnectionLimits { handshake: LONG, head: LONG, stuck: LONG, ..limits(100) }
     }
 
     /// An answer without an end, which says when it is no longer sent.
     struct Endless(UnboundedSender<()>);
 
-    impl futures_core::Stream for Endless {
+    impl futures_util::Stream for Endless {
         type Item = Result<Vec<u8>, Infallible>;
 
         fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -141,20 +180,24 @@ mod tests {
             .route("/endless", get(endless))
     }
 
+    fn start(listener: TcpListener, router: Router, tls: Option<ServerTls>, limits: ConnectionLimits) {
+        let open = OpenConnections::new(limits);
+        tokio::spawn(answer_requests(listener, router, tls, open, std::future::pending()));
+    }
+
     /// The address of the farm's own pages, over an empty store.
-    async fn served_farm() -> SocketAddr {
+    async fn served_farm(limits: ConnectionLimits) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
-        let listener = GuardedListener::new(listener, OpenConnections::new(patient()));
         let app = App::new(FarmStore::in_memory().await.unwrap(), FarmExposure::Loopback, None);
-        tokio::spawn(answer_requests(listener, router(Arc::new(app)), std::future::pending()));
+        start(listener, router(Arc::new(app)), None, limits);
         at
     }
 
     #[test]
     fn a_request_names_one_host_and_an_old_one_need_not() {
         tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
-            let at = served_farm().await;
+            let at = served_farm(patient()).await;
             for (version, hosts, status) in [
                 ("1.1", "", "400"),
                 ("1.1", "Host: localhost\r\n", "200"),
@@ -192,8 +235,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
         let (ended, ends) = unbounded_channel();
-        let listener = GuardedListener::new(listener, OpenConnections::new(limits));
-        tokio::spawn(answer_requests(listener, routes(ended), std::future::pending()));
+        start(listener, routes(ended), None, limits);
         (at, ends)
     }
 
@@ -230,7 +272,7 @@ mod tests {
     #[test]
     fn idle_connections_keep_no_request_out() {
         tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
-            let patient = ConnectionLimits { first: LONG, ..limits(8) };
+            let patient = ConnectionLimits { head: LONG, ..limits(8) };
             let (at, _) = served(patient).await;
             let mut idle = Vec::new();
             for _ in 0..40 {
@@ -243,6 +285,25 @@ mod tests {
             // The oldest of them was closed.
             let mut rest = Vec::new();
             let ended = timeout(LONG / 4, idle[0].read_to_end(&mut rest)).await;
+            assert!(ended.is_ok());
+        });
+    }
+
+    #[test]
+    fn half_bodies_keep_no_request_out() {
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+            let at = served_farm(ConnectionLimits { most: 8, ..patient() }).await;
+            let mut halves = Vec::new();
+            for _ in 0..40 {
+                let mut stream = TcpStream::connect(at).await.unwrap();
+                let head = "POST /login HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\n\
+                            Content-Length: 99\r\n\r\nname=";
+                stream.write_all(head.as_bytes()).await.unwrap();
+                halves.push(stream);
+            }
+            let head = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+            assert!(timeout(LONG / 4, told(at, &[head])).await.unwrap().starts_with("HTTP/1.1 200"));
+            let ended = timeout(LONG / 4, halves[0].read_to_end(&mut Vec::new())).await;
             assert!(ended.is_ok());
         });
     }
@@ -274,10 +335,9 @@ mod tests {
         tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let at = listener.local_addr().unwrap();
-            let listener = GuardedListener::new(listener, OpenConnections::new(patient()));
             let store = FarmStore::in_memory().await.unwrap();
             let app = Arc::new(App::new(store, FarmExposure::Loopback, None));
-            tokio::spawn(answer_requests(listener, router(app.clone()), std::future::pending()));
+            start(listener, router(app.clone()), None, patient());
             let mut turns = Vec::new();
             for at in 0..12 {
                 turns.push(app.budget.turn(AnswerSource::Store, &format!("{at}")).await.unwrap());
@@ -310,11 +370,9 @@ mod tests {
             std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let at = listener.local_addr().unwrap();
-            let listener = GuardedListener::new(listener, OpenConnections::new(patient()));
             let certificate = Arc::new(ServerCertificate::open(&cert, &key).unwrap());
-            let listener = TlsListener::start(listener, certificate, Arc::default()).unwrap();
             let (ended, _ends) = unbounded_channel();
-            tokio::spawn(answer_requests(listener, routes(ended), std::future::pending()));
+            start(listener, routes(ended), Some((certificate, Arc::default())), patient());
             let mut roots = RootCertStore::empty();
             roots.add(made.cert.der().clone()).unwrap();
             let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
@@ -343,11 +401,11 @@ mod tests {
     #[test]
     fn who_takes_no_answer_is_closed() {
         tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
-            let (at, mut ends) = served(ConnectionLimits { idle: SHORT, ..patient() }).await;
+            let (at, mut ends) = served(ConnectionLimits { stuck: SHORT, ..patient() }).await;
             let _stuck = stuck(at).await;
             assert_eq!(timeout(LONG, ends.recv()).await, Ok(Some(())));
             // Before its time is over where another one needs its place.
-            let (at, mut ends) = served(ConnectionLimits { most: 8, idle: 100 * LONG, ..patient() }).await;
+            let (at, mut ends) = served(ConnectionLimits { most: 8, stuck: 100 * LONG, ..patient() }).await;
             let mut all = Vec::new();
             for _ in 0..8 {
                 all.push(stuck(at).await);

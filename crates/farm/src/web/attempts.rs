@@ -1,6 +1,6 @@
 //! How often somebody may try to log in: from an address, and as a name, whether there is such a
-//! person or not. Tokens that are none, and wrong codes of boards by address, are counted in the
-//! same way.
+//! person or not. Tokens that are none, wrong codes of boards by address, and what a board asks are
+//! counted in the same way. Crates for rates give nothing back, and have no bound on their keys.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,13 +15,18 @@ const EACH_S: i64 = 20;
 /// The same for tokens that are none: a board that was set up wrong is told to wait, and its
 /// neighbours are not kept out.
 const TOKENS: (i64, i64) = (60, 1);
+/// What a board may ask at once, a backlog of some bundles with their files, and each second.
+const REQUESTS: i64 = 1_200;
+const EACH_SECOND: i64 = 20;
 /// Addresses and names that are told apart; all others share one.
 const MOST: usize = 10_000;
 
 /// What is left to each address and name; by itself of logging in.
 #[derive(Debug)]
-pub struct LimitedAttempts {
-    all: Mutex<BTreeMap<String, Attempts>>,
+pub struct LimitedAttempts<K = String> {
+    all: Mutex<BTreeMap<K, Attempts>>,
+    /// Keys that are told apart.
+    keys: usize,
     /// An attempt, and all that may come at once, in ns.
     one: i64,
     most: i64,
@@ -29,7 +34,14 @@ pub struct LimitedAttempts {
 
 impl Default for LimitedAttempts {
     fn default() -> LimitedAttempts {
-        LimitedAttempts::of(BURST, EACH_S)
+        LimitedAttempts::of(BURST, EACH_S * Nanos::SECOND.0, MOST)
+    }
+}
+
+impl LimitedAttempts<i64> {
+    /// Of requests of boards, by their numbers: there are as many as have a token.
+    pub fn of_boards() -> LimitedAttempts<i64> {
+        LimitedAttempts::of(REQUESTS, Nanos::SECOND.0 / EACH_SECOND, usize::MAX)
     }
 }
 
@@ -40,25 +52,26 @@ struct Attempts {
 }
 
 impl LimitedAttempts {
-    fn of(burst: i64, each_s: i64) -> LimitedAttempts {
-        let one = each_s * Nanos::SECOND.0;
-        LimitedAttempts { all: Mutex::default(), one, most: burst * one }
-    }
-
     /// Of requests with tokens that are none.
     pub fn of_tokens() -> LimitedAttempts {
-        LimitedAttempts::of(TOKENS.0, TOKENS.1)
+        LimitedAttempts::of(TOKENS.0, TOKENS.1 * Nanos::SECOND.0, MOST)
+    }
+}
+
+impl<K: Clone + Default + Ord> LimitedAttempts<K> {
+    fn of(burst: i64, one: i64, keys: usize) -> LimitedAttempts<K> {
+        LimitedAttempts { all: Mutex::default(), keys, one, most: burst * one }
     }
 
     /// Takes one of each; how many seconds to wait where one of them has none left.
-    pub fn take(&self, keys: &[String], now: Nanos) -> Result<(), i64> {
+    pub fn take(&self, keys: &[K], now: Nanos) -> Result<(), i64> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= MOST {
+        if all.len() >= self.keys {
             all.retain(|_, one| one.at_time(now, self.most).left < self.most);
         }
         for key in keys {
-            let is_known = all.contains_key(key) || all.len() < MOST;
-            let one = all.entry(if is_known { key.clone() } else { String::new() });
+            let is_known = all.contains_key(key) || all.len() < self.keys;
+            let one = all.entry(if is_known { key.clone() } else { K::default() });
             let one = one.or_insert(Attempts { at: now, left: self.most });
             *one = one.at_time(now, self.most);
             if one.left < self.one {
@@ -70,7 +83,7 @@ impl LimitedAttempts {
     }
 
     /// Gives back what somebody took who was right.
-    pub fn give_back(&self, keys: &[String]) {
+    pub fn give_back(&self, keys: &[K]) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         for key in keys {
             if let Some(one) = all.get_mut(key) {
@@ -136,6 +149,20 @@ mod tests {
         // Those that are whole again are forgotten.
         assert!(attempts.take(&["as somebody".to_owned()], Nanos(5 + BURST * ONE)).is_ok());
         assert!(attempts.all.lock().unwrap().len() < 9);
+    }
+
+    #[test]
+    fn a_board_has_a_burst_and_then_so_many_a_second() {
+        let (limit, mut now) = (LimitedAttempts::of_boards(), Nanos(7));
+        let taken = |now| (0..2 * REQUESTS).filter(|_| limit.take(&[1], now).is_ok()).count() as i64;
+        assert_eq!(taken(now), REQUESTS);
+        assert_eq!((limit.take(&[1], now), limit.take(&[2], now)), (Err(1), Ok(())));
+        now.0 += Nanos::SECOND.0;
+        assert_eq!(taken(now), EACH_SECOND);
+        now.0 += 10_000 * Nanos::SECOND.0;
+        assert_eq!(taken(now), REQUESTS);
+        // A clock that goes back gives nothing.
+        assert_eq!((taken(Nanos(0)), taken(Nanos(i64::MAX))), (0, REQUESTS));
     }
 
     #[test]

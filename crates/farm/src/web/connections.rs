@@ -1,48 +1,51 @@
 //! Which connections are open, and how far each is: where there is no place for another one, the
-//! oldest that has nothing under way is closed.
+//! oldest that has nothing under way is closed. No layer does that, and a concurrency limit alone
+//! would let idle connections keep all others out.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::task::Waker;
+use std::io::{self, IoSlice};
+use std::net::Shutdown;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::Interest;
-use tokio::net::tcp::OwnedReadHalf;
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
-use tokio::time::sleep;
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
 
 /// Descriptors that are left for the store, for files and for what else is not a connection.
 const RESERVED: usize = 128;
 /// No farm needs more connections at the same time: boards send every few minutes.
 const MOST: usize = 16_384;
+/// Between two looks at what nothing tells of.
+const NEXT_LOOK: Duration = Duration::from_millis(200);
 
 /// How many connections there may be, and how long each may keep the server waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
     pub most: usize,
-    /// From one address; none where all come from a proxy or from this machine.
-    pub most_of_one: Option<usize>,
-    /// From its start to the end of the first request's head, with the handshake of TLS.
-    pub first: Duration,
-    /// From the first byte of a later head to its last,
+    /// For the handshake of TLS,
+    pub handshake: Duration,
+    /// for a request's head, from the end of the answer before it,
     pub head: Duration,
-    /// and between two requests, or two parts of an answer that are taken.
-    pub idle: Duration,
+    /// and for a client that takes nothing of an answer.
+    pub stuck: Duration,
 }
 
 impl ConnectionLimits {
-    /// For a process that may have so many files open; half of the places are for one address.
-    pub fn of_files(files: u64, each_address: bool) -> ConnectionLimits {
+    /// For a process that may have so many files open.
+    pub fn of_files(files: u64) -> ConnectionLimits {
         let files = usize::try_from(files).unwrap_or(usize::MAX);
-        let most = files.saturating_sub(RESERVED).max(files / 4).clamp(8, MOST);
         ConnectionLimits {
-            most,
-            most_of_one: each_address.then_some(most / 2),
-            first: Duration::from_secs(20),
-            head: Duration::from_secs(15),
-            // A proxy that keeps connections for a minute closes them first.
-            idle: Duration::from_secs(75),
+            most: files.saturating_sub(RESERVED).max(files / 4).clamp(8, MOST),
+            handshake: Duration::from_secs(8),
+            head: Duration::from_secs(12),
+            stuck: Duration::from_secs(75),
         }
     }
 }
@@ -60,208 +63,162 @@ pub enum ConnectionStanding {
     Answering,
 }
 
-#[derive(Debug)]
-struct Kept {
-    standing: ConnectionStanding,
-    requests: u64,
-    is_closed: bool,
-    /// Of the task that reads from it.
-    reader: Option<Waker>,
-}
-
 /// A connection, as those see it who serve it.
 #[derive(Debug)]
 pub struct FarmConnection {
-    from: IpAddr,
-    kept: Mutex<Kept>,
-    stream: OnceLock<Weak<OwnedReadHalf>>,
+    socket: TcpStream,
+    standing: AtomicU8,
 }
 
 impl FarmConnection {
-    fn new(from: IpAddr) -> Arc<FarmConnection> {
-        let standing = ConnectionStanding::New;
-        let kept = Kept { standing, requests: 0, is_closed: false, reader: None };
-        Arc::new(FarmConnection { from, kept: Mutex::new(kept), stream: OnceLock::new() })
+    /// Over a socket that fails where its client takes nothing for too long.
+    pub fn new(socket: TcpStream, stuck: Duration) -> Arc<FarmConnection> {
+        // Without it only the kernel's own patience is longer.
+        let _ = SockRef::from(&socket).set_tcp_user_timeout(Some(stuck));
+        Arc::new(FarmConnection { socket, standing: AtomicU8::new(ConnectionStanding::New as u8) })
     }
 
-    /// Notes what it is over.
-    pub fn is_of(&self, stream: &Arc<OwnedReadHalf>) {
-        let _ = self.stream.set(Arc::downgrade(stream));
+    /// The first bytes, which stay to be read.
+    pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.socket.peek(buffer).await
     }
 
     /// Ends where its client sends nothing more. While a further request is there that is not
     /// known.
     pub async fn gone(&self) {
-        const NEXT_LOOK: Duration = Duration::from_millis(200);
-        while let Some(stream) = self.stream.get().and_then(Weak::upgrade) {
-            match stream.ready(Interest::READABLE).await {
-                Ok(state) if !state.is_read_closed() => sleep(NEXT_LOOK).await,
-                _ => return,
+        while let Ok(state) = self.socket.ready(Interest::READABLE).await {
+            if state.is_read_closed() {
+                return;
+            }
+            sleep(NEXT_LOOK).await;
+        }
+    }
+
+    /// Notes how far it is.
+    pub fn set_standing(&self, standing: ConnectionStanding) {
+        self.standing.store(standing as u8, Ordering::Relaxed);
+    }
+}
+
+/// The stream of a connection. Who serves it has it to himself, and whether its client has gone is
+/// seen beside it.
+pub struct SharedStream(pub Arc<FarmConnection>);
+
+impl AsyncRead for SharedStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.0.socket.poll_read_ready(context))?;
+            match self.0.socket.try_read(buffer.initialize_unfilled()) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return Poll::Ready(read.map(|count| buffer.advance(count))),
             }
         }
-        std::future::pending().await
-    }
-
-    /// Notes that a request is there, until the value is dropped.
-    pub fn answering(self: &Arc<Self>) -> AnswerUnderWay {
-        let mut kept = self.kept();
-        kept.standing = ConnectionStanding::Answering;
-        kept.requests = kept.requests.saturating_add(1);
-        AnswerUnderWay(self.clone())
-    }
-
-    /// Notes whether the rest of a request is awaited.
-    pub fn receives(&self, receives: bool) {
-        let standing = if receives { ConnectionStanding::Receiving } else { ConnectionStanding::Answering };
-        self.kept().standing = standing;
-    }
-
-    /// How far it is, and how many requests there were; none where it is to be closed. The reader
-    /// is woken when that comes later.
-    pub fn standing(&self, reader: Option<&Waker>) -> Option<(ConnectionStanding, u64)> {
-        let mut kept = self.kept();
-        if let Some(reader) = reader
-            && !kept.reader.as_ref().is_some_and(|known| known.will_wake(reader))
-        {
-            kept.reader = Some(reader.clone());
-        }
-        (!kept.is_closed).then_some((kept.standing, kept.requests))
-    }
-
-    fn close(&self) {
-        let reader = {
-            let mut kept = self.kept();
-            kept.is_closed = true;
-            kept.reader.take()
-        };
-        if let Some(reader) = reader {
-            reader.wake();
-        }
-    }
-
-    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// That a request is being answered.
-pub struct AnswerUnderWay(Arc<FarmConnection>);
+impl AsyncWrite for SharedStream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
 
-impl Drop for AnswerUnderWay {
-    fn drop(&mut self) {
-        self.0.kept().standing = ConnectionStanding::Idle;
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.0.socket.poll_write_ready(context))?;
+            match self.0.socket.try_write_vectored(parts) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => return Poll::Ready(written),
+            }
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(SockRef::from(&self.0.socket).shutdown(Shutdown::Write))
     }
 }
 
-/// All connections.
+/// All connections, each served by a task.
 #[derive(Debug)]
 pub struct OpenConnections {
     pub limits: ConnectionLimits,
-    places: Mutex<Places>,
+    /// By the order in which they came.
+    all: Mutex<BTreeMap<u64, (Arc<FarmConnection>, AbortHandle)>>,
+    next: AtomicU64,
     freed: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Places {
-    /// In the order in which they came.
-    all: BTreeMap<u64, Arc<FarmConnection>>,
-    of_address: BTreeMap<IpAddr, usize>,
-    next: u64,
-}
-
-/// What becomes of a connection that comes.
-enum Admission {
-    Taken(u64),
-    /// All others are being answered.
-    Wait,
-    /// All others of its address are.
-    Refused,
 }
 
 impl OpenConnections {
     pub fn new(limits: ConnectionLimits) -> Arc<OpenConnections> {
-        Arc::new(OpenConnections { limits, places: Mutex::default(), freed: Notify::new() })
+        Arc::new(OpenConnections {
+            limits,
+            all: Mutex::default(),
+            next: AtomicU64::new(0),
+            freed: Notify::new(),
+        })
     }
 
-    /// A place for a connection, as soon as there is one; none where its address has too many.
-    pub async fn take(self: &Arc<Self>, from: IpAddr) -> Option<ConnectionPlace> {
-        let connection = FarmConnection::new(from.to_canonical());
-        loop {
-            let admission = self.places().admit(&connection, &self.limits);
-            match admission {
-                Admission::Taken(number) => {
-                    return Some(ConnectionPlace { all: self.clone(), connection, number });
-                }
-                Admission::Refused => return None,
-                Admission::Wait => self.freed.notified().await,
-            }
+    /// Waits until there is a place for one more, which it makes where it can.
+    pub async fn make_room(&self) {
+        while self.all().len() >= self.limits.most && !self.close_one() {
+            // One may become idle, too.
+            let _ = timeout(NEXT_LOOK, self.freed.notified()).await;
         }
     }
 
-    fn places(&self) -> std::sync::MutexGuard<'_, Places> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Places {
-    fn admit(&mut self, connection: &Arc<FarmConnection>, limits: &ConnectionLimits) -> Admission {
-        let own = self.of_address.get(&connection.from).copied().unwrap_or(0);
-        if limits.most_of_one.is_some_and(|most| own >= most) && !self.close_one(Some(connection.from)) {
-            return Admission::Refused;
-        }
-        if self.all.len() >= limits.most && !self.close_one(None) {
-            return Admission::Wait;
-        }
-        let number = self.next;
-        self.next += 1;
-        self.all.insert(number, connection.clone());
-        *self.of_address.entry(connection.from).or_default() += 1;
-        Admission::Taken(number)
+    /// Closes the one that is missed least; true if there was one.
+    fn close_one(&self) -> bool {
+        let mut all = self.all();
+        let standings = all.iter().map(|(number, (one, _))| (one.standing.load(Ordering::Relaxed), *number));
+        let least = standings.filter(|(standing, _)| *standing < ConnectionStanding::Answering as u8).min();
+        let closed = least.and_then(|(_, number)| all.remove(&number));
+        closed.as_ref().inspect(|(_, task)| task.abort()).is_some()
     }
 
-    /// Closes the one that is missed least, of an address or of all; whether there was one.
-    fn close_one(&mut self, of: Option<IpAddr>) -> bool {
-        let standing = |(number, one): (&u64, &Arc<FarmConnection>)| {
-            let (standing, _) = one.standing(None)?;
-            (standing < ConnectionStanding::Answering).then_some((standing, *number))
-        };
-        let of_it = self.all.iter().filter(|(_, one)| of.is_none_or(|of| one.from == of));
-        let Some((_, number)) = of_it.filter_map(standing).min() else { return false };
-        if let Some(connection) = self.remove(number) {
-            connection.close();
-        }
-        true
+    /// Has a connection served until it is over, or is closed for another one.
+    pub fn serve(
+        self: &Arc<Self>,
+        connection: Arc<FarmConnection>,
+        served: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let mut all = self.all();
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let place = ConnectionPlace { all: self.clone(), number };
+        let task = tokio::spawn(async move {
+            let _place = place;
+            served.await;
+        });
+        all.insert(number, (connection, task.abort_handle()));
     }
 
-    fn remove(&mut self, number: u64) -> Option<Arc<FarmConnection>> {
-        let connection = self.all.remove(&number)?;
-        if let Some(count) = self.of_address.get_mut(&connection.from) {
-            *count -= 1;
-            if *count == 0 {
-                self.of_address.remove(&connection.from);
-            }
-        }
-        Some(connection)
+    fn all(&self) -> MutexGuard<'_, BTreeMap<u64, (Arc<FarmConnection>, AbortHandle)>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The place of a connection, until the value is dropped.
-#[derive(Debug)]
-pub struct ConnectionPlace {
+struct ConnectionPlace {
     all: Arc<OpenConnections>,
-    pub connection: Arc<FarmConnection>,
     number: u64,
-}
-
-impl ConnectionPlace {
-    pub fn limits(&self) -> &ConnectionLimits {
-        &self.all.limits
-    }
 }
 
 impl Drop for ConnectionPlace {
     fn drop(&mut self) {
-        self.all.places().remove(self.number);
+        self.all.all().remove(&self.number);
         self.all.freed.notify_one();
     }
 }
@@ -270,78 +227,12 @@ impl Drop for ConnectionPlace {
 mod tests {
     use super::*;
 
-    fn open(most: usize, most_of_one: Option<usize>) -> Arc<OpenConnections> {
-        OpenConnections::new(ConnectionLimits {
-            most,
-            most_of_one,
-            ..ConnectionLimits::of_files(1_024, false)
-        })
-    }
-
-    fn is_closed(place: &ConnectionPlace) -> bool {
-        place.connection.standing(None).is_none()
-    }
-
-    #[test]
-    fn the_oldest_that_has_nothing_under_way_makes_place() {
-        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-            let from: IpAddr = "10.0.0.1".parse().unwrap();
-            let all = open(3, None);
-            let mut three = Vec::new();
-            for _ in 0..3 {
-                three.push(all.take(from).await.unwrap());
-            }
-            let first = three[0].connection.answering();
-            let fourth = all.take(from).await.unwrap();
-            assert_eq!(three.iter().map(is_closed).collect::<Vec<_>>(), [false, true, false]);
-            // One that was answered goes after one that never asked, one that still sends after it.
-            drop(first);
-            let _asks = fourth.connection.answering();
-            fourth.connection.receives(true);
-            let fifth = all.take(from).await.unwrap();
-            assert!(is_closed(&three[2]) && !is_closed(&three[0]));
-            let _busy = fifth.connection.answering();
-            let sixth = all.take(from).await.unwrap();
-            assert!(is_closed(&three[0]) && !is_closed(&fourth));
-            let _sixth = sixth.connection.answering();
-            let seventh = all.take(from).await.unwrap();
-            assert!(is_closed(&fourth) && !is_closed(&fifth) && !is_closed(&sixth));
-            // Where all are being answered the next waits until one has gone.
-            let _seventh = seventh.connection.answering();
-            let waited = tokio::time::timeout(Duration::from_millis(50), all.take(from)).await;
-            assert!(waited.is_err());
-            drop(fifth);
-            assert!(all.take(from).await.is_some());
-        });
-    }
-
-    #[test]
-    fn an_address_has_its_part_and_no_more() {
-        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-            let (one, other): (IpAddr, IpAddr) =
-                ("::ffff:10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
-            let all = open(9, Some(2));
-            let elsewhere = all.take(other).await.unwrap();
-            let first = all.take(one).await.unwrap();
-            let second = all.take("10.0.0.1".parse().unwrap()).await.unwrap();
-            let third = all.take(one).await.unwrap();
-            assert!(is_closed(&first) && !is_closed(&second) && !is_closed(&elsewhere));
-            let _busy = (second.connection.answering(), third.connection.answering());
-            assert!(all.take(one).await.is_none() && all.take(other).await.is_some());
-            // What was closed is not counted twice when it goes.
-            drop((first, second));
-            assert!(all.take(one).await.is_some());
-            assert_eq!(all.places().of_address.len(), 2);
-        });
-    }
-
     #[test]
     fn there_are_fewer_connections_than_descriptors() {
         for files in [0, 16, 64, 300, 1_024, 65_536, u64::MAX] {
-            let limits = ConnectionLimits::of_files(files, true);
+            let limits = ConnectionLimits::of_files(files);
             assert!((8..=MOST).contains(&limits.most), "{files}: {}", limits.most);
             assert!(files < 16 || (limits.most as u64) < files, "{files}: {}", limits.most);
         }
-        assert_eq!(ConnectionLimits::of_files(300, true).most_of_one, Some(86));
     }
 }

@@ -61,12 +61,13 @@ pub async fn enrol(
     let (key, name) = board_of(asked.name.trim());
     let token = asked.token()?;
     let code = digest_of(asked.code.trim());
-    let from = codes.admit(counted_as(&app, address, &headers)).await?;
+    let from = [counted_as(&app, address, &headers)];
+    let taken = codes.take(&from, host::clock::monotonic());
+    taken.map_err(|wait_s| Refusal::too_often("too many wrong codes from this address", wait_s))?;
     let outcome = app.store.enrol(&code, now(), &key, &name, &digest_of(&token)).await;
-    match outcome {
-        Ok(EnrolOutcome::BadCode) => codes.count(now()),
-        // Who has a good code guesses none, and a store that is away says nothing of a code.
-        _ => codes.give_back(from),
+    // Who has a good code guesses none, and a store that is away says nothing of a code.
+    if !matches!(outcome, Ok(EnrolOutcome::BadCode)) {
+        codes.give_back(&from);
     }
     match outcome? {
         EnrolOutcome::Enrolled => with(StatusCode::CREATED, &json!({ "board": key, "token": token })),

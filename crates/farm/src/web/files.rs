@@ -3,16 +3,14 @@
 
 use std::io;
 use std::path::Path as FilePath;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use futures_core::Stream;
+use futures_util::stream::poll_fn;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -111,7 +109,7 @@ fn handed_out(
     let turn = app.handed_out.clone().try_acquire_owned().map_err(|_| {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many files go out at once: ask again later")
     })?;
-    let (parts, taken) = mpsc::channel(AHEAD);
+    let (parts, mut taken) = mpsc::channel::<io::Result<Bytes>>(AHEAD);
     let runtime = Handle::current();
     tokio::task::spawn_blocking(move || {
         let _turn = turn;
@@ -124,7 +122,7 @@ fn handed_out(
             }
         }
     });
-    let mut response = Body::from_stream(TakenParts(taken)).into_response();
+    let mut response = Body::from_stream(poll_fn(move |context| taken.poll_recv(context))).into_response();
     response.extensions_mut().insert(Streamed::AsItIs);
     as_attachment(&mut response, name, kind);
     Ok(response)
@@ -136,16 +134,5 @@ fn as_attachment(response: &mut Response, name: &str, kind: &'static str) {
     // RFC 6266: a name with escapes alone, which has no quote to end it.
     if let Ok(value) = format!("attachment; filename*=UTF-8''{}", escaped(name)).parse() {
         headers.insert(header::CONTENT_DISPOSITION, value);
-    }
-}
-
-/// Parts as the body of an answer takes them.
-struct TakenParts(mpsc::Receiver<io::Result<Bytes>>);
-
-impl Stream for TakenParts {
-    type Item = io::Result<Bytes>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
-        self.0.poll_recv(context)
     }
 }

@@ -10,12 +10,11 @@ use model::error::Failure;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::answer::Refusal;
+use super::attempts::LimitedAttempts;
 use super::board_quota::BoardQuota;
 use super::clones::LiveBoots;
 use super::folder_turn::FolderTurns;
 use super::last_write::LastWrite;
-use super::rate::RateLimit;
-use super::wrong_codes::WrongCodes;
 use crate::ingest::staging::Staging;
 use crate::store::{FarmStore, RowBatch, RowsStored};
 
@@ -36,8 +35,9 @@ pub struct Intake {
     pub assembling: Arc<Mutex<()>>,
     /// In the folder of bundles, taken before the turn to assemble one.
     pub folder_turns: FolderTurns,
-    pub codes: WrongCodes,
-    pub rates: RateLimit,
+    /// Wrong ones of an address: a code has 128 bits, so that this is for the store.
+    pub codes: LimitedAttempts,
+    pub rates: LimitedAttempts<i64>,
     pub boots: LiveBoots,
     /// Quota of each board.
     pub quota: BoardQuota,
@@ -61,8 +61,8 @@ impl Intake {
             staging: Staging::new(bundles),
             assembling: Arc::default(),
             folder_turns: FolderTurns::default(),
-            codes: WrongCodes::default(),
-            rates: RateLimit::default(),
+            codes: LimitedAttempts::default(),
+            rates: LimitedAttempts::of_boards(),
             boots: LiveBoots::default(),
             quota: BoardQuota::of(quota),
             rows_stored,

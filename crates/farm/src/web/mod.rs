@@ -32,14 +32,11 @@ mod culprits;
 pub mod data;
 mod enrol;
 mod environment_parts;
-mod fair_turns;
 mod files;
 mod five_minutes;
 mod folder_turn;
 mod found_changes;
-mod guarded;
 mod heat_bytes;
-mod held_body;
 mod histogram_parts;
 mod intake;
 mod judged;
@@ -55,7 +52,6 @@ mod paced_body;
 mod pages;
 mod pins;
 mod protection;
-mod rate;
 mod receive;
 mod receive_rows;
 mod refusals;
@@ -71,7 +67,6 @@ mod tls;
 mod unnamed;
 mod visitor;
 mod webhook;
-mod wrong_codes;
 
 pub use answering::answer_requests;
 pub use app::{App, FarmExposure};
@@ -80,9 +75,8 @@ pub use connections::{ConnectionLimits, OpenConnections};
 pub use count::add;
 pub use counters::FarmCounters;
 pub use found_changes::FoundChanges;
-pub use guarded::GuardedListener;
 pub use intake::Intake;
-pub use tls::{ServerCertificate, TlsListener};
+pub use tls::ServerCertificate;
 pub use visitor::{AccessPolicy, PublicReading};
 pub use webhook::{Webhook, keep_telling};
 
@@ -95,7 +89,10 @@ use axum::middleware::from_fn_with_state;
 pub fn router(app: Arc<App>) -> Router {
     let guarded = routes::routes().into_iter().map(|route| route.guarded(&app));
     let all = guarded.fold(Router::new(), |all, (path, handler)| all.route(path, handler));
-    all.fallback(pages::nowhere).layer(from_fn_with_state(app.clone(), protection::protect)).with_state(app)
+    all.fallback(pages::nowhere)
+        .layer(protection::compression())
+        .layer(from_fn_with_state(app.clone(), protection::protect))
+        .with_state(app)
 }
 
 #[cfg(test)]

@@ -1,27 +1,30 @@
 //! What holds for every answer: headers that keep a browser from doing more than show it, and
 //! compression.
 
-use std::io::Write;
+use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use axum::body::{Body, Bytes, HttpBody, to_bytes};
-use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version, header};
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{Request, State};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, StatusCode, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use futures_util::StreamExt;
+use futures_util::stream::unfold;
 use host::is_this_machine;
 use report::html::PageParts;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::yield_now;
+use tower_http::compression::predicate::{And, Predicate, SizeAbove};
+use tower_http::compression::{CompressionLayer, CompressionLevel};
 
 use super::answer::{PROBLEM, Refusal, WebAnswer};
 use super::answer_budget::AnswerTurn;
+use super::answer_parts::HANDED_AT_ONCE;
 use super::app::{App, FarmExposure};
+use super::connections::FarmConnection;
 use super::files::Streamed;
-use super::guarded::PeerConnection;
-use super::held_body::{HeldBody, PackedBody};
-use super::paced_body::{PACE, PacedBody};
 use crate::pages;
 
 /// Nothing but the farm's own style sheet, whatever escaping might have let through.
@@ -37,11 +40,9 @@ pub fn policy_of(parts: &PageParts) -> String {
 /// No answer is larger: a report of a run with thousands of CPUs.
 const LARGEST: usize = 256 << 20;
 /// Below this compressing takes more than it saves.
-const WORTH_IT: usize = 1_400;
+const WORTH_IT: u64 = 1_400;
 /// Answers that are as short are held without a place: a connection takes them at once.
 const SHORT: usize = 16 << 10;
-/// What is compressed within a millisecond or two.
-const AT_ONCE: usize = 64 << 10;
 
 /// Of a farm that does TLS itself. Browsers remember it for all ports of a name, so that it goes
 /// out on the usual port alone.
@@ -60,7 +61,6 @@ const ALWAYS: [(HeaderName, &str); 5] = [
 pub async fn protect(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     app.requests.fetch_add(1, Ordering::Relaxed);
     let path = request.uri().path().to_owned();
-    let zipped = accepts_gzip(request.headers());
     let is_foreign = app.exposure == FarmExposure::Loopback && !is_own_name(request.headers());
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     let is_usual_port = host.is_some_and(|host| !host.contains(':'));
@@ -77,13 +77,12 @@ pub async fn protect(State(app): State<Arc<App>>, request: Request, next: Next) 
         // PostgreSQL takes none in a text, and no name here has one.
         Refusal::bad("an address with a NUL names nothing: leave it out").into_response()
     } else {
-        in_time(request, next).await
+        next.run(request).await
     };
     let response = shaped(response, &path);
     let mut response = match response.extensions().get::<Streamed>().copied() {
-        Some(Streamed::AsItIs) => response,
-        Some(Streamed::Text) => packed(response, zipped),
-        None => gathered(&app, response, zipped).await.unwrap_or_else(|refusal| {
+        Some(_) => response,
+        None => gathered(&app, response).await.unwrap_or_else(|refusal| {
             // What was made is given up: nothing is held while its client waits.
             shaped(refusal.into_response(), &path)
         }),
@@ -103,25 +102,8 @@ pub async fn protect(State(app): State<Arc<App>>, request: Request, next: Next) 
 
 /// Whether a request that came on a connection has to name its host, as those of HTTP/1.0 need not.
 fn needs_host(request: &Request) -> bool {
-    let has_come = request.extensions().get::<ConnectInfo<PeerConnection>>().is_some();
+    let has_come = request.extensions().get::<Arc<FarmConnection>>().is_some();
     has_come && request.version() == Version::HTTP_11
-}
-
-/// The answer to a request whose content comes at some pace.
-async fn in_time(request: Request, next: Next) -> Response {
-    if request.body().is_end_stream() {
-        return next.run(request).await;
-    }
-    let peer = request.extensions().get::<ConnectInfo<PeerConnection>>();
-    let connection = peer.map(|ConnectInfo(peer)| peer.connection.clone());
-    let is_late = Arc::new(AtomicBool::new(false));
-    let request = request.map(|body| PacedBody::of(body, PACE, is_late.clone(), connection));
-    let response = next.run(request).await;
-    if !is_late.load(Ordering::Relaxed) {
-        return response;
-    }
-    let detail = "what is sent stopped coming, or comes too slowly: send it again, fewer bytes at once";
-    Refusal::new(StatusCode::REQUEST_TIMEOUT, detail).into_response()
 }
 
 /// A refusal in the form that fits who asked.
@@ -131,9 +113,6 @@ fn shaped(response: Response, path: &str) -> Response {
         // What was refused before anything of the farm's was asked: its form, its size, its method.
         None if response.status().is_client_error() && asked_by_programs(path) && !is_json(&response) => {
             let detail = match response.status() {
-                StatusCode::PAYLOAD_TOO_LARGE => {
-                    "more bytes than this address takes: send less at once, and pieces of at most 4 MiB"
-                }
                 StatusCode::METHOD_NOT_ALLOWED => {
                     "this address takes another method: docs/farm/api.md has all requests with theirs"
                 }
@@ -181,67 +160,46 @@ fn is_own_name(headers: &HeaderMap) -> bool {
     is_this_machine(name)
 }
 
-fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
-    accepted.is_some_and(|all| {
-        all.to_ascii_lowercase()
-            .split(',')
-            .any(|one| one.trim() == "gzip" || one.trim().starts_with("gzip;q=1"))
-    })
-}
-
-/// A text that goes out as it is read.
-fn packed(response: Response, zipped: bool) -> Response {
-    let mut response = if zipped { response.map(PackedBody::of) } else { response };
-    let headers = response.headers_mut();
-    if zipped {
-        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
-    }
-    response
+/// Compression of answers, for who takes it, where that is worth it.
+pub fn compression() -> CompressionLayer<And<SizeAbove, impl Predicate>> {
+    let is_text = |_: StatusCode, _: Version, _: &HeaderMap, known: &Extensions| {
+        known.get::<Streamed>() != Some(&Streamed::AsItIs)
+    };
+    let level = CompressionLevel::Precise(5);
+    CompressionLayer::new().quality(level).compress_when(SizeAbove::new(WORTH_IT).and(is_text))
 }
 
 /// An answer that is whole, with its place among those that are held where it is long.
-async fn gathered(app: &App, response: Response, zipped: bool) -> Result<Response, Refusal> {
-    let length = response.body().size_hint().exact();
-    if !zipped && length.is_some_and(|length| length <= SHORT as u64) {
+async fn gathered(app: &App, response: Response) -> Result<Response, Refusal> {
+    if response.body().size_hint().exact().is_some_and(|length| length <= SHORT as u64) {
         return Ok(response);
     }
-    let (mut parts, body) = response.into_parts();
-    let most = if zipped { LARGEST } else { usize::MAX };
-    let Ok(bytes) = to_bytes(body, most).await else {
-        return Ok(StatusCode::INTERNAL_SERVER_ERROR.into_response());
-    };
-    let found = if zipped { compressed(&mut parts.headers, bytes).await } else { bytes };
-    let body = match found.len() {
-        0..=SHORT => Body::from(found),
-        length => HeldBody::of(found, app.budget.whole(length).await?),
-    };
-    Ok(Response::from_parts(parts, body))
-}
-
-/// The same packed, where that is worth it.
-async fn compressed(headers: &mut HeaderMap, bytes: Bytes) -> Bytes {
-    let zipped = match bytes.len() {
-        0..WORTH_IT => None,
-        WORTH_IT..AT_ONCE => zip(&bytes),
-        // A large report would hold up all other requests.
-        _ => {
-            let bytes = bytes.clone();
-            tokio::task::spawn_blocking(move || zip(&bytes)).await.ok().flatten()
+    let (mut head, body) = response.into_parts();
+    let (mut whole, mut parts) = (Vec::new(), body.into_data_stream());
+    while let Some(part) = parts.next().await {
+        match part {
+            Ok(part) if part.len() <= LARGEST - whole.len() => whole.extend_from_slice(&part),
+            _ => return Ok(StatusCode::INTERNAL_SERVER_ERROR.into_response()),
         }
+        // Compressing a large report would hold up all other requests.
+        yield_now().await;
+    }
+    head.headers.insert(header::CONTENT_LENGTH, whole.len().into());
+    let body = match whole.len() {
+        0..=SHORT => Body::from(whole),
+        length => held(whole.into(), app.budget.whole(length).await?),
     };
-    headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
-    let Some(zipped) = zipped else { return bytes };
-    headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    headers.remove(header::CONTENT_LENGTH);
-    zipped.into()
+    Ok(Response::from_parts(head, body))
 }
 
-fn zip(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::new(5));
-    encoder.write_all(bytes).ok()?;
-    encoder.finish().ok()
+/// A body that is there, with its place among those that are held. A connection takes it in small
+/// parts, for what it was given is held by it, and counted no more; and in copies, for a part of
+/// the whole would keep all of it.
+fn held(whole: Bytes, place: OwnedSemaphorePermit) -> Body {
+    Body::from_stream(unfold((whole, place), |(mut rest, place)| async move {
+        let part = rest.split_to(rest.len().min(HANDED_AT_ONCE));
+        (!part.is_empty()).then(|| (Ok::<_, Infallible>(Bytes::copy_from_slice(&part)), (rest, place)))
+    }))
 }
 
 #[cfg(test)]
@@ -262,14 +220,5 @@ mod tests {
             assert!(!is_own_name(&named(host)), "{host}");
         }
         assert!(is_own_name(&HeaderMap::new()));
-    }
-
-    #[test]
-    fn gzip_is_sent_to_who_takes_it() {
-        let takes = |value: &str| {
-            accepts_gzip(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, value.parse().unwrap())]))
-        };
-        assert!(takes("gzip, deflate, br") && takes("br,gzip") && takes("GZIP"));
-        assert!(!takes("br") && !takes("gzip;q=0") && !accepts_gzip(&HeaderMap::new()));
     }
 }

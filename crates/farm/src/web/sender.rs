@@ -63,7 +63,7 @@ pub async fn admit_board(app: &App, headers: &HeaderMap) -> Result<TokenOwner, R
         app.refusals.note(&owner, now(), String::new(), &refusal.detail);
         refusal
     };
-    let taken = intake.rates.take(owner.board_id, host::clock::monotonic());
+    let taken = intake.rates.take(&[owner.board_id], host::clock::monotonic());
     taken.map_err(|wait_s| refused(Refusal::too_often("this board asks too often", wait_s)))?;
     if let Some(dropped) = dropped_of(headers) {
         app.refusals.note_dropped(&owner, now(), dropped);

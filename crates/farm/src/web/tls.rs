@@ -1,35 +1,23 @@
-//! TLS of the server itself: a certificate that may be renewed while it runs, and handshakes that
-//! do not hold each other up.
+//! TLS of the server itself, with a certificate that may be renewed while it runs.
 
-use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
 use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncWriteExt;
-use tokio::sync::{Semaphore, mpsc};
+use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::server::TlsStream;
-use tokio_rustls::{LazyConfigAcceptor, rustls};
 
-use super::count::add;
-use super::counters::FarmCounters;
-use super::guarded::{Guarded, GuardedListener, GuardedStream};
+use super::connections::SharedStream;
 
 /// No chain of certificates and no key is larger.
 const LIMIT: u64 = 1 << 20;
-/// Handshakes at a time, and how long one may take: whoever only connects takes a place no longer.
-const AT_ONCE: usize = 512;
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Connections whose handshake is done and that wait for the server.
-const READY: usize = 64;
 /// The first byte of a handshake (RFC 8446, section 5.1): anything else speaks no TLS.
 const HANDSHAKE_RECORD: u8 = 22;
 
@@ -76,7 +64,8 @@ impl ServerCertificate {
         self.now.read().unwrap_or_else(PoisonError::into_inner).ends
     }
 
-    fn config(&self) -> Arc<ServerConfig> {
+    /// The configuration of the next handshake.
+    pub fn config(&self) -> Arc<ServerConfig> {
         self.now.read().unwrap_or_else(PoisonError::into_inner).config.clone()
     }
 }
@@ -124,86 +113,17 @@ fn wrong(flag: &str, file: &Path, what: &str) -> Failure {
     Failure::usage(format!("{flag}: {} {what}: name a file in PEM", quoted(file)))
 }
 
-/// Connections whose handshake is done.
-pub struct TlsListener {
-    ready: mpsc::Receiver<(TlsStream<GuardedStream>, SocketAddr)>,
-    at: SocketAddr,
-}
-
-impl TlsListener {
-    /// Starts the task that takes connections.
-    pub fn start(
-        listener: GuardedListener,
-        certificate: Arc<ServerCertificate>,
-        counters: Arc<FarmCounters>,
-    ) -> io::Result<TlsListener> {
-        let at = listener.local_addr()?;
-        let (done, ready) = mpsc::channel(READY);
-        tokio::spawn(take(listener, certificate, counters, done));
-        Ok(TlsListener { ready, at })
-    }
-}
-
-impl axum::serve::Listener for TlsListener {
-    type Io = TlsStream<GuardedStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        match self.ready.recv().await {
-            Some(one) => one,
-            // The task that takes them ends with the server alone.
-            None => std::future::pending().await,
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.at)
-    }
-}
-
-impl Guarded for TlsStream<GuardedStream> {
-    fn guarded(&self) -> &GuardedStream {
-        self.get_ref().0
-    }
-}
-
-type Done = mpsc::Sender<(TlsStream<GuardedStream>, SocketAddr)>;
-
-async fn take(
-    listener: GuardedListener,
-    certificate: Arc<ServerCertificate>,
-    counters: Arc<FarmCounters>,
-    done: Done,
-) {
-    let places = Arc::new(Semaphore::new(AT_ONCE));
-    while let Ok(place) = places.clone().acquire_owned().await {
-        let (stream, from) = listener.take().await;
-        let (config, counters, done) = (certificate.config(), counters.clone(), done.clone());
-        tokio::spawn(async move {
-            let shaken = tokio::time::timeout(HANDSHAKE, shake_hands(stream, config)).await;
-            drop(place);
-            match shaken {
-                Ok(Some(stream)) => {
-                    // Only a server that ends takes none any more.
-                    let _ = done.send((stream, from)).await;
-                }
-                _ => add(&counters.tls_failures, 1),
-            }
-        });
-    }
-}
-
-async fn shake_hands(
-    mut stream: GuardedStream,
+/// The handshake of a connection.
+pub async fn shake_hands(
+    mut stream: SharedStream,
     config: Arc<ServerConfig>,
-) -> Option<TlsStream<GuardedStream>> {
+) -> Option<TlsStream<SharedStream>> {
     let mut first = [0];
-    if stream.peek(&mut first).await.ok()? == 1 && first[0] != HANDSHAKE_RECORD {
+    if stream.0.peek(&mut first).await.ok()? == 1 && first[0] != HANDSHAKE_RECORD {
         // What cannot be told is not told.
         let _ = stream.write_all(PLAIN).await;
         let _ = stream.shutdown().await;
         return None;
     }
-    let hello = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream).await.ok()?;
-    hello.into_stream(config).await.ok()
+    TlsAcceptor::from(config).accept(stream).await.ok()
 }
