@@ -72,7 +72,7 @@ pub async fn admit(
 ) -> Response {
     let response = match need {
         RouteNeed::Token => as_board(&app, request, next).await,
-        _ => as_visitor(&app, (need, known), request, next).await,
+        _ => as_visitor(&app, need, known, request, next).await,
     };
     if matches!(need, RouteNeed::Token | RouteNeed::Code) {
         app.counters.refused_requests.note(need == RouteNeed::Code, response.status());
@@ -82,7 +82,8 @@ pub async fn admit(
 
 async fn as_visitor(
     app: &Arc<App>,
-    (need, known): (RouteNeed, KnownNames),
+    need: RouteNeed,
+    known: KnownNames,
     mut request: Request,
     next: Next,
 ) -> Response {
