@@ -132,13 +132,11 @@ fn started_with(machine: &MachineView) -> Judged {
 /// governor.
 fn by_word(machine: &MachineView, config: &Kconfig, name: &str) -> Remedy {
     let word = format!("{DEFAULT_WORD}=performance");
-    let is_built_in = machine.facts().cmdline == Fact::NotRunning;
-    let change = match is_built_in {
-        true => Change::advice(
-            AdviceReason::Kernel,
-            format!("replace {DEFAULT_WORD}={name} by {word} in CONFIG_CMDLINE"),
-        ),
-        false => Change::cmdline_add(word),
+    let change = if machine.facts().cmdline == Fact::NotRunning {
+        let advice = format!("replace {DEFAULT_WORD}={name} by {word} in CONFIG_CMDLINE");
+        Change::advice(AdviceReason::Kernel, advice)
+    } else {
+        Change::cmdline_add(word)
     };
     match config.get("CPU_FREQ_GOV_PERFORMANCE") {
         OptionValue::No => Remedy::of([Change::kconfig("CPU_FREQ_GOV_PERFORMANCE", "y"), change]),

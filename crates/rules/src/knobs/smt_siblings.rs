@@ -122,9 +122,10 @@ fn whole(machine: &MachineView, cores: &PerCpuSetting<CpuSet>, partners: &CpuSet
     let shared = cores.that(|core| core.and(machine.cpus()).len() > 1);
     let spare: CpuSet = shared.iter().filter(|cpu| !is_first_of(*cpu, cores, machine.cpus())).collect();
     let rest = machine.housekeeping_cpus().unwrap_or_default().without(partners);
-    let apart = match rest.is_empty() {
-        false => format!("set {} apart as well and leave it idle", cpu_list(partners)),
-        true => format!("set whole cores apart and leave one to the rest, {}", all_but_first(machine, cores)),
+    let apart = if rest.is_empty() {
+        format!("set whole cores apart and leave one to the rest, {}", all_but_first(machine, cores))
+    } else {
+        format!("set {} apart as well and leave it idle", cpu_list(partners))
     };
     let ways = offline(machine, &partners.or(&spare))
         .or(Remedy::advice(AdviceReason::Choice, apart).with_persistence(Persistence::Boot));
@@ -139,9 +140,10 @@ fn all_but_first(machine: &MachineView, cores: &PerCpuSetting<CpuSet>) -> String
     let all = known().fold(CpuSet::default(), |all, core| all.or(core));
     let first = all.iter().next().and_then(|first| known().find(|core| core.contains(first)).cloned());
     let left = all.without(&first.unwrap_or_default());
-    match left.is_empty() {
-        true => format!("which takes more cores than those of {}", cpu_list(machine.cpus())),
-        false => format!("such as {}", cpu_list(&left)),
+    if left.is_empty() {
+        format!("which takes more cores than those of {}", cpu_list(machine.cpus()))
+    } else {
+        format!("such as {}", cpu_list(&left))
     }
 }
 

@@ -164,14 +164,11 @@ const RECIPES: &[&str] = &[
     "workqueue",
 ];
 
-/// Names that begin a sysctl's name, and no module's.
-const SYSCTLS: &[&str] = &["kernel.", "vm.", "net.", "fs."];
-
-/// True of a sysctl's name: those of the network have a folder between, and systemd-udevd takes
-/// words without one (net.ifnames=, systemd.net-naming-scheme(7)).
+/// True of a sysctl's name, which is no module's: those of the network have a folder between, and
+/// systemd-udevd takes words without one (net.ifnames=, systemd.net-naming-scheme(7)).
 fn is_sysctl(name: &str) -> bool {
-    let is_word = name.starts_with("net.") && name.matches('.').count() == 1;
-    !is_word && SYSCTLS.iter().any(|start| name.starts_with(start))
+    ["kernel.", "vm.", "fs."].iter().any(|start| name.starts_with(start))
+        || name.strip_prefix("net.").is_some_and(|rest| rest.contains('.'))
 }
 
 /// True of kernels without the parameters of RCU that 6.12 still has and 7.2 no longer.
@@ -192,8 +189,7 @@ fn judge(machine: &MachineView) -> Judged {
         };
     };
     let names: Vec<&str> = found.iter().map(|found| found.word.as_str()).collect();
-    let advice: Vec<String> =
-        found.iter().take(8).map(|found| format!("{}: {}", found.word, found.advice)).collect();
+    let advice: Vec<_> = found.iter().take(8).map(|one| format!("{}: {}", one.word, one.advice)).collect();
     Ok(Judgement::fail(truncate_words(&names))
         .severity(worst)
         .fix(Remedy::advice(AdviceReason::Choice, advice.join("; "))))
@@ -363,11 +359,8 @@ mod tests {
         let release = |number| format!("/proc/sys/kernel/osrelease: {number}\ncmdline + tsc=");
         check(&KNOB, &(release("7.9.1") + "exact"), "pass none known to do nothing");
         check(&KNOB, &(release("7.9.1") + "relable"), "fail medium tsc=relable");
-        check(
-            &KNOB,
-            "cmdline + intel.max_cstate=0\ncmdline + art=virtallow",
-            "fail medium intel.max_cstate, art",
-        );
+        let strays = "cmdline + intel.max_cstate=0\ncmdline + art=virtallow";
+        check(&KNOB, strays, "fail medium intel.max_cstate, art");
         // A line of a public report.
         check(
             &KNOB,
@@ -421,7 +414,7 @@ mod tests {
             check(&KNOB, &of("x86_64", "6.12.9", word), "pass");
         }
         for word in ["kpti=off", "nospectre_bhb", "arm64.nomte", "irqchip.gicv3_pseudo_nmi=1"] {
-            ["aarch64", "armv8l"].map(|arch| check(&KNOB, &of(arch, "6.12.9", word), "pass"));
+            ["aarch64", "armv8l"].iter().for_each(|arch| check(&KNOB, &of(arch, "6.12.9", word), "pass"));
             check(&KNOB, &of("x86_64", "6.12.9", word), "fail low");
         }
         check(&KNOB, &of("riscv64", "6.12.9", "no_stf_barrier"), "fail low");
