@@ -21,7 +21,7 @@ pub fn send_named(
     named: &BTreeSet<String>,
 ) -> Result<(), RoundEnd> {
     let is_new = |env: &String| !env.is_empty() && !round.log.environments.contains(env);
-    if round.outcome.no_environments || !named.iter().any(is_new) {
+    if !named.iter().any(is_new) {
         return Ok(());
     }
     let found = match read(record) {
@@ -34,9 +34,6 @@ pub fn send_named(
     for (env, environment) in found {
         if !round.log.environments.contains(&env) {
             send(round, &environment)?;
-        }
-        if round.outcome.no_environments {
-            return Ok(());
         }
     }
     // A name without an environment in the record is not searched for again.
@@ -67,10 +64,6 @@ fn send(round: &mut PushRound<'_>, environment: &WatchEnvironment) -> Result<(),
     match answer.status {
         200 | 201 if is_of(&answer, &digest) => {}
         200..=299 => return Err(LinkFault::no_farm().into()),
-        404 | 405 => {
-            round.outcome.no_environments = true;
-            return Ok(());
-        }
         status if !answer.is_own_refusal() => {
             let detail = format!("an environment of the board is refused ({status}: {})", answer.detail());
             return Err(LinkFault::Later { detail, after_s: None }.into());

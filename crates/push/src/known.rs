@@ -19,8 +19,8 @@ const MOST_NAMED: usize = 1_000;
 /// Limit of answers, should the farm's list not end.
 const MOST_ANSWERS: usize = 1_000;
 
-/// Asks what the farm has: stores its runs in the round and returns its rows; none if it names only
-/// a part, as an earlier farm does of more than 10,000 runs or stretches.
+/// Reads the farm's inventory: stores its runs in the round and returns its rows; none if the
+/// answers name only a part.
 pub fn learn(round: &mut PushRound<'_>) -> Result<Option<Vec<SentRows>>, RoundEnd> {
     let (mut runs, mut rows) = (BTreeMap::new(), Vec::new());
     let (mut next, mut is_whole) = (format!("most={MOST_NAMED}"), false);

@@ -23,9 +23,9 @@ const ANSWER_LIMIT: u64 = 4 << 20;
 /// Timeout for the head of an answer, and again for its body.
 const ANSWER_TIME: Duration = Duration::from_secs(300);
 const CERTIFICATES_LIMIT: u64 = 1 << 20;
-/// Message for an answer that is not a farm's, or an earlier farm's.
-const NO_FARM: &str = "what answers is not onbeat-farm, or an earlier one: look at the address and at what \
-                       is between this board and the farm, else update onbeat-farm";
+/// Message for an answer that is not a farm's.
+const NO_FARM: &str = "the answer is not onbeat-farm's: check the address, and any proxy between this board and \
+                       the farm";
 
 /// Answer of the farm.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,11 +46,11 @@ impl FarmAnswer {
         }
     }
 
-    /// True if a refusal is the farm's, with a reason and its status, or from an earlier farm with
-    /// the number of the wrong line. A request that a proxy refuses may succeed later.
+    /// True if a refusal is the farm's, with a reason and its status. A request that a proxy
+    /// refuses may succeed later.
     pub fn is_own_refusal(&self) -> bool {
-        let is_of_farm = self.body["status"] == self.status || self.body["line"].is_u64();
-        is_of_farm && self.body["detail"].as_str().is_some_and(|said| !said.trim().is_empty())
+        self.body["status"] == self.status
+            && self.body["detail"].as_str().is_some_and(|said| !said.trim().is_empty())
     }
 }
 
@@ -332,8 +332,7 @@ mod tests {
         assert_eq!(of(413).unwrap().detail(), "why");
         for (body, is_own) in [
             (json!({ "title": "Conflict", "status": 409, "detail": "why" }), true),
-            // Refusal of a line by an earlier farm, then by a present one.
-            (json!({ "line": 3, "detail": "no row" }), true),
+            (json!({ "line": 3, "detail": "no row" }), false),
             (json!({ "title": "Conflict", "status": 409, "detail": "no row", "line": 3 }), true),
             (json!({ "status": 409, "detail": " " }), false),
             (json!({ "status": 502, "detail": "why" }), false),

@@ -79,7 +79,6 @@ mod tests {
             other[member] = json!(null);
             assert!(!is_of_run(&of(other), "r1", "ab"), "{member}");
         }
-        // An earlier farm sent no receipt.
         assert!(!is_of(&of(json!({})), "r1") && !is_of(&of(json!({ "status": "maintenance" })), "r1"));
     }
 

@@ -50,8 +50,6 @@ pub fn ask_again(round: &mut PushRound<'_>) -> Result<(), RoundEnd> {
                 allowed.extend(some.iter().filter(|(_, id)| may_come(id)).map(|(key, _)| key.clone()));
             }
             (200..=299, None) => return Err(LinkFault::no_farm().into()),
-            // An earlier farm does not know this request.
-            (404, _) if answer.is_own_refusal() => break,
             (status, _) => {
                 let detail = answer.detail();
                 let detail = format!("the farm does not say what was removed there ({status}: {detail})");

@@ -48,8 +48,6 @@ pub struct RoundOutcome {
     pub dropped: u64,
     /// True if something is left for a later round.
     pub left: bool,
-    /// True for an older farm, which has no environments.
-    pub no_environments: bool,
     /// Sentences on these results.
     pub remarks: Vec<String>,
 }

@@ -103,10 +103,9 @@ fn may_have(subject: &str, since: Option<&EnvironmentSince>, other: &str) -> boo
 
 impl FarmChange {
     /// Range of times at which an acknowledged change of its subject is this one: the stored time
-    /// is [`ChangeIdentity::until`], or, from an earlier version, the time when it was seen.
+    /// is [`ChangeIdentity::until`].
     pub fn acknowledged_within(&self) -> (i64, i64) {
-        let (from, to) = ChangeIdentity::of(self).noted_within();
-        (from, to.max(self.t))
+        ChangeIdentity::of(self).noted_within()
     }
 
     /// True if the acknowledged subject, with its time, is this change.
@@ -281,10 +280,10 @@ mod tests {
         assert!(!culprit(day(60), day(20)), "who looked on day 50 saw none that came on day 60");
         // The day moves on which a rate changed.
         let rate = |from: i64, t: i64, known: i64| of(ChangeKind::MoreOften, day(from), day(t), day(known));
-        assert!(rate(10, 20, 10) && rate(10, 20, 20) && rate(10, 30, 30));
+        assert!(rate(10, 20, 10) && rate(10, 20, 20) && !rate(10, 30, 30));
         assert!(rate(10, 12, 24) && rate(24, 26, 10) && !rate(25, 27, 10) && !rate(10, 12, 25));
         let silent = |from: i64, t: i64, known: i64| of(ChangeKind::Silent, day(from), day(t), day(known));
-        assert!(silent(5, 8, 5) && silent(5, 8, 8) && !silent(9, 12, 5) && !silent(5, 8, 9));
+        assert!(silent(5, 8, 5) && !silent(5, 8, 8) && !silent(9, 12, 5) && !silent(5, 8, 9));
         // It continues, or is exceeded again after seven days within it.
         let over = |from: i64, t: i64, known: i64| of(ChangeKind::OverBudget, day(from), day(t), day(known));
         assert!(over(10, 30, 14) && over(21, 22, 14) && !over(22, 22, 14) && !over(2, 6, 14));

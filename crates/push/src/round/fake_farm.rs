@@ -36,8 +36,6 @@ pub struct FakeFarm {
     pub says_manifests: bool,
     /// Ids of runs that were removed and may not come again.
     pub removed: BTreeSet<String>,
-    /// True for an earlier version, which does not list removed runs.
-    pub says_no_removed: bool,
     pub pieces: BTreeSet<String>,
     pub requests: u64,
     /// Number of requests for what the farm has.
@@ -50,8 +48,6 @@ pub struct FakeFarm {
     pub dropped: (u64, u64),
     /// Environments by the names that rows use.
     pub environments: BTreeMap<String, Value>,
-    /// True for an earlier version, without environments.
-    pub no_environments: bool,
     /// True if rows must name known environments.
     pub wants_environments: bool,
     /// Number of runs that the board leaves out.
@@ -147,9 +143,6 @@ impl FakeFarm {
     }
 
     fn put_environment(&mut self, digest: &str, bytes: &[u8]) -> FarmAnswer {
-        if self.no_environments {
-            return answer(404, json!({ "detail": "no such page" }));
-        }
         assert_eq!(hex(&Sha256::digest(bytes)), digest);
         let document: Value = serde_json::from_slice(bytes).unwrap();
         let env = document["env"].as_str().unwrap().to_owned();
@@ -160,7 +153,7 @@ impl FakeFarm {
     fn put_run(&mut self, id: &str, text: &[u8]) -> FarmAnswer {
         let manifest = BundleManifest::read(text).unwrap();
         if self.removed.contains(id) {
-            return answer(409, json!({ "detail": "it was removed", "removed": !self.says_no_removed }));
+            return answer(409, json!({ "detail": "it was removed", "removed": true }));
         }
         if self.runs.get(id) == Some(&manifest) {
             return answer(200, received_run(id, text));
@@ -187,9 +180,6 @@ impl FarmLink for FakeFarm {
     fn get(&mut self, path: &str) -> Answered {
         if let Some(ids) = path.strip_prefix("/v1/me/removed?runs=") {
             return self.troubled(|farm| {
-                if farm.says_no_removed {
-                    return answer(404, json!({ "detail": "no such page" }));
-                }
                 let still: Vec<&str> = ids.split(',').filter(|id| farm.removed.contains(*id)).collect();
                 answer(200, json!({ "removed": still }))
             });

@@ -162,19 +162,6 @@ fn environments_are_sent_once_and_before_the_rows_that_name_them() {
 }
 
 #[test]
-fn a_farm_of_before_environments_has_the_rows_and_the_environments_when_it_knows_them() {
-    let (mut board, mut farm) = (Board::new(), FakeFarm::default());
-    farm.no_environments = true;
-    board.record(30, DEFAULT_SIZE);
-    let outcome = board.send_all(&mut farm);
-    assert_eq!((outcome.rows, outcome.remarks.len()), (30 * SERIES as u64, 0), "{:?}", outcome.remarks);
-    farm.no_environments = false;
-    board.record(1, DEFAULT_SIZE);
-    board.send_all(&mut farm);
-    assert_eq!(farm.environments.len(), 2);
-}
-
-#[test]
 fn rows_that_are_no_rows_to_the_farm_are_left_out_and_the_others_sent() {
     let (mut board, mut farm) = (Board::new(), FakeFarm::default());
     board.record(24, DEFAULT_SIZE);
@@ -700,7 +687,7 @@ fn a_run_that_was_removed_is_sent_again_once_it_may_come() {
 }
 
 #[test]
-fn of_many_removed_runs_the_newest_are_asked_about_and_an_earlier_farm_knows_none() {
+fn of_many_removed_runs_the_newest_are_asked_about() {
     let (board, mut farm) = (Board::new(), FakeFarm::default());
     farm.removed = (1..599).map(|number| format!("r{number:03}")).collect();
     board.change_log(|log| {
@@ -713,21 +700,7 @@ fn of_many_removed_runs_the_newest_are_asked_about_and_an_earlier_farm_knows_non
     let outcome = board.send_all(&mut farm);
     assert_eq!(outcome.remarks, ["/elsewhere/r599 was removed from the farm and may come again"]);
     assert_eq!(farm.requests, 16);
-    board.change_log(|log| {
-        assert_eq!((log.removed.len(), log.refused.len()), (599, 599));
-        log.removed_asked_s = 0;
-    });
-    farm.says_no_removed = true;
-    for requests in [17, 17] {
-        assert_eq!(board.send_all(&mut farm), RoundOutcome::default());
-        assert_eq!(farm.requests, requests, "it does not say, and is not asked again");
-    }
-    // A removed run counts as refused like any other.
-    let text = fs::read_to_string(board.add_run("measured").join("run.json")).unwrap();
-    let run: serde_json::Value = serde_json::from_str(&text).unwrap();
-    farm.removed.insert(run["id"].as_str().unwrap().to_owned());
-    assert_eq!(board.send_all(&mut farm).refused, 1);
-    board.change_log(|log| assert_eq!((log.removed.len(), log.refused.len()), (599, 600)));
+    board.change_log(|log| assert_eq!((log.removed.len(), log.refused.len()), (599, 599)));
 }
 
 #[test]
