@@ -11,6 +11,7 @@ mod tests {
     use crate::{knobs, survey_request};
     use facts::Fact;
     use facts::boot_texts::BootTexts;
+    use facts::cmdline::parse_cmdline;
     use facts::kconfig_file::read_kconfig_file;
     use facts::survey::{Survey, survey_with};
     use host::MachineFiles;
@@ -84,6 +85,24 @@ mod tests {
             wrong.iter().map(|(alone, whole)| format!("{alone:?}\n  {whole:?}")).collect();
         assert!(tried > 8, "{tried} machines");
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn a_list_of_the_command_line_offloads_callbacks_of_the_next_boot() {
+        for (words, expected) in [
+            ("quiet", AuditVerdict::Pass),
+            ("nohz_full=2-3", AuditVerdict::Fail),
+            ("rcu_nocbs=2-3", AuditVerdict::Fail),
+        ] {
+            let text = "# Linux/x86 6.12.30 Kernel Configuration\nCONFIG_SMP=y\nCONFIG_PREEMPT_RT=y\n\
+                        CONFIG_RCU_LAZY=y\nCONFIG_NO_HZ_FULL=y\n";
+            let kconfig = read_kconfig_file(text.as_bytes()).unwrap().config;
+            let cmdline = Fact::Known(parse_cmdline(words).unwrap());
+            let survey = stopped(&BootTexts { kconfig: Some(kconfig), cmdline });
+            let all = findings(&survey, Profile::ControlLoop);
+            let lazy = all.iter().find(|found| found.rule == "rcu-lazy").unwrap();
+            assert_eq!(lazy.verdict, expected, "{words}: {lazy:?}");
+        }
     }
 
     /// Failures that the two texts cause are found from them alone.

@@ -148,11 +148,11 @@ fn judge(machine: &MachineView) -> Judged {
     let (doubtful, low): (BTreeSet<_>, BTreeSet<_>) = low.partition(|&(_, cpu, _)| unclear.contains(cpu));
     let own = PerCpuSetting::of(machine, DRIVER, parse_word).that(|driver| driver == "intel_pstate");
     let percent = if own.is_empty() { None } else { machine.number_if_present(MAX_PERCENT)? };
-    if low.is_empty() && percent.is_some_and(|percent| percent < 100) {
+    let percent = percent.filter(|percent| *percent < 100).map(|percent| format!("max_perf_pct {percent}"));
+    if let Some(percent) = percent.clone().filter(|_| low.is_empty()) {
         return match machine.number_if_present(NO_TURBO)? {
             Some(1..) => Err(Judgement::not_applicable(TURBO_OFF)),
-            _ => Ok(Judgement::fail(format!("max_perf_pct {}", percent.unwrap_or_default()))
-                .fix(Change::write(MAX_PERCENT, 100))),
+            _ => Ok(Judgement::fail(percent).fix(Change::write(MAX_PERCENT, 100))),
         };
     }
     if low.is_empty() {
@@ -173,7 +173,8 @@ fn judge(machine: &MachineView) -> Judged {
     let cpus: CpuSet = low.iter().map(|&(_, cpu, _)| cpu).collect();
     let highest = PerCpuSetting::among(machine, &cpus, TOP, parse_u64).known;
     let has_turbo_state = low.iter().any(|(_, cpu, top)| highest.get(cpu) == Some(&(top + TURBO_STEP)));
-    let (raised, _) = raised(machine, &cpus);
+    let (mut raised, _) = raised(machine, &cpus);
+    raised.extend(percent.as_ref().map(|_| Change::write(MAX_PERCENT, 100)));
     let said = low.into_iter().map(|(limit, cpu, top)| (cpu, format!("{} of {}", mhz(limit), mhz(top))));
     let daemon = "if a power daemon set the limit, take it out of its profile";
     // The state that acpi-cpufreq has above it lets the processor choose a clock.
@@ -182,7 +183,8 @@ fn judge(machine: &MachineView) -> Judged {
     } else {
         daemon.to_owned()
     };
-    Ok(Judgement::fail(group_by_value(said)).fix(Remedy::of(raised).note(note)))
+    let limits: Vec<String> = [group_by_value(said)].into_iter().chain(percent).collect();
+    Ok(Judgement::fail(limits.join("; ")).fix(Remedy::of(raised).note(note)))
 }
 
 #[cfg(test)]
@@ -274,6 +276,11 @@ mod tests {
         check(&KNOB, &of("intel_pstate", 50, 0), "fail low max_perf_pct 50");
         check(&KNOB, &of("intel_pstate", 50, 1), &format!("not-applicable {}", super::TURBO_OFF));
         check(&KNOB, &of("intel_pstate", 100, 0), "pass");
+        let mut machine = Machine::base();
+        machine.edit(&format!("{}\n{LOW}", of("intel_pstate", 63, 0)));
+        let finding = machine.finding(&KNOB);
+        assert!(finding.value.ends_with("; max_perf_pct 63"), "{finding:?}");
+        assert!(finding.fix.contains("scaling_max_freq, and echo 100 >"), "{finding:?}");
         check(&KNOB, &of("intel_cpufreq", 50, 0), "pass");
     }
 

@@ -70,7 +70,7 @@ fn judge(machine: &MachineView) -> Judged {
     for text in texts {
         let node = text.names.first().map_or("", String::as_str);
         match text.content.clone().parse(|content| parse_cpus(&content)) {
-            Fact::Known(cpus) => nodes.push((node, cpus)),
+            Fact::Known(cpus) => add_node(&mut nodes, node, cpus),
             other => drop(untold.get_or_insert(unknown_from(&text.path, &other))),
         }
     }
@@ -102,6 +102,14 @@ fn judge(machine: &MachineView) -> Judged {
     }
 }
 
+/// Adds a node. Nodes with common CPUs are parts of one, as of numa=fake= (mm/numa_emulation.c).
+fn add_node<'a>(nodes: &mut Vec<(&'a str, CpuSet)>, node: &'a str, cpus: CpuSet) {
+    match nodes.iter_mut().find(|(_, others)| !others.and(&cpus).is_empty()) {
+        Some((_, others)) => *others = others.or(&cpus),
+        None => nodes.push((node, cpus)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::KNOB;
@@ -122,6 +130,13 @@ mod tests {
         check(&KNOB, &nodes("0-3", ""), "pass node 0");
         check(&KNOB, &nodes("0,2", "1,3"), "fail low CPU 2 on node 0, CPU 3 on node 1");
         check(&KNOB, &nodes("0-1", "2"), "unknown the node of CPU 3 is not told");
+        check(&KNOB, &nodes("0-3", "0-3"), "not-applicable there is one memory node");
+        let split = "/sys/devices/system/node/node2/cpulist: 2\n/sys/devices/system/node/node3/cpulist: 3";
+        check(
+            &KNOB,
+            &format!("{}\n{split}", nodes("0-2", "0-2")),
+            "fail low CPU 2 on node 0, CPU 3 on node 3",
+        );
         check(
             &KNOB,
             "--cpus 0-3",

@@ -29,8 +29,8 @@ pub static KNOB: Knob = Knob {
     fix: || {
         Remedy::advice(
             AdviceReason::Kernel,
-            "boot a kernel with CONFIG_PREEMPT_RT: mainline from 6.12 on, and distributions \
-             package one",
+            "boot a kernel with CONFIG_PREEMPT_RT: mainline from 6.12 on (32-bit Arm: 7.x), and \
+             distributions package one",
         )
     },
     severity: Severity::Fatal,

@@ -7,6 +7,7 @@ use crate::change::Persistence;
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::remedy::Remedy;
 use crate::view::MachineView;
 use model::slice::SliceKind;
 
@@ -23,7 +24,7 @@ pub static KNOB: Knob = Knob {
     side_effects: "Without it systemd-oomd, and whatever else watches memory pressure, does not \
                    work: the kernel's own out-of-memory killer remains.",
     wanted: "off, unless something uses it",
-    fix: || Change::cmdline_add("psi=0").into(),
+    fix: || Remedy::from(Change::cmdline_add("psi=0")).note("unless systemd-oomd or a program uses it"),
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
     disputed: "the kernel calls it too cheap to be seen in common work, and visible where tasks \

@@ -9,6 +9,7 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::releases::outside_release;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
+use facts::Fact;
 use facts::cmdline::{Param, same_name};
 use facts::cpu_lists::parse_kernel_list;
 use facts::kbool::kbool;
@@ -119,8 +120,12 @@ fn judge(machine: &MachineView) -> Judged {
     if !lazy {
         return Ok(Judgement::pass("off"));
     }
-    let is_offloaded = callback_list(machine)?.is_some_and(|list| !list.is_empty())
-        || machine.nohz_full()?.is_some_and(|cpus| !cpus.is_empty());
+    let has_full_ticks = if machine.facts().nohz_full == Fact::NotRunning {
+        machine.cmdline()?.values("nohz_full").next().is_some()
+    } else {
+        machine.nohz_full()?.is_some_and(|cpus| !cpus.is_empty())
+    };
+    let is_offloaded = has_full_ticks || callback_list(machine)?.is_some_and(|list| !list.is_empty());
     if is_offloaded || machine.kconfig()?.is_yes("RCU_NOCB_CPU_DEFAULT_ALL") {
         let without =
             Remedy::from(Change::kconfig("RCU_LAZY", "n")).note("or take the CPUs out of rcu_nocbs=");

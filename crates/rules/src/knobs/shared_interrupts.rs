@@ -66,9 +66,11 @@ fn judge(machine: &MachineView) -> Judged {
         ));
     }
     let irqs = machine.known(&machine.survey.irqs, "/proc/irq")?;
-    let wanted: Vec<&Irq> =
-        irqs.irqs.iter().filter(|irq| irq.actions.iter().any(|name| serves(name))).collect();
-    // Several of them on one line belong to one device, or are both wanted there.
+    let wanted: Vec<&Irq> = irqs
+        .irqs
+        .iter()
+        .filter(|irq| irq.actions.iter().any(|name| is_sound(name) || is_usb(name)))
+        .collect();
     let shared: Vec<String> = wanted.iter().filter_map(|irq| others(irq)).collect();
     if !shared.is_empty() {
         return Ok(Judgement::fail(first_three(&shared)));
@@ -87,19 +89,25 @@ fn first_three(shared: &[String]) -> String {
     if shared.len() > 3 { format!("{shown}; {} more", shared.len() - 3) } else { shown }
 }
 
-/// The line of a wanted device and the others on it: `17: snd_hdspm with i801_smbus`.
+/// Line of a sound card, or else of a USB controller, and the others on it: `17: snd_hdspm with
+/// i801_smbus`. Several handlers of one kind may belong to one device.
 fn others(irq: &Irq) -> Option<String> {
-    let named = |wanted: bool| truncate_list(irq.actions.iter().filter(|name| serves(name) == wanted));
+    let is_wanted = if irq.actions.iter().any(|name| is_sound(name)) { is_sound } else { is_usb };
+    let named = |wanted: bool| truncate_list(irq.actions.iter().filter(|name| is_wanted(name) == wanted));
     let foreign = named(false);
     (!foreign.is_empty()).then(|| format!("{}: {} with {}", irq.number, named(true), foreign))
 }
 
-/// True for a handler of a sound card or a USB controller: `snd_hda_intel:card0`, `xhci_hcd`,
-/// `ehci_hcd:usb1`.
-fn serves(name: &str) -> bool {
+/// True for a handler of a sound card: `snd_hda_intel:card0`.
+fn is_sound(name: &str) -> bool {
+    name.starts_with("snd_") || name == "audiodsp"
+}
+
+/// True for a handler of a USB controller: `xhci_hcd`, `ehci_hcd:usb1`.
+fn is_usb(name: &str) -> bool {
     let driver = name.split(':').next().unwrap_or(name).trim();
-    let usb = |kind: &str| matches!(kind, "xhci" | "ehci" | "ohci" | "uhci");
-    name.starts_with("snd_") || name == "audiodsp" || driver.strip_suffix("_hcd").is_some_and(usb)
+    let kind = driver.strip_suffix("_hcd");
+    kind.is_some_and(|kind| matches!(kind, "xhci" | "ehci" | "ohci" | "uhci"))
 }
 
 #[cfg(test)]
@@ -118,9 +126,11 @@ mod tests {
         check(
             &KNOB,
             &of("acpi,ehci_hcd:usb1,snd_ice1712"),
-            "fail low 9: ehci_hcd:usb1, snd_ice1712 with acpi",
+            "fail low 9: snd_ice1712 with acpi, ehci_hcd:usb1",
         );
-        check(&KNOB, &of("ehci_hcd:usb1,snd_ice1712"), "pass none");
+        check(&KNOB, &of("ehci_hcd:usb1,snd_ice1712"), "fail low 9: snd_ice1712 with ehci_hcd:usb1");
+        check(&KNOB, &of("ehci_hcd:usb1,uhci_hcd:usb2"), "pass none");
+        check(&KNOB, &of("acpi,ehci_hcd:usb1"), "fail low 9: ehci_hcd:usb1 with acpi");
         check(&KNOB, &of("xhci_hcd"), "pass none");
         check(
             &KNOB,
