@@ -124,7 +124,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         hunt.iter().for_each(|hunt| hunt.announce(&mut outputs, false));
         outputs.print(&text::render(&audited.audit, gains.as_ref(), columns, color, args.verbose));
         if args.copy {
-            outputs.print(&text::copied(&audited.copy_blocks()?, columns, color));
+            outputs.print(&text::copied(&audited.copy_blocks()?, color));
         }
         if args.map {
             outputs.print(&format!("\n{}", map_text::render(&audited.map(), columns, color)));

@@ -160,11 +160,12 @@ fn rest(page: &mut String, audit: &Audit, verdict: AuditVerdict, heading: &str, 
 }
 
 /// Texts to copy, one block for each place.
-pub fn copied(blocks: &[CopyBlock], width: usize, color: bool) -> String {
+pub fn copied(blocks: &[CopyBlock], color: bool) -> String {
     let mut page = String::new();
     for block in blocks {
         let _ = writeln!(page, "\n{}", Palette(color).paint(BOLD, &clean(&block.place)));
-        wrapped(&mut page, &format!("# {}", clean(&block.how)), width);
+        // A second line without its own `#` would be copied as a setting.
+        let _ = writeln!(page, "# {}", clean(&block.how));
         page.push_str(&block.text);
     }
     page
@@ -188,6 +189,15 @@ mod tests {
     use rules::audit::{AuditedMachine, SCHEMA, VerdictCounts};
     use rules::change::Persistence;
     use rules::remedy::Remedy;
+
+    #[test]
+    fn each_line_of_a_block_is_a_comment_or_its_text() {
+        let (place, how) = ("/etc/sysctl.d/90-onbeat.conf".to_owned(), "read at each boot, ".repeat(20));
+        let page = copied(&[CopyBlock { place, how, text: "kernel.watchdog = 0\n".to_owned() }], false);
+        let lines: Vec<&str> = page.lines().skip(2).collect();
+        assert!(lines.len() == 2 && lines[0].starts_with("# read at"), "{page}");
+        assert_eq!(lines[1], "kernel.watchdog = 0");
+    }
 
     fn found(rule: &'static str, verdict: AuditVerdict, severity: Severity) -> Finding {
         Finding {
