@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use crate::tools::{Result, Tool, root, target};
 
-/// All packages but the fuzz targets, which only link with libFuzzer, with the features of examples.
+/// All packages with the features of examples, except the fuzz targets, which need libFuzzer.
 pub const WORKSPACE: [&str; 5] =
     ["--workspace", "--exclude", "onbeat-fuzz", "--features", "onbeat-farm/fixture"];
 

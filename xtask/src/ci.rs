@@ -203,7 +203,7 @@ fn boards_of_32_bits(tally: &mut Tally) {
     }
 }
 
-/// Lints of all packages. The fuzz targets are checked and not linked, so libFuzzer is not compiled.
+/// Lints all packages. The fuzz targets are checked and not linked: libFuzzer is not compiled.
 fn clippy() -> Result<()> {
     let args = ["clippy", "--workspace", "--features", "onbeat-farm/fixture", "--all-targets", "--quiet"];
     let clippy = Tool::new("cargo").args(args).args(["--", "-D", "warnings"]).dir(&root());

@@ -170,7 +170,7 @@ pub struct Culprit {
     pub turns: Option<CulpritTurns>,
 }
 
-/// How a threshold came about that the user asked for.
+/// Origin of a threshold set by the user.
 pub const OVER_ASKED: &str = "as asked";
 
 /// The flight recorder: what it saw, what it could not, what it cost.

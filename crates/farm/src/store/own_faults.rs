@@ -24,7 +24,7 @@ impl FarmStore {
             .await
             .map_err(trouble)?;
         for (id, name) in boards {
-            // Rows may arrive meanwhile, so both tables are read in one snapshot.
+            // One snapshot of both tables: rows may arrive between two reads.
             let mut all = self.snapshot().await?;
             row_faults(&mut all, id, &name, &mut faults).await?;
             all.rollback().await.map_err(trouble)?;

@@ -82,7 +82,7 @@ impl ClientShares {
         ClientShares { most, of_each: Mutex::default() }
     }
 
-    /// The share of a client, which whoever has or awaits a part of it holds, as this map does.
+    /// Share of a client. Each turn that it has or awaits holds a reference, as this map does.
     fn of_client(&self, client: &str) -> Arc<Semaphore> {
         let mut of_each = self.of_each.lock().unwrap_or_else(PoisonError::into_inner);
         of_each.retain(|_, share| Arc::strong_count(share) > 1);

@@ -20,11 +20,11 @@ use super::files::Streamed;
 
 /// Parts that wait for the receiver.
 const AHEAD: usize = 1;
-/// What a connection is given at once.
+/// Bytes per write to a connection.
 pub const HANDED_AT_ONCE: usize = 16 << 10;
-/// What a part is to take, as values or as text.
+/// Target size of a part in bytes, as values or as text.
 const PART: usize = 96 << 10;
-/// Rows of the store that a part is made of: these at first, for each may have a thousand CPUs.
+/// Rows of the store in the first part, since each may have a thousand CPUs, and in later ones.
 const FEWEST_ROWS: i64 = 16;
 const MOST_ROWS: i64 = 400;
 

@@ -79,7 +79,7 @@ async fn next(listener: &TcpListener, open: &OpenConnections) -> (TcpStream, Soc
                 open.make_room().await;
                 return accepted;
             }
-            // Who hung up meanwhile is no trouble; without descriptors the next try is one, too.
+            // A client that hung up, or no free descriptor: without a pause the latter spins.
             Err(_) => sleep(PAUSE).await,
         }
     }

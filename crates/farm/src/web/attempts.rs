@@ -8,24 +8,24 @@ use std::sync::{Mutex, PoisonError};
 
 use model::units::Nanos;
 
-/// Attempts that may come at once,
+/// Burst of attempts.
 const BURST: i64 = 10;
-/// and the seconds that each further one takes.
+/// Seconds per further attempt.
 const EACH_S: i64 = 20;
-/// The same for tokens that are none: a board that was set up wrong is told to wait, and its
-/// neighbours are not kept out.
+/// Burst and seconds per attempt with an unknown token: a misconfigured board has to wait without
+/// blocking its neighbours.
 const TOKENS: (i64, i64) = (60, 1);
-/// What a board may ask at once, a backlog of some bundles with their files, and each second.
+/// Burst of requests of a board, for a backlog of some bundles with their files, and its rate.
 const REQUESTS: i64 = 1_200;
 const EACH_SECOND: i64 = 20;
-/// Addresses and names that are told apart; all others share one.
+/// Limit of addresses and names counted apart; all others share one.
 const MOST: usize = 10_000;
 
-/// What is left to each address and name; by itself of logging in.
+/// Attempts left to each address and name; by default those of logging in.
 #[derive(Debug)]
 pub struct LimitedAttempts<K = String> {
     all: Mutex<BTreeMap<K, Attempts>>,
-    /// Keys that are told apart.
+    /// Limit of keys counted apart.
     keys: usize,
     /// An attempt, and all that may come at once, in ns.
     one: i64,

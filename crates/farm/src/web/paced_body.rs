@@ -1,5 +1,5 @@
-//! What is sent has to come at some pace: who begins a body and does not go on holds a connection
-//! for seconds. A timeout between two parts alone would let somebody send a byte of each for days.
+//! Minimum pace of request bodies: an unfinished body holds a connection for seconds only. A limit
+//! between two parts alone would accept one byte per part for days.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use tokio::time::{Instant, timeout_at};
 use super::answer::Refusal;
 use super::connections::{ConnectionStanding, FarmConnection};
 
-/// How slow a body may be.
+/// Limits of a slow body.
 struct BodyPace {
-    /// Between two parts.
+    /// Timeout between two parts.
     idle: Duration,
-    /// For the whole of it,
+    /// Timeout of the whole body.
     whole: Duration,
-    /// and a second more for each so many bytes that came.
+    /// Received bytes that extend it by a second.
     bytes_per_s: usize,
 }
 
@@ -29,8 +29,8 @@ struct BodyPace {
 const PACE: BodyPace =
     BodyPace { idle: Duration::from_secs(15), whole: Duration::from_secs(30), bytes_per_s: 4_000 };
 
-/// The answer to a request that has sent no more than the most. All of it comes before its handler
-/// begins; until then another connection may take its place.
+/// Response to a request whose body has at most `most` bytes. The handler runs once the body is
+/// complete; until then another connection may take its place.
 pub async fn answered(request: Request, most: usize, next: Next) -> Response {
     if request.body().is_end_stream() {
         return next.run(request).await;

@@ -53,7 +53,7 @@ fn answer(known: &InvolvedRun, place: Option<RunPlace>, shown: usize, brief: boo
     }
     let none = run.spikes.is_empty() && run.spikes_dropped == 0;
     if none && program::void(run).is_none() && run.samples().is_some_and(|samples| samples > 0) {
-        answer.row("who", "nobody: nothing was late enough to be a spike");
+        answer.row("who", "no culprit: no latency reached the threshold of a spike");
     }
     for at in 0..shown {
         let (name, style) = (if at == 0 && unexplained.is_none() { "who" } else { " " }, BOLD);
@@ -293,7 +293,10 @@ mod tests {
         run.spikes.clear();
         let text = render(&run, Some(PLACE), 80, false);
         assert!(text.contains("; no spike over 100 us in"), "{text}");
-        assert!(text.contains("\nwho     nobody: nothing was late enough to be a spike\n"), "{text}");
+        assert!(
+            text.contains("\nwho     no culprit: no latency reached the threshold of a spike\n"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use model::run::{ProgramRun, Run};
 /// `yield_task_dl`).
 pub const YIELDS: &str = "a thread under SCHED_DEADLINE that waits for its next period by sched_yield() \
                           neither sleeps nor wakes, and has no cycle that could be told";
-/// What to do about it.
+/// Remedy for [`YIELDS`].
 pub const SLEEP: &str = "let it wait with clock_nanosleep()";
 
 /// Sentence on its end; none if no program was started.
@@ -65,8 +65,8 @@ pub fn end_of(run: &Run) -> Option<String> {
     run.program.as_ref().map(end)
 }
 
-/// Why there is nothing to say about its threads, with what is still possible; in lower case but
-/// for the program's name.
+/// Reason for a result without its threads, and the remedy; in lower case but for the program's
+/// name.
 pub fn nothing_seen(run: &Run) -> Option<Shortfall> {
     let program = run.program.as_ref()?;
     if let Some(daemon) = in_background(run) {

@@ -73,7 +73,7 @@ pub fn late(run: &Run) -> String {
     }
 }
 
-/// Who took the time, as far as a run without a recorder tells.
+/// Culprit of the lateness, as far as a run without a recorder has one.
 pub fn who(run: &Run) -> String {
     if let Some(taken) = probes::time_taken(run) {
         return taken;

@@ -31,7 +31,7 @@ pub fn render(found: &WatchFound, place: RunPlace, width: usize, color: bool) ->
     match &found.worst {
         None => {
             answer.styled("late", format!("no real-time thread woke up in {length}"), BOLD);
-            answer.row("who", "nobody: no wake-up was seen");
+            answer.row("who", "no culprit: no wake-up was recorded");
         }
         Some(worst) => {
             let cpu = worst.cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));
@@ -66,7 +66,7 @@ mod tests {
         let text = render(&found, place, 80, false);
         assert!(
             text.contains(
-                "late    no real-time thread woke up in 2.0 s\nwho     nobody: no wake-up was seen\n"
+                "late    no real-time thread woke up in 2.0 s\nwho     no culprit: no wake-up was recorded\n"
             ),
             "{text}"
         );

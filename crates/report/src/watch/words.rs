@@ -37,8 +37,8 @@ pub fn culprit(culprit: &WatchCulprit) -> String {
     let name = clean(&culprit.name);
     // The idle thread, and one without a name or a number, say nothing more.
     let number = culprit.task.tid.or(culprit.task.pid).unwrap_or(0);
-    let nobody = culprit.task.comm.is_empty() && number == 0;
-    match (name.is_empty(), nobody) {
+    let is_unnamed = culprit.task.comm.is_empty() && number == 0;
+    match (name.is_empty(), is_unnamed) {
         (true, true) => "unknown".into(),
         (true, false) => task(&culprit.task),
         (false, true) => name,
