@@ -27,25 +27,25 @@ PYTHONPATH=$work/packages
 export PYTHONPATH
 
 cat >serve.py <<'END'
-import urllib.error
-import urllib.request
+import io
+import sys
+from wsgiref.handlers import SimpleHandler
+from wsgiref.util import setup_testing_defaults
 
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.view import ExponentialBucketHistogramAggregation, View
-from prometheus_client import Counter, start_http_server
+from prometheus_client import Counter, make_wsgi_app
 
-server, _ = start_http_server(0, addr="127.0.0.1")
-page = f"http://127.0.0.1:{server.server_port}/metrics"
-opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+page = make_wsgi_app()
 
 
 def scrape(moment):
-    try:
-        with opener.open(page) as answer:
-            status, text = answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        status, text = error.code, error.read().decode()
+    request, answer = {}, io.BytesIO()
+    setup_testing_defaults(request)
+    SimpleHandler(io.BytesIO(), answer, sys.stderr, request, multithread=False).run(page)
+    text = answer.getvalue().decode()
+    status = text.split()[1]
     names = [name for name in ("missed_total", "restarts_total", "latency") if f"\n{name}" in text]
     print(moment, status, *names)
 
