@@ -1,5 +1,5 @@
-//! How much of answers the server holds at the same time, made and being made: a client that takes
-//! its answer slowly, or not at all, holds what is left of it.
+//! Memory budget of responses, finished and being made: a client that reads its response slowly, or
+//! not at all, holds the rest of it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,34 +11,34 @@ use tokio::time::timeout;
 
 use super::answer::Refusal;
 
-/// KiB that long answers take together,
+/// KiB of all long responses.
 const LONG_KIB: usize = 64 << 10;
-/// those that are no longer than `SHORT`: who takes long ones slowly keeps no page from others,
+/// KiB of all responses up to `SHORT`, so that slow readers of long ones block no pages.
 const SHORT_KIB: usize = 64 << 10;
 const SHORT: usize = 256 << 10;
-/// and those that go out as they are read.
+/// KiB of all responses that are sent in parts.
 const PARTS_KIB: usize = 32 << 10;
-/// What one takes that goes out as it is read: a part as values and as text, the one before it, and
-/// what packs them.
+/// KiB of one response in parts: a part as values and as text, the part before it, and the buffers
+/// of compression.
 const IN_PARTS_KIB: usize = 512;
-/// Answers that are made at the same time of what the store says,
+/// Responses made from the store at a time.
 const OF_STORE: usize = 12;
-/// of that in parts, which wait for a place while they have their turn,
+/// Responses in parts made at a time; they wait for a place during their turn.
 const OF_PARTS: usize = 6;
-/// and of bundles, which wait for each other for seconds.
+/// Responses made from bundles at a time; each takes seconds.
 const OF_BUNDLES: usize = 6;
-/// Measurements of the farm: they are made also where much else is asked for.
+/// Responses with the farm's metrics, which have turns of their own under load.
 const OF_METRICS: usize = 2;
-/// Requests of an address that have a turn of one kind, or wait for it: with the next one all
-/// connections could be its own.
+/// Limit of requests of an address that have or await a turn of one kind: without it one address
+/// could hold all connections.
 const MOST_OF_ONE: usize = 128;
-/// An answer that is made waits for others to be taken no longer than this, a long one for a tenth
-/// of it: it has the turn of a page meanwhile,
+/// Timeout of a finished response that waits for memory; of a long one, which holds the turn of a
+/// page, a tenth of it.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// and one that is asked for for its turn: nothing is held for it yet.
+/// Timeout of a request that waits for its turn and holds no memory yet.
 const PATIENCE_FOR_TURN: Duration = Duration::from_secs(20);
 
-/// Places of answers, and turns at making one.
+/// Memory of responses, and turns at making one.
 pub struct AnswerBudget {
     patience: Duration,
     long: AnswerPlaces,
@@ -51,7 +51,7 @@ pub struct AnswerBudget {
     of_metrics: FairTurns,
 }
 
-/// Places of one kind.
+/// Memory of one kind of response.
 struct AnswerPlaces {
     free: Arc<Semaphore>,
     most_kib: usize,
@@ -71,7 +71,7 @@ impl AnswerPlaces {
     }
 }
 
-/// Parts that each client may have at once, of those that have any.
+/// Share of each client that holds or awaits something.
 struct ClientShares {
     most: usize,
     of_each: Mutex<BTreeMap<String, Arc<Semaphore>>>,
@@ -90,8 +90,8 @@ impl ClientShares {
     }
 }
 
-/// Turns of one kind, of which a client has three quarters at most. It waits for the others behind
-/// its own requests, and with no more of them behind those of others.
+/// Turns of one kind. A client holds at most three quarters of them; its further requests queue
+/// behind its own, and only that many queue with those of others.
 struct FairTurns {
     free: Arc<Semaphore>,
     of_clients: ClientShares,
@@ -118,10 +118,10 @@ impl FairTurns {
     }
 }
 
-/// The place of an answer that goes out as it is read.
+/// Memory of a response that is sent in parts.
 #[derive(Debug)]
 pub struct PartsPlace {
-    /// Of its client's share.
+    /// Permit of its client's share.
     _own: OwnedSemaphorePermit,
     _place: OwnedSemaphorePermit,
 }
@@ -133,8 +133,8 @@ impl Default for AnswerBudget {
 }
 
 impl AnswerBudget {
-    /// With so many KiB for long answers, short ones and those in parts, for which one that is made
-    /// waits for so long.
+    /// A budget of KiB for long responses, short ones and those in parts, and the timeout of a
+    /// finished response that waits for them.
     pub fn of([long, short, in_parts]: [usize; 3], patience: Duration) -> AnswerBudget {
         AnswerBudget {
             patience,
@@ -149,8 +149,8 @@ impl AnswerBudget {
         }
     }
 
-    /// The place of an answer of so many bytes, until it is sent or its client has gone; one that
-    /// is larger than all of them together takes all.
+    /// Reserves memory for a response of that many bytes until it is sent or its client has gone. A
+    /// response larger than the whole budget takes all of it.
     pub async fn whole(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Refusal> {
         let (places, patience) = match bytes <= SHORT {
             true => (&self.short, self.patience),
@@ -159,9 +159,9 @@ impl AnswerBudget {
         places.take(bytes.div_ceil(1 << 10), patience).await
     }
 
-    /// The place of one that goes out as it is read and holds so many bytes beside its parts, of
-    /// which a client has half at most. Who has as many is refused at once: others wait for the
-    /// turn that it would wait in.
+    /// Reserves memory for a response in parts that holds `held` bytes besides. A client gets at
+    /// most half of all; beyond that it is refused at once, since other clients wait for the turn
+    /// that it would keep.
     pub async fn in_parts(&self, client: &str, held: usize) -> Result<PartsPlace, Refusal> {
         let kib = IN_PARTS_KIB + held.div_ceil(1 << 10);
         let most = u32::try_from(kib.min(self.of_clients.most)).unwrap_or(u32::MAX);
@@ -171,7 +171,7 @@ impl AnswerBudget {
         Ok(PartsPlace { _own: own, _place: place })
     }
 
-    /// A turn at making one for a client, as soon as few others are being made.
+    /// Waits for a turn at making a response for a client.
     pub async fn turn(&self, source: AnswerSource, client: &str) -> Result<AnswerTurn, Refusal> {
         let turns = match source {
             AnswerSource::Store => &self.of_store,
@@ -182,7 +182,7 @@ impl AnswerBudget {
         turns.take(client).await
     }
 
-    /// KiB that no answer holds.
+    /// Free KiB.
     #[cfg(test)]
     pub fn free_kib(&self) -> usize {
         [&self.long, &self.short, &self.in_parts].map(|of| of.free.available_permits()).iter().sum()
@@ -194,13 +194,13 @@ fn busy(why: &str) -> Refusal {
     Refusal { wait_s: Some(5), ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
 }
 
-/// The turn of an answer, which it keeps with what it holds until it has its place.
+/// Turn at making a response, held until its memory is reserved.
 #[derive(Clone)]
 pub struct AnswerTurn {
     _both: Arc<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
 }
 
-/// What an answer is made of.
+/// Source of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerSource {
     Store,

@@ -1,5 +1,5 @@
-//! Answers that are written while they are read: a part is read when the one before it was taken,
-//! so that a slow reader of a year holds a part of it.
+//! Responses in parts: each part is read from the store once the one before it was sent, so that a
+//! slow reader of a year holds one part of it.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::app::App;
 use super::asking_client::AskingClient;
 use super::files::Streamed;
 
-/// Parts that wait for the receiver.
+/// Number of finished parts that wait for the connection.
 const AHEAD: usize = 1;
 /// Bytes per write to a connection.
 pub const HANDED_AT_ONCE: usize = 16 << 10;
@@ -28,18 +28,18 @@ const PART: usize = 96 << 10;
 const FEWEST_ROWS: i64 = 16;
 const MOST_ROWS: i64 = 400;
 
-/// What makes the parts of an answer, one after the other.
+/// Source of the parts of a response, in order.
 pub trait AnswerParts: Send + 'static {
-    /// Bytes that it holds until the last is made.
+    /// Bytes that it holds until the last part is made.
     fn held(&self) -> usize {
         0
     }
 
-    /// The next one; none where the last was made.
+    /// Makes the next part; none after the last.
     fn next(&mut self) -> impl Future<Output = Result<Option<String>>> + Send;
 }
 
-/// All that one makes.
+/// All parts of a source, in one text.
 #[cfg(test)]
 pub async fn parts_of(mut source: impl AnswerParts) -> Vec<String> {
     let mut all = Vec::new();
@@ -49,15 +49,14 @@ pub async fn parts_of(mut source: impl AnswerParts) -> Vec<String> {
     all
 }
 
-/// An answer of such parts to a client, with the kind of an empty one. That it is packed on its
-/// way, if it is, is for the last layer.
+/// Response in parts to a client, with the headers of an empty one. The last layer compresses it.
 pub async fn in_parts(
     (app, client): (&Arc<App>, &AskingClient),
     empty: WebAnswer,
     mut source: impl AnswerParts,
 ) -> Result<Response, Refusal> {
     let place = Arc::new(app.budget.in_parts(&client.0, source.held()).await?);
-    // Where it fails at once its client is told why, by a status.
+    // A failure of the first part becomes a status with its reason.
     let first = source.next().await?;
     let (parts, taken) = mpsc::channel(AHEAD);
     let _ = parts.try_send(Ok(first.map(Bytes::from)));
@@ -96,14 +95,14 @@ async fn make(
     }
 }
 
-/// Parts that are taken, the rest of the last one, and their place.
+/// Receiver of the parts, the rest of the present one, and their memory.
 type TakenParts = (mpsc::Receiver<MadePart>, Bytes, Arc<PartsPlace>);
 
-/// The next part for a connection.
+/// Next bytes for a connection.
 async fn take(from: Option<TakenParts>) -> Option<(io::Result<Bytes>, Option<TakenParts>)> {
     let (mut taken, mut rest, place) = from?;
     while rest.is_empty() {
-        // Where what made it panicked what was sent must not look whole.
+        // After a panic of the source, the bytes sent so far must not look complete.
         match taken.recv().await.unwrap_or_else(|| Err(io::ErrorKind::BrokenPipe.into())) {
             Ok(part) => rest = part?,
             Err(error) => return Some((Err(error), None)),
@@ -113,7 +112,7 @@ async fn take(from: Option<TakenParts>) -> Option<(io::Result<Bytes>, Option<Tak
     Some((Ok(part), Some((taken, rest, place))))
 }
 
-/// How many rows the next part is read from.
+/// Number of rows of the next part.
 #[derive(Clone, Copy, Debug)]
 pub struct RowsOfPart(i64);
 

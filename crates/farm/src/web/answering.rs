@@ -1,9 +1,9 @@
-//! Answers the requests that come on connections, until the server is asked to end.
+//! Server loop: accepts connections and answers their requests until the server is asked to stop.
 //!
-//! A client may close its half of the connection after its request and still wait for the answer,
-//! as `nc -N` does: TCP has no way to tell that from a client that has gone. Where it has to wait
-//! for its turn it is taken as gone; else a client is known as gone by what it does not take, for
-//! until an answer is sent nothing is read.
+//! A client may close its sending half after its request and still wait for the response, as
+//! `nc -N` does, which TCP cannot distinguish from a client that has gone. While such a request
+//! waits for its turn it counts as abandoned; otherwise a client counts as gone once it takes no
+//! bytes, since nothing is read until a response is sent.
 
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -27,17 +27,17 @@ use super::count::add;
 use super::counters::FarmCounters;
 use super::tls::{ServerCertificate, shake_hands};
 
-/// What a connection holds at most of what it sends, and of what comes; a head is no longer. With
-/// the 400 kB that are usual each that takes its answer slowly would hold them.
+/// Limit, in bytes, of a connection's buffers of each direction and of a request's head. With
+/// hyper's default of 400 kB, each slow reader would hold as much.
 const BUFFERED: usize = 64 << 10;
-/// Between two tries where the kernel has no descriptor left.
+/// Pause after a failed accept, as of a kernel without free descriptors.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A certificate, and where connections are counted that do not get to a request.
+/// Certificate, and counters of connections that fail before their first request.
 pub type ServerTls = (Arc<ServerCertificate>, Arc<FarmCounters>);
 
-/// Takes the connections of a listener until something is over; then what is being answered is
-/// answered to its end. Requests carry the address that they are from.
+/// Serves the connections of a listener until `over` completes, then finishes the responses under
+/// way. Requests carry the address of their client.
 pub async fn answer_requests(
     listener: TcpListener,
     router: Router,
@@ -71,7 +71,7 @@ pub async fn answer_requests(
     graceful.shutdown().await;
 }
 
-/// The next connection that there is a place for.
+/// Accepts the next connection, and waits for a place for it.
 async fn next(listener: &TcpListener, open: &OpenConnections) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
@@ -85,7 +85,7 @@ async fn next(listener: &TcpListener, open: &OpenConnections) -> (TcpStream, Soc
     }
 }
 
-/// Answers what comes on a connection.
+/// Answers the requests of a connection.
 async fn answer<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     from: SocketAddr,
@@ -110,10 +110,10 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         .timer(TokioTimer::new())
         .header_read_timeout(head)
         .max_buf_size(BUFFERED)
-        // The buffer grows beyond that where much comes at once.
+        // A read may let the buffer grow beyond that.
         .max_header_size(BUFFERED)
         .serve_connection(TokioIo::new(stream), service);
-    // A connection that breaks off is no trouble of the farm's.
+    // A broken connection is the client's affair.
     let _ = end.watch(served).await;
 }
 

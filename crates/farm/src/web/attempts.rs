@@ -1,6 +1,6 @@
-//! How often somebody may try to log in: from an address, and as a name, whether there is such a
-//! person or not. Tokens that are none, wrong codes of boards by address, and what a board asks are
-//! counted in the same way. Crates for rates give nothing back, and have no bound on their keys.
+//! Rate limits: attempts to log in by address and by name, whether the user exists or not; unknown
+//! tokens and wrong codes of boards by address; requests by board. Crates for rates give no attempt
+//! back and do not bound their keys.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ pub struct LimitedAttempts<K = String> {
     all: Mutex<BTreeMap<K, Attempts>>,
     /// Limit of keys counted apart.
     keys: usize,
-    /// An attempt, and all that may come at once, in ns.
+    /// Length of one attempt and of a full burst, in ns.
     one: i64,
     most: i64,
 }
@@ -39,7 +39,7 @@ impl Default for LimitedAttempts {
 }
 
 impl LimitedAttempts<i64> {
-    /// Of requests of boards, by their numbers: there are as many as have a token.
+    /// Limit of requests by board id; only boards with a token have one.
     pub fn of_boards() -> LimitedAttempts<i64> {
         LimitedAttempts::of(REQUESTS, Nanos::SECOND.0 / EACH_SECOND, usize::MAX)
     }
@@ -52,7 +52,7 @@ struct Attempts {
 }
 
 impl LimitedAttempts {
-    /// Of requests with tokens that are none.
+    /// Limit of requests with unknown tokens.
     pub fn of_tokens() -> LimitedAttempts {
         LimitedAttempts::of(TOKENS.0, TOKENS.1 * Nanos::SECOND.0, MOST)
     }
@@ -63,7 +63,7 @@ impl<K: Clone + Default + Ord> LimitedAttempts<K> {
         LimitedAttempts { all: Mutex::default(), keys, one, most: burst * one }
     }
 
-    /// Takes one of each; how many seconds to wait where one of them has none left.
+    /// Takes one attempt of each key. The error is the time in seconds until the next one.
     pub fn take(&self, keys: &[K], now: Nanos) -> Result<(), i64> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= self.keys {
@@ -82,7 +82,7 @@ impl<K: Clone + Default + Ord> LimitedAttempts<K> {
         Ok(())
     }
 
-    /// Gives back what somebody took who was right.
+    /// Gives back the attempt of each key, after a correct one.
     pub fn give_back(&self, keys: &[K]) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         for key in keys {
@@ -100,7 +100,7 @@ impl Attempts {
     }
 }
 
-/// An address as it is counted: of IPv6 the network, of which who has one has all addresses.
+/// Key of an address: IPv6 is truncated to its /64, which usually belongs to one client.
 pub fn counted(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(address) => address.to_string(),

@@ -1,6 +1,6 @@
-//! Which connections are open, and how far each is: where there is no place for another one, the
-//! oldest that has nothing under way is closed. No layer does that, and a concurrency limit alone
-//! would let idle connections keep all others out.
+//! Open connections and their states. If there is no place for a new one, the oldest without a
+//! request under way is closed. No layer does that, and a concurrency limit alone would let idle
+//! connections keep all others out.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
@@ -18,27 +18,27 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-/// Descriptors that are left for the store, for files and for what else is not a connection.
+/// Descriptors reserved for the store, files and anything else that is not a connection.
 const RESERVED: usize = 128;
-/// No farm needs more connections at the same time: boards send every few minutes.
+/// Limit of open connections. Boards send every few minutes, so no farm needs more.
 const MOST: usize = 16_384;
-/// Between two looks at what nothing tells of.
+/// Interval between two checks of states that send no notification.
 const NEXT_LOOK: Duration = Duration::from_millis(200);
 
-/// How many connections there may be, and how long each may keep the server waiting.
+/// Limit of open connections, and timeouts of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
     pub most: usize,
-    /// For the handshake of TLS,
+    /// Timeout of the TLS handshake.
     pub handshake: Duration,
-    /// for a request's head, from the end of the answer before it,
+    /// Timeout of a request's head, counted from the end of the response before it.
     pub head: Duration,
-    /// and for a client that takes nothing of an answer.
+    /// Timeout of a client that acknowledges no bytes of a response.
     pub stuck: Duration,
 }
 
 impl ConnectionLimits {
-    /// For a process that may have so many files open.
+    /// Limits of a process that may open that many files.
     pub fn of_files(files: u64) -> ConnectionLimits {
         let files = usize::try_from(files).unwrap_or(usize::MAX);
         ConnectionLimits {
@@ -50,20 +50,20 @@ impl ConnectionLimits {
     }
 }
 
-/// How far a connection is; those before are closed before those after.
+/// State of a connection, in the order in which connections are closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConnectionStanding {
-    /// It has not sent a request yet.
+    /// No request was received yet.
     New,
-    /// Its requests are answered.
+    /// All of its requests were answered.
     Idle,
-    /// The rest of a request is awaited.
+    /// The body of a request is being received.
     Receiving,
-    /// The farm works on an answer: it is not closed.
+    /// A response is being made: the connection is not closed.
     Answering,
 }
 
-/// A connection, as those see it who serve it.
+/// Socket and state of a connection.
 #[derive(Debug)]
 pub struct FarmConnection {
     socket: TcpStream,
@@ -71,20 +71,20 @@ pub struct FarmConnection {
 }
 
 impl FarmConnection {
-    /// Over a socket that fails where its client takes nothing for too long.
+    /// A connection whose socket fails if its client acknowledges nothing for `stuck`.
     pub fn new(socket: TcpStream, stuck: Duration) -> Arc<FarmConnection> {
-        // Without it only the kernel's own patience is longer.
+        // If this fails, the kernel's longer timeout applies.
         let _ = SockRef::from(&socket).set_tcp_user_timeout(Some(stuck));
         Arc::new(FarmConnection { socket, standing: AtomicU8::new(ConnectionStanding::New as u8) })
     }
 
-    /// The first bytes, which stay to be read.
+    /// Reads the first bytes without consuming them.
     pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.socket.peek(buffer).await
     }
 
-    /// Ends where its client sends nothing more. While a further request is there that is not
-    /// known.
+    /// Returns once its client has closed its sending half. Unread bytes of a further request hide
+    /// that.
     pub async fn gone(&self) {
         while let Ok(state) = self.socket.ready(Interest::READABLE).await {
             if state.is_read_closed() {
@@ -94,14 +94,14 @@ impl FarmConnection {
         }
     }
 
-    /// Notes how far it is.
+    /// Sets the state.
     pub fn set_standing(&self, standing: ConnectionStanding) {
         self.standing.store(standing as u8, Ordering::Relaxed);
     }
 }
 
-/// The stream of a connection. Who serves it has it to himself, and whether its client has gone is
-/// seen beside it.
+/// Stream of a connection for the task that serves it; [`FarmConnection::gone`] watches the same
+/// socket.
 pub struct SharedStream(pub Arc<FarmConnection>);
 
 impl AsyncRead for SharedStream {
@@ -152,11 +152,11 @@ impl AsyncWrite for SharedStream {
     }
 }
 
-/// All connections, each served by a task.
+/// All open connections, each served by its own task.
 #[derive(Debug)]
 pub struct OpenConnections {
     pub limits: ConnectionLimits,
-    /// By the order in which they came.
+    /// Connections by number, in the order of their arrival.
     all: Mutex<BTreeMap<u64, (Arc<FarmConnection>, AbortHandle)>>,
     next: AtomicU64,
     freed: Notify,
@@ -172,15 +172,15 @@ impl OpenConnections {
         })
     }
 
-    /// Waits until there is a place for one more, which it makes where it can.
+    /// Waits for a place for one more connection, and closes another one for it if it can.
     pub async fn make_room(&self) {
         while self.all().len() >= self.limits.most && !self.close_one() {
-            // One may become idle, too.
+            // A connection that becomes idle sends no notification.
             let _ = timeout(NEXT_LOOK, self.freed.notified()).await;
         }
     }
 
-    /// Closes the one that is missed least; true if there was one.
+    /// Closes the connection first in order of state and arrival; true if there was one.
     fn close_one(&self) -> bool {
         let mut all = self.all();
         let standings = all.iter().map(|(number, (one, _))| (one.standing.load(Ordering::Relaxed), *number));
@@ -189,7 +189,7 @@ impl OpenConnections {
         closed.as_ref().inspect(|(_, task)| task.abort()).is_some()
     }
 
-    /// Has a connection served until it is over, or is closed for another one.
+    /// Starts the task of a connection, which ends with it or is aborted for another one.
     pub fn serve(
         self: &Arc<Self>,
         connection: Arc<FarmConnection>,
@@ -210,7 +210,7 @@ impl OpenConnections {
     }
 }
 
-/// The place of a connection, until the value is dropped.
+/// Place of a connection, until the value is dropped.
 struct ConnectionPlace {
     all: Arc<OpenConnections>,
     number: u64,

@@ -1,4 +1,4 @@
-//! What holds for every answer: headers that keep a browser from doing more than show it, and
+//! Layers of every response: headers that restrict a browser to displaying it, memory, and
 //! compression.
 
 use std::convert::Infallible;
@@ -27,21 +27,21 @@ use super::connections::FarmConnection;
 use super::files::Streamed;
 use crate::pages;
 
-/// Nothing but the farm's own style sheet, whatever escaping might have let through.
+/// Content policy of the farm's pages: its style sheet alone, should escaping ever fail.
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; \
                       frame-ancestors 'none'; base-uri 'none'";
 
-/// What the reports' own pages allow: their styles, and the one script that is named by its digest.
+/// Content policy of a report: its styles, and its one script by digest.
 pub fn policy_of(parts: &PageParts) -> String {
     let script = parts.script.map(|script| script.source()).unwrap_or_default();
     POLICY.replace("style-src 'self'", &format!("style-src 'self' 'unsafe-inline'; {script}"))
 }
 
-/// No answer is larger: a report of a run with thousands of CPUs.
+/// Limit of a response in bytes: a report of a run with thousands of CPUs.
 const LARGEST: usize = 256 << 20;
-/// Below this compressing takes more than it saves.
+/// Size in bytes from which compression is worth its cost.
 const WORTH_IT: u64 = 1_400;
-/// Answers that are as short are held without a place: a connection takes them at once.
+/// Size in bytes of responses that need no reserved memory: a socket's buffer takes them at once.
 const SHORT: usize = 16 << 10;
 
 /// Of a farm that does TLS itself. Browsers remember it for all ports of a name, so that it goes
@@ -51,7 +51,7 @@ const ONLY_TLS: &str = "max-age=31536000";
 const ALWAYS: [(HeaderName, &str); 5] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
-    // What one may see another may not: no cache on the way keeps it.
+    // Responses depend on the user: no cache on the way may keep them.
     (header::CACHE_CONTROL, "private, no-cache"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
@@ -100,13 +100,13 @@ pub async fn protect(State(app): State<Arc<App>>, request: Request, next: Next) 
     response
 }
 
-/// Whether a request that came on a connection has to name its host, as those of HTTP/1.0 need not.
+/// True for a request that must name its host: one of HTTP/1.1 that came over a connection.
 fn needs_host(request: &Request) -> bool {
     let has_come = request.extensions().get::<Arc<FarmConnection>>().is_some();
     has_come && request.version() == Version::HTTP_11
 }
 
-/// A refusal in the form that fits who asked.
+/// Refusal as a page, or as a problem document for programs.
 fn shaped(response: Response, path: &str) -> Response {
     let refusal = match response.extensions().get::<Refusal>() {
         Some(refusal) => refusal.clone(),
@@ -139,7 +139,7 @@ fn shaped(response: Response, path: &str) -> Response {
     shaped
 }
 
-/// Whether programs ask for it, as boards and monitoring systems do: they have no use for a page.
+/// True for a path that programs request, such as boards and monitoring systems.
 fn asked_by_programs(path: &str) -> bool {
     matches!(path, "/v1" | "/healthz" | "/metrics") || path.starts_with("/v1/")
 }
@@ -149,8 +149,8 @@ fn is_json(response: &Response) -> bool {
     kind.is_some_and(|kind| kind == "application/json" || kind == PROBLEM)
 }
 
-/// Whether it was asked by a name that only this machine has: a page from elsewhere could have a
-/// name of its own lead to 127.0.0.1, and read along.
+/// True if the request names this machine. DNS rebinding: a foreign page could let its own name
+/// resolve to 127.0.0.1 and read the response.
 fn is_own_name(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else { return true };
     let name = match host.rsplit_once(':') {
@@ -160,7 +160,7 @@ fn is_own_name(headers: &HeaderMap) -> bool {
     is_this_machine(name)
 }
 
-/// Compression of answers, for who takes it, where that is worth it.
+/// Compression of responses that are long enough, for clients that accept it.
 pub fn compression() -> CompressionLayer<And<SizeAbove, impl Predicate>> {
     let is_text = |_: StatusCode, _: Version, _: &HeaderMap, known: &Extensions| {
         known.get::<Streamed>() != Some(&Streamed::AsItIs)
@@ -169,7 +169,7 @@ pub fn compression() -> CompressionLayer<And<SizeAbove, impl Predicate>> {
     CompressionLayer::new().quality(level).compress_when(SizeAbove::new(WORTH_IT).and(is_text))
 }
 
-/// An answer that is whole, with its place among those that are held where it is long.
+/// Response with its whole body in memory, reserved from the budget if it is long.
 async fn gathered(app: &App, response: Response) -> Result<Response, Refusal> {
     if response.body().size_hint().exact().is_some_and(|length| length <= SHORT as u64) {
         return Ok(response);

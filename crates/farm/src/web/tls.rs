@@ -16,12 +16,12 @@ use tokio_rustls::server::TlsStream;
 
 use super::connections::SharedStream;
 
-/// No chain of certificates and no key is larger.
+/// Limit of a file with certificates or a key, in bytes.
 const LIMIT: u64 = 1 << 20;
 /// The first byte of a handshake (RFC 8446, section 5.1): anything else speaks no TLS.
 const HANDSHAKE_RECORD: u8 = 22;
 
-/// What somebody gets who writes http instead of https.
+/// Response to a plain HTTP request.
 const PLAIN: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\n\
                        this farm speaks TLS: write https in front of its address\n";
 
@@ -34,20 +34,20 @@ pub struct ServerCertificate {
 
 struct Loaded {
     config: Arc<ServerConfig>,
-    /// When the server's own certificate ends, in seconds since 1970.
+    /// End of the server certificate's validity, in seconds since 1970.
     ends: Option<i64>,
-    /// Of both files, to see that they changed.
+    /// Digest of both files, to detect a change.
     digest: Vec<u8>,
 }
 
 impl ServerCertificate {
-    /// Reads both; what is wrong with them is said with the flag that names it.
+    /// Reads both files. Errors name the flag of the wrong file.
     pub fn open(cert: &Path, key: &Path) -> Result<ServerCertificate> {
         let now = RwLock::new(load(cert, key)?);
         Ok(ServerCertificate { cert: cert.to_owned(), key: key.to_owned(), now })
     }
 
-    /// Reads both again; whether there was something new. What cannot be used leaves the old one.
+    /// Reads both files again; true if they changed. Invalid files leave the present certificate.
     pub fn renew(&self) -> Result<bool> {
         let loaded = load(&self.cert, &self.key)?;
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
@@ -58,13 +58,13 @@ impl ServerCertificate {
         Ok(is_new)
     }
 
-    /// When the one that is used now ends, in seconds since 1970; none where it does not say so as
-    /// RFC 5280 has it.
+    /// End of the present certificate's validity, in seconds since 1970; none if it is not stated
+    /// as in RFC 5280.
     pub fn ends(&self) -> Option<i64> {
         self.now.read().unwrap_or_else(PoisonError::into_inner).ends
     }
 
-    /// The configuration of the next handshake.
+    /// Configuration of the next handshake.
     pub fn config(&self) -> Arc<ServerConfig> {
         self.now.read().unwrap_or_else(PoisonError::into_inner).config.clone()
     }
@@ -103,7 +103,7 @@ fn load(cert: &Path, key: &Path) -> Result<Loaded> {
     Ok(Loaded { config: Arc::new(config), ends, digest: digest.finalize().to_vec() })
 }
 
-/// The `notAfter` of a certificate.
+/// `notAfter` of a certificate.
 fn ends_at(certificate: &[u8]) -> Option<i64> {
     let (_, read) = x509_parser::parse_x509_certificate(certificate).ok()?;
     Some(read.validity().not_after.timestamp())
@@ -113,7 +113,7 @@ fn wrong(flag: &str, file: &Path, what: &str) -> Failure {
     Failure::usage(format!("{flag}: {} {what}: name a file in PEM", quoted(file)))
 }
 
-/// The handshake of a connection.
+/// Performs the handshake of a connection; none if it fails.
 pub async fn shake_hands(
     mut stream: SharedStream,
     config: Arc<ServerConfig>,
