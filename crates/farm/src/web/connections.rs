@@ -16,12 +16,15 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Descriptors reserved for the store, files and anything else that is not a connection.
 const RESERVED: usize = 128;
 /// Limit of open connections. Boards send every few minutes, so no farm needs more.
 const MOST: usize = 16_384;
+/// Time in which a client sends its first request: until then a connection is closed last, as
+/// otherwise each one that follows it closes it before unfinished bodies.
+const BEGIN: Duration = Duration::from_secs(1);
 /// Interval between two checks of states that send no notification.
 const NEXT_LOOK: Duration = Duration::from_millis(200);
 
@@ -51,7 +54,7 @@ impl ConnectionLimits {
 }
 
 /// State of a connection, in the order in which connections are closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionStanding {
     /// No request was received yet.
     New,
@@ -67,6 +70,7 @@ pub enum ConnectionStanding {
 #[derive(Debug)]
 pub struct FarmConnection {
     socket: TcpStream,
+    accepted: Instant,
     standing: AtomicU8,
 }
 
@@ -75,7 +79,8 @@ impl FarmConnection {
     pub fn new(socket: TcpStream, stuck: Duration) -> Arc<FarmConnection> {
         // If this fails, the kernel's longer timeout applies.
         let _ = SockRef::from(&socket).set_tcp_user_timeout(Some(stuck));
-        Arc::new(FarmConnection { socket, standing: AtomicU8::new(ConnectionStanding::New as u8) })
+        let standing = AtomicU8::new(ConnectionStanding::New as u8);
+        Arc::new(FarmConnection { socket, accepted: Instant::now(), standing })
     }
 
     /// Reads the first bytes without consuming them.
@@ -91,6 +96,15 @@ impl FarmConnection {
                 return;
             }
             sleep(NEXT_LOOK).await;
+        }
+    }
+
+    /// Rank in the order in which connections are closed; none while a response is being made.
+    fn closing_rank(&self, now: Instant) -> Option<u8> {
+        match self.standing.load(Ordering::Relaxed) {
+            state if state == ConnectionStanding::Answering as u8 => None,
+            state if state == ConnectionStanding::New as u8 && now < self.accepted + BEGIN => Some(u8::MAX),
+            state => Some(state),
         }
     }
 
@@ -180,11 +194,11 @@ impl OpenConnections {
         }
     }
 
-    /// Closes the connection first in order of state and arrival; true if there was one.
+    /// Closes the connection first in order of rank and arrival; true if there was one.
     fn close_one(&self) -> bool {
         let mut all = self.all();
-        let standings = all.iter().map(|(number, (one, _))| (one.standing.load(Ordering::Relaxed), *number));
-        let least = standings.filter(|(standing, _)| *standing < ConnectionStanding::Answering as u8).min();
+        let now = Instant::now();
+        let least = all.iter().filter_map(|(number, (one, _))| Some((one.closing_rank(now)?, *number))).min();
         let closed = least.and_then(|(_, number)| all.remove(&number));
         closed.as_ref().inspect(|(_, task)| task.abort()).is_some()
     }
@@ -226,6 +240,27 @@ impl Drop for ConnectionPlace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn a_connection_has_time_for_its_first_request_before_unfinished_ones_are_kept() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let accepted = async || {
+            let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            (FarmConnection::new(listener.accept().await.unwrap().0, BEGIN), client)
+        };
+        let [(body, _b), (idle, _i), (new, _n)] = [accepted().await, accepted().await, accepted().await];
+        let now = new.accepted;
+        body.set_standing(ConnectionStanding::Receiving);
+        idle.set_standing(ConnectionStanding::Idle);
+        assert!(
+            idle.closing_rank(now) < body.closing_rank(now) && body.closing_rank(now) < new.closing_rank(now)
+        );
+        let later = now + BEGIN;
+        assert!(new.closing_rank(later) < idle.closing_rank(later));
+        body.set_standing(ConnectionStanding::Answering);
+        assert_eq!(body.closing_rank(now), None);
+    }
 
     #[test]
     fn there_are_fewer_connections_than_descriptors() {
