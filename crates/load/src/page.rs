@@ -20,7 +20,8 @@ pub fn markdown() -> String {
 }
 
 fn section(load: &Load, page: &mut String) {
-    page.push_str(&format!("\n### {}: {}\n\n{}\n\n", load.name, load.title, load.doc));
+    let doc = load.doc.replace(". ", ".\n");
+    page.push_str(&format!("\n### {}: {}\n\n{doc}\n\n", load.name, load.title));
     let count = match load.count.default {
         _ if load.count.what.is_empty() => None,
         None => Some(format!("COUNT: {}, one for each CPU of the load by default", load.count.what)),

@@ -32,7 +32,7 @@ fn section(recipe: &Recipe, page: &mut String) {
     };
     page.push_str(&format!(
         "{}\n\nMeasured {every}with SCHED_FIFO {}; {on}; {} s before each phase.\n\n",
-        recipe.about,
+        recipe.about.replace(". ", ".\n"),
         recipe.priority,
         recipe.settle().as_secs()
     ));
