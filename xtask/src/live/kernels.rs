@@ -111,19 +111,20 @@ const REFUSED: &[(&str, &str)] = &[
 
 const HEAD: &str = "# Kernels
 
-What onbeat was run on, all of it Debian's builds under QEMU's emulation.
-None of these rows was seen on metal.
-What a kernel lacks is found at run time, never by its version, except where a capture has nothing else.
-`onbeat audit` tells what yours lacks, and `onbeat hunt` says which events it records with.
+onbeat was run on these kernels, all of them Debian's builds emulated by QEMU, none on hardware.
+Features of a kernel are detected at run time, and by its version only if a capture has no other evidence.
+`onbeat audit` lists the features that your kernel lacks, `onbeat hunt` the events that it records.
 
-| kernel | architecture | board's checks | settings put back | faults named | skipped, and why | on metal |
+| kernel | architecture | board's checks | settings restored | faults named | skipped, with reason | on hardware |
 |-|-|-|-|-|-|-|
 ";
 const FOOT: &str = "
-Measuring, probing, hunting, watching, capturing and auditing are the board's checks, on arm64
-measuring, capturing and auditing alone; changes by `tune` and `isolate` and their undoing are settings;
-faults have a known cause, place and time. Besides, 7.3 on arm64 and 7.2 on riscv64 were booted without
-onbeat, and their files audited: HRTICK is off there, for HRTIMER_REARM_DEFERRED is not built.
+The board's checks are measuring, probing, hunting, watching, capturing and auditing; on arm64 only
+measuring, capturing and auditing.
+Settings are changed by `tune` and `isolate` and then undone.
+Faults have a known cause, place and time.
+7.3 on arm64 and 7.2 on riscv64 were booted without onbeat, and their files audited: HRTICK is off
+there, because HRTIMER_REARM_DEFERRED is not built.
 `cargo xtask live --all --record` writes `lab/results.tsv`, and `cargo xtask docs` this page.
 ";
 

@@ -7,14 +7,13 @@ const INTRODUCTION: &str = "\
 
 Made by `cargo xtask docs`; change the record of the format in `crates/bundle/src/foreign/`.
 
-`onbeat import FILE` recognises a format by what the file says of itself: heading, footer, command line,
-columns, units.
-Rows without their heading are refused, and read with `--as FORMAT`.
+`onbeat import FILE` recognises a format by the file's heading, footer, command line, columns and units.
+Rows without a heading are refused unless `--as FORMAT` names their format.
 Results within a longer log are found; each becomes a bundle, `--block N` chooses one.
-Prefixes of logs are stripped where all lines of a result have them.
-Lines of the kernel's log between are passed over, with their number in a remark.
-A result that is cut is omitted where others are whole, and refused where it is alone.
-What a format does not carry is null in the run.
+Prefixes of logs are stripped if all lines of a result have them.
+Lines of the kernel's log within a result are skipped, with their number in a remark.
+A truncated result is skipped if the file has complete ones, and refused otherwise.
+Values that a format lacks are null in the run.
 
 ";
 
@@ -31,7 +30,7 @@ pub fn markdown() -> String {
     for format in &read {
         page += &format!("\n## {}\n\n- carries: {}\n", format.tool, format.carries);
         if !format.hides.is_empty() {
-            page += &format!("- does not tell: {}\n", format.hides);
+            page += &format!("- limits: {}\n", format.hides);
         }
     }
     if !refused.is_empty() {
