@@ -11,6 +11,9 @@ const PROMISES: &[&str] = &[concat!("wc", "et"), concat!("guaran", "teed")];
 
 const CODE_COLUMNS: usize = 110;
 const COMMENT_COLUMNS: usize = 100;
+/// A sentence that needs a longer line has to be read twice.
+const DOCUMENT_COLUMNS: usize = 300;
+const README_LINES: usize = 120;
 /// Number of lines that are wider still.
 const WIDE_CODE: usize = 308;
 const WIDE_COMMENTS: usize = 3;
@@ -71,6 +74,22 @@ fn wide(source: &Source, comments: bool) -> Vec<String> {
     over.map(|(number, _)| format!("{}:{number} is wider than {limit} columns", source.path)).collect()
 }
 
+/// Long lines of a document, and a README that is too long. Pages of rules have lists of paths, and
+/// fixtures have rows of numbers.
+fn long_document(source: &Source) -> Vec<String> {
+    let path = &source.path;
+    if path.starts_with("docs/rules/") || path.starts_with("tests/") {
+        return Vec::new();
+    }
+    let over = lines(source, true).filter(|(_, line)| line.chars().count() > DOCUMENT_COLUMNS);
+    let mut found: Vec<String> =
+        over.map(|(number, _)| format!("{path}:{number} is wider than {DOCUMENT_COLUMNS} columns")).collect();
+    if path == "README.md" && source.text.lines().count() > README_LINES {
+        found.push(format!("{path} is longer than {README_LINES} lines"));
+    }
+    found
+}
+
 /// Links of a Markdown file to missing files; those with a scheme or to a heading are not followed.
 fn dead_links(source: &Source) -> Vec<String> {
     let base = root().join(&source.path);
@@ -120,6 +139,14 @@ fn no_example_is_left_untested() {
 fn lines_are_narrow() {
     super::expect_at_most(WIDE_CODE, files("rs").iter().flat_map(|source| wide(source, false)));
     super::expect_at_most(WIDE_COMMENTS, files("rs").iter().flat_map(|source| wide(source, true)));
+}
+
+#[test]
+fn documents_are_narrow_and_the_readme_short() {
+    super::expect_none(files("md").iter().flat_map(long_document));
+    let text = format!("{}\n{}\n{}", "a".repeat(300), "b".repeat(301), "c\n".repeat(119));
+    let found = |path: &str| long_document(&Source::new(path, &text)).len();
+    assert_eq!(["docs/a.md", "README.md", "tests/a.md"].map(found), [1, 2, 0]);
 }
 
 #[test]
