@@ -54,7 +54,7 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
         false if long && seen.let_in.is_some() => seen.section(),
         false => return None,
     };
-    let function = stack.first().map_or("", String::as_str);
+    let function = remote_call::caller(stack);
     let found = if let Found::Kernel(frames) = seen.found { frames } else { &[] };
     let evidence = format!("{evidence}{}", remote_call::waited_for(case, stretch, current, [stack, found]));
     let who = named(who(current), function);

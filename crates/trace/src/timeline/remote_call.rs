@@ -15,6 +15,16 @@ use model::units::{Cpu, CpuSet};
 const WAITS: [&str; 4] =
     ["smp_call_function_", "csd_lock_wait", "on_each_cpu_cond_mask", "generic_exec_single"];
 
+fn waits(frame: &String) -> bool {
+    WAITS.iter().any(|start| frame.trim_start_matches('_').starts_with(start))
+}
+
+/// Function that a section is named by: the one that waits for a call, not the part of the call
+/// in which the interrupt found it, which differs from spike to spike. Empty without a stack.
+pub(super) fn caller(stack: &[String]) -> &str {
+    stack.iter().find(|frame| !waits(frame)).or(stack.first()).map_or("", String::as_str)
+}
+
 /// Text `; it waited for CPUS to run FUNCTION` for a thread with a stack that waits for a call;
 /// empty for others, and with a substitute if no event has the function.
 pub(super) fn waited_for(
@@ -23,7 +33,6 @@ pub(super) fn waited_for(
     current: Task,
     stacks: [&[String]; 2],
 ) -> String {
-    let waits = |frame: &String| WAITS.iter().any(|start| frame.trim_start_matches('_').starts_with(start));
     if !stacks.iter().any(|stack| stack.iter().take(3).any(waits)) {
         return String::new();
     }
@@ -50,14 +59,15 @@ pub(super) fn waited_for(
 #[cfg(test)]
 mod tests {
     use super::super::fixture::explained;
+    use model::run::Slice;
 
     /// Evidence for a thread that waits for a function on CPU 0 with preemption off.
     fn evidence(queue: &str, frame: &str) -> String {
-        evidence_of(queue, "", frame)
+        section_of(queue, "", frame).evidence
     }
 
-    /// Like `evidence`, with the stack at the timer's interrupt.
-    fn evidence_of(queue: &str, found: &str, frame: &str) -> String {
+    /// Slice of a section, with the stack at the timer's interrupt.
+    fn section_of(queue: &str, found: &str, frame: &str) -> Slice {
         let events = format!(
             "-900 1 60 d switch rt/50/19 S busy/60/120
              {queue}
@@ -73,7 +83,7 @@ mod tests {
         );
         let spike = explained(5_001.0, &events);
         let section = spike.slices.iter().find(|slice| slice.who.comm == "busy").unwrap();
-        section.evidence.clone()
+        section.clone()
     }
 
     #[test]
@@ -86,7 +96,7 @@ mod tests {
         // The caller has preemption off, and enables it after the wait.
         let found = "3 1 60 dh1 stack hrtimer_interrupt,asm_sysvec_apic_timer_interrupt,\
                      __smp_call_function_single,hold_long";
-        let said = evidence_of("-20 1 60 . queue 0 site called", found, "hold_long");
+        let said = section_of("-20 1 60 . queue 0 site called", found, "hold_long").evidence;
         assert!(said.ends_with("hold_long let it in again; it waited for CPU 0 to run called"), "{said}");
         // In between, the tick's handler kicks another CPU, and a softirq wakes a thread there.
         let queue = "-20 1 60 . queue 0 site called\n-10 1 60 dh queue 0 tick nohz_csd_func\n\
@@ -97,5 +107,23 @@ mod tests {
         let said = evidence("-20 1 61 . queue 0 site ipi_mb", "smp_call_function_many_cond");
         assert!(said.ends_with("which no event names"), "{said}");
         assert!(!evidence(queue, "hold_long").contains("waited for"), "{}", evidence(queue, "hold_long"));
+    }
+
+    #[test]
+    fn a_section_is_named_by_the_function_that_waits_in_whatever_part_of_the_call_it_was_found() {
+        for place in [
+            "smp_call_function_single",
+            "__smp_call_function_single",
+            "csd_lock_wait,smp_call_function_single",
+            "generic_exec_single,__smp_call_function_single",
+        ] {
+            let found = format!(
+                "3 1 60 dh1 stack hrtimer_interrupt,asm_sysvec_apic_timer_interrupt,{place},hold_long"
+            );
+            for (found, end) in [("", &*format!("{place},hold_long")), (&found, "hold_long")] {
+                let slice = section_of("-20 1 60 . queue 0 site called", found, end);
+                assert_eq!(slice.who.function, "hold_long", "{place}: {}", slice.evidence);
+            }
+        }
     }
 }
