@@ -172,7 +172,8 @@ fn variable_name(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-fn first_word(line: &str) -> (&str, &str) {
+/// First word of a line, and the rest.
+pub(super) fn first_word(line: &str) -> (&str, &str) {
     line.split_once([' ', '\t']).map_or((line, ""), |(word, rest)| (word, rest.trim()))
 }
 

@@ -7,8 +7,8 @@ use std::fmt;
 
 use super::boot_cmdline::{
     BootVariables, parse_cmdline_txt, parse_extlinux, parse_grub_defaults, parse_grub_environment,
-    parse_loader_entry,
 };
+use super::boot_entries::{BootEntry, default_entry, parse_boot_entry, parse_default_entry};
 use super::cmdline::{Cmdline, parse_cmdline};
 use super::kconfig::{KCONFIG_LIMIT, Kconfig, OptionValue};
 use super::kconfig_file::{KconfigFile, KconfigRefusal, read_kconfig_file};
@@ -25,6 +25,12 @@ const CONFIGS: [&[&str]; 3] = [
 
 /// Folders with entries of the Boot Loader Specification.
 const ENTRIES: [&str; 3] = ["/boot/loader/entries", "/loader/entries", "/boot/efi/loader/entries"];
+
+/// The text of a Raspberry Pi's firmware.
+const RASPBERRY_PI: [&str; 3] = ["/boot/firmware/cmdline.txt", "/boot/cmdline.txt", "/cmdline.txt"];
+
+/// Folders with unified kernel images.
+const IMAGES: [&str; 3] = ["/boot/EFI/Linux", "/EFI/Linux", "/boot/efi/EFI/Linux"];
 
 /// The file of systemd-boot beside a folder of entries.
 const LOADER: &str = "loader.conf";
@@ -137,7 +143,7 @@ pub fn find_cmdline(tree: &MachineFiles) -> Option<(String, Fact<String>)> {
     let single = |paths: &[&str], parse: fn(&str) -> Option<String>| {
         paths.iter().find_map(|path| Some(((*path).to_owned(), Fact::Known(parse(&read(path)?)?))))
     };
-    single(&["/boot/firmware/cmdline.txt", "/boot/cmdline.txt", "/cmdline.txt"], parse_cmdline_txt)
+    single(&RASPBERRY_PI, parse_cmdline_txt)
         .or_else(|| single(&["/boot/extlinux/extlinux.conf", "/extlinux/extlinux.conf"], parse_extlinux))
         .or_else(|| loader_entries(tree, &read))
         .or_else(|| single(&["/etc/kernel/cmdline"], parse_cmdline_txt))
@@ -151,35 +157,30 @@ fn loader_entries(
 ) -> Option<(String, Fact<String>)> {
     let variables = GRUB_ENVIRONMENT.iter().find_map(|path| read(path));
     let variables = variables.map_or_else(BootVariables::new, |text| parse_grub_environment(&text));
-    // Patterns are not followed (loader.conf(5)).
-    let default = ENTRIES.iter().find_map(|dir| {
-        let text = read(&format!("{}/{LOADER}", dir.strip_suffix("/entries")?))?;
-        let mut words = text.lines().filter_map(|line| line.trim().split_once(char::is_whitespace));
-        let (_, name) = words.rfind(|(key, _)| *key == "default")?;
-        Some(name.trim().trim_end_matches(".conf").to_owned())
-    });
-    let chosen = variables.get("saved_entry").cloned().or(default);
-    let mut lines: Vec<(String, String)> = Vec::new();
-    for path in ENTRIES.iter().flat_map(|dir| matching(tree, &format!("{dir}/*"))).take(FILES_LIMIT) {
-        let Some(name) = path.rsplit('/').next().and_then(|name| name.strip_suffix(".conf")) else {
-            continue;
-        };
-        let line = read(&path).and_then(|text| parse_loader_entry(&text, &variables));
-        let Some(line) = line.filter(|_| !name.contains("rescue")) else { continue };
-        if chosen.as_ref().is_some_and(|chosen| chosen == name) {
-            return Some((path, Fact::Known(line)));
-        }
-        lines.push((path, line));
-    }
-    let (path, line) = lines.first()?.clone();
-    let differing = lines.iter().filter(|(_, other)| *other != line).count();
-    Some(match differing {
-        0 => (path, Fact::Known(line)),
-        _ => {
-            let why = format!("{} boot entries have different parameters", lines.len());
-            (path, Fact::Malformed(why))
-        }
-    })
+    let paths = ENTRIES.iter().flat_map(|dir| matching(tree, &format!("{dir}/*"))).take(FILES_LIMIT);
+    let entries = paths.filter_map(|path| parse_boot_entry(&path, &read(&path)?, &variables));
+    let entries: Vec<BootEntry> = entries.filter(|entry| !entry.id.contains("rescue")).collect();
+    // With its file systemd-boot starts them.
+    let loader = ENTRIES.iter().find_map(|dir| read(&format!("{}/{LOADER}", dir.strip_suffix("/entries")?)));
+    let saved = variables.get("saved_entry").map(|name| name.to_ascii_lowercase());
+    let chosen = match (saved, loader.as_deref().map(parse_default_entry)) {
+        (Some(saved), _) => entries.iter().find(|entry| entry.id == saved),
+        (None, Some(Some(pattern))) if !has_images(tree) => default_entry(&entries, &pattern),
+        (None, _) => None,
+    };
+    let first = chosen.or(entries.first())?;
+    let line = if chosen.is_some() || entries.iter().all(|entry| entry.line == first.line) {
+        Fact::Known(first.line.clone())
+    } else {
+        Fact::Malformed(format!("{} boot entries have different parameters", entries.len()))
+    };
+    Some((first.path.clone(), line))
+}
+
+/// True if there are kernels with a command line of their own, which are entries too.
+fn has_images(tree: &MachineFiles) -> bool {
+    let names = IMAGES.iter().flat_map(|dir| matching(tree, &format!("{dir}/*")));
+    names.into_iter().any(|path| path.to_ascii_lowercase().ends_with(".efi"))
 }
 
 fn grub_defaults(
@@ -211,7 +212,9 @@ impl FoundTexts {
             let public = redact("/proc/cmdline", line.into_bytes());
             parse_cmdline(&String::from_utf8_lossy(&public))
         });
-        BootTexts { kconfig, cmdline }
+        let is_without_efi =
+            self.cmdline.as_ref().is_some_and(|(path, _)| RASPBERRY_PI.contains(&path.as_str()));
+        BootTexts { kconfig, cmdline: cmdline.map(|line| Cmdline { is_without_efi, ..line }) }
     }
 }
 
@@ -334,8 +337,17 @@ mod tests {
         assert_eq!(line_of(&[entry, other, saved]), "/boot/loader/entries/2-6.1.conf: f");
         let loader = ("/boot/loader/loader.conf", "timeout 3\ndefault 2-6.1.conf\n");
         assert_eq!(line_of(&[entry, other, loader]), "/boot/loader/entries/2-6.1.conf: f");
-        let pattern = ("/boot/loader/loader.conf", "default 2-*\n");
-        assert!(line_of(&[entry, other, pattern]).contains("2 boot entries have different parameters"));
+        let pattern = ("/boot/loader/loader.conf", "default 1-*\n");
+        let newer = ("/boot/loader/entries/1-6.9.conf", "options g\n");
+        assert_eq!(line_of(&[entry, newer, pattern]), "/boot/loader/entries/1-6.12.conf: e");
+        let image = ("/boot/EFI/Linux/1-6.13.efi", "MZ");
+        let unread = line_of(&[entry, newer, pattern, image]);
+        assert!(unread.contains("2 boot entries have different parameters"), "{unread}");
+        // Without a default the newest of the menu is started; which one was saved, is not known.
+        let plain = ("/boot/loader/loader.conf", "timeout 3\n");
+        assert_eq!(line_of(&[entry, other, plain]), "/boot/loader/entries/2-6.1.conf: f");
+        let saved = ("/boot/loader/loader.conf", "default @saved\n");
+        assert!(line_of(&[entry, other, saved]).contains("2 boot entries have different parameters"));
         let extlinux = ("/boot/extlinux/extlinux.conf", "label l\nappend x\n");
         assert_eq!(line_of(&[entry, extlinux]), "/boot/extlinux/extlinux.conf: x");
         assert_eq!(
@@ -360,6 +372,12 @@ mod tests {
         assert_eq!(line("CONFIG_CMDLINE_BOOL=y\n", Some("q")), known("a=\"b c\" q"));
         assert_eq!(line("CONFIG_CMDLINE_FROM_BOOTLOADER=y\n", Some("q")), known("q"));
         assert_eq!(line("CONFIG_CMDLINE_BOOL=y\n", None), Fact::NotRunning);
+        let starts_efi = |path: &str| {
+            let cmdline = Some((path.to_owned(), Fact::Known("q".to_owned())));
+            let texts = FoundTexts { kconfig: None, cmdline }.texts();
+            texts.cmdline.known().is_some_and(|line| !line.is_without_efi)
+        };
+        assert!(!starts_efi("/boot/firmware/cmdline.txt") && starts_efi("/etc/kernel/cmdline"));
         let words = |options: &str| {
             let config = format!("{RT}CONFIG_CMDLINE=\"a b=1\"\n{options}");
             built_in_words(&read_kconfig_file(config.as_bytes()).unwrap().config).text

@@ -25,6 +25,8 @@ pub struct Cmdline {
     pub params: Vec<Param>,
     /// True if it is built in, and the kernel ignores the boot loader's.
     pub is_built_in: bool,
+    /// True if it comes from a text that a Raspberry Pi's firmware reads, which starts no EFI.
+    pub is_without_efi: bool,
 }
 
 impl Cmdline {
@@ -64,7 +66,7 @@ pub fn parse_cmdline(text: &str) -> Result<Cmdline, String> {
         }
         params.push(parse_param(word));
     }
-    Ok(Cmdline { text: text.to_owned(), params, is_built_in: false })
+    Ok(Cmdline { text: text.to_owned(), params, ..Cmdline::default() })
 }
 
 /// Splits off the first word; blanks in double quotes do not end it.

@@ -6,6 +6,7 @@
 
 pub mod arrivals;
 pub mod boot_cmdline;
+pub mod boot_entries;
 pub mod boot_texts;
 pub mod cgroup;
 pub mod choice;
