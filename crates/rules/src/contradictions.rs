@@ -5,7 +5,7 @@ use super::audit::audit;
 use super::change::{Change, ThreadId};
 use super::intent::Intent;
 use super::judgement::AuditVerdict;
-use super::remedy::Remedy;
+use super::remedy::{Alternative, Remedy};
 use facts::survey::Survey;
 use std::collections::BTreeSet;
 
@@ -44,16 +44,21 @@ impl Wish {
     }
 }
 
-/// Pairs of failing rules with opposite requests, by the first alternative of each remedy.
+/// Pairs of failing rules of which one requests in any way the opposite of the first alternative
+/// of the other.
 pub fn contradictions(survey: &Survey, intent: &Intent) -> Vec<String> {
     let failing =
         audit(survey, intent).findings.into_iter().filter(|found| found.verdict == AuditVerdict::Fail);
-    let wishes: Vec<(&str, String, BTreeSet<Wish>)> =
-        failing.map(|found| (found.rule, found.fix.clone(), wishes(&found.remedy))).collect();
+    let wishes: Vec<(&str, String, [BTreeSet<Wish>; 2])> = failing
+        .map(|found| (found.rule, found.fix.clone(), [1, usize::MAX].map(|ways| wishes(&found.remedy, ways))))
+        .collect();
+    let deny = |ours: &BTreeSet<Wish>, theirs: &BTreeSet<Wish>| {
+        ours.iter().any(|wish| theirs.iter().any(|their| wish.denies(their)))
+    };
     let mut clashes = Vec::new();
-    for (at, (rule, fix, ours)) in wishes.iter().enumerate() {
-        for (other, their_fix, theirs) in &wishes[at + 1..] {
-            if ours.iter().any(|wish| theirs.iter().any(|their| wish.denies(their))) {
+    for (at, (rule, fix, [first, all])) in wishes.iter().enumerate() {
+        for (other, their_fix, [their_first, their_all]) in &wishes[at + 1..] {
+            if deny(all, their_first) || deny(first, their_all) {
                 clashes.push(format!("{rule} against {other}:\n    {fix}\n    {their_fix}"));
             }
         }
@@ -61,9 +66,14 @@ pub fn contradictions(survey: &Survey, intent: &Intent) -> Vec<String> {
     clashes
 }
 
-fn wishes(remedy: &Remedy) -> BTreeSet<Wish> {
-    let first = remedy.parts.iter().filter_map(|part| part.alternatives.first());
-    first.flat_map(|way| way.changes.iter().chain(&way.persist)).flat_map(of_change).collect()
+/// Requests of the first alternatives of each part, with their remarks.
+fn wishes(remedy: &Remedy, ways: usize) -> BTreeSet<Wish> {
+    let ways = remedy.parts.iter().flat_map(|part| part.alternatives.iter().take(ways));
+    let of_way = |way: &Alternative| {
+        let changes = way.changes.iter().chain(&way.persist).flat_map(of_change);
+        changes.chain(of_words(&way.note)).collect::<Vec<_>>()
+    };
+    ways.flat_map(of_way).collect()
 }
 
 fn of_change(change: &Change) -> Vec<Wish> {
@@ -93,20 +103,23 @@ fn of_change(change: &Change) -> Vec<Wish> {
 /// Parameters and files in the words of advice, up to the first alternative.
 ///
 /// `take`, `without` and `out of` want the words after them absent, `add`, `with`, `by` and `to`
-/// want them present.
+/// want them present. A word with a colon is what is spoken of, and so is what comes after `follow`
+/// and `leave`.
 fn of_words(words: &str) -> Vec<Wish> {
     let first = words.split("; ").next().unwrap_or(words).split(", or ").next().unwrap_or(words);
     let (mut found, mut there, mut last) = (Vec::new(), true, "");
     for word in first.split_whitespace() {
+        let is_subject = word.ends_with(':');
         let word = word.trim_end_matches([',', ':', ')']).trim_start_matches('(');
         match word {
+            "follow" | "leave" => break,
             "take" | "without" | "out" | "replace" => there = false,
             "add" | "with" | "by" | "to" | "echo" => there = true,
             _ => {}
         }
         let name = word.split('=').next().unwrap_or_default();
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-".contains(c);
-        if word.contains('=') && !name.is_empty() && name.chars().all(plain) {
+        if word.contains('=') && !is_subject && !name.is_empty() && name.chars().all(plain) {
             found.push(Wish::parameter(word, there));
         } else if let Some(path) = word.strip_prefix('>').filter(|path| path.starts_with('/')) {
             found.push(Wish::of(path, last, true));
@@ -131,6 +144,8 @@ fn opposites_are_distinguished_from_compatible_changes() {
     ));
     assert!(clash("add nohz=off to it", "replace skew_tick=0 by nohz=on"));
     assert!(clash("echo 0 >/proc/sys/a", "for CPU 2, echo 1 >/proc/sys/a"));
+    assert!(clash("take isolcpus= off it", "replace isolcpus=2 by isolcpus=domain,2"));
+    assert!(!clash("leave CPU 0 out of isolcpus=", "replace isolcpus=2 by isolcpus=domain,2"));
     assert!(!clash("echo 0 >/proc/sys/a", "echo 0 >/proc/sys/a"));
     assert!(!clash("add efi=noruntime to it", "take efi=runtime off it"));
     assert!(!clash("boot with rcu_nocbs=LIST of these", "boot with rcu_nocbs=2-3"));

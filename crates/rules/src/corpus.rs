@@ -285,11 +285,75 @@ pub mod tests {
         assert!(tried.len() > 60, "only {} files", tried.len());
     }
 
+    /// Machines on which several rules want the same parameter or file set.
+    const WITH_COMMON_PLACES: &[(&str, &str)] = &[
+        (
+            "fair server and managed interrupts",
+            "/proc/cmdline: quiet isolcpus=2-3
+             /sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000
+             /proc/irq/901/smp_affinity_list: 0-3
+             /proc/irq/901/effective_affinity_list: 2
+             /sys/kernel/irq/901/actions: nvme0q1",
+        ),
+        (
+            "ticks and managed interrupts",
+            "/proc/cmdline: quiet isolcpus=nohz,domain,2-3
+             /sys/devices/system/cpu/nohz_full: 2-3
+             /sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000
+             /proc/irq/901/smp_affinity_list: 0-3
+             /proc/irq/901/effective_affinity_list: 2
+             /sys/kernel/irq/901/actions: nvme0q1",
+        ),
+        (
+            "too many isolated CPUs",
+            "/proc/cmdline: quiet isolcpus=0-3 irqaffinity=2
+             /sys/devices/system/cpu/isolated: 0-3
+             --cpus 2-3
+             /proc/irq/901/smp_affinity_list: 0-3
+             /proc/irq/901/effective_affinity_list: 2
+             /sys/kernel/irq/901/actions: nvme0q1",
+        ),
+        (
+            "lazy callbacks without their parameter",
+            "/proc/sys/kernel/osrelease: 6.8.12
+             /sys/module/rcutree/parameters/enable_rcu_lazy absent
+             /boot/config-6.8.12:
+             | # Automatically generated file; DO NOT EDIT.
+             | # Linux/x86 6.8.12 Kernel Configuration
+             | CONFIG_RCU_LAZY=y
+             | CONFIG_RCU_NOCB_CPU=y
+             | # Kernel hacking
+             cmdline - rcu_nocbs=2-3
+             cmdline + rcu_nocbs=2",
+        ),
+    ];
+
+    /// The well-set machine after the changes of several rules' examples: each pair of rules is
+    /// among those of one machine, unless the bits of their numbers all differ.
+    fn wrong_together() -> impl Iterator<Item = (String, Machine)> {
+        const BITS: usize = 8;
+        (0..2 * BITS).map(|number| {
+            let (bit, is_set) = (number / 2, number % 2 == 1);
+            let mut machine = Machine::base();
+            for (at, knob) in knobs::ALL.iter().enumerate() {
+                if (at >> bit) & 1 == usize::from(is_set) {
+                    machine.edit(knob.examples.fires);
+                }
+            }
+            (format!("rules with bit {bit} {is_set}"), machine)
+        })
+    }
+
     /// No rule requests a change that another wants undone, whatever the purpose of the machine.
     #[test]
     fn no_two_rules_ask_for_opposites() {
         let mut wrong = Vec::new();
-        for (name, machine) in tried_on() {
+        let common = WITH_COMMON_PLACES.iter().map(|(name, edits)| {
+            let mut machine = Machine::base();
+            machine.edit(edits);
+            ((*name).to_owned(), machine)
+        });
+        for (name, machine) in tried_on().into_iter().chain(common).chain(wrong_together()) {
             let survey = machine.read();
             for profile in Profile::ALL {
                 let Ok(intent) = intent(&survey, *profile, machine.cpus.as_ref()) else { continue };

@@ -239,8 +239,9 @@ mod tests {
             on,
             "fair-server",
             "25000000",
-            "as the machine is now it must not be set: take isolcpus= off the kernel's command line; then \
-             `onbeat isolate create 2 --yes` sets both in their order",
+            "as the machine is now it must not be set: replace isolcpus=managed_irq,domain,2-3 by \
+             isolcpus=managed_irq,2-3 on the kernel's command line; then `onbeat isolate create 2-3 --yes` \
+             sets both in their order",
         );
     }
 

@@ -62,7 +62,7 @@ fn printable(c: char) -> char {
 }
 
 /// A list of CPUs, truncated after some 80 characters and with the number of CPUs.
-pub fn short_ranges(cpus: &CpuSet) -> String {
+fn short_ranges(cpus: &CpuSet) -> String {
     let text = cpus.to_string();
     match text.char_indices().rfind(|&(at, c)| c == ',' && at <= 80) {
         Some((at, _)) if text.len() > 80 => format!("{},... ({} CPUs)", &text[..at], cpus.len()),

@@ -207,11 +207,12 @@ fn booted_with(machine: &mut Machine, word: &str) {
     }
 }
 
-/// Sets the list of isolated CPUs, and moves managed interrupts off them.
+/// Sets the list of isolated CPUs, and moves managed interrupts off those that are named.
 fn isolate(machine: &mut Machine, value: &str) {
     let digits = value.find(|c: char| c.is_ascii_digit()).unwrap_or(value.len());
     let (flags, list) = value.split_at(digits);
-    machine.edit(&format!("/sys/devices/system/cpu/isolated: {list}"));
+    let is_balanced = !flags.is_empty() && !flags.contains("domain");
+    machine.edit(&format!("/sys/devices/system/cpu/isolated: {}", if is_balanced { "" } else { list }));
     let isolated = parse_cpus(list).unwrap_or_default();
     if !flags.contains("managed_irq") {
         return;

@@ -10,7 +10,7 @@ use crate::view::MachineView;
 use crate::words::{cpu_list, cpu_mask};
 use facts::line::parse_mask;
 use model::slice::SliceKind;
-use model::units::{Cpu, named_cpus};
+use model::units::{Cpu, CpuSet, named_cpus};
 
 pub static KNOB: Knob = Knob {
     id: "default-irq-affinity",
@@ -61,18 +61,22 @@ fn judge(machine: &MachineView) -> Judged {
     let cpus = machine.parsed(PATH, parse_mask)?.ok_or_else(|| unknown_absent(PATH))?;
     let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     let others = machine.housekeeping_cpus()?;
-    // The boot CPU is added to any list of the parameter (irq_affinity_setup()).
-    let at_boot = if machine.cpus().contains(Cpu(0)) {
+    Ok(Judgement::fail_if(!cpus.and(machine.cpus()).is_empty(), cpu_list(&cpus.and(online)))
+        .wanted(format!("{} at most", named_cpus(&others)))
+        .fix(Remedy::from(Change::write(PATH, cpu_mask(&others))).persist(kept_at_boot(machine, &others))))
+}
+
+/// Keeps new interrupts on these CPUs from boot on. The boot CPU is added to any list of the
+/// parameter (`irq_affinity_setup()` of kernel/irq/irqdesc.c).
+pub fn kept_at_boot(machine: &MachineView, others: &CpuSet) -> Change {
+    if machine.cpus().contains(Cpu(0)) {
         Change::advice(
             AdviceReason::Program,
             "a unit that writes it at boot: irqaffinity= leaves the CPU that boots, 0, in the mask",
         )
     } else {
         Change::cmdline_add(format!("irqaffinity={others}"))
-    };
-    Ok(Judgement::fail_if(!cpus.and(machine.cpus()).is_empty(), cpu_list(&cpus.and(online)))
-        .wanted(format!("{} at most", named_cpus(&others)))
-        .fix(Remedy::from(Change::write(PATH, cpu_mask(&others))).persist(at_boot)))
+    }
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use crate::intent::Profile;
 use crate::isolation::isolated_by_cgroup;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::load_balancing::{released_first, takes_all_servers};
 use crate::remedy::Remedy;
 use crate::unknown::unknown_from;
 use crate::view::MachineView;
-use crate::words::{cpu_list, short_ranges};
+use crate::words::cpu_list;
 use facts::Fact;
 use model::slice::SliceKind;
 use model::units::{CpuSet, Nanos, named_cpus};
@@ -65,16 +66,11 @@ pub static KNOB: Knob = Knob {
 const DIR: &str = "/sys/kernel/debug/sched/fair_server";
 pub const RUNTIME: &str = "/sys/kernel/debug/sched/fair_server/cpu#/runtime";
 
-/// True for kernels that accept any runtime on any CPU: observed on 7.2 and 7.3.
-fn takes_all(machine: &MachineView) -> bool {
-    machine.series().is_ok_and(|series| series >= (7, 2))
-}
-
 /// Turns real-time throttling off: until then 6.12 refuses a smaller runtime with EBUSY
 /// (`dl_server_apply_params()`).
 pub fn unthrottled(machine: &MachineView) -> Remedy {
     match machine.facts().rt_runtime_us {
-        _ if takes_all(machine) => Remedy::default(),
+        _ if takes_all_servers(machine) => Remedy::default(),
         Fact::Known(-1) => Remedy::default(),
         _ => Change::write("/proc/sys/kernel/sched_rt_runtime_us", -1).into(),
     }
@@ -120,25 +116,18 @@ fn judge(machine: &MachineView) -> Judged {
 /// Turns the server off. 6.12 warns about a write for an isolated CPU (`task_non_contending()` of
 /// kernel/sched/deadline.c): such CPUs are released first.
 fn switched_off(machine: &MachineView, on: &CpuSet) -> Remedy {
-    if takes_all(machine) {
+    if takes_all_servers(machine) {
         return Change::each_cpu(RUNTIME, on, 0).into();
     }
-    let at_boot = machine.facts().isolated.known().cloned().unwrap_or_default().and(on);
-    let grouped = isolated_by_cgroup(machine.survey).and(on);
-    if !at_boot.is_empty() {
-        let cpus = short_ranges(&at_boot);
-        let words = format!(
-            "take isolcpus= off the kernel's command line; then `onbeat isolate create {cpus} --yes` sets \
-             both in their order"
-        );
-        return Remedy::advice(AdviceReason::NotNow, words).with_persistence(Persistence::Boot);
+    if let Some(released) = released_first(machine) {
+        return released;
     }
+    let grouped = isolated_by_cgroup(machine.survey).and(on);
     if !grouped.is_empty() {
-        let cpus = short_ranges(&grouped);
         return Remedy::advice(
             AdviceReason::NotNow,
             format!(
-                "`onbeat isolate undo`, then `onbeat isolate create {cpus} --yes` sets both in their order"
+                "`onbeat isolate undo`, then `onbeat isolate create {grouped} --yes` sets both in their order"
             ),
         );
     }
@@ -159,7 +148,9 @@ mod tests {
         };
         assert!(fix_of("").contains("fair_server/cpu2/runtime"), "{}", fix_of(""));
         let booted = fix_of("/sys/devices/system/cpu/isolated: 2");
-        assert!(booted.contains("isolate create 2 --yes"), "{booted}");
+        assert!(booted.contains("isolate create 2-3 --yes"), "{booted}");
+        let replaced = "replace isolcpus=managed_irq,domain,2-3 by isolcpus=managed_irq,2-3 on";
+        assert!(booted.contains(replaced), "{booted}");
         let grouped = fix_of("/sys/fs/cgroup/cpuset.cpus.isolated: 2-3");
         assert!(grouped.contains("`onbeat isolate undo`"), "{grouped}");
         // The isolation of another CPU does not change this.

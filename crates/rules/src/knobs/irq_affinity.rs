@@ -1,5 +1,6 @@
 //! Affinity of interrupts: whether devices interrupt the audited CPUs.
 
+use super::default_irq_affinity::kept_at_boot;
 use super::sources::{IRQ_AFFINITY, ISOLATION, PER_CPU_KTHREADS};
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::irq_kind::{IrqKind, handler_names, irq_kind, require_affinity, require_all};
@@ -112,7 +113,7 @@ fn judge(machine: &MachineView) -> Judged {
     let paths = moved.iter().map(|number| format!("/proc/irq/{number}/smp_affinity_list")).collect();
     let numbers = format!("interrupt {}", truncate_list(moved.iter().map(ToString::to_string)));
     let fix = Remedy::from(Change::each(paths, "/proc/irq/N/smp_affinity_list", &numbers, &others))
-        .persist(Change::cmdline_add(format!("irqaffinity={others}")))
+        .persist(kept_at_boot(machine, &others))
         .note("one whose device a real-time task serves may be there on purpose");
     let (there, leaving, allowed) = (named(Place::There), named(Place::Leaving), named(Place::Allowed));
     if !there.is_empty() {
@@ -157,7 +158,7 @@ fn place(irq: &Irq, cpus: &CpuSet) -> Option<Place> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     fn eth7(allowed: &str, effective: &str) -> String {
         format!(
@@ -179,6 +180,18 @@ mod tests {
         );
         check(&KNOB, "--cpus 0-3", "not-applicable");
         check(&KNOB, "--cpus 0", "fail high acpi, nvme0q0 on CPU 0");
+    }
+
+    /// The parameter cannot keep them off the CPU that boots.
+    #[test]
+    fn the_boot_cpu_is_kept_free_by_a_unit() {
+        let fix = |cpus: &str| {
+            let mut machine = Machine::base();
+            machine.edit(&format!("{}\n--cpus {cpus}\ncmdline - irqaffinity=0-1", eth7("0-3", "0-3")));
+            machine.finding(&KNOB).fix
+        };
+        assert!(fix("0").contains("a unit that writes it at boot") && !fix("0").contains("irqaffinity=1"));
+        assert!(fix("2-3").contains("irqaffinity=0-1"), "{}", fix("2-3"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::change::{AdviceReason, Change, Persistence};
 use crate::intent::Profile;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::load_balancing::{isolcpus, released_first};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::cpu_list;
@@ -115,7 +116,7 @@ fn without(machine: &MachineView, rest: &CpuSet) -> Remedy {
     };
     let cmdline = machine.facts().cmdline.known();
     let offloaded = cmdline.is_some_and(|cmdline| cmdline.has("rcu_nocbs"));
-    let of_isolcpus = cmdline.and_then(without_flag);
+    let of_isolcpus = cmdline.and_then(|cmdline| without_flag(machine, cmdline));
     // The flag gives the CPUs alone, or the same ones as nohz_full= does.
     let named = cmdline.is_some_and(|cmdline| cmdline.has("nohz_full"));
     let both = match of_isolcpus {
@@ -131,16 +132,15 @@ fn without(machine: &MachineView, rest: &CpuSet) -> Remedy {
 
 /// The parameter isolcpus= without its flag nohz, by which it does what nohz_full= does
 /// (`housekeeping_isolcpus_setup()` of kernel/sched/isolation.c); none without that flag.
-fn without_flag(cmdline: &Cmdline) -> Option<Change> {
+fn without_flag(machine: &MachineView, cmdline: &Cmdline) -> Option<Change> {
     let given = cmdline.values("isolcpus").next()?;
     let is_flag = |part: &&str| part.starts_with(|c: char| c.is_ascii_alphabetic());
     let flags: Vec<&str> = given.split(',').take_while(is_flag).collect();
-    let left: Vec<&str> = given.split(',').filter(|part| *part != "nohz").collect();
     if !flags.contains(&"nohz") {
         return None;
     }
     Some(if flags.iter().any(|flag| *flag != "nohz") {
-        Change::cmdline_add(format!("isolcpus={}", left.join(",")))
+        Change::cmdline_add(isolcpus(machine, released_first(machine).is_none()))
     } else {
         Change::cmdline_remove("isolcpus")
     })
@@ -175,7 +175,7 @@ mod tests {
             machine.edit(&format!("{BOTH}\ncmdline - isolcpus=managed_irq,domain,2-3\ncmdline + {word}"));
             machine.finding(&KNOB).fix
         };
-        let replaced = "replace isolcpus=nohz,domain,2-3 by isolcpus=domain,2-3";
+        let replaced = "replace isolcpus=nohz,domain,2-3 by isolcpus=managed_irq,domain,2-3";
         assert!(fix("isolcpus=nohz,domain,2-3").contains(replaced), "{}", fix("isolcpus=nohz,domain,2-3"));
         let alone = fix("isolcpus=nohz,2-3");
         assert!(alone.contains("take isolcpus=nohz,2-3 off"), "{alone}");

@@ -127,8 +127,7 @@ fn judge(machine: &MachineView) -> Judged {
     };
     let is_offloaded = has_full_ticks || callback_list(machine)?.is_some_and(|list| !list.is_empty());
     if is_offloaded || machine.kconfig()?.is_yes("RCU_NOCB_CPU_DEFAULT_ALL") {
-        let without =
-            Remedy::from(Change::kconfig("RCU_LAZY", "n")).note("or take the CPUs out of rcu_nocbs=");
+        let without = Change::kconfig("RCU_LAZY", "n");
         let judged = Judgement::fail("on");
         return Ok(if has_parameter(machine)? { judged } else { judged.fix(without) });
     }
