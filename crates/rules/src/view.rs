@@ -20,6 +20,7 @@ use facts::texts::Text;
 use facts::uname::series;
 use facts::{Fact, Facts};
 use model::units::CpuSet;
+use model::vocabulary::Preempt;
 
 /// The machine that a rule judges.
 pub struct MachineView<'a> {
@@ -229,6 +230,14 @@ impl<'a> MachineView<'a> {
             )),
             config => self.known(config, KCONFIG),
         }
+    }
+
+    /// True for PREEMPT_RT, which leaves some features out of what is built; the configuration shows
+    /// it of a stopped kernel.
+    pub fn is_built_for_rt(&self) -> bool {
+        let is_rt = self.facts().preempt == Preempt::Rt;
+        self.asked_kconfig.set(self.asked_kconfig.get() || is_rt);
+        is_rt
     }
 
     /// Series of the kernel: (6, 12).

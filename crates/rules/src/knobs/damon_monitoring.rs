@@ -43,7 +43,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[SliceKind::Thread, SliceKind::PageFault, SliceKind::LockContention],
     reads: &[STAT, RECLAIM, SORT],
-    facts: &["/boot/config-RELEASE", "/proc/PID/stat", "/sys/devices/system/cpu/online"],
+    facts: &["/boot/config-RELEASE", "/proc/PID/stat", "/proc/cmdline", "/sys/devices/system/cpu/online"],
     judge,
     examples: Examples {
         fires: "/sys/module/damon_stat/parameters/enabled: Y",
@@ -61,7 +61,32 @@ const SORT: &str = "/sys/module/damon_lru_sort/parameters/enabled";
 const MODULES: [(&str, &str); 3] =
     [("damon_stat", STAT), ("damon_reclaim", RECLAIM), ("damon_lru_sort", SORT)];
 
+/// Judges what a kernel starts by itself.
+fn at_boot(machine: &MachineView) -> Judged {
+    let (config, cmdline) = (machine.kconfig()?, machine.cmdline_or_built_in()?);
+    let built = MODULES.iter().map(|(module, _)| *module).filter(|name| config.is_yes(&name.to_uppercase()));
+    let is_on = |module: &&str| {
+        let word = format!("{module}.enabled");
+        let mut given = cmdline.values(&word).filter_map(|value| machine.truth(value));
+        given.next_back().unwrap_or(config.is_yes(&format!("{}_ENABLED_DEFAULT", module.to_uppercase())))
+    };
+    let on: Vec<&str> = built.clone().filter(is_on).collect();
+    if !on.is_empty() {
+        let off = on.iter().map(|module| Change::cmdline_add(format!("{module}.enabled=N")));
+        return Ok(Judgement::fail(truncate_list(&on)).fix(Remedy::of(off)));
+    }
+    if built.count() == 0 {
+        return Ok(Judgement::pass("not built in"));
+    }
+    // The boot loader may switch one on.
+    machine.cmdline()?;
+    Ok(Judgement::pass("off"))
+}
+
 fn judge(machine: &MachineView) -> Judged {
+    if machine.survey.is_stopped {
+        return at_boot(machine);
+    }
     // That there are no parameters counts only where the rest of sysfs can be seen.
     machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     let flag = |text: &str| kbool(text.trim(), None).ok_or_else(|| "expected Y or N".to_owned());

@@ -74,8 +74,11 @@ const FIRMWARE: &str = "/sys/firmware/";
 const CPUMASK: &str = "/sys/devices/virtual/workqueue/efi_runtime/cpumask";
 
 fn judge(machine: &MachineView) -> Judged {
-    // A stopped kernel is judged for a machine that EFI starts.
+    // A stopped kernel is judged for a machine that EFI starts, unless its line shows another.
     if machine.survey.is_stopped {
+        if machine.facts().cmdline.known().is_some_and(|cmdline| cmdline.is_without_efi) {
+            return Err(Judgement::not_applicable("a Raspberry Pi's firmware starts it, without EFI"));
+        }
         if !machine.kconfig()?.is_yes("EFI") {
             return Err(Judgement::not_applicable("the kernel has no EFI"));
         }

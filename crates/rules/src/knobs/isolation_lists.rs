@@ -14,6 +14,7 @@ use crate::words::{cpu_list, truncate, truncate_list};
 use facts::Fact;
 use facts::cmdline::Cmdline;
 use facts::cpu_lists::{Isolcpus, parse_isolcpus, parse_kernel_list};
+use facts::kconfig::OptionValue;
 use facts::line::parse_cpus;
 use model::slice::SliceKind;
 use model::units::{Cpu, CpuSet};
@@ -52,7 +53,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[SliceKind::Irq, SliceKind::Thread, SliceKind::Softirq],
     reads: &[POSSIBLE, PRESENT, HOUSEKEEPING],
-    facts: &["/proc/cmdline", "/proc/sys/kernel/osrelease", ISOLATED, NOHZ_FULL],
+    facts: &["/boot/config-RELEASE", "/proc/cmdline", "/proc/sys/kernel/osrelease", ISOLATED, NOHZ_FULL],
     judge,
     examples: Examples {
         fires: "cmdline + isolcpus=domain,3
@@ -104,8 +105,13 @@ fn judge(machine: &MachineView) -> Judged {
     if given.is_empty() {
         return Err(Judgement::not_applicable("there is no such list on the command line"));
     }
-    let possible = machine.parsed(POSSIBLE, parse_cpus)?.ok_or_else(|| unknown_absent(POSSIBLE))?;
-    let present = machine.parsed(PRESENT, parse_cpus)?.ok_or_else(|| unknown_absent(PRESENT))?;
+    let (possible, present) = match cpus_of_lists(machine, cmdline) {
+        Some(named) => (named.clone(), built_for(machine, &named)),
+        None => {
+            let read = |path| machine.parsed(path, parse_cpus)?.ok_or_else(|| unknown_absent(path));
+            (read(POSSIBLE)?, read(PRESENT)?)
+        }
+    };
     let last = possible.iter().last().unwrap_or_default();
     let one_for_all = one_list_for_all(machine) == Ok(true);
     let mut lists = read(cmdline, &CpusThere { last, possible: &possible, present: &present }, one_for_all);
@@ -115,6 +121,10 @@ fn judge(machine: &MachineView) -> Judged {
     let severity = if lists.wrong.is_empty() { Severity::Medium } else { Severity::High };
     let found = truncate_list(lists.wrong.into_iter().chain(lists.odd));
     if found.is_empty() {
+        if machine.survey.is_stopped {
+            takes(machine, &given)?;
+            return Ok(Judgement::pass(format!("{} agree", given.join(", "))));
+        }
         let ticks = ticks_off(machine, &possible)?;
         for (path, kernel) in [(ISOLATED, &machine.facts().isolated), (NOHZ_FULL, &ticks)] {
             if !matches!(kernel, Fact::Known(_) | Fact::Absent) {
@@ -124,6 +134,52 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass(format!("{} agree", given.join(", "))));
     }
     Ok(Judgement::fail(found).severity(severity))
+}
+
+/// The CPUs that the lists of a stopped machine name, which stand for those that it has; none if
+/// one depends on their number, or on a running kernel.
+pub fn cpus_of_lists(machine: &MachineView, cmdline: &Cmdline) -> Option<CpuSet> {
+    let values = NAMES.into_iter().flat_map(|name| cmdline.values(name).map(move |value| (name, value)));
+    // `N` and `all` differ between a machine with one CPU and one with many.
+    let list = |(name, value): (&str, &str)| {
+        let of = |last| match name {
+            "isolcpus" => parse_isolcpus(value, last).map(|found| found.cpus),
+            _ => parse_kernel_list(value, last),
+        };
+        match [Cpu(0), Cpu(1 << 12)].map(of) {
+            [Ok(one), Ok(other)] => (one == other).then_some(one),
+            // No list on any machine.
+            [Err(_), Err(_)] => Some(CpuSet::default()),
+            _ => None,
+        }
+    };
+    let all: Option<Vec<CpuSet>> = values.map(list).collect();
+    // Each machine has the CPU that boots.
+    let boot: CpuSet = [Cpu(0)].into_iter().collect();
+    all.filter(|_| machine.survey.is_stopped).map(|all| all.iter().fold(boot, |all, list| all.or(list)))
+}
+
+/// Those of these CPUs for which a stopped kernel has room.
+fn built_for(machine: &MachineView, named: &CpuSet) -> CpuSet {
+    let room = match machine.facts().kconfig.known().map(|config| config.get("NR_CPUS")) {
+        Some(OptionValue::Value(number)) => number.parse().ok(),
+        _ => None,
+    };
+    named.iter().filter(|cpu| room.is_none_or(|room: u32| cpu.0 < room)).collect()
+}
+
+/// Returns early unless a stopped kernel is built with what these parameters need; one that is not
+/// fails.
+fn takes(machine: &MachineView, given: &[&str]) -> Result<(), Judgement> {
+    let needed = [("isolcpus", "CPU_ISOLATION"), ("nohz_full", "NO_HZ_FULL"), ("rcu_nocbs", "RCU_NOCB_CPU")];
+    for (name, option) in needed.into_iter().filter(|(name, _)| given.contains(name)) {
+        let value = machine.kconfig()?.get(option);
+        // isolcpus= is older than its option.
+        if value == OptionValue::No || (value == OptionValue::Absent && name != "isolcpus") {
+            return Err(Judgement::fail(format!("{name}= has no effect without CONFIG_{option}")));
+        }
+    }
+    Ok(())
 }
 
 /// CPUs that lists can contain.

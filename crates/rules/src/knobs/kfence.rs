@@ -6,7 +6,9 @@ use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
+use crate::unknown::unknown_absent;
 use crate::view::MachineView;
+use facts::kconfig::OptionValue;
 use facts::line::parse_u64;
 use model::slice::SliceKind;
 
@@ -35,7 +37,7 @@ pub static KNOB: Knob = Knob {
     sources: &[Source { title: "kernel: KFENCE, implementation details", url: KFENCE }],
     cures: &[SliceKind::Workqueue, SliceKind::Ipi],
     reads: &[INTERVAL],
-    facts: &["/boot/config-RELEASE"],
+    facts: &["/boot/config-RELEASE", "/proc/cmdline"],
     judge,
     examples: Examples {
         fires: "CONFIG_KFENCE=y\n/sys/module/kfence/parameters/sample_interval: 100",
@@ -48,7 +50,9 @@ pub static KNOB: Knob = Knob {
 const INTERVAL: &str = "/sys/module/kfence/parameters/sample_interval";
 
 fn judge(machine: &MachineView) -> Judged {
-    let Some(interval) = machine.parsed(INTERVAL, parse_u64)? else {
+    let is_stopped = machine.survey.is_stopped;
+    let interval = if is_stopped { at_boot(machine)? } else { machine.parsed(INTERVAL, parse_u64)? };
+    let Some(interval) = interval else {
         if machine.shows_by_absence() {
             return Err(Judgement::not_applicable("the kernel has no KFENCE, as its parameter is not there"));
         }
@@ -61,12 +65,34 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass("off"));
     }
     let patches = machine.kconfig().is_ok_and(|config| config.is_yes("KFENCE_STATIC_KEYS"));
-    if patches {
-        return Ok(
-            Judgement::fail(format!("every {interval} ms, with static keys")).severity(Severity::Medium)
-        );
+    let judged = if patches {
+        Judgement::fail(format!("every {interval} ms, with static keys")).severity(Severity::Medium)
+    } else {
+        Judgement::fail(format!("every {interval} ms"))
+    };
+    Ok(if is_stopped { judged.fix(Change::cmdline_add(format!("{WORD}=0"))) } else { judged })
+}
+
+const WORD: &str = "kfence.sample_interval";
+
+/// The interval that a kernel starts with; none without the option.
+fn at_boot(machine: &MachineView) -> Result<Option<u64>, Judgement> {
+    let config = machine.kconfig()?;
+    if !config.is_yes("KFENCE") {
+        return Ok(None);
     }
-    Ok(Judgement::fail(format!("every {interval} ms")))
+    let built = match config.get("KFENCE_SAMPLE_INTERVAL") {
+        OptionValue::Value(number) => parse_u64(number).ok(),
+        _ => None,
+    };
+    let mut given = machine.cmdline_or_built_in()?.values(WORD).filter_map(|value| parse_u64(value).ok());
+    let interval =
+        given.next_back().or(built).ok_or_else(|| unknown_absent("CONFIG_KFENCE_SAMPLE_INTERVAL"))?;
+    if interval == 0 {
+        // The boot loader may name another.
+        machine.cmdline()?;
+    }
+    Ok(Some(interval))
 }
 
 #[cfg(test)]

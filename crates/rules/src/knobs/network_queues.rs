@@ -9,6 +9,7 @@ use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use crate::words::{cpu_list, cpu_mask, truncate_list};
 use facts::Fact;
+use facts::kconfig::OptionValue;
 use facts::line::parse_mask;
 use facts::texts::Text;
 use model::slice::SliceKind;
@@ -47,6 +48,7 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[SliceKind::Softirq, SliceKind::Ipi],
     reads: &[QUEUES, INTERFACES],
+    facts: &["/boot/config-RELEASE"],
     judge,
     examples: Examples {
         fires: "--cpus 2-3
@@ -61,6 +63,11 @@ pub static KNOB: Knob = Knob {
 
 const QUEUES: &str = "/sys/class/net/*/queues/rx-#/rps_cpus";
 const INTERFACES: &str = "/sys/class/net/";
+const ANY_QUEUE: &str = "rps_cpus of any queue below /sys/class/net";
+
+fn without_steering() -> Judgement {
+    Judgement::not_applicable("this kernel steers no packets (CONFIG_RPS is not set)")
+}
 
 /// Stops steering packets, or steers them among the other CPUs.
 fn steered(machine: &MachineView, queues: &[&Text], names: &str) -> Result<Remedy, Judgement> {
@@ -79,11 +86,12 @@ fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
     let queues = machine.texts(QUEUES)?;
     if queues.is_empty() {
-        return Err(match machine.survey.texts.one(INTERFACES) {
-            Fact::Known(names) if !names.is_empty() => {
-                Judgement::not_applicable("this kernel steers no packets (CONFIG_RPS is not set)")
-            }
-            _ => unknown_absent("rps_cpus of any queue below /sys/class/net"),
+        let option = machine.kconfig().map(|config| config.get("RPS"));
+        return Err(match (option, machine.survey.texts.one(INTERFACES)) {
+            (Ok(OptionValue::No), _) => without_steering(),
+            (Ok(OptionValue::Yes), _) => unknown_absent(ANY_QUEUE),
+            (_, Fact::Known(names)) if !names.is_empty() => without_steering(),
+            _ => unknown_absent(ANY_QUEUE),
         });
     }
     let cpus = machine.cpus();
@@ -123,12 +131,13 @@ mod tests {
             machine.finding(&KNOB).fix
         };
         assert!(fix("enx-address-1").contains("`ip link` shows") && !fix("eth0").contains("ip link"));
-        check(
-            &KNOB,
-            "/sys/class/net/lo/queues absent\n/sys/class/net/eth0/queues absent\n\
-             /sys/class/net/lo/mtu: 1",
-            "not-applicable this kernel steers no packets (CONFIG_RPS is not set)",
-        );
+        let none = "/sys/class/net/lo/queues absent\n/sys/class/net/eth0/queues absent\n\
+                    /sys/class/net/lo/mtu: 1";
+        let without = "not-applicable this kernel steers no packets (CONFIG_RPS is not set)";
+        for edits in ["/boot refused", "CONFIG_RPS=n"] {
+            check(&KNOB, &format!("{none}\n{edits}"), without);
+        }
+        check(&KNOB, &format!("{none}\nCONFIG_RPS=y"), "unknown");
         check(&KNOB, "/sys/class/net absent", "unknown");
     }
 }

@@ -8,7 +8,6 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use model::slice::SliceKind;
-use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "numa-balancing",
@@ -47,7 +46,7 @@ const SYSCTL: &str = "/proc/sys/kernel/numa_balancing";
 
 fn judge(machine: &MachineView) -> Judged {
     let Some(mode) = machine.number_if_present(SYSCTL)? else {
-        if machine.facts().preempt == Preempt::Rt {
+        if machine.is_built_for_rt() {
             return Err(Judgement::not_applicable("PREEMPT_RT kernels do not have it"));
         }
         let shown = machine.shows_by_absence() && machine.survey.texts.has_neighbour(SYSCTL);

@@ -1,5 +1,6 @@
 //! Words on the command line that contradict each other.
 
+use super::isolation_lists::cpus_of_lists;
 use super::sources::{ISOLATION_C, PARAMETERS};
 use super::unsettable;
 use crate::change::AdviceReason;
@@ -8,7 +9,7 @@ use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::parameters::has_one_value;
 use crate::remedy::Remedy;
-use crate::unknown::unknown_absent;
+use crate::unknown::{unknown_absent, unknown_from};
 use crate::view::MachineView;
 use crate::words::truncate;
 use facts::Fact;
@@ -53,7 +54,12 @@ pub static KNOB: Knob = Knob {
     ],
     cures: &[SliceKind::TimerIrq, SliceKind::Thread, SliceKind::Irq],
     reads: &[POSSIBLE, PRESENT],
-    facts: &["/proc/cmdline", "/proc/sys/kernel/osrelease", "/sys/devices/system/cpu/nohz_full"],
+    facts: &[
+        "/boot/config-RELEASE",
+        "/proc/cmdline",
+        "/proc/sys/kernel/osrelease",
+        "/sys/devices/system/cpu/nohz_full",
+    ],
     judge,
     examples: Examples {
         fires: "cmdline + irqaffinity=0-1
@@ -136,12 +142,19 @@ fn refused(machine: &MachineView, cmdline: &Cmdline) -> Result<Vec<String>, Judg
     if !cmdline.has("isolcpus") && !cmdline.has("nohz_full") {
         return Ok(Vec::new());
     }
-    let possible = machine.cpu_list_if_present(POSSIBLE)?.ok_or_else(|| unknown_absent(POSSIBLE))?;
-    let present = machine.cpu_list_if_present(PRESENT)?.unwrap_or_else(|| possible.clone());
+    let named = cpus_of_lists(machine, cmdline);
+    let (possible, present) = match &named {
+        Some(named) => (named.clone(), named.clone()),
+        None => {
+            let possible = machine.cpu_list_if_present(POSSIBLE)?.ok_or_else(|| unknown_absent(POSSIBLE))?;
+            (possible.clone(), machine.cpu_list_if_present(PRESENT)?.unwrap_or(possible))
+        }
+    };
     let last = possible.iter().last().ok_or_else(|| unknown_absent("the last CPU"))?;
     let lists = lists(cmdline, last)?;
     // A kernel without NO_HZ_FULL, and so without its file, accepts no list that asks for it.
-    let ticks = machine.facts().nohz_full != Fact::Absent;
+    let lacks = || machine.kconfig().is_ok_and(|config| !config.is_yes("NO_HZ_FULL"));
+    let ticks = if named.is_some() { !lacks() } else { machine.facts().nohz_full != Fact::Absent };
     let (mut taken, mut found): (Vec<List>, Vec<String>) = (Vec::new(), Vec::new());
     let mut one_for_all = Ok(false);
     for list in lists.into_iter().filter(|list| ticks || !list.kinds.contains(&"nohz")) {
@@ -152,14 +165,17 @@ fn refused(machine: &MachineView, cmdline: &Cmdline) -> Result<Vec<String>, Judg
         }
         let all = one_for_all == Ok(true);
         let rival = differing.find(|other| all || shares(other));
-        let named = |list: &List| format!("{}={}", list.name, truncate(&list.cpus.to_string()));
+        let shown = |list: &List| format!("{}={}", list.name, truncate(&list.cpus.to_string()));
         let leaves_none = |other: &&List| {
             list.is_of_timers() && other.is_of_timers() && present.without(&other.or(&list)).is_empty()
         };
         if let Some(rival) = rival {
-            found.push(format!("{} beats {}", named(rival), named(&list)));
+            found.push(format!("{} beats {}", shown(rival), shown(&list)));
         } else if let Some(other) = taken.iter().find(leaves_none).filter(|_| checks_the_rest(machine)) {
-            found.push(format!("{} with {} leaves no CPU, and is refused", named(&list), named(other)));
+            if named.is_some() {
+                return Err(unknown_from(PRESENT, &Fact::<()>::NotRunning));
+            }
+            found.push(format!("{} with {} leaves no CPU, and is refused", shown(&list), shown(other)));
         } else {
             taken.push(list);
         }

@@ -12,7 +12,6 @@ use crate::words::truncate_list;
 use facts::choice::parse_choice;
 use facts::kconfig::OptionValue;
 use model::slice::SliceKind;
-use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "transparent-hugepages",
@@ -62,7 +61,7 @@ const SHARED_OF_SIZES: &str = "/sys/kernel/mm/transparent_hugepage/hugepages-*/s
 
 fn judge(machine: &MachineView) -> Judged {
     let Some(all) = machine.parsed(ALL, parse_chosen)? else {
-        if machine.facts().preempt == Preempt::Rt {
+        if machine.is_built_for_rt() {
             return Err(Judgement::not_applicable("PREEMPT_RT kernels do not have them"));
         }
         if machine.kconfig()?.is_yes("TRANSPARENT_HUGEPAGE") {

@@ -16,6 +16,7 @@ use crate::view::MachineView;
 use crate::words::{truncate, truncate_words};
 use facts::choice::parse_choice;
 use facts::cmdline::{Cmdline, Param};
+use facts::kconfig::Kconfig;
 use facts::uname::{Flag, preemption_flag};
 use model::slice::SliceKind;
 
@@ -308,14 +309,19 @@ fn refused_model(machine: &MachineView, model: &str) -> Result<Option<String>, J
         let said = || format!("this kernel offers {} alone", offered.join(" and "));
         return Ok((!offered.iter().any(|word| word == model)).then(said));
     }
-    let version = machine.known(&machine.facts().version, "/proc/sys/kernel/version")?;
+    let is_stopped = machine.survey.is_stopped;
+    let flag = if is_stopped {
+        built_flag(machine.kconfig()?)
+    } else {
+        preemption_flag(machine.known(&machine.facts().version, "/proc/sys/kernel/version")?)
+    };
     let series = machine.series()?;
-    Ok(match (preemption_flag(version), model) {
+    Ok(match (flag, model) {
         (_, model) if !matches!(model, "none" | "voluntary" | "full" | "lazy") => {
             Some("no model of this name can be chosen at boot".to_owned())
         }
         // From 5.12 to 5.17 the build string does not show it.
-        (Flag::Plain | Flag::Preempt, _) if !((5, 12)..(5, 18)).contains(&series) => {
+        (Flag::Plain | Flag::Preempt, _) if is_stopped || !((5, 12)..(5, 18)).contains(&series) => {
             Some("this kernel has one model alone: it is built without PREEMPT_DYNAMIC".to_owned())
         }
         // The build string does not show whether it is dynamic as well.
@@ -331,6 +337,16 @@ fn refused_model(machine: &MachineView, model: &str) -> Result<Option<String>, J
         }
         _ => None,
     })
+}
+
+/// The build string's flag of a kernel that is not running.
+fn built_flag(config: &Kconfig) -> Flag {
+    match ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT"].map(|option| config.is_yes(option)) {
+        [true, ..] => Flag::Rt,
+        [_, true, _] => Flag::Dynamic,
+        [.., true] => Flag::Preempt,
+        _ => Flag::Plain,
+    }
 }
 
 #[cfg(test)]
