@@ -7,9 +7,11 @@ pub use super::machine_source::MachineSource;
 use super::kernel_texts::{MachineTexts, open_machine};
 use bundle::read::Bundle;
 use facts::Fact;
-use facts::cmdline::Cmdline;
+use facts::boot_texts::find_cmdline;
+use facts::cmdline::{Cmdline, parse_cmdline};
 use facts::survey::{Survey, SurveyRequest, survey_with};
 use host::MachineFiles;
+use host::access::redact;
 use model::error::{Failure, Result};
 use model::plan::CopyBlock;
 use model::text::quoted;
@@ -58,13 +60,28 @@ impl Audited {
         let now = |key: &_| reading::read(&self.files, key);
         let document = plan(&self.survey, &self.audit, &request, "", &now)?;
         let none = Cmdline::default();
-        Ok(copy_blocks(&ExportInput {
+        let input = ExportInput {
             audit: &self.audit,
             plan: &document,
             in_force: &[],
             request: &request,
             booted: self.survey.facts.cmdline.known().unwrap_or(&none),
-        }))
+        };
+        Ok(copy_blocks(&input, self.source_of_words().as_deref()))
+    }
+
+    /// The boot loader's file from which the kernel's words come; none if what it holds is not what
+    /// the kernel was booted with.
+    fn source_of_words(&self) -> Option<String> {
+        if let Some(texts) = &self.audit.texts {
+            return texts.cmdline.clone();
+        }
+        let (path, line) = find_cmdline(&self.files)?;
+        let handed = redact("/proc/cmdline", line.known()?.clone().into_bytes());
+        let handed = parse_cmdline(&String::from_utf8_lossy(&handed)).ok()?;
+        let booted = &self.survey.facts.cmdline.known()?.params;
+        let is_whole = !handed.params.is_empty() && handed.params.iter().all(|word| booted.contains(word));
+        is_whole.then_some(path)
     }
 }
 

@@ -26,13 +26,7 @@ pub static KNOB: Knob = Knob {
     side_effects: "Another kernel. PREEMPT_RT takes some throughput, and out-of-tree drivers may \
                    not be fit for it.",
     wanted: "rt",
-    fix: || {
-        Remedy::advice(
-            AdviceReason::Kernel,
-            "boot a kernel with CONFIG_PREEMPT_RT: mainline from 6.12 on (32-bit Arm: 7.x), and \
-             distributions package one",
-        )
-    },
+    fix: || real_time_kernel(""),
     severity: Severity::Fatal,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Build,
@@ -66,6 +60,46 @@ pub static KNOB: Knob = Knob {
 };
 
 const SWITCH: &str = "/sys/kernel/debug/sched/preempt";
+
+/// Series of mainline with PREEMPT_RT, by architecture (`ARCH_SUPPORTS_RT` in arch/*/Kconfig of 6.12
+/// and 7.3).
+const SINCE_6_12: &str = "from 6.12 on";
+const SINCE_7_3: &str = "in 7.3, not in 6.12";
+
+/// Mainline kernels that have PREEMPT_RT for an architecture, and the first that is known to.
+fn mainline(arch: &str) -> Option<(&'static str, (u32, u32))> {
+    match arch {
+        "x86_64" | "i386" | "i486" | "i586" | "i686" | "aarch64" | "armv8l" | "riscv64" | "riscv32" => {
+            Some((SINCE_6_12, (6, 12)))
+        }
+        arm if arm.starts_with("arm") => Some((SINCE_7_3, (7, 3))),
+        _ => None,
+    }
+}
+
+/// Another kernel, and where there is one for an architecture.
+fn real_time_kernel(arch: &str) -> Remedy {
+    let of = match mainline(arch) {
+        Some((since, _)) => format!("mainline has it {since}"),
+        None => format!("mainline has it for x86, arm64 and riscv {SINCE_6_12}, for 32-bit Arm {SINCE_7_3}"),
+    };
+    let words = format!(
+        "boot a kernel with CONFIG_PREEMPT_RT: {of}, others by the -rt patches, and distributions \
+                 package one"
+    );
+    Remedy::advice(AdviceReason::Kernel, words)
+}
+
+/// The option, for a kernel that is being built.
+fn real_time_option(machine: &MachineView, arch: &str) -> Remedy {
+    let option = Remedy::from(Change::kconfig("PREEMPT_RT", "y"));
+    match (mainline(arch), machine.series()) {
+        (Some((since, first)), Ok(series)) if series < first => {
+            option.note(format!("mainline has it {since}: before, it takes the -rt patches"))
+        }
+        _ => option,
+    }
+}
 
 /// Remedy of full preemption: immediately if the kernel switches at run time, by a parameter if it
 /// does at boot, else by another kernel.
@@ -124,9 +158,10 @@ fn judge(machine: &MachineView) -> Judged {
         _ => {
             let severity = if polls { Severity::High } else { Severity::Fatal };
             let judged = Judgement::fail(value).severity(severity);
+            let arch = machine.facts().machine.known().map_or("", String::as_str);
             // A configuration alone: the kernel is still being built.
             let built = machine.survey.is_stopped && machine.kconfig().is_ok();
-            Ok(if built { judged.fix(Change::kconfig("PREEMPT_RT", "y")) } else { judged })
+            Ok(judged.fix(if built { real_time_option(machine, arch) } else { real_time_kernel(arch) }))
         }
     }
 }
@@ -163,6 +198,23 @@ mod tests {
             check(&KNOB, &format!("{edits}\n--profile busy-poll"), "fail high not PREEMPT_RT");
             check(&KNOB, &format!("{edits}\n--profile audio"), "unknown");
             check(&KNOB, &edits.replace("realtime absent", "realtime: 1"), "unknown");
+        }
+    }
+
+    #[test]
+    fn mainline_has_it_by_architecture() {
+        let fix = |arch: &str| {
+            let mut machine = Machine::base();
+            machine.edit(&format!("{VOLUNTARY}\n/proc/sys/kernel/arch: {arch}"));
+            machine.finding(&KNOB).fix
+        };
+        for (arch, words) in [
+            ("x86_64", "mainline has it from 6.12 on,"),
+            ("aarch64", "mainline has it from 6.12 on,"),
+            ("armv7l", "mainline has it in 7.3, not in 6.12,"),
+            ("ppc64le", "for x86, arm64 and riscv from 6.12 on, for 32-bit Arm"),
+        ] {
+            assert!(fix(arch).contains(words), "{arch}: {}", fix(arch));
         }
     }
 

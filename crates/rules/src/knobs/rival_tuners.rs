@@ -115,11 +115,17 @@ fn profile(machine: &MachineView) -> Judged {
     if !SAVING.contains(&last.as_str()) {
         return Ok(Judgement::pass(format!("tuned with profile {last}")));
     }
-    Ok(Judgement::fail(format!("tuned with profile {last}, which saves power")).fix(Remedy::advice(
-        AdviceReason::Program,
+    // The profile realtime isolates CPUs, which takes others that are left.
+    let online = machine.facts().online.known();
+    let leaves_any = online.is_some_and(|online| !online.without(&machine.intent.cpus).is_empty());
+    let words = if leaves_any {
         "tuned-adm profile realtime, with the CPUs that matter as isolated_cores in \
-         /etc/tuned/realtime-variables.conf; under OpenShift by a PerformanceProfile",
-    )))
+         /etc/tuned/realtime-variables.conf; under OpenShift by a PerformanceProfile"
+    } else {
+        "tuned-adm profile latency-performance, which isolates no CPU"
+    };
+    Ok(Judgement::fail(format!("tuned with profile {last}, which saves power"))
+        .fix(Remedy::advice(AdviceReason::Program, words)))
 }
 
 /// Settings that each controls, except TuneD, whose profile is more specific:
@@ -136,7 +142,7 @@ fn described(found: &[&Tuner]) -> String {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     const TLP: &str = "/etc/systemd/system/multi-user.target.wants/tlp.service";
 
@@ -177,7 +183,7 @@ mod tests {
     #[test]
     fn what_is_found_stays_short() {
         let all: Vec<String> = super::PROGRAMS.iter().map(|name| format!("program + {name}\n")).collect();
-        let mut machine = crate::fixture::Machine::base();
+        let mut machine = Machine::base();
         machine.edit(&all.concat());
         let found = machine.finding(&KNOB);
         assert!(found.value.ends_with("more") && found.value.chars().count() <= 300, "{}", found.value);
@@ -198,6 +204,17 @@ mod tests {
         check(&KNOB, "program + tuned\n/etc/tuned/active_profile refused", "unknown");
         // A file of a program that no longer runs.
         check(&KNOB, "/etc/tuned/active_profile: powersave", "pass none");
+    }
+
+    #[test]
+    fn no_profile_isolates_all_cpus() {
+        let fix = |cpus: &str| {
+            let mut machine = Machine::base();
+            machine.edit(&format!("program + tuned\n/etc/tuned/active_profile: powersave\n--cpus {cpus}"));
+            machine.finding(&KNOB).fix
+        };
+        assert!(fix("2-3").contains("isolated_cores"), "{}", fix("2-3"));
+        assert!(fix("0-3").starts_with("tuned-adm profile latency-performance"), "{}", fix("0-3"));
     }
 
     #[test]

@@ -7,26 +7,26 @@ use model::text::clean;
 use super::cmdline::joined;
 use super::{CmdlineWord, ExportInput, Lasting, commented, kernel, sysctl_d, tmpfiles_d};
 
-/// Blocks that are not empty.
-pub fn copy_blocks(input: &ExportInput) -> Vec<CopyBlock> {
+/// Blocks that are not empty; `read_from` is the boot loader's file with the words of today.
+pub fn copy_blocks(input: &ExportInput, read_from: Option<&str>) -> Vec<CopyBlock> {
     let lasting = Lasting::of(input);
     let (place, how) = if input.booted.is_built_in {
         (
             "CONFIG_CMDLINE of the kernel's configuration",
             "Words to add to it and to take out of it; this kernel ignores its boot loader's, so it takes \
-             another kernel.",
+             another kernel."
+                .to_owned(),
         )
     } else {
-        (
-            "the kernel's command line",
-            "Words to add to today's and to take off it; the others stay. GRUB: GRUB_CMDLINE_LINUX of \
-             /etc/default/grub, then update-grub; Fedora: grubby --update-kernel=ALL; systemd-boot: \
-             /etc/kernel/cmdline; extlinux.conf: its append line; Raspberry Pi: \
-             /boot/firmware/cmdline.txt; NixOS: boot.kernelParams. In force from the next boot on.",
-        )
+        let place = place_of_words(read_from);
+        let how = format!(
+            "Words to add to today's and to take off it; the others stay. {place}. In force from the next \
+             boot on."
+        );
+        ("the kernel's command line", how)
     };
     let made = [
-        (place, how, command_line(&lasting.words)),
+        (place, how.as_str(), command_line(&lasting.words)),
         (
             "/etc/sysctl.d/90-onbeat.conf",
             "Read at each boot; now with sysctl -p FILE.",
@@ -57,6 +57,31 @@ pub fn copy_blocks(input: &ExportInput) -> Vec<CopyBlock> {
         text.map(|text| CopyBlock { place: place.to_owned(), how: how.to_owned(), text })
     };
     made.into_iter().filter_map(block).collect()
+}
+
+/// Place of the words, by the file that they were read from; without one, for each boot loader.
+fn place_of_words(read_from: Option<&str>) -> String {
+    let Some(path) = read_from.map(clean) else {
+        return "GRUB: GRUB_CMDLINE_LINUX of /etc/default/grub, then update-grub; Fedora: grubby \
+                --update-kernel=ALL; systemd-boot: /etc/kernel/cmdline; extlinux.conf: its append line; \
+                Raspberry Pi: /boot/firmware/cmdline.txt; NixOS: boot.kernelParams"
+            .to_owned();
+    };
+    match path.as_str() {
+        _ if path.ends_with("/cmdline.txt") => format!("They were read from {path}: its one line"),
+        _ if path.ends_with("/extlinux.conf") => {
+            format!("They were read from {path}: the append line of the label that is booted")
+        }
+        _ if path.contains("/loader/entries/") => format!(
+            "They were read from {path}: its options line, and for each kernel to come /etc/kernel/cmdline \
+             (Fedora: grubby --update-kernel=ALL; NixOS: boot.kernelParams)"
+        ),
+        "/etc/kernel/cmdline" => format!("They were read from {path}: then kernel-install add-all"),
+        "/etc/default/grub" => {
+            format!("They were read from {path}: GRUB_CMDLINE_LINUX, then update-grub (or grub2-mkconfig)")
+        }
+        _ => format!("They were read from {path}"),
+    }
 }
 
 /// Text without its head, which the block has already.
@@ -126,6 +151,21 @@ mod tests {
         let line = command_line(&[psi]).expect("words");
         assert_eq!(line, "# psi=0: unless something uses it\n# add:\npsi=0\n");
         assert_eq!(command_line(&words[..1]).as_deref(), Some("# take off: preempt=voluntary\n"));
+    }
+
+    #[test]
+    fn the_place_is_the_file_that_was_read() {
+        for (path, words) in [
+            ("/boot/firmware/cmdline.txt", "/boot/firmware/cmdline.txt: its one line"),
+            ("/boot/extlinux/extlinux.conf", "/boot/extlinux/extlinux.conf: the append line"),
+            ("/boot/loader/entries/a.conf", "/boot/loader/entries/a.conf: its options line"),
+            ("/etc/kernel/cmdline", "/etc/kernel/cmdline: then kernel-install"),
+            ("/etc/default/grub", "/etc/default/grub: GRUB_CMDLINE_LINUX, then"),
+        ] {
+            let place = place_of_words(Some(path));
+            assert!(place.contains(words) && !place.contains("extlinux.conf: its"), "{place}");
+        }
+        assert!(place_of_words(None).contains("extlinux.conf: its append line"));
     }
 
     #[test]

@@ -178,7 +178,7 @@ impl Lasting {
                     let written = rules::parameters::as_written(booted, word);
                     written.iter().for_each(|word| self.remove_word(finding, word, &way.note));
                 }
-                Change::Kconfig { option, value } => self.set_option(finding, option, value),
+                Change::Kconfig { option, value } => self.set_option(finding, option, value, &way.note),
                 _ => {}
             }
         }
@@ -218,7 +218,7 @@ impl Lasting {
         }
     }
 
-    fn set_option(&mut self, finding: &Finding, option: &str, value: &str) {
+    fn set_option(&mut self, finding: &Finding, option: &str, value: &str, note: &str) {
         match self.options.iter_mut().find(|other| other.option == option) {
             Some(other) if other.value == value => share(&mut other.rule, finding.rule),
             Some(other) => {
@@ -228,7 +228,7 @@ impl Lasting {
             }
             None => self.options.push(KernelOption {
                 rule: finding.rule.to_owned(),
-                why: finding.reason.clone(),
+                why: with_note(finding.reason.clone(), note),
                 option: option.to_owned(),
                 value: value.to_owned(),
             }),
