@@ -16,7 +16,7 @@ pub static KNOB: Knob = Knob {
     title: "coverage instrumentation",
     description: "GCOV_KERNEL counts how often each branch of the kernel was taken, KCOV notes \
                   which ones a system call took, for tests and for fuzzing, and \
-                  PROFILE_ALL_BRANCHES counts each condition. They add code to every part of the \
+                  PROFILE_ALL_BRANCHES and PROFILE_ANNOTATED_BRANCHES count conditions. They add code to every part of the \
                   kernel that is built with them.",
     rationale: "code that counts runs at every branch of the kernel, in interrupt handlers as well",
     detection: "The kernel's configuration. Which parts of the kernel GCOV_KERNEL covers without \
@@ -44,21 +44,22 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// Option that counts each `if` of the kernel (kernel/trace/Kconfig).
-const BRANCHES: &str = "PROFILE_ALL_BRANCHES";
+/// Options that count each `if` of the kernel, and each that is annotated as likely or not
+/// (kernel/trace/Kconfig).
+const BRANCHES: [&str; 2] = ["PROFILE_ALL_BRANCHES", "PROFILE_ANNOTATED_BRANCHES"];
 
 /// Remedy: a kernel without those that are built in.
 fn without(config: &Kconfig) -> Remedy {
-    let all = ["GCOV_PROFILE_ALL", "KCOV_INSTRUMENT_ALL", BRANCHES, "GCOV_KERNEL", "KCOV"];
-    let on = all.into_iter().filter(|option| config.is_yes(option));
+    let all = ["GCOV_PROFILE_ALL", "KCOV_INSTRUMENT_ALL", "GCOV_KERNEL", "KCOV"];
+    let on = all.into_iter().chain(BRANCHES).filter(|option| config.is_yes(option));
     Remedy::of(on.map(|option| Change::kconfig(option, "n")))
 }
 
 fn judge(machine: &MachineView) -> Judged {
     let config = machine.kconfig()?;
     let on = |name: &&str| config.is_yes(name);
-    let all = ["GCOV_PROFILE_ALL", "KCOV_INSTRUMENT_ALL", BRANCHES];
-    let whole: Vec<&str> = all.into_iter().filter(on).collect();
+    let all = ["GCOV_PROFILE_ALL", "KCOV_INSTRUMENT_ALL"];
+    let whole: Vec<&str> = all.into_iter().chain(BRANCHES).filter(on).collect();
     if !whole.is_empty() {
         return Ok(Judgement::fail(whole.join(", ")).fix(without(config)));
     }
@@ -81,6 +82,8 @@ mod tests {
         check(&KNOB, "CONFIG_KCOV=y", "fail medium KCOV");
         check(&KNOB, "CONFIG_KCOV=y\nCONFIG_KCOV_INSTRUMENT_ALL=y", "fail high KCOV_INSTRUMENT_ALL");
         check(&KNOB, "CONFIG_GCOV_KERNEL=y", "fail medium GCOV_KERNEL");
-        check(&KNOB, "CONFIG_PROFILE_ALL_BRANCHES=y", "fail high PROFILE_ALL_BRANCHES");
+        for option in super::BRANCHES {
+            check(&KNOB, &format!("CONFIG_{option}=y"), &format!("fail high {option}"));
+        }
     }
 }

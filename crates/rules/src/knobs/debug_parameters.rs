@@ -73,6 +73,7 @@ const FLAG: Reader = |value, machine| value.map_or(Some(true), |value| machine.t
 const OF_SLABS: Reader = |value, _| Some(!matches!(value, Some("-" | "O")));
 
 const KMEMLEAK: &str = "kmemleak";
+const DYNAMIC: &str = "dyndbg";
 
 const KNOWN: &[Known] = &[
     ("slab_debug", "SLUB_DEBUG", OF_SLABS),
@@ -91,7 +92,7 @@ const KNOWN: &[Known] = &[
     ("tp_printk", "TRACING", |value, _| (!matches!(value, Some("0" | "off"))).then_some(true)),
     ("stacktrace", "STACK_TRACER", PRESENT),
     ("stacktrace_filter", "STACK_TRACER", PRESENT),
-    ("dyndbg", "DYNAMIC_DEBUG_CORE", FILLED),
+    (DYNAMIC, "DYNAMIC_DEBUG_CORE", FILLED),
     ("check_pages", "", TRUE),
     ("iommu.debug_pagealloc", "IOMMU_DEBUG_PAGEALLOC", TRUE),
     ("mempool_debug", "", PRESENT),
@@ -148,7 +149,10 @@ fn judge(machine: &MachineView) -> Judged {
 /// Parameters that enable something, each once with the value that counts, in the table's order.
 fn left<'a>(machine: &MachineView, cmdline: &'a Cmdline, config: Option<&Kconfig>) -> Vec<&'a Param> {
     let acts = |(name, option, on): &Known| {
-        let mut given = cmdline.params.iter().rev().filter(|param| same_name(&param.name, name));
+        // That of a module is one of its parameters.
+        let is_of_module = |param: &Param| *name == DYNAMIC && param.name.ends_with(".dyndbg");
+        let is_named = |param: &&Param| same_name(&param.name, name) || is_of_module(param);
+        let mut given = cmdline.params.iter().rev().filter(is_named);
         let (last, acts) = given.find_map(|param| Some((param, on(param.value.as_deref(), machine)?)))?;
         let ignored = config.is_some_and(|config| !option.is_empty() && !config.is_yes(option));
         // Permanently (kmemleak_disable() in mm/kmemleak.c).
@@ -189,6 +193,9 @@ mod tests {
         check(&KNOB, instance, "fail medium trace_instance=foo");
         let old = format!("{instance}\n/proc/sys/kernel/osrelease: 6.1.9");
         check(&KNOB, &old, "pass none that acts");
+        let module = "cmdline + xhci_hcd.dyndbg=+p\nCONFIG_DYNAMIC_DEBUG_CORE=y";
+        check(&KNOB, module, "fail medium xhci_hcd.dyndbg=+p");
+        check(&KNOB, &module.replace("=+p", "="), "pass none that acts");
         check(&KNOB, "cmdline + initcall_debug", "fail info initcall_debug");
         check(&KNOB, "cmdline + initcall_debug=x", "pass none that acts");
         for off in ["0", "off", "N", "0\ncmdline + initcall_debug=x"] {

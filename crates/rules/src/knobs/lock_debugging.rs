@@ -13,8 +13,9 @@ pub static KNOB: Knob = Knob {
     id: "lock-debugging",
     title: "debugging of locks",
     description: "Options of the kernel's build that check or count each use of a lock: lockdep \
-                  (PROVE_LOCKING, LOCK_STAT, DEBUG_LOCK_ALLOC), and the simpler checks of \
-                  spinlocks, mutexes and preemption.",
+                  (PROVE_LOCKING, LOCK_STAT, DEBUG_LOCK_ALLOC), the simpler checks of spinlocks, \
+                  mutexes, atomic variables and preemption, and RCU_STRICT_GRACE_PERIOD, which \
+                  interrupts all CPUs in each grace period of RCU.",
     rationale: "every lock that the kernel takes and releases costs more, much of it with \
                 interrupts off, and lockdep notes what is new to it under one lock for all CPUs",
     detection: "The kernel's configuration, and /proc/sys/kernel/prove_locking and lock_stat, \
@@ -48,8 +49,13 @@ const LOCK_STAT: &str = "/proc/sys/kernel/lock_stat";
 const LOCKDEP: &[&str] =
     &["PROVE_LOCKING", "LOCK_STAT", "DEBUG_LOCK_ALLOC", "DEBUG_WW_MUTEX_SLOWPATH", "LOCKDEP"];
 
+/// Option that ends each grace period at once, by an interrupt of every CPU (`rcu_gp_init()` and
+/// `rcu_gp_cleanup()` of kernel/rcu/tree.c).
+const STRICT_RCU: &str = "RCU_STRICT_GRACE_PERIOD";
+
 /// Checks of single kinds of locks, which cost less.
 const SIMPLE: &[&str] = &[
+    "DEBUG_ATOMIC",
     "DEBUG_PREEMPT",
     "DEBUG_RT_MUTEXES",
     "DEBUG_SPINLOCK",
@@ -74,6 +80,7 @@ fn judge(machine: &MachineView) -> Judged {
     if heavy.len() > 1 {
         heavy.retain(|name| *name != "LOCKDEP");
     }
+    heavy.extend([STRICT_RCU].into_iter().filter(|name| on(name)));
     let severity = if heavy.is_empty() { Severity::Medium } else { Severity::High };
     let found = [heavy, simple].concat();
     match config {
@@ -102,6 +109,8 @@ mod tests {
             "fail high PROVE_LOCKING, DEBUG_SPINLOCK",
         );
         check(&KNOB, "CONFIG_LOCKDEP=y", "fail high LOCKDEP");
+        check(&KNOB, "CONFIG_RCU_STRICT_GRACE_PERIOD=y", "fail high RCU_STRICT_GRACE_PERIOD");
+        check(&KNOB, "CONFIG_DEBUG_ATOMIC=y", "fail medium DEBUG_ATOMIC");
         check(&KNOB, "CONFIG_DEBUG_ATOMIC_SLEEP=y\nCONFIG_DEBUG_KERNEL=y\nCONFIG_DEBUG_FS=y", "pass none");
     }
 

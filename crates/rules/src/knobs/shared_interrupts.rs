@@ -90,12 +90,22 @@ fn first_three(shared: &[String]) -> String {
 }
 
 /// Line of a sound card, or else of a USB controller, and the others on it: `17: snd_hdspm with
-/// i801_smbus`. Several handlers of one kind may belong to one device.
+/// i801_smbus`. Handlers of different drivers may serve one USB controller, those of one driver
+/// serve a device each.
 fn others(irq: &Irq) -> Option<String> {
     let is_wanted = if irq.actions.iter().any(|name| is_sound(name)) { is_sound } else { is_usb };
-    let named = |wanted: bool| truncate_list(irq.actions.iter().filter(|name| is_wanted(name) == wanted));
-    let foreign = named(false);
-    (!foreign.is_empty()).then(|| format!("{}: {} with {}", irq.number, named(true), foreign))
+    let first = irq.actions.iter().find(|name| is_wanted(name))?;
+    let driver = |name: &str| name.split(':').next().unwrap_or(name).to_owned();
+    let is_other = |name: &&String| match *name {
+        name if name == first => false,
+        name if is_sound(name) || !is_wanted(name) => true,
+        name => {
+            irq.actions.iter().take_while(|before| *before != name).any(|one| driver(one) == driver(name))
+        }
+    };
+    let foreign = truncate_list(irq.actions.iter().filter(is_other));
+    let own = truncate_list(irq.actions.iter().filter(|name| is_wanted(name) && !is_other(name)));
+    (!foreign.is_empty()).then(|| format!("{}: {own} with {foreign}", irq.number))
 }
 
 /// True for a handler of a sound card: `snd_hda_intel:card0`.
@@ -130,6 +140,16 @@ mod tests {
         );
         check(&KNOB, &of("ehci_hcd:usb1,snd_ice1712"), "fail low 9: snd_ice1712 with ehci_hcd:usb1");
         check(&KNOB, &of("ehci_hcd:usb1,uhci_hcd:usb2"), "pass none");
+        check(
+            &KNOB,
+            &of("ehci_hcd:usb1,uhci_hcd:usb2,ehci_hcd:usb3"),
+            "fail low 9: ehci_hcd:usb1, uhci_hcd:usb2 with ehci_hcd:usb3",
+        );
+        check(
+            &KNOB,
+            &of("snd_hda_intel:card0,snd_hda_intel:card1"),
+            "fail low 9: snd_hda_intel:card0 with snd_hda_intel:card1",
+        );
         check(&KNOB, &of("acpi,ehci_hcd:usb1"), "fail low 9: ehci_hcd:usb1 with acpi");
         check(&KNOB, &of("xhci_hcd"), "pass none");
         check(
