@@ -48,6 +48,8 @@ pub type SettingsByName = BTreeMap<String, String>;
 pub const KERNEL_CONFIGURATION: &str = "kernel configuration";
 /// Prefix of the names of command line words: an absent one was not given.
 pub const WORD: &str = "cmdline ";
+/// Setting that names the kernel.
+pub const RELEASE: &str = "host.release";
 
 /// Setting present in every record made on the machine itself: the command line and the lists of
 /// CPUs were read then, too, and an absent one of these is empty.
@@ -247,7 +249,7 @@ pub mod fixture {
             settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         EnvironmentRecord {
             digest: digest.into(),
-            release: value_of(&settings, "host.release").to_owned(),
+            release: value_of(&settings, RELEASE).to_owned(),
             settings: serde_json::to_string(&settings).unwrap(),
             ..EnvironmentRecord::default()
         }

@@ -93,6 +93,7 @@ pub fn over_budget(board: &FarmBoard, all: &[BudgetDay], from: i64) -> Option<Fa
         t: last.t,
         from: first.t,
         says: format!("Later than its budget of {} {when}.", span(limit)),
+        claim: format!("over its budget of {} by up to {}", span(limit), span(worst.max_ns - limit)),
         evidence,
         p: None,
         settings: Vec::new(),

@@ -9,6 +9,7 @@ use stats::compare::{CompareQuestion, Metric, compare};
 use stats::pair::verdict::{Design, Verdict};
 use stats::series::Series;
 
+use super::lead::times;
 use super::{ChangeKind, EnvironmentSince, FALSE_SHARE, FarmChange, OF_ENVIRONMENT};
 use crate::pages::parts::{date, escaped};
 use crate::records::{BoardEnvironment, SLOT, Tier};
@@ -50,6 +51,7 @@ struct SeriesEffect<'a> {
     name: &'a str,
     kind: ChangeKind,
     p: Option<f64>,
+    claim: String,
     evidence: Vec<String>,
 }
 
@@ -66,6 +68,7 @@ pub fn effect(of: &EnvironmentStep) -> FarmChange {
         t,
         from: t,
         says: says(&settings),
+        claim: String::new(),
         evidence: Vec::new(),
         p: None,
         settings,
@@ -87,8 +90,9 @@ pub fn effect(of: &EnvironmentStep) -> FarmChange {
         .filter(|(_, sides)| is_enough(sides))
         .map(|(name, sides)| effect_in(name, sides, t))
         .collect();
-    if let Some((kind, p)) = verdict(&judged) {
-        (found.kind, found.p) = (kind, p);
+    if let Some((most, p)) = verdict(&judged) {
+        (found.kind, found.p) = (most.kind, p);
+        found.claim.clone_from(&most.claim);
     }
     found.evidence = evidence(&sides, judged);
     found
@@ -96,7 +100,7 @@ pub fn effect(of: &EnvironmentStep) -> FarmChange {
 
 /// Verdict of the series that shows it most, with the probability that any of them would by chance
 /// (Bonferroni). Improvement in one series does not hide a regression in another.
-fn verdict(judged: &[SeriesEffect]) -> Option<(ChangeKind, Option<f64>)> {
+fn verdict<'a>(judged: &'a [SeriesEffect<'a>]) -> Option<(&'a SeriesEffect<'a>, Option<f64>)> {
     let of_any = |one: &SeriesEffect| one.p.map(|p| (p * judged.len() as f64).min(1.0));
     let order = |a: &&SeriesEffect, b: &&SeriesEffect| {
         let key = |one: &SeriesEffect| (one.kind == ChangeKind::Environment, of_any(one).unwrap_or(1.0));
@@ -106,7 +110,7 @@ fn verdict(judged: &[SeriesEffect]) -> Option<(ChangeKind, Option<f64>)> {
     let worse =
         |one: &&SeriesEffect| one.kind == ChangeKind::Worse && of_any(one).is_some_and(|p| p <= FALSE_SHARE);
     let most = judged.iter().filter(worse).min_by(order).or_else(|| judged.iter().min_by(order))?;
-    Some((most.kind, of_any(most)))
+    Some((most, of_any(most)))
 }
 
 fn evidence(sides: &[(&str, Sides)], judged: Vec<SeriesEffect>) -> Vec<String> {
@@ -168,7 +172,11 @@ fn effect_in<'a>(name: &'a str, (a, b): &Sides, t: i64) -> SeriesEffect<'a> {
         date(t),
         seen(compared.verdict)
     )];
+    let mut claim = format!("{} latencies", if kind == ChangeKind::Better { LOWER } else { HIGHER });
     if let (Some(ratio), Some(limit)) = (compared.rate_ratio, compared.limit_ns) {
+        if let Some(times) = times(ratio) {
+            claim = format!("latencies of {} or more {times}", span(limit));
+        }
         evidence.push(format!(
             "Five minutes whose largest latency is {} or more come {ratio:.2} times as often.",
             span(limit)
@@ -181,7 +189,7 @@ fn effect_in<'a>(name: &'a str, (a, b): &Sides, t: i64) -> SeriesEffect<'a> {
             span(after)
         ));
     }
-    SeriesEffect { name, kind, p: compared.p_value, evidence }
+    SeriesEffect { name, kind, p: compared.p_value, claim, evidence }
 }
 
 /// Result of the days alone; the verdict needs the changes of the whole fleet.

@@ -10,6 +10,7 @@ pub fn made_change(board: &str, kind: ChangeKind, t: i64) -> FarmChange {
         t,
         from: t,
         says: String::new(),
+        claim: String::new(),
         evidence: Vec::new(),
         p: None,
         settings: Vec::new(),

@@ -9,6 +9,7 @@ mod culprits;
 mod environment;
 mod identity;
 mod invalid;
+mod lead;
 #[cfg(test)]
 pub mod made;
 mod rate;
@@ -29,6 +30,7 @@ pub use culprits::{CulpritSeen, LEAST_FIVE_MINUTES, LEAST_SPIKES, new_culprits};
 pub use environment::{EFFECT_DAYS, EnvironmentStep, SeriesAround, effect};
 pub use identity::{ChangeIdentity, NotedChanges};
 pub use invalid::{InvalidRun, invalid_within, is_spoiled};
+pub use lead::{BoardLead, lead};
 pub use rate::{READ_DAYS, RateHistory, is_judged, rate_changes};
 pub use reach::{RateReach, rate_reach};
 pub use silence::silent;
@@ -105,6 +107,8 @@ pub struct FarmChange {
     pub from: i64,
     /// A sentence.
     pub says: String,
+    /// The same as a clause without its date, for a sentence that begins with the board.
+    pub claim: String,
     /// Evidence, a sentence each.
     pub evidence: Vec<String>,
     /// Probability of such a report by chance, for one series of one board in the displayed days;

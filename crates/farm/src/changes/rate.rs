@@ -8,6 +8,7 @@ use report::words::{several, span};
 use stats::pair::conditional_binomial::{Exposure, total};
 use stats::time::onset::{Direction, LEAST, RECENT, onsets, smallest_factor};
 
+use super::lead::times;
 use super::{ChangeKind, FarmChange, SHOWN_DAYS};
 use crate::pages::five_minutes::address;
 use crate::pages::parts::date;
@@ -74,6 +75,7 @@ pub fn rate_changes(of: &RateHistory) -> Vec<FarmChange> {
             kind: if more { ChangeKind::MoreOften } else { ChangeKind::LessOften },
             t: seen,
             from,
+            claim: sides.claim(),
             says: format!("Latencies{whose} from {limit} on come {often} since {}.", date(from)),
             evidence,
             p: Some((onset.p_day * SHOWN_DAYS as f64).min(1.0)),
@@ -100,12 +102,17 @@ struct RateSides<'a> {
 }
 
 impl RateSides<'_> {
+    /// The rate since then, as a multiple of the one before.
+    fn claim(&self) -> String {
+        let [before, since] = [self.before, self.since].map(mean);
+        match times(since / before) {
+            Some(times) => format!("late wake-ups {times}"),
+            None => format!("{} late wake-ups a day instead of none", a_day(since)),
+        }
+    }
+
     /// Means of both sides, with their numbers of days.
     fn says(&self, limit: &str) -> Vec<String> {
-        let mean = |of: &[Exposure]| {
-            let all = total(of);
-            a_day(if all.time > 0.0 { all.events as f64 / all.time } else { 0.0 })
-        };
         let since = match self.until {
             None => format!("since {}", date(self.from)),
             Some(until) => {
@@ -115,8 +122,8 @@ impl RateSides<'_> {
         let mut says = vec![format!(
             "Latencies from {limit} on came {} a day before and {} {since}: the means of the {} with samples \
              before it, and of the {} from that day on.",
-            mean(self.before),
-            mean(self.since),
+            a_day(mean(self.before)),
+            a_day(mean(self.since)),
             several(self.before.len() as u64, "day", "days"),
             several(self.since.len() as u64, "day", "days"),
         )];
@@ -128,6 +135,12 @@ impl RateSides<'_> {
         }
         says
     }
+}
+
+/// Events per day.
+fn mean(of: &[Exposure]) -> f64 {
+    let all = total(of);
+    if all.time > 0.0 { all.events as f64 / all.time } else { 0.0 }
 }
 
 /// A rate per day, as text.

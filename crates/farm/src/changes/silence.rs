@@ -58,6 +58,7 @@ pub fn silent(board: &FarmBoard, today: i64) -> Option<FarmChange> {
             true => format!("Nothing came since it was enrolled on {}.", date(last)),
             false => format!("Nothing came since {}.", date(last)),
         },
+        claim: if is_new { "never sent anything".to_owned() } else { "silent".to_owned() },
         evidence: vec![format!("That is {since} days; {}{}.", before(usual, is_new), pauses(pause))],
         p: None,
         settings: Vec::new(),

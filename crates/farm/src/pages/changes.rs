@@ -7,8 +7,8 @@ use super::parts::{as_data, board_link, date, escaped, moment};
 use super::{Section, page};
 use crate::board_names::BoardNames;
 use crate::changes::{
-    ChangeKind, ChangesScope, FarmChange, JudgedEnvironments, JudgedSeries, MOST_SERIES, MOST_STEPS,
-    SHOWN_DAYS,
+    ChangeIdentity, ChangeKind, ChangesScope, FarmChange, JudgedEnvironments, JudgedSeries, MOST_SERIES,
+    MOST_STEPS, SHOWN_DAYS,
 };
 
 /// Settings that are listed of a change.
@@ -125,7 +125,7 @@ fn change(one: &FarmChange, of: &ChangesView) -> Markup {
     };
     let finding = if one.is_open() { "finding high" } else { "finding" };
     html! {
-        section class=(finding) {
+        section class=(finding) id=(ChangeIdentity::of(one).id()) {
             h3 { span class=(badge) { (one.kind.words()) } " "
                 (board_link(&one.board, of.names)) " " span.muted { (date(one.t)) } }
             p { (one.says) }
@@ -196,7 +196,8 @@ fn chance(p: f64) -> String {
 
 fn settings(one: &FarmChange) -> Markup {
     let value = |text: &str| if text.is_empty() { "(none)".to_owned() } else { model::text::clean(text) };
-    let many = matches!(one.kind, ChangeKind::MoreOften | ChangeKind::LessOften) || one.settings.len() > 3;
+    // The sentence of another environment names up to three itself.
+    let many = one.since.is_none() || one.settings.len() > 3;
     html! {
         @if many && !one.settings.is_empty() {
             details {

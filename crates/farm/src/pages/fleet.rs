@@ -1,17 +1,22 @@
 //! The first page: all boards, each in a row.
 
+use std::cmp::Ordering;
+
 use maud::{Markup, html};
 use model::units::Nanos;
 use report::html::scroll;
 use report::words::{UNKNOWN, duration, several, span, us, us_or_dash};
+use serde::Serialize;
 
-use super::parts::{as_data, board_link, date, escaped, known};
+use super::parts::{as_data, date, escaped, known};
 use super::{Section, page};
-use crate::board_names::BoardNames;
 use crate::board_settings::BoardState;
-use crate::changes::{ChangeKind, FarmChange, SHOWN_DAYS};
+use crate::changes::{BoardLead, ChangeKind, SHOWN_DAYS};
 use crate::pictures::spark;
 use crate::records::FarmBoard;
+
+/// Sentences on what changed that the page shows.
+const MOST_LEADS: usize = 12;
 
 /// Order of the boards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,19 +43,18 @@ impl BoardOrder {
         BoardOrder::ALL.into_iter().find(|known| known.0 == self).map_or("", |known| known.1)
     }
 
-    pub fn sort(self, boards: &mut [FarmBoard]) {
-        match self {
-            BoardOrder::Worst => boards.sort_by(|a, b| (b.max_ns, &a.board).cmp(&(a.max_ns, &b.board))),
-            BoardOrder::Name => boards.sort_by(|a, b| a.board.cmp(&b.board)),
-            BoardOrder::Last => {
-                boards.sort_by(|a, b| (b.last_seen(), &a.board).cmp(&(a.last_seen(), &b.board)));
-            }
-        }
+    pub fn compare(self, a: &FarmBoard, b: &FarmBoard) -> Ordering {
+        let first = match self {
+            BoardOrder::Worst => b.max_ns.cmp(&a.max_ns),
+            BoardOrder::Name => Ordering::Equal,
+            BoardOrder::Last => b.last_seen().cmp(&a.last_seen()),
+        };
+        first.then_with(|| a.board.cmp(&b.board))
     }
 }
 
 /// A folder that holds no run which can be read.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RefusedBundle {
     pub place: String,
     pub reason: String,
@@ -79,12 +83,46 @@ impl RefusedFolders {
     }
 }
 
+/// A board of the list.
+#[derive(Serialize)]
+pub struct ListedBoard {
+    #[serde(flatten)]
+    pub board: FarmBoard,
+    /// The first second of the day with its largest latency.
+    pub max_day: Option<i64>,
+    /// Kinds of its changes that are not acknowledged, the gravest first.
+    pub changes: Vec<ChangeKind>,
+}
+
+/// The boards, and what changed on them.
+#[derive(Serialize)]
+pub struct FleetAnswer {
+    pub schema: &'static str,
+    /// What changed for the worse, of all boards.
+    pub lead: Vec<BoardLead>,
+    /// Number of boards in which changes were not searched yet.
+    pub unsearched: usize,
+    /// The boards that pass the filter.
+    pub boards: Vec<ListedBoard>,
+    /// Number of boards without the filter, and of their runs.
+    #[serde(skip)]
+    pub of: usize,
+    #[serde(skip)]
+    pub runs: u64,
+    /// Number of boards left out because their names are those of machines.
+    #[serde(skip)]
+    pub hidden: usize,
+    /// First second of the last day that any of them has.
+    #[serde(skip)]
+    pub newest: i64,
+    /// The board with the largest latency, except for quiet ones.
+    #[serde(skip)]
+    pub worst: Option<FarmBoard>,
+}
+
 /// Contents of the page.
 pub struct Fleet<'a> {
-    pub boards: &'a [FarmBoard],
-    /// Number of boards without the filter.
-    pub of: usize,
-    pub runs: u64,
+    pub answer: &'a FleetAnswer,
     pub order: BoardOrder,
     pub filter: &'a str,
     /// State of the boards that are shown alone.
@@ -92,40 +130,31 @@ pub struct Fleet<'a> {
     /// Seconds since 1970.
     pub now: i64,
     pub refused: &'a RefusedFolders,
-    /// The board with the largest latency, except for quiet ones.
-    pub worst: Option<&'a FarmBoard>,
-    /// First second of the last day that any of them has.
-    pub newest: i64,
-    /// Changes on them.
-    pub changes: &'a [FarmChange],
-    /// Displayed names of boards.
-    pub names: &'a BoardNames,
     /// True if names of machines and kernels are omitted.
     pub unnamed: bool,
-    /// Number of boards hidden for that reason.
-    pub hidden: usize,
     /// True if the farm accepts data from boards.
     pub keeps: bool,
 }
 
 /// The page.
 pub fn fleet(of: &Fleet) -> String {
-    let boards = several(of.of as u64, "board", "boards");
-    let runs = several(of.runs, "run", "runs");
+    let FleetAnswer { of: all, runs, hidden, newest, .. } = *of.answer;
     let body = html! {
-        @if of.of == 0 && of.hidden == 0 { (nothing(of.keeps)) }
-        @if of.of > 0 {
-            (answer(of))
+        @if all == 0 && hidden == 0 { (nothing(of.keeps)) }
+        @if all > 0 {
+            (changed(of.answer))
+            (largest(of.answer))
             (form(of))
             (table(of))
-            p.muted { (boards) ", " (runs) ". The maximum is of the last 30 days of a board, without runs \
-             that do not count. Each bar is a day up to " (date(of.newest)) ", its height the logarithm of \
-             the largest latency: the line across is 100 us." }
+            p.muted { (several(all as u64, "board", "boards")) ", " (several(runs, "run", "runs")) ". The \
+             maximum is of the last 30 days of a board, without runs that do not count. Each bar is a day \
+             up to " (date(newest)) ", its height the logarithm of the largest latency: the line across is \
+             100 us." }
             (as_data("/v1/boards", &query(of)))
         }
         @if of.unnamed { (left_out()) }
-        @if of.hidden > 0 {
-            p.muted { (several(of.hidden as u64, "board is", "boards are")) " called after the machine, and \
+        @if hidden > 0 {
+            p.muted { (several(hidden as u64, "board is", "boards are")) " called after the machine, and \
              left out: " code { "DIR/BOARD/RUN" } " gives a board its own name." }
         }
         (refused(of.refused))
@@ -157,30 +186,35 @@ fn nothing(keeps: bool) -> Markup {
     }
 }
 
-/// The largest latency, and the boards that need attention.
-fn answer(of: &Fleet) -> Markup {
-    let open = || of.changes.iter().filter(|one| one.is_open());
-    let silent: Vec<&FarmChange> = open().filter(|one| one.kind == ChangeKind::Silent).collect();
-    let other = open().filter(|one| one.kind != ChangeKind::Silent).count();
+/// What changed for the worse, a sentence for each board.
+fn changed(of: &FleetAnswer) -> Markup {
+    let unsearched = several(of.unsearched as u64, "board is", "boards are");
     html! {
-        @if let Some((board, day)) = of.worst.and_then(|board| Some((board, board.worst_day()?))) {
-            p.lead { "The largest latency of the last 30 days: "
+        @if of.lead.is_empty() && of.unsearched == 0 {
+            p.lead { "No board got worse in the last " (SHOWN_DAYS) " days." }
+        } @else if !of.lead.is_empty() {
+            p.lead { (several(of.lead.len() as u64, "board needs", "boards need")) " a look:" }
+            ul.changed { @for one in of.lead.iter().take(MOST_LEADS) {
+                li { strong { (one.name) } ": " a href=(one.address) { (one.claim) } " since "
+                    time { (date(one.from)) } (one.rest) "." }
+            } }
+            @if of.lead.len() > MOST_LEADS {
+                p { a href="/changes" { (of.lead.len() - MOST_LEADS) " more boards" } "." }
+            }
+        }
+        @if of.unsearched > 0 {
+            p { (unsearched) " still being searched for changes: load this page again in a minute." }
+        }
+    }
+}
+
+/// The largest latency of all boards.
+fn largest(of: &FleetAnswer) -> Markup {
+    html! {
+        @if let Some((board, day)) = of.worst.as_ref().and_then(|board| Some((board, board.worst_day()?))) {
+            p { "The largest latency of the last 30 days: "
                 a href=(day_address(&board.board, day.t)) { (span(day.max_ns)) } " on "
                 a href={ "/b/" (escaped(&board.board)) } { (board.name) } ", " time { (date(day.t)) } "." }
-        }
-        @if !silent.is_empty() {
-            p { strong { (several(silent.len() as u64, "board is", "boards are")) " silent: " }
-                @for (at, one) in silent.iter().take(8).enumerate() { @if at > 0 { ", " }
-                    (board_link(&one.board, of.names)) " since " time { (date(one.from)) } }
-                @if silent.len() > 8 { ", and " (silent.len() - 8) " more" } "." }
-        }
-        @if other > 0 {
-            // Other than those that are named.
-            @let (one, more) = match silent.is_empty() {
-                true => ("change", "changes"), false => ("other change", "other changes"),
-            };
-            p { a href="/changes" { (several(other as u64, one, more)) " to look at" }
-                " in the last " (SHOWN_DAYS) " days." }
         }
     }
 }
@@ -190,16 +224,15 @@ pub fn day_address(board: &str, t: i64) -> String {
     format!("/b/{}/at/{t}?worst=day", escaped(board))
 }
 
-/// First open change of a board, with a link to all of its changes.
-fn state(of: &Fleet, board: &FarmBoard) -> Markup {
-    let bad: Vec<&FarmChange> =
-        of.changes.iter().filter(|one| one.board == board.board && one.is_open()).collect();
+/// The gravest open change of a board, with a link to all of its changes.
+fn state(of: &ListedBoard) -> Markup {
+    let state = of.board.settings.state;
     html! {
-        @if board.settings.state.is_quiet() {
-            span.muted { (board.settings.state.words()) }
-        } @else if let Some(one) = bad.first() {
-            a href={ "/changes?board=" (escaped(&board.board)) } { (one.kind.words()) }
-            @if bad.len() > 1 { ", +" (bad.len() - 1) }
+        @if state.is_quiet() {
+            span.muted { (state.words()) }
+        } @else if let Some(kind) = of.changes.first() {
+            a href={ "/changes?board=" (escaped(&of.board.board)) } { (kind.words()) }
+            @if of.changes.len() > 1 { ", +" (of.changes.len() - 1) }
         }
     }
 }
@@ -226,7 +259,7 @@ fn form(of: &Fleet) -> Markup {
             button type="submit" { "Show" }
         }
         @if !of.filter.is_empty() || of.state.is_some() {
-            p.muted { (of.boards.len()) " of " (of.of) " boards." }
+            p.muted { (of.answer.boards.len()) " of " (of.answer.of) " boards." }
         }
     }
 }
@@ -272,7 +305,8 @@ fn budget(board: &FarmBoard) -> Markup {
 }
 
 fn table(of: &Fleet) -> Markup {
-    let budgets = of.boards.iter().any(|board| board.settings.budget_ns.is_some());
+    let listed = &of.answer.boards;
+    let budgets = listed.iter().any(|one| one.board.settings.budget_ns.is_some());
     scroll(
         "Boards",
         html! {
@@ -284,15 +318,15 @@ fn table(of: &Fleet) -> Markup {
                     th.more { "runs" }
                     th.left { "last (UTC)" }
                 } }
-                tbody { @for board in of.boards { tr {
+                tbody { @for one in listed { @let board = &one.board; tr {
                     th.left.name { a href={ "/b/" (escaped(&board.board)) } { (board.name) } }
                     td.top { @match board.worst_day() {
                         Some(day) => a href=(day_address(&board.board, day.t)) { (us(day.max_ns)) },
                         None => (UNKNOWN),
                     } }
                     @if budgets { (budget(board)) }
-                    td.left.flag { (state(of, board)) }
-                    td.left.more { (spark::days(&board.days, of.newest)) }
+                    td.left.flag { (state(one)) }
+                    td.left.more { (spark::days(&board.days, of.answer.newest)) }
                     @if !of.unnamed {
                         td.left.name.more { (known(&board.release)) }
                         td.left.name.more { (known(&board.model)) }
@@ -331,7 +365,10 @@ pub fn matches(board: &FarmBoard, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::board_names::BoardNames;
     use crate::changes::made::made_change;
+    use crate::changes::{FarmChange, lead};
+    use crate::records::DayMaximum;
 
     fn board(name: &str, max: i64, last: i64) -> FarmBoard {
         FarmBoard {
@@ -343,12 +380,30 @@ mod tests {
         }
     }
 
+    /// The answer of these boards, all without changes.
+    fn answer(boards: impl IntoIterator<Item = FarmBoard>) -> FleetAnswer {
+        let list = |board: FarmBoard| ListedBoard { max_day: None, changes: Vec::new(), board };
+        let boards: Vec<ListedBoard> = boards.into_iter().map(list).collect();
+        FleetAnswer {
+            schema: "",
+            lead: Vec::new(),
+            unsearched: 0,
+            of: boards.len(),
+            runs: 1,
+            hidden: 0,
+            newest: 1,
+            worst: None,
+            boards,
+        }
+    }
+
     #[test]
     fn boards_are_ordered_and_filtered() {
         let mut boards = vec![board("b", 5, 30), board("a", 9, 10), board("c", 7, 20)];
         let names = |boards: &[FarmBoard]| boards.iter().map(|one| one.name.clone()).collect::<String>();
         for (word, wanted) in [("worst", "acb"), ("name", "abc"), ("last", "bca"), ("worst", "acb")] {
-            BoardOrder::of_word(word).unwrap().sort(&mut boards);
+            let order = BoardOrder::of_word(word).unwrap();
+            boards.sort_by(|a, b| order.compare(a, b));
             assert_eq!(names(&boards), wanted, "{word}");
         }
         assert_eq!((BoardOrder::of_word("?"), BoardOrder::of_word("")), (None, None));
@@ -373,24 +428,17 @@ mod tests {
 
     #[test]
     fn names_stay_text_and_an_empty_farm_says_what_to_do() {
-        let hostile = [board("<img onerror=x>", 1, 1)];
+        let hostile = answer([board("<img onerror=x>", 1, 1)]);
         let refused = vec![RefusedBundle { place: "/x/<script>".into(), reason: "no".into() }];
         let refused = RefusedFolders::of(refused, 1);
         let of = Fleet {
-            boards: &hostile,
-            of: 1,
-            runs: 1,
+            answer: &hostile,
             order: BoardOrder::Name,
             filter: "\"><b>",
             state: Some(BoardState::Retired),
             now: 7_261,
             refused: &refused,
-            worst: hostile.first(),
-            newest: 1,
-            changes: &[],
-            names: &BoardNames::default(),
             unnamed: false,
-            hidden: 0,
             keeps: false,
         };
         let text = fleet(&of);
@@ -402,10 +450,11 @@ mod tests {
         assert!(text.contains("1970-01-01<br><span class=\"muted\">2 h 1 min ago<"), "{text}");
         let public = fleet(&Fleet { unnamed: true, ..of });
         assert!(!public.contains(">kernel<") && public.contains("log in"));
-        let hidden = fleet(&Fleet { boards: &[], of: 0, unnamed: true, hidden: 2, ..of });
+        let nothing = FleetAnswer { hidden: 2, ..answer([]) };
+        let hidden = fleet(&Fleet { answer: &nothing, unnamed: true, ..of });
         assert!(hidden.contains("2 boards are called after") && !hidden.contains("onbeat measure"));
         let none = RefusedFolders::default();
-        let empty = Fleet { boards: &[], of: 0, runs: 0, filter: "", refused: &none, ..of };
+        let empty = Fleet { answer: &answer([]), filter: "", refused: &none, ..of };
         let text = fleet(&empty);
         assert!(text.contains("onbeat measure") && !text.contains("enrol"), "{text}");
         let text = fleet(&Fleet { keeps: true, ..empty });
@@ -413,18 +462,48 @@ mod tests {
             text.contains("onbeat-farm enrol --store URL") && text.contains("onbeat-push enrol"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn the_page_begins_with_what_changed_and_says_so_as_its_data_do() {
+        let silent = FarmChange { claim: "silent".into(), ..made_change("mill", ChangeKind::Silent, 86_400) };
         let names: BoardNames = [("mill".to_owned(), "Mill <1>".to_owned())].into_iter().collect();
-        let silent = [made_change("mill", ChangeKind::Silent, 86_400)];
-        let text = fleet(&Fleet { boards: &hostile, of: 1, changes: &silent, names: &names, ..empty });
-        assert!(text.contains("<a href=\"/b/mill\">Mill &lt;1&gt;</a> since <time>1970-01-02<"), "{text}");
-        let worse = made_change("mill", ChangeKind::Worse, 86_400);
-        let [silent] = silent;
-        for (changes, words) in [
-            (vec![worse.clone()], ">1 change to look at<"),
-            (vec![silent, worse], ">1 other change to look at<"),
-        ] {
-            let text = fleet(&Fleet { boards: &hostile, of: 1, changes: &changes, ..empty });
-            assert!(text.contains(words), "{words}: {text}");
-        }
+        let found = lead(&[silent], &names, false);
+        let mut all = answer([board("mill", 900, 9)]);
+        all.worst = Some(FarmBoard {
+            days: vec![DayMaximum { t: 0, max_ns: Nanos(900) }],
+            ..all.boards[0].board.clone()
+        });
+        let none = RefusedFolders::default();
+        let show = |answer: &FleetAnswer| {
+            fleet(&Fleet {
+                answer,
+                order: BoardOrder::Name,
+                filter: "",
+                state: None,
+                now: 9,
+                refused: &none,
+                unnamed: false,
+                keeps: true,
+            })
+        };
+        let text = show(&all);
+        assert!(text.contains("No board got worse in the last 90 days."), "{text}");
+        all.unsearched = 1;
+        let text = show(&all);
+        assert!(text.contains("1 board is still being searched") && !text.contains("No board got"), "{text}");
+        all.lead = vec![found[0].clone(); MOST_LEADS + 2];
+        all.boards[0].changes = vec![ChangeKind::Silent, ChangeKind::OverBudget];
+        let text = show(&all);
+        let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words}: {text}"));
+        let sentence = format!(
+            "<li><strong>Mill &lt;1&gt;</strong>: <a href=\"{}\">silent</a> since <time>1970-01-02</time>.</li>",
+            found[0].address
+        );
+        assert!(at(&sentence) < at("The largest latency of the last 30 days"), "{text}");
+        assert!(at("2 more boards</a>") > at("14 boards need a look:"));
+        assert!(at("\"/changes?board=mill\">silent</a>, +1") > at("<tbody>"));
+        let plain = sentence.replace("&lt;", "<").replace("&gt;", ">");
+        assert!(plain.contains(&found[0].claim) && found[0].says == "Mill <1>: silent since 1970-01-02.");
     }
 }

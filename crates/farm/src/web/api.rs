@@ -15,12 +15,12 @@ use super::answer::{Refusal, WebAnswer};
 use super::answer_parts::in_parts;
 use super::app::App;
 use super::asking_client::AskingClient;
-use super::board_list::listed;
+use super::board_list::{FleetQuery, listed};
 use super::files::archive;
 use super::heat_bytes::{self, HeatBytes};
 use super::histogram_parts::{AskedHistograms, HistogramForm, HistogramParts};
 use super::judged;
-use super::pages::{FleetQuery, WebOutcome, chosen, known_board};
+use super::pages::{WebOutcome, chosen, known_board};
 use super::runs::{RunsAsked, labels_of};
 use super::slot_parts::{SlotForm, SlotParts};
 use super::unnamed;
@@ -44,8 +44,7 @@ pub async fn boards(
     Extension(visitor): Extension<Visitor>,
     Query(query): Query<FleetQuery>,
 ) -> WebOutcome {
-    let boards = listed(&app, &visitor, &query).await?;
-    WebAnswer::json(&json!({ "schema": "onbeat.farm-boards/1", "boards": boards }))
+    WebAnswer::json(&listed(&app, &visitor, &query, None).await?)
 }
 
 pub async fn board(

@@ -40,6 +40,8 @@ pub async fn of_board(
     let from = (board.last_day - READ_DAYS * DAY).min(since);
     let invalid = store.invalid_runs(name, from).await?;
     let (mut all, judged) = rates(store, board, &series, &invalid).await?;
+    let since_first = since.max(hardware);
+    all.extend(new_culprits(&store.culprits_since(name, since_first, replaced).await?, since_first));
     for one in &mut all {
         one.settings = around(&steps, one.from - 3 * DAY, one.t + DAY);
     }
@@ -61,8 +63,6 @@ pub async fn of_board(
         let days = maxima(store, name, from - BUDGET_APART * DAY, limit, &invalid).await?;
         all.extend(over_budget(board, &days, from));
     }
-    let since = since.max(hardware);
-    all.extend(new_culprits(&store.culprits_since(name, since, replaced).await?, since));
     for one in &mut all {
         one.conditions = series.iter().map(|one| one.words.clone()).collect();
     }

@@ -1,46 +1,89 @@
-//! The list of boards as data: what the first page shows of each.
+//! The question of the first page: which boards there are, and what changed on them. The page, its
+//! JSON and its CSV are forms of one answer.
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::Deserialize;
 
 use super::acknowledge::mark;
 use super::answer::Refusal;
 use super::app::App;
-use super::pages::FleetQuery;
+use super::found_changes::newest;
 use super::unnamed;
 use super::visitor::Visitor;
-use crate::changes::ChangeKind;
+use crate::board_names::BoardNames;
+use crate::board_settings::BoardState;
+use crate::changes::{ChangeKind, lead};
+use crate::pages::fleet::{BoardOrder, FleetAnswer, ListedBoard, matches};
 use crate::records::FarmBoard;
 
-/// A board of the list.
-#[derive(Serialize)]
-pub struct ListedBoard {
-    #[serde(flatten)]
-    pub board: FarmBoard,
-    /// The first second of the day with its largest latency.
-    pub max_day: Option<i64>,
-    /// The kinds of what changed on it and was not acknowledged.
-    pub changes: Vec<ChangeKind>,
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct FleetQuery {
+    pub q: String,
+    sort: String,
+    state: String,
 }
 
-/// The boards that are asked for, as who asks may see them.
-pub async fn listed(app: &App, visitor: &Visitor, query: &FleetQuery) -> Result<Vec<ListedBoard>, Refusal> {
+impl FleetQuery {
+    /// The state that boards are to be in, if any is asked for.
+    pub fn state(&self) -> Result<Option<BoardState>, Refusal> {
+        if self.state.is_empty() {
+            return Ok(None);
+        }
+        let why = "no board has such a state: choose active, maintenance, muted, retired or replaced";
+        BoardState::of_word(&self.state).map(Some).ok_or_else(|| Refusal::bad(why))
+    }
+
+    /// The order in which boards are to be, if any is asked for.
+    pub fn order(&self) -> Result<Option<BoardOrder>, Refusal> {
+        if self.sort.is_empty() {
+            return Ok(None);
+        }
+        let why = "sort is none of worst, name and last: choose one of these";
+        BoardOrder::of_word(&self.sort).map(Some).ok_or_else(|| Refusal::bad(why))
+    }
+}
+
+/// The boards that are asked for, as who asks may see them, with what changed on all of them; in
+/// the order that is asked for, or another.
+pub async fn listed(
+    app: &App,
+    visitor: &Visitor,
+    query: &FleetQuery,
+    otherwise: Option<BoardOrder>,
+) -> Result<FleetAnswer, Refusal> {
+    let (state, order) = (query.state()?, query.order()?.or(otherwise));
     let mut boards = app.store.boards().await?;
     let mut changes = app.changes.known(&boards).await;
     mark(app, &mut changes).await?;
+    let before = boards.len();
     unnamed::boards(visitor, &mut boards);
     unnamed::changes(visitor, &boards, &mut changes);
-    query.filter(&mut boards)?;
-    query.order(&mut boards)?;
+    let (of, hidden) = (boards.len(), before - boards.len());
+    let lead = lead(&changes, &BoardNames::of_boards(&boards), visitor.is_unnamed());
+    let unsearched = app.changes.unsearched(&boards).await;
+    let is_heard = |board: &&FarmBoard| board.max_ns.is_some() && !board.settings.state.is_quiet();
+    let worst = boards.iter().filter(is_heard).max_by_key(|board| board.max_ns).cloned();
+    let runs = boards.iter().map(|board| board.runs).fold(0, u64::saturating_add);
+    let newest = newest(&boards);
+    boards
+        .retain(|board| matches(board, &query.q) && state.is_none_or(|state| board.settings.state == state));
+    if let Some(order) = order {
+        boards.sort_by(|a, b| order.compare(a, b));
+    }
     let mut open: BTreeMap<String, Vec<ChangeKind>> = BTreeMap::new();
     for one in changes.into_iter().filter(|one| one.is_open()) {
         open.entry(one.board).or_default().push(one.kind);
     }
+    // The gravest first, as they lead.
+    open.values_mut().for_each(|kinds| kinds.sort());
     let list = |board: FarmBoard| ListedBoard {
         max_day: board.worst_day().map(|day| day.t),
         changes: open.remove(&board.board).unwrap_or_default(),
         board,
     };
-    Ok(boards.into_iter().map(list).collect())
+    let boards = boards.into_iter().map(list).collect();
+    let schema = "onbeat.farm-boards/1";
+    Ok(FleetAnswer { schema, lead, unsearched, boards, of, hidden, runs, newest, worst })
 }

@@ -92,6 +92,13 @@ impl FoundChanges {
         hold(all, heard)
     }
 
+    /// Number of these boards that were not searched yet, as after a start.
+    pub async fn unsearched(&self, boards: &[FarmBoard]) -> usize {
+        let by_board = self.by_board.lock().await;
+        let is_open = |one: &&FarmBoard| !one.settings.state.is_quiet() && !by_board.contains_key(&one.board);
+        boards.iter().filter(is_open).count()
+    }
+
     /// In how many series and environments they were looked for; of one board where it is named.
     pub async fn scope(&self, boards: &[FarmBoard], board: &str) -> ChangesScope {
         let by_board = self.by_board.lock().await;

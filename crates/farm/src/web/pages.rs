@@ -15,18 +15,16 @@ use super::acknowledge::mark;
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::board_changes::reach;
-use super::found_changes::newest;
+use super::board_list::{FleetQuery, listed};
 use super::judged;
 use super::made_reports::{MadeReport, MadeReports};
 use super::protection::policy_of;
 use super::unnamed;
 use super::visitor::Visitor;
-use crate::board_names::BoardNames;
-use crate::board_settings::BoardState;
 use crate::ingest::stored::whole_files;
 use crate::pages::board::{BoardView, worst_of};
 use crate::pages::board_span::BoardSpan;
-use crate::pages::fleet::{BoardOrder, Fleet, matches};
+use crate::pages::fleet::Fleet;
 use crate::pages::run::RunWays;
 use crate::pages::{self};
 use crate::people::Role;
@@ -43,86 +41,22 @@ const CULPRITS_OF_BOARD: i64 = 10;
 /// What is asked of a run whose document names no limit; the report command asks the same.
 const HORIZON: Nanos = Nanos(86_400_000_000_000);
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct FleetQuery {
-    q: String,
-    sort: String,
-    state: String,
-}
-
-impl FleetQuery {
-    /// The state that boards are to be in, if any is asked for.
-    fn state(&self) -> Result<Option<BoardState>, Refusal> {
-        if self.state.is_empty() {
-            return Ok(None);
-        }
-        let why = "no board has such a state: choose active, maintenance, muted, retired or replaced";
-        BoardState::of_word(&self.state).map(Some).ok_or_else(|| Refusal::bad(why))
-    }
-
-    /// Leaves those that are asked for.
-    pub fn filter(&self, boards: &mut Vec<FarmBoard>) -> Result<(), Refusal> {
-        let state = self.state()?;
-        boards.retain(|board| {
-            matches(board, &self.q) && state.is_none_or(|state| board.settings.state == state)
-        });
-        Ok(())
-    }
-
-    /// The order in which boards are to be, if any is asked for.
-    fn sorted_by(&self) -> Result<Option<BoardOrder>, Refusal> {
-        if self.sort.is_empty() {
-            return Ok(None);
-        }
-        let why = "sort is none of worst, name and last: choose one of these";
-        BoardOrder::of_word(&self.sort).map(Some).ok_or_else(|| Refusal::bad(why))
-    }
-
-    /// Puts them in the order that is asked for; they stay as they are where none is.
-    pub fn order(&self, boards: &mut [FarmBoard]) -> Result<(), Refusal> {
-        if let Some(order) = self.sorted_by()? {
-            order.sort(boards);
-        }
-        Ok(())
-    }
-}
-
 pub async fn fleet(
     State(app): State<Arc<App>>,
     Extension(visitor): Extension<Visitor>,
     Query(query): Query<FleetQuery>,
 ) -> WebOutcome {
-    let mut boards = app.store.boards().await?;
-    let mut changes = app.changes.known(&boards).await;
-    mark(&app, &mut changes).await?;
-    let before = boards.len();
-    unnamed::boards(&visitor, &mut boards);
-    unnamed::changes(&visitor, &boards, &mut changes);
-    let hidden = before - boards.len();
-    let is_told = |board: &&FarmBoard| board.max_ns.is_some() && !board.settings.state.is_quiet();
-    let worst = boards.iter().filter(is_told).max_by_key(|board| board.max_ns).cloned();
-    let (newest, names) = (newest(&boards), BoardNames::of_boards(&boards));
-    let (of, order) = (boards.len(), query.sorted_by()?.unwrap_or_default());
-    let runs = boards.iter().map(|board| board.runs).fold(0, u64::saturating_add);
-    query.filter(&mut boards)?;
-    order.sort(&mut boards);
+    let order = query.order()?.unwrap_or_default();
+    let answer = listed(&app, &visitor, &query, Some(order)).await?;
     let refused = if visitor.is_unnamed() { Default::default() } else { app.refused() };
     let view = Fleet {
-        boards: &boards,
-        of,
-        runs,
+        answer: &answer,
         order,
         filter: &query.q,
         state: query.state()?,
         now: now(),
         refused: &refused,
-        worst: worst.as_ref(),
-        newest,
-        changes: &changes,
-        names: &names,
         unnamed: visitor.is_unnamed(),
-        hidden,
         keeps: app.intake.is_some(),
     };
     Ok(WebAnswer::page(pages::fleet::fleet(&view)))

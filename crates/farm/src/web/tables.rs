@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::answer::WebAnswer;
 use super::app::App;
-use super::board_list::listed;
+use super::board_list::{FleetQuery, listed};
 use super::changes::{ChangesQuery, asked_for};
 use super::data::cell;
 use super::kernels::documents;
-use super::pages::{FleetQuery, WebOutcome};
+use super::pages::WebOutcome;
 use super::visitor::Visitor;
 use crate::changes::FarmChange;
 
@@ -47,7 +47,7 @@ pub async fn boards(
         "enrolled",
         "environment",
     ];
-    table(&COLUMNS, &listed(&app, &visitor, &query).await?)
+    table(&COLUMNS, &listed(&app, &visitor, &query, None).await?.boards)
 }
 
 pub async fn changes_found(
@@ -55,7 +55,7 @@ pub async fn changes_found(
     Extension(visitor): Extension<Visitor>,
     Query(query): Query<ChangesQuery>,
 ) -> WebOutcome {
-    const COLUMNS: [&str; 13] = [
+    const COLUMNS: [&str; 14] = [
         "board",
         "kind",
         "t",
@@ -69,6 +69,7 @@ pub async fn changes_found(
         "settings",
         "address",
         "subject",
+        "claim",
     ];
     let all = asked_for(&app, &visitor, &query).await?;
     table(&COLUMNS, &all.iter().map(change_row).collect::<Vec<_>>())

@@ -103,7 +103,10 @@ fn without_names(one: &mut FarmChange) {
         (by.who, by.note) = (String::new(), String::new());
     }
     let says = match one.kind {
-        ChangeKind::NewCulprit => "A culprit is new.",
+        ChangeKind::NewCulprit => {
+            "a new culprit".clone_into(&mut one.claim);
+            "A culprit is new."
+        }
         ChangeKind::Worse | ChangeKind::Better | ChangeKind::Environment => "Another environment.",
         ChangeKind::MoreOften | ChangeKind::LessOften | ChangeKind::Silent | ChangeKind::OverBudget => {
             return;
