@@ -48,6 +48,7 @@ mod login;
 mod made_reports;
 mod me;
 mod metrics;
+mod openapi;
 mod paced_body;
 mod pages;
 mod pins;
@@ -82,14 +83,17 @@ pub use webhook::{Webhook, keep_telling};
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::middleware::from_fn_with_state;
+use axum::{Extension, Router};
 
 /// All addresses.
 pub fn router(app: Arc<App>) -> Router {
-    let guarded = routes::routes().into_iter().map(|route| route.guarded(&app));
+    let routes = routes::routes();
+    let requests: openapi::ApiRequests = routes.iter().map(routes::FarmRoute::request).collect();
+    let guarded = routes.into_iter().map(|route| route.guarded(&app));
     let all = guarded.fold(Router::new(), |all, (path, handler)| all.route(path, handler));
     all.fallback(pages::nowhere)
+        .layer(Extension(requests))
         .layer(protection::compression())
         .layer(from_fn_with_state(app.clone(), protection::protect))
         .with_state(app)
@@ -108,7 +112,7 @@ mod board_tests;
 #[cfg(test)]
 mod compare_tests;
 #[cfg(test)]
-mod made_app;
+pub mod made_app;
 #[cfg(test)]
 mod metrics_tests;
 #[cfg(test)]

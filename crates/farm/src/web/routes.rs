@@ -16,10 +16,11 @@ use super::asked_names::{
     KnownNames, OF_BOARD, OF_BOARDS, OF_CHANGES, OF_COMPARE, OF_CULPRIT, OF_HISTOGRAMS, OF_MOMENT, OF_RUNS,
     OF_SLOTS, OF_SLOTS_CSV,
 };
+use super::openapi::ApiRequest;
 use super::{
     acknowledge, admin, admin_data, admin_people, api, audits, changes, compare, culprits, enrol,
-    environment_parts, files, five_minutes, kernels, lists, login, me, metrics, pages, pins, receive,
-    receive_rows, run_data, runs, tables,
+    environment_parts, files, five_minutes, kernels, lists, login, me, metrics, openapi, pages, pins,
+    receive, receive_rows, run_data, runs, tables,
 };
 use crate::people::Role;
 
@@ -28,7 +29,6 @@ const ADMIN: RouteNeed = RouteNeed::Role(Role::Admin);
 
 /// A method of an address.
 pub struct FarmRoute {
-    #[cfg(test)]
     pub method: &'static str,
     pub path: &'static str,
     pub need: RouteNeed,
@@ -46,6 +46,11 @@ impl FarmRoute {
     /// The same, without a check of its query parameters.
     fn takes_anything(self) -> FarmRoute {
         FarmRoute { known: None, ..self }
+    }
+
+    /// The row without its handler.
+    pub fn request(&self) -> ApiRequest {
+        ApiRequest { method: self.method, path: self.path, need: self.need, known: self.known }
     }
 
     /// The handler behind what it needs.
@@ -72,36 +77,15 @@ fn known_to(need: RouteNeed) -> KnownNames {
 }
 
 fn read<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, need: RouteNeed, handler: H) -> FarmRoute {
-    FarmRoute {
-        #[cfg(test)]
-        method: "GET",
-        path,
-        need,
-        known: known_to(need),
-        handler: get(handler),
-    }
+    FarmRoute { method: "GET", path, need, known: known_to(need), handler: get(handler) }
 }
 
 fn send<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, need: RouteNeed, handler: H) -> FarmRoute {
-    FarmRoute {
-        #[cfg(test)]
-        method: "POST",
-        path,
-        need,
-        known: known_to(need),
-        handler: post(handler),
-    }
+    FarmRoute { method: "POST", path, need, known: known_to(need), handler: post(handler) }
 }
 
 fn store<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) -> FarmRoute {
-    FarmRoute {
-        #[cfg(test)]
-        method: "PUT",
-        path,
-        need: RouteNeed::Token,
-        known: None,
-        handler: put(handler),
-    }
+    FarmRoute { method: "PUT", path, need: RouteNeed::Token, known: None, handler: put(handler) }
 }
 
 /// All of them.
@@ -196,6 +180,8 @@ fn data() -> Vec<FarmRoute> {
     vec![
         read("/healthz", RouteNeed::Nothing, metrics::health).takes_anything(),
         read("/metrics", RouteNeed::Metrics, metrics::metrics).takes_anything(),
+        read("/v1", RouteNeed::Nothing, openapi::index),
+        read("/v1/openapi.json", RouteNeed::Nothing, openapi::document),
         read("/v1/culprits", RouteNeed::Names, culprits::json).takes(&["board"]),
         read("/v1/culprits.csv", RouteNeed::Names, culprits::csv).takes(&["board"]),
         read("/v1/culprits/{fingerprint}", RouteNeed::Names, lists::culprit).takes(OF_CULPRIT),

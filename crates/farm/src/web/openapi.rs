@@ -1,0 +1,193 @@
+//! `/v1` and `/v1/openapi.json`: what can be asked for, made from the table of routes.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use serde_json::{Map, Value, json};
+
+use super::access::RouteNeed;
+use super::answer::WebAnswer;
+use super::asked_names::KnownNames;
+use super::pages::WebOutcome;
+
+/// Parameters that are numbers, in a path or behind the question mark.
+const NUMBERS: [&str; 7] = ["t", "number", "seq", "from", "to", "step", "cpu"];
+
+/// A row of the table of routes.
+#[derive(Clone, Copy)]
+pub struct ApiRequest {
+    pub method: &'static str,
+    pub path: &'static str,
+    pub need: RouteNeed,
+    pub known: KnownNames,
+}
+
+/// All rows of the table.
+pub type ApiRequests = Arc<[ApiRequest]>;
+
+/// The requests below this address, and the address of their description.
+pub async fn index(Extension(all): Extension<ApiRequests>) -> WebOutcome {
+    let data = all.iter().filter(|route| route.path.starts_with("/v1/"));
+    let requests: Vec<Value> = data
+        .map(|route| {
+            let (path, query) = (path_of(route), route.known.unwrap_or_default());
+            json!({ "method": route.method, "path": path, "query": query, "needs": words(route.need) })
+        })
+        .collect();
+    WebAnswer::json(&json!({
+        "schema": "onbeat.farm-index/1", "openapi": "/v1/openapi.json", "requests": requests,
+    }))
+}
+
+/// The description of all requests (OpenAPI 3.1).
+pub async fn document(Extension(all): Extension<ApiRequests>) -> WebOutcome {
+    let mut paths: Map<String, Value> = Map::new();
+    for route in all.iter() {
+        let of_path = paths.entry(path_of(route)).or_insert_with(|| json!({}));
+        of_path[route.method.to_ascii_lowercase()] = operation(route);
+    }
+    let problem = json!({
+        "type": "object",
+        "properties": {
+            "type": { "type": "string" }, "title": { "type": "string" },
+            "status": { "type": "integer" }, "detail": { "type": "string" },
+        },
+    });
+    WebAnswer::json(&json!({
+        "openapi": "3.1.0",
+        "info": { "title": "onbeat-farm", "version": env!("CARGO_PKG_VERSION") },
+        "paths": paths,
+        "components": {
+            "schemas": { "problem": problem },
+            "securitySchemes": {
+                "session": { "type": "apiKey", "in": "cookie", "name": "onbeat" },
+                "board": { "type": "http", "scheme": "bearer" },
+            },
+        },
+    }))
+}
+
+fn operation(route: &ApiRequest) -> Value {
+    let in_path = names_in(route.path).map(|name| parameter(name, "path"));
+    let asked = route.known.unwrap_or_default().iter().map(|name| parameter(name, "query"));
+    let security = match route.need {
+        RouteNeed::Nothing | RouteNeed::Code => json!([]),
+        RouteNeed::Token => json!([{ "board": [] }]),
+        // A farm may let the public read, and one on a loopback address asks nobody.
+        RouteNeed::Reading | RouteNeed::Metrics => json!([{ "session": [] }, {}]),
+        RouteNeed::Names | RouteNeed::Role(_) => json!([{ "session": [] }]),
+    };
+    let content = |kind: &str| Value::Object(Map::from_iter([(kind.to_owned(), json!({}))]));
+    let problem = json!({ "schema": { "$ref": "#/components/schemas/problem" } });
+    let (status, done) = match (route.method, route.need) {
+        ("POST", RouteNeed::Code) => ("201", json!({ "description": "done" })),
+        ("POST", _) => ("303", json!({ "description": "done; the page that shows it" })),
+        (_, RouteNeed::Token) => ("2XX", json!({ "description": "taken, or there already" })),
+        _ => ("200", json!({ "description": "the answer", "content": content(kind_of(route.path)) })),
+    };
+    let mut all = json!({
+        "operationId": operation_id(route),
+        "summary": words(route.need),
+        "parameters": in_path.chain(asked).collect::<Vec<Value>>(),
+        "security": security,
+        "responses": {
+            status: done,
+            "default": { "description": "refused", "content": { "application/problem+json": problem } },
+        },
+    });
+    if route.method != "GET" {
+        let kind = match route.need {
+            RouteNeed::Code => "application/json",
+            RouteNeed::Token => "application/octet-stream",
+            _ => "application/x-www-form-urlencoded",
+        };
+        all["requestBody"] = json!({ "content": content(kind) });
+    }
+    all
+}
+
+fn parameter(name: &str, place: &str) -> Value {
+    let kind = if NUMBERS.contains(&name) { "integer" } else { "string" };
+    json!({ "name": name, "in": place, "required": place == "path", "schema": { "type": kind } })
+}
+
+/// Names of a path's parameters.
+fn names_in(path: &str) -> impl Iterator<Item = &str> {
+    path.split('{').skip(1).filter_map(|rest| rest.split('}').next()).map(|name| name.trim_start_matches('*'))
+}
+
+fn path_of(route: &ApiRequest) -> String {
+    route.path.replace("{*", "{")
+}
+
+/// The method and the words of the path: unique, as no two routes differ in punctuation alone.
+fn operation_id(route: &ApiRequest) -> String {
+    let words = route.path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    std::iter::once(route.method).chain(words).collect::<Vec<_>>().join("_").to_ascii_lowercase()
+}
+
+fn kind_of(path: &str) -> &'static str {
+    match path {
+        "/metrics" => "application/openmetrics-text",
+        "/healthz" => "text/plain",
+        _ if path.ends_with(".css") => "text/css",
+        _ if path.ends_with(".csv") => "text/csv",
+        _ if path.ends_with("{*path}") => "application/octet-stream",
+        _ if path == "/v1" || path.starts_with("/v1/") => "application/json",
+        _ => "text/html",
+    }
+}
+
+fn words(need: RouteNeed) -> String {
+    match need {
+        RouteNeed::Nothing => "for everybody".to_owned(),
+        RouteNeed::Code => "for a board with a code".to_owned(),
+        RouteNeed::Token => "for a board with its token".to_owned(),
+        RouteNeed::Reading => "for readers, and for the public where it may read".to_owned(),
+        RouteNeed::Names => "for readers".to_owned(),
+        RouteNeed::Metrics => "for readers, and for all where metrics are open".to_owned(),
+        RouteNeed::Role(role) => format!("for the role {} and above", role.word()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::made_app::get;
+    use super::super::routes::{FarmRoute, routes};
+    use super::super::{App, FarmExposure};
+    use super::*;
+    use crate::store::FarmStore;
+
+    #[test]
+    fn every_route_is_described_with_what_it_takes() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let store = FarmStore::in_memory().await.unwrap();
+            let app = Arc::new(App::new(store, FarmExposure::Loopback, None));
+            let json = async |address| serde_json::from_str::<Value>(&get(&app, address).await.1).unwrap();
+            let (index, described) = (json("/v1").await, json("/v1/openapi.json").await);
+            assert_eq!(
+                (&described["openapi"], &index["openapi"]),
+                (&"3.1.0".into(), &"/v1/openapi.json".into())
+            );
+            let (mut ids, mut data) = (BTreeSet::new(), 0);
+            for route in routes().iter().map(FarmRoute::request) {
+                let what = format!("{} {}", route.method, route.path);
+                let operation = &described["paths"][path_of(&route)][route.method.to_ascii_lowercase()];
+                let listed =
+                    operation["parameters"].as_array().unwrap_or_else(|| panic!("{what} is not there"));
+                let listed: Vec<&str> = listed.iter().filter_map(|one| one["name"].as_str()).collect();
+                let wanted = names_in(route.path).chain(route.known.unwrap_or_default().iter().copied());
+                assert_eq!(listed, wanted.collect::<Vec<_>>(), "{what}");
+                assert!(ids.insert(operation["operationId"].as_str().unwrap().to_owned()), "{what}");
+                data += usize::from(route.path.starts_with("/v1/"));
+            }
+            assert_eq!(index["requests"].as_array().unwrap().len(), data);
+            // Nothing is described that is not there.
+            let methods = described["paths"].as_object().unwrap().values();
+            assert_eq!(methods.map(|of| of.as_object().unwrap().len()).sum::<usize>(), ids.len());
+        });
+    }
+}
