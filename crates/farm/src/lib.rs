@@ -5,12 +5,14 @@
 //! [`pictures`], which are functions from values to markup. [`changes`] detects changes, [`sides`]
 //! chooses the days of a comparison, [`encoding`] packs histograms for the store. [`objects`]
 //! stores bundles in a bucket, [`results`] exports runs to systems that collect test results,
-//! [`removal`] removes runs from the farm. [`cli`] is the command line.
+//! [`removal`] removes runs from the farm, [`demo`] writes the records of made-up boards. [`cli`] is
+//! the command line.
 
 pub mod board_names;
 pub mod board_settings;
 pub mod changes;
 pub mod cli;
+pub mod demo;
 pub mod encoding;
 pub mod environments;
 #[cfg(any(test, feature = "fixture"))]

@@ -17,6 +17,8 @@ fn main() -> ExitCode {
     let environment = farm::cli::FarmEnvironment {
         state_home: variable("XDG_STATE_HOME"),
         home: variable("HOME"),
+        temporary: variable("TMPDIR"),
+        has_display: variable("DISPLAY").or_else(|| variable("WAYLAND_DISPLAY")).is_some(),
         dumb: variable("TERM").is_none_or(|value| value == "dumb"),
         objects,
     };

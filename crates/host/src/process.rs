@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use rustix::fs::Mode;
 
@@ -49,6 +49,14 @@ pub fn process_start(pid: u32) -> Option<u64> {
     let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let text = String::from_utf8_lossy(&text);
     text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// Starts a program with these arguments, searched in `$PATH` and without a shell, that goes on when
+/// this process ends. Its output is discarded.
+pub fn start_apart(program: &str, arguments: &[&str]) -> io::Result<()> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.process_group(0).spawn().map(|_| ())
 }
 
 /// Replaces this process by a program, searched in `$PATH` as by shells, with these arguments and

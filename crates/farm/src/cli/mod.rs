@@ -5,6 +5,7 @@ mod backup_folder;
 mod budget;
 mod check;
 mod completions;
+mod demo;
 mod described_program;
 mod document_flags;
 mod enrol;
@@ -49,6 +50,10 @@ pub struct FarmEnvironment {
     pub state_home: Option<OsString>,
     /// `$HOME`.
     pub home: Option<OsString>,
+    /// `$TMPDIR`.
+    pub temporary: Option<OsString>,
+    /// True if there is a display for a browser.
+    pub has_display: bool,
     /// True if `$TERM` is a terminal that cannot redraw a line.
     pub dumb: bool,
     /// Keys and place of an object store.
@@ -71,6 +76,7 @@ struct FarmCli {
 
 #[derive(Subcommand)]
 enum FarmCommand {
+    Demo(demo::Args),
     Serve(serve::Args),
     Import(import::Args),
     Enrol(enrol::Args),
@@ -114,6 +120,7 @@ pub fn run(args: impl Iterator<Item = OsString>, environment: &FarmEnvironment) 
 
 async fn carry_out(command: &FarmCommand, environment: &FarmEnvironment) -> model::error::Result<Exit> {
     match command {
+        FarmCommand::Demo(args) => demo::run(args, environment).await,
         FarmCommand::Serve(args) => serve::run(args, environment).await,
         FarmCommand::Import(args) => import::run(args, environment).await,
         FarmCommand::Enrol(args) => enrol::run(args, environment).await,
@@ -134,7 +141,7 @@ impl FarmCommand {
     /// Consequence of an interruption; `None` for a command that ends by a signal regularly.
     fn when_interrupted(&self) -> Option<&'static str> {
         Some(match self {
-            FarmCommand::Serve(_) => return None,
+            FarmCommand::Serve(_) | FarmCommand::Demo(_) => return None,
             FarmCommand::Import(_) => "what was stored stays, and the same command goes on with the rest",
             FarmCommand::Prune(_) | FarmCommand::Forget(_) => {
                 "what went is gone, and the same command goes on with the rest"
@@ -207,7 +214,7 @@ mod tests {
     #[test]
     fn each_command_names_the_store_in_the_same_words() {
         let mut helps = BTreeSet::new();
-        let about_itself = ["completions", "man"];
+        let about_itself = ["completions", "demo", "man"];
         for command in FarmCli::command().get_subcommands() {
             if about_itself.contains(&command.get_name()) {
                 continue;

@@ -111,11 +111,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     };
     let app = App::new(store, exposure, intake).with_policy(policy).with_cache(cache);
     let app = Arc::new(app.with_certificate(certificate.clone()));
-    let listener = TcpListener::bind(args.listen).await.map_err(|error| {
-        let what = format!("cannot listen on {}", args.listen);
-        Failure::of_call(what, &error, Exit::Usage, "choose another address or port with --listen")
-    })?;
-    let at = listener.local_addr().unwrap_or(args.listen);
+    let (listener, at) = listen(args.listen).await?;
     let scheme = if certificate.is_some() { "https" } else { "http" };
     say(&format!("onbeat-farm: the boards are at {scheme}{}{at}/", "://"));
     if let Some(words) = who_reads(&policy, exposure, has_people, &flag).filter(|_| keeps) {
@@ -140,8 +136,18 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     }
 }
 
+/// Listens on an address; port 0 takes a free one.
+pub async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        let what = format!("cannot listen on {address}");
+        Failure::of_call(what, &error, Exit::Usage, "choose another address or port with --listen")
+    })?;
+    let at = listener.local_addr().unwrap_or(address);
+    Ok((listener, at))
+}
+
 /// Answers requests until it is asked to stop.
-async fn served(listener: TcpListener, app: Arc<App>, certificate: Option<Arc<ServerCertificate>>) {
+pub async fn served(listener: TcpListener, app: Arc<App>, certificate: Option<Arc<ServerCertificate>>) {
     let open = OpenConnections::new(ConnectionLimits::of_files(host::open_files_limit()));
     let tls = certificate.map(|certificate| {
         tokio::spawn(keep_certificate(certificate.clone(), app.clone()));
@@ -237,7 +243,7 @@ fn said_now(said: &mut Option<String>, trouble: Option<String>, bucket: &str) ->
 }
 
 /// Ctrl-C, or a service manager.
-async fn asked_to_end() {
+pub async fn asked_to_end() {
     let Ok(mut terminated) = signal(SignalKind::terminate()) else { return std::future::pending().await };
     tokio::select! {
         _ = tokio::signal::ctrl_c() => {}

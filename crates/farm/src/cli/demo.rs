@@ -1,0 +1,169 @@
+//! `onbeat-farm demo`: a synthetic farm for a first look.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use host::MachineFiles;
+use host::dir::Dir;
+use model::error::{Exit, Failure, Result};
+use tokio::task::spawn_blocking;
+
+use super::serve::{asked_to_end, listen, served};
+use super::store_flag::StorePlace;
+use super::{FarmEnvironment, say};
+use crate::demo::{NUMBER, write_record};
+use crate::ingest::remove_tree::remove_tree;
+use crate::intake::{Keeping, ScanOptions, SeenRuns, scan};
+use crate::wall_clock::now;
+use crate::web::{App, FarmExposure, Intake, keep_changes};
+
+/// Show a farm of five synthetic boards
+///
+/// They have a year of data; one got worse with another kernel, and one fell silent. Their records
+/// are imported as those of real boards. All of it is in a temporary folder, which is removed when
+/// Ctrl-C ends the command; the pages are for this machine alone.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  onbeat-farm demo\n  onbeat-farm demo --no-browser --listen 127.0.0.1:9000"
+)]
+pub struct Args {
+    /// Where to listen on this machine; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// Open no browser
+    #[arg(long)]
+    no_browser: bool,
+}
+
+pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
+    if !args.listen.ip().is_loopback() {
+        return Err(Failure::usage(
+            "--listen: the demo has no login: give an address of this machine, as 127.0.0.1:9000",
+        ));
+    }
+    let (listener, address) = listen(args.listen).await?;
+    host::make_new_files_private();
+    let folder = DemoFolder::make(environment)?;
+    let show = async {
+        let app = made(&folder.path(), now()).await?;
+        let url = format!("http{}{address}/", "://");
+        say(&format!("onbeat-farm: a farm of {NUMBER} synthetic boards is at {url} (Ctrl-C ends it)"));
+        if environment.has_display && !args.no_browser {
+            // The address is printed, for a machine without a browser.
+            let _ = host::start_apart("xdg-open", &[&url]);
+        }
+        tokio::spawn(keep_changes(app.clone()));
+        served(listener, app, None).await;
+        Ok(Exit::Ok)
+    };
+    tokio::select! {
+        outcome = show => outcome,
+        () = asked_to_end() => Ok(Exit::Ok),
+    }
+}
+
+/// Writes the records of the boards below a folder, imports them, and searches their changes.
+async fn made(folder: &Path, now: i64) -> Result<Arc<App>> {
+    let runs = folder.join("runs");
+    let records: Vec<_> = (0..NUMBER)
+        .map(|number| {
+            let runs = runs.clone();
+            spawn_blocking(move || write_record(number, &runs, now))
+        })
+        .collect();
+    for record in records {
+        record.await.unwrap_or_else(|error| Err(Failure::internal(format!("{error}: report this"))))?;
+    }
+    let place = StorePlace::file(folder.join("farm.db"));
+    let store = place.open().await?;
+    let options = ScanOptions { keeping: &Keeping::InPlace, board: None, progress: &() };
+    let found = scan(&store, &runs, &mut SeenRuns::default(), &options).await?;
+    if let Some(why) = found.records.iter().flat_map(|one| &one.left_out).next() {
+        return Err(Failure::internal(format!("a synthetic record was refused ({why}): report this")));
+    }
+    let intake = Intake::start(store.clone(), &place.bundles, 1 << 30);
+    let app = App::new(store, FarmExposure::Loopback, Some(intake));
+    app.changes.look_through(&app.store).await.map_err(|refusal| Failure::internal(refusal.detail))?;
+    Ok(Arc::new(app))
+}
+
+/// The folder of a demo, removed with this value.
+struct DemoFolder {
+    parent: PathBuf,
+    name: String,
+}
+
+impl DemoFolder {
+    fn make(environment: &FarmEnvironment) -> Result<DemoFolder> {
+        let parent = environment.temporary.as_ref().map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+        let folder = DemoFolder { parent, name: format!("onbeat-farm-demo-{:016x}", host::random_u64()) };
+        match Dir::create(&folder.path()) {
+            Ok(_) => Ok(folder),
+            Err(error) => {
+                let what = format!("cannot make {}", model::text::quoted(&folder.path()));
+                Err(Failure::of_call(what, &error, Exit::Usage, "set TMPDIR to a folder of your own"))
+            }
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.parent.join(&self.name)
+    }
+}
+
+impl Drop for DemoFolder {
+    fn drop(&mut self) {
+        if let Ok(parent) = Dir::existing(&self.parent) {
+            remove_tree(&MachineFiles::folder(&self.parent), &parent, &self.name, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::plausible::WRITTEN;
+    use crate::web::made_app::get;
+
+    #[test]
+    fn the_first_page_leads_with_what_got_worse_and_its_kernel_and_with_what_is_silent() {
+        let parent = tempfile::tempdir().unwrap();
+        let temporary = Some(parent.path().as_os_str().to_owned());
+        let environment = FarmEnvironment { temporary, ..FarmEnvironment::default() };
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let folder = DemoFolder::make(&environment).unwrap();
+            // 2026-11-26 08:00, which is past by the clock of any machine.
+            let app = made(&folder.path(), WRITTEN + 8 * 3_600).await.unwrap();
+            let (_, json) = get(&app, "/v1/boards").await;
+            let answer: serde_json::Value = serde_json::from_str(&json).unwrap();
+            let lead = answer["lead"].as_array().unwrap();
+            let of = |at: usize, field: &str| lead[at][field].as_str().unwrap_or_default().to_owned();
+            assert_eq!((lead.len(), of(0, "board"), of(1, "board")), (2, "press-2".into(), "mill-1".into()));
+            let worse = of(0, "says");
+            assert!(worse.starts_with("press-2: late wake-ups "), "{worse}");
+            assert!(
+                worse.contains(" since 2026-10-30, with kernel 6.12.41-rt12 (nohz_full gone)"),
+                "{worse}"
+            );
+            assert_eq!(of(1, "says"), "mill-1: silent since 2026-11-17.");
+            let (_, page) = get(&app, "/").await;
+            for at in 0..2 {
+                let claim = of(at, "says").split_once(": ").map(|says| says.1.to_owned()).unwrap();
+                let (claim, rest) = claim.split_once(" since ").unwrap();
+                let link = format!("</strong>: <a href=\"{}\">{claim}</a> since <time>", of(at, "address"));
+                assert!(page.contains(&link) && page.contains(&rest[10..]), "{link}: {page}");
+            }
+            // The evidence is where the link leads.
+            let (path, id) = lead[0]["address"].as_str().unwrap().split_once('#').unwrap();
+            let (_, page) = get(&app, path).await;
+            assert!(page.contains(&format!(" id=\"{id}\">")) && page.contains("6.12.20-rt9"), "{page}");
+            let boards = answer["boards"].as_array().unwrap();
+            assert_eq!(boards.len(), NUMBER);
+        });
+        drop(runtime);
+        let left: Vec<_> = std::fs::read_dir(parent.path()).map(Iterator::collect).unwrap();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
