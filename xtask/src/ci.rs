@@ -18,6 +18,9 @@ const PROGRAMS: &str = "it";
 /// Cargo's variable for incremental builds ("Environment Variables").
 const INCREMENTAL: &str = "CARGO_INCREMENTAL";
 
+/// Cargo's variable for debug information. Panics name their lines without it.
+const DEBUG: &str = "CARGO_PROFILE_DEV_DEBUG";
+
 /// Tests that need packages of hundreds of megabytes, which only the night installs.
 const OF_NIGHT: &[&str] = &["spark_reads_what_is_exported"];
 
@@ -30,8 +33,8 @@ const OF_KERNEL: &[&str] = &["switches of this kernel", "threads that are follow
 /// browser, a PREEMPT_RT kernel with the board's checks and the newest one in brief.
 #[derive(Debug, Default, clap::Args)]
 pub struct Args {
-    /// Also experiments on drawn data, failing system calls, armv7, Spark, settings and faults in
-    /// virtual machines, and the other kernels.
+    /// Also experiments on drawn data, failing system calls, armv7, Spark, the farm's pages over
+    /// PostgreSQL, settings and faults in virtual machines, and the other kernels.
     #[arg(long)]
     night: bool,
 }
@@ -47,7 +50,8 @@ pub fn run(args: &Args) -> Result<()> {
     if builds_once()? {
         let this = std::env::current_exe().map_err(|error| error.to_string())?;
         let night = args.night.then_some("--night");
-        return Tool::new(this).args(["ci"]).args(night).env(INCREMENTAL, "0").dir(&root()).show();
+        let tool = Tool::new(this).args(["ci"]).args(night).env(INCREMENTAL, "0").env(DEBUG, "0");
+        return tool.dir(&root()).show();
     }
     let mut tally = Tally::default();
     step(&mut tally, "packages", || needs::install(args.night));
@@ -102,11 +106,12 @@ pub fn run(args: &Args) -> Result<()> {
 fn tests(args: &Args, left_out: &mut BTreeSet<(String, String)>) -> Result<()> {
     workspace("test", &["--no-run", "--quiet"])?;
     let skipped = if args.night { &[][..] } else { OF_NIGHT };
-    let of_programs = std::thread::spawn(|| tested(&["--test", PROGRAMS], skipped));
+    let night = args.night;
+    let of_programs = std::thread::spawn(move || tested(&["--test", PROGRAMS], skipped, night));
     let others = other_test_files()?;
     let mut rest = vec!["--lib", "--bins", "--examples"];
     rest.extend(others.iter().flat_map(|name| ["--test", name]));
-    let rest = tested(&rest, &[]);
+    let rest = tested(&rest, &[], night);
     let of_programs = of_programs.join().unwrap_or_else(|_| Err("its thread panicked".to_string()));
     let mut failures = Vec::new();
     for (name, run) in [("the tests of whole programs", of_programs), ("the other tests", rest)] {
@@ -124,11 +129,12 @@ fn tests(args: &Args, left_out: &mut BTreeSet<(String, String)>) -> Result<()> {
 }
 
 /// Runs these test targets; passing tests print their output, too.
-fn tested(targets: &[&str], skipped: &[&str]) -> Result<Output> {
+fn tested(targets: &[&str], skipped: &[&str], night: bool) -> Result<Output> {
     let mut args =
         [&["test"], &WORKSPACE[..], &["--no-fail-fast"], targets, &["--", "--show-output"]].concat();
     args.extend(skipped.iter().flat_map(|name| ["--skip", name]));
-    Tool::new("cargo").args(args).envs(needs::python()?).dir(&root()).capture()
+    let engines = night.then(|| ("ONBEAT_NIGHT", "1".to_owned()));
+    Tool::new("cargo").args(args).envs(needs::python()?).envs(engines).dir(&root()).capture()
 }
 
 /// Result lines of each test program, and the output of its failed tests. They remain visible in a

@@ -10,10 +10,20 @@ use crate::fixture::cluster::MadeCluster;
 
 /// A test over each engine that can be had.
 pub fn on_each_engine(test: impl AsyncFn(FarmStore)) {
+    on_engines(true, test);
+}
+
+/// A test of pages and answers: over SQLite, and in the long gate over PostgreSQL as well, since
+/// the statements behind them have tests over each engine of their own.
+pub fn on_page_engines(test: impl AsyncFn(FarmStore)) {
+    on_engines(std::env::var_os("ONBEAT_NIGHT").is_some(), test);
+}
+
+fn on_engines(each: bool, test: impl AsyncFn(FarmStore)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         test(FarmStore::in_memory().await.unwrap()).await;
-        if let Some(url) = database().await {
+        if each && let Some(url) = database().await {
             test(FarmStore::postgres(&url).await.unwrap()).await;
         }
     });

@@ -110,13 +110,13 @@ mod tests {
     use super::*;
     use crate::changes::EnvironmentSince;
     use crate::changes::made::made_change;
-    use crate::store::engines::on_each_engine;
+    use crate::store::engines::on_page_engines;
 
     const DAY: i64 = 86_400;
 
     #[test]
     fn what_was_acknowledged_stays_so_where_older_rows_and_runs_of_it_come() {
-        on_each_engine(async |store| {
+        on_page_engines(async |store| {
             store.board_for("a", "a").await.unwrap();
             let app = App::new(store, FarmExposure::Loopback, None);
             // Each as it was found, as it is found when more has come, and another one.
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn an_environment_is_open_again_under_whichever_subject_it_was_acknowledged() {
-        on_each_engine(async |store| {
+        on_page_engines(async |store| {
             store.board_for("a", "a").await.unwrap();
             let app = App::new(store, FarmExposure::Loopback, None);
             let all = |names: &[&str]| Arc::new(names.iter().map(|&name| name.to_owned()).collect());
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_budget_that_was_acknowledged_stays_so_however_long_it_is_broken() {
-        on_each_engine(async |store| {
+        on_page_engines(async |store| {
             store.board_for("a", "a").await.unwrap();
             let app = App::new(store, FarmExposure::Loopback, None);
             let over = |from: i64, last: i64| FarmChange {

@@ -12,7 +12,7 @@ use super::{App, ServerCertificate, router};
 use crate::board_settings::BoardState;
 use crate::pages::parts::escaped;
 use crate::people::Role;
-use crate::store::engines::on_each_engine;
+use crate::store::engines::on_page_engines;
 
 /// Somebody with a session at a farm.
 struct Somebody {
@@ -52,7 +52,7 @@ fn set<'a>(name: &'a str, state: &'a str, tags: &'a str, budget: &'a str) -> [(&
 
 #[test]
 fn a_budget_that_is_broken_is_a_change_until_it_is_acknowledged() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = farm_of(store, None).await;
         let ann = Somebody::of(&app, "operator").await;
         assert!(!ann.get("/").await.text.contains("24 h / budget"));
@@ -113,7 +113,7 @@ fn a_budget_that_is_broken_is_a_change_until_it_is_acknowledged() {
 
 #[test]
 fn of_a_board_that_is_muted_nothing_is_reported_and_its_page_says_so() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = farm_of(store, None).await;
         let ann = Somebody::of(&app, "operator").await;
         for state in BoardState::ALL {
@@ -165,7 +165,7 @@ fn once(page: &str) -> String {
 
 #[test]
 fn people_are_let_in_and_out_and_the_last_admin_stays() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = farm_of(store, None).await;
         let root = Somebody::of(&app, "admin").await;
         let added = root.post("/admin/people", &[("name", "eve"), ("role", "operator")]).await;
@@ -213,7 +213,7 @@ fn people_are_let_in_and_out_and_the_last_admin_stays() {
 
 #[test]
 fn a_board_is_let_in_by_a_code_and_what_it_was_refused_is_shown() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = farm_of(store, None).await;
         let root = Somebody::of(&app, "admin").await;
         let code = once(&root.post("/admin/codes", &[("count", "1")]).await.text);
@@ -258,7 +258,7 @@ fn a_board_is_let_in_by_a_code_and_what_it_was_refused_is_shown() {
 
 #[test]
 fn an_admin_removes_a_run_and_it_does_not_come_again() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = farm_of(store, None).await;
         let (ann, bob) = (Somebody::of(&app, "admin").await, Somebody::of(&app, "operator").await);
         let run = app.store.runs("east", 1).await.unwrap().remove(0);
@@ -286,7 +286,7 @@ fn an_admin_removes_a_run_and_it_does_not_come_again() {
 #[test]
 #[allow(clippy::disallowed_methods)] // The files of a certificate are made here.
 fn when_the_certificate_ends_is_on_the_page_and_in_the_metrics() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let folder = tempfile::tempdir().unwrap();
         let (cert, key) = (folder.path().join("cert"), folder.path().join("key"));
         let renewed = |year: i32| {

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use super::access::RouteNeed;
 use super::access_tests::{Browser, OWN, ask, farm_of, logged_in};
 use super::routes::routes;
-use crate::store::engines::on_each_engine;
+use crate::store::engines::on_page_engines;
 
 #[test]
 fn a_name_that_an_address_does_not_know_is_refused_with_those_that_it_knows() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = farm_of(store, None).await;
         let cookie = logged_in(&app, "admin").await;
         for route in routes() {
@@ -63,7 +63,7 @@ fn shape(address: &str) -> String {
 
 #[test]
 fn what_the_pages_ask_for_is_known_where_they_lead_to() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = farm_of(store, None).await;
         let cookie = logged_in(&app, "admin").await;
         let (mut shapes, mut asked_for) = (BTreeSet::new(), BTreeSet::new());

@@ -16,7 +16,7 @@ use study::audit::{MachineSource, judge};
 
 use super::tests::{app_of, get, header_of, place, text};
 use super::{AccessPolicy, App, FarmExposure, PublicReading};
-use crate::store::engines::on_each_engine;
+use crate::store::engines::on_page_engines;
 
 fn corpus(machine: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus").join(machine)
@@ -77,7 +77,7 @@ fn wanted() -> Audit {
 
 #[test]
 fn the_audit_of_a_run_is_that_of_its_machine() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let folder = tempfile::tempdir().unwrap();
         let bundle = bundle(folder.path(), "r1");
         let app = app_of(store, &[(&bundle, "west"), (&place("measured"), "east")]).await;
@@ -123,7 +123,7 @@ fn the_audit_of_a_run_is_that_of_its_machine() {
 
 #[test]
 fn two_runs_show_in_what_their_machines_differ() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let folder = tempfile::tempdir().unwrap();
         let (first, second) = (bundle(folder.path(), "r1"), bundle(folder.path(), "r2"));
         // Of two notes of one path the last counts.
@@ -147,7 +147,7 @@ fn two_runs_show_in_what_their_machines_differ() {
 
 #[test]
 fn the_public_that_sees_no_names_sees_no_audit() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let folder = tempfile::tempdir().unwrap();
         let made = app_of(store, &[(&bundle(folder.path(), "r1"), "west")]).await;
         let store = Arc::into_inner(made).unwrap().store;
@@ -188,7 +188,7 @@ fn hostile_files_of_a_machine_are_a_refusal_and_the_server_goes_on() {
             append(at.join("host.lists"), &json!({ "path": "/sys/devices/system/cpu", "names": names }));
         }),
     ];
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let folder = tempfile::tempdir().unwrap();
         let places: Vec<PathBuf> =
             (0..damage.len()).map(|n| bundle(folder.path(), &format!("r{n}"))).collect();
@@ -215,7 +215,7 @@ fn hostile_files_of_a_machine_are_a_refusal_and_the_server_goes_on() {
 
 #[test]
 fn a_machine_with_more_than_any_has_is_judged_up_to_a_bound() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let folder = tempfile::tempdir().unwrap();
         let bundle = bundle(folder.path(), "r1");
         let names: Vec<String> = (0..40_000).map(|number| format!("cpu{number}")).collect();

@@ -12,7 +12,7 @@ use crate::fixture::recorded_run;
 use crate::pages::parts::{escaped, moment};
 use crate::records::{FarmSlot, SeriesKey, SlotPeak, Tier};
 use crate::store::TimeStretch;
-use crate::store::engines::on_each_engine;
+use crate::store::engines::on_page_engines;
 
 /// The series that has five minutes, as a part of an address.
 async fn series_of(app: &App, board: &str) -> (SeriesKey, String) {
@@ -28,7 +28,7 @@ async fn series_of(app: &App, board: &str) -> (SeriesKey, String) {
 
 #[test]
 fn a_day_and_a_week_have_finer_columns_and_another_span_is_refused() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, 1, 40).await;
         let board = app.store.boards().await.unwrap().remove(0).board;
         let (_, series) = series_of(&app, &board).await;
@@ -70,7 +70,7 @@ fn a_day_and_a_week_have_finer_columns_and_another_span_is_refused() {
 
 #[test]
 fn the_worst_of_an_hour_is_of_that_hour() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, 1, 40).await;
         let board = app.store.boards().await.unwrap().remove(0).board;
         let (key, series) = series_of(&app, &board).await;
@@ -96,7 +96,7 @@ fn the_worst_of_an_hour_is_of_that_hour() {
 /// A recorder with intervals of a second, and others beside it.
 #[test]
 fn five_minutes_of_many_rows_say_what_is_of_all_and_count_what_they_leave_out() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, 1, 40).await;
         let t = 1_795_305_600;
         let mut record = recorded_run("measured", "short");
@@ -131,7 +131,7 @@ fn five_minutes_of_many_rows_say_what_is_of_all_and_count_what_they_leave_out() 
 
 #[test]
 fn the_largest_latency_of_all_is_none_of_a_board_that_is_not_to_be_heard_of() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, 2, 40).await;
         let mut boards = app.store.boards().await.unwrap();
         boards.sort_by_key(|board| std::cmp::Reverse(board.max_ns));

@@ -9,7 +9,7 @@ use super::App;
 use super::made_app::{app_of, get};
 use crate::fixture::recorded_run;
 use crate::records::FarmSlot;
-use crate::store::engines::on_each_engine;
+use crate::store::engines::on_page_engines;
 
 async fn json(app: &Arc<App>, query: &str) -> serde_json::Value {
     let (status, text) = get(app, &format!("/v1/compare?{query}")).await;
@@ -19,7 +19,7 @@ async fn json(app: &Arc<App>, query: &str) -> serde_json::Value {
 
 #[test]
 fn spans_kernels_and_environments_of_a_board_are_compared_with_a_verdict() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, 1, 24).await;
         let board = app.store.boards().await.unwrap().remove(0).board;
         let spans = format!("a_board={board}&a_before=2026-11-11&b_board={board}&b_from=2026-11-11");
@@ -73,7 +73,7 @@ fn spans_kernels_and_environments_of_a_board_are_compared_with_a_verdict() {
 
 #[test]
 fn days_with_a_run_that_does_not_count_are_of_no_side() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, 1, 24).await;
         let board = app.store.boards().await.unwrap().remove(0).board;
         let spans = format!("a_board={board}&a_before=2026-11-11&b_board={board}&b_from=2026-11-11");
@@ -112,7 +112,7 @@ fn days_with_a_run_that_does_not_count_are_of_no_side() {
 /// A side of such days alone has no verdict.
 #[test]
 fn a_side_of_days_that_do_not_count_alone_is_said_to_be_empty() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, 1, 24).await;
         let board = app.store.boards().await.unwrap().remove(0).board;
         let spans = format!(
@@ -153,7 +153,7 @@ fn words(page: &str) -> Vec<String> {
 
 #[test]
 fn sentences_name_the_unit_that_was_compared() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, 6, 8).await;
         let boards = app.store.boards().await.unwrap();
         let board = &boards[0].board;
@@ -187,7 +187,7 @@ fn sentences_name_the_unit_that_was_compared() {
 
 #[test]
 fn boards_on_both_sides_are_compared_with_themselves() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, 6, 8).await;
         let machines = "a_kernel=6&a_before=2026-11-19&b_kernel=6&b_from=2026-11-19";
         let found = json(&app, machines).await;
@@ -199,7 +199,7 @@ fn boards_on_both_sides_are_compared_with_themselves() {
 /// Series of other plans are not compared with each other: an answer says of which boards it is.
 #[test]
 fn an_answer_names_the_boards_that_it_is_of() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, 1, 8).await;
         let mut record = recorded_run("measured", "a");
         let first = record.slots[0].clone();
@@ -247,7 +247,7 @@ fn an_answer_names_the_boards_that_it_is_of() {
 /// Boards that have no maxima, because they have runs alone, take the place of none that has.
 #[test]
 fn boards_are_chosen_among_those_with_maxima() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, 6, 8).await;
         let mut record = recorded_run("measured", "a");
         assert!(record.environment.release.starts_with("6."));
@@ -270,7 +270,7 @@ fn boards_are_chosen_among_those_with_maxima() {
 
 #[test]
 fn what_cannot_be_compared_is_said_with_the_form() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, 1, 16).await;
         let board = app.store.boards().await.unwrap().remove(0).board;
         for (query, status, words) in [

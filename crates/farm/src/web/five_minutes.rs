@@ -273,12 +273,12 @@ mod tests {
     use super::super::made_app::get;
     use super::*;
     use crate::fixture::recorded_run;
-    use crate::store::engines::on_each_engine;
+    use crate::store::engines::on_page_engines;
 
     /// The page of a measurement, while a hunt was on.
     #[test]
     fn a_spike_of_another_series_than_the_five_minutes_says_so() {
-        on_each_engine(async |store| {
+        on_page_engines(async |store| {
             let hunt = recorded_run("hunt", "a");
             let spike = spikes_within(std::path::Path::new(&hunt.run.place), 0..i64::MAX).unwrap().remove(0);
             let t = Tier::Slot.begin(spike.at / Nanos::SECOND.0);
@@ -318,7 +318,7 @@ mod tests {
     /// The last of thirty series in the order in which they are named.
     #[test]
     fn the_largest_latency_of_a_day_is_found_among_many_series() {
-        on_each_engine(async |store| {
+        on_page_engines(async |store| {
             let recorded = recorded_run("measured", "a");
             let day = Tier::Day.begin(recorded.run.started);
             for at in 0..30 {

@@ -118,13 +118,13 @@ fn bytes_of(row: &TierRow) -> usize {
 mod tests {
     use super::*;
     use crate::fixture::{MadeFleet, recorded_run};
-    use crate::store::engines::on_each_engine;
+    use crate::store::engines::on_page_engines;
     use crate::web::answer_parts::parts_of;
     use crate::web::data::histograms_csv;
 
     #[test]
     fn histograms_in_parts_are_those_that_are_written_at_once() {
-        on_each_engine(async |store| {
+        on_page_engines(async |store| {
             let (measured, hunt) = (recorded_run("measured", "a"), recorded_run("hunt", "a"));
             let end = 1_795_392_000;
             let fleet = MadeFleet { boards: 1, days: 3, end, measured, hunt, fine_days: 3 };

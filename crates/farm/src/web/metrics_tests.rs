@@ -15,7 +15,7 @@ use crate::changes::Acknowledgement;
 use crate::fixture::recorded_run;
 use crate::objects::BundleCache;
 use crate::objects::tests::in_memory;
-use crate::store::engines::on_each_engine;
+use crate::store::engines::on_page_engines;
 use crate::store::{AcknowledgedChange, FarmStore};
 
 /// Words of a text that begin as metrics of onbeat's do.
@@ -66,7 +66,7 @@ async fn metrics_of(app: &Arc<App>) -> String {
 
 #[test]
 fn a_change_is_there_with_the_time_at_which_it_was_found_until_it_is_acknowledged() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         store.put(&recorded_run("measured", "a")).await.unwrap();
         store.set_budget("", Some(Nanos(1))).await.unwrap();
         let folder = tempfile::tempdir().unwrap();

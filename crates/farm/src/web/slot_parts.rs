@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use crate::fixture::{MadeFleet, recorded_run};
     use crate::store::TimeStretch;
-    use crate::store::engines::on_each_engine;
+    use crate::store::engines::on_page_engines;
     use crate::web::answer_parts::parts_of;
     use crate::web::visitor::FarmView;
     use model::units::{Cpu, Nanos};
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn an_answer_in_parts_is_the_one_that_is_made_at_once() {
-        on_each_engine(async |store| {
+        on_page_engines(async |store| {
             let (measured, hunt) = (recorded_run("measured", "a"), recorded_run("hunt", "a"));
             let end = 1_795_392_000;
             let fleet = MadeFleet { boards: 1, days: 4, end, measured, hunt, fine_days: 4 };

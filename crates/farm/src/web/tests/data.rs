@@ -14,7 +14,7 @@ use crate::store::RowBatch;
 
 #[test]
 fn data_is_json_and_csv() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, &[(&place("measured"), "west"), (&place("hunt"), "east")]).await;
         let run = app.store.runs("west", 1).await.unwrap().remove(0);
         let json = async |address: &str| document(&app, address).await;
@@ -55,7 +55,7 @@ fn data_is_json_and_csv() {
 
 #[test]
 fn what_the_pages_of_a_hunt_show_is_there_as_data() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, &[(&place("hunt"), "a")]).await;
         let run = app.store.runs("a", 1).await.unwrap().remove(0);
         let json = async |address: &str| document(&app, address).await;
@@ -117,7 +117,7 @@ fn what_the_pages_of_a_hunt_show_is_there_as_data() {
 
 #[test]
 fn the_days_on_which_recorders_name_a_culprit_are_in_its_data_as_on_its_page() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let id = store.board_for("a", "a").await.unwrap();
         let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "wakeup".into() };
         let line = |seq: i64| {
@@ -150,7 +150,7 @@ fn the_days_on_which_recorders_name_a_culprit_are_in_its_data_as_on_its_page() {
 
 #[test]
 fn a_heat_map_is_bytes_for_who_asks_for_them() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, &[(&place("measured"), "west")]).await;
         let address = "/v1/boards/west/histograms?tier=1d";
         let request = Request::get(address).header(header::ACCEPT, "application/octet-stream");
@@ -174,7 +174,7 @@ fn a_heat_map_is_bytes_for_who_asks_for_them() {
 
 #[test]
 fn the_files_of_a_run_go_out_as_they_came_and_never_as_a_page() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, &[(&place("hunt"), "a")]).await;
         let run = app.store.runs("a", 1).await.unwrap().remove(0);
         let base = format!("/v1/runs/{}", run.id);
@@ -214,7 +214,7 @@ fn the_files_of_a_run_go_out_as_they_came_and_never_as_a_page() {
 #[test]
 #[allow(clippy::disallowed_methods)] // It makes files of its own.
 fn an_archive_that_would_lack_files_is_refused_and_the_page_of_the_run_says_so() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let folder = tempfile::tempdir().unwrap();
         let (bundle, _) = keep(&place("measured"), "measured", folder.path()).unwrap();
         let app = app_of(store, &[(&bundle, "a")]).await;

@@ -5,7 +5,7 @@ use crate::pages::fleet::RefusedBundle;
 
 #[test]
 fn lists_as_data_are_narrowed_down_as_the_pages_are() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, &[(&place("measured"), "west"), (&place("hunt"), "east")]).await;
         let json = async |address: &str| document(&app, address).await;
         let boards = async |query: &str| {
@@ -33,7 +33,7 @@ fn lists_as_data_are_narrowed_down_as_the_pages_are() {
 
 #[test]
 fn a_list_as_csv_has_what_its_json_has() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         store.set_budget("", Some(model::units::Nanos(1))).await.unwrap();
         let app = app_of(store, &[(&place("measured"), "west"), (&place("hunt"), "east")]).await;
         let json = async |address: &str| document(&app, address).await;
@@ -66,7 +66,7 @@ fn a_list_as_csv_has_what_its_json_has() {
 
 #[test]
 fn what_the_lists_show_is_there_as_csv_and_environments_as_json() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, &[(&place("measured"), "west"), (&place("hunt"), "east")]).await;
         for (list, head, row) in [
             ("boards", "board,name,", "\nwest,west,active,"),
@@ -106,7 +106,7 @@ fn what_the_lists_show_is_there_as_csv_and_environments_as_json() {
 
 #[test]
 fn of_more_refused_folders_than_are_remembered_all_are_counted() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, &[]).await;
         let folder = |number: usize| RefusedBundle { place: format!("/r/{number}"), reason: "no".into() };
         app.set_refused((0..1_234).map(folder).collect());

@@ -20,7 +20,7 @@ use super::{App, FarmExposure, router};
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
 use crate::store::FarmStore;
-use crate::store::engines::on_each_engine;
+use crate::store::engines::on_page_engines;
 
 pub fn place(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name)

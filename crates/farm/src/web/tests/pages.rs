@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn every_page_of_a_fleet_is_there_and_leads_to_the_next() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, &[(&place("measured"), "west"), (&place("hunt"), "east <b>")]).await;
         let run = app.store.runs("west", 1).await.unwrap().remove(0);
         let east = crate::ingest::board_key::board_key("east <b>");
@@ -57,7 +57,7 @@ fn every_page_of_a_fleet_is_there_and_leads_to_the_next() {
 
 #[test]
 fn where_the_farm_keeps_a_bundle_is_on_no_page() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let folder = tempfile::tempdir().unwrap();
         let kept = folder.path().join("kept+0123");
         std::os::unix::fs::symlink(place("hunt"), &kept).unwrap();
@@ -74,7 +74,7 @@ fn where_the_farm_keeps_a_bundle_is_on_no_page() {
 
 #[test]
 fn the_script_of_a_hunt_is_the_only_one_that_may_run() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, &[(&place("hunt"), "a")]).await;
         let run = app.store.runs("a", 1).await.unwrap().remove(0);
         let response = get(&app, &format!("/runs/{}", run.id)).await;
@@ -87,7 +87,7 @@ fn the_script_of_a_hunt_is_the_only_one_that_may_run() {
 
 #[test]
 fn five_minutes_lead_to_the_spikes_that_were_recorded_in_them() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, &[(&place("hunt"), "a")]).await;
         let run = app.store.runs("a", 1).await.unwrap().remove(0);
         let page = text(get(&app, &format!("/b/a/at/{}?worst=day", run.started)).await).await;
@@ -104,7 +104,7 @@ fn five_minutes_lead_to_the_spikes_that_were_recorded_in_them() {
 
 #[test]
 fn a_board_is_called_by_its_name_on_the_pages_of_its_runs() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, &[(&place("hunt"), "east <b>")]).await;
         let east = crate::ingest::board_key::board_key("east <b>");
         let run = app.store.runs(&east, 1).await.unwrap().remove(0);

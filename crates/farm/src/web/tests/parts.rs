@@ -51,7 +51,7 @@ async fn given_back(app: &App, before: usize) {
 
 #[test]
 fn slots_come_in_parts_and_packed_for_who_takes_them_so() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let (app, board, series) = recorded(store).await;
         let before = app.budget.free_kib();
         for asked_for in ["slots?", "slots.csv?", "slots.csv?by=cpu&"] {
@@ -89,7 +89,7 @@ fn slots_come_in_parts_and_packed_for_who_takes_them_so() {
 
 #[test]
 fn who_goes_gives_the_place_back_and_a_store_that_fails_cuts_the_answer_off() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let (app, board, series) = recorded(store).await;
         let address = format!("{board}/slots?{series}");
         let before = app.budget.free_kib();
@@ -119,7 +119,7 @@ async fn asked_from(app: &Arc<App>, address: &str, (peer, forwarded): ([u8; 4], 
 
 #[test]
 fn who_takes_long_answers_slowly_leaves_half_of_the_places_to_others() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let (recorded, board, series) = recorded(store).await;
         let address = format!("{board}/slots?{series}");
         let first = ([127, 0, 0, 1], "10.0.0.1");
@@ -156,7 +156,7 @@ fn who_takes_long_answers_slowly_leaves_half_of_the_places_to_others() {
 
 #[test]
 fn a_page_that_waits_to_be_taken_has_a_place_and_none_is_made_where_there_is_none() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let mut app = app_of(store, &[(&place("hunt"), "a")]).await;
         Arc::get_mut(&mut app).unwrap().budget = AnswerBudget::of([4_096; 3], Duration::from_millis(20));
         let run = app.store.runs("a", 1).await.unwrap().remove(0).id;

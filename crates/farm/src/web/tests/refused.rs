@@ -5,7 +5,7 @@ use crate::web::AccessPolicy;
 
 #[test]
 fn a_word_that_is_none_of_those_that_can_be_asked_for_is_refused() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, &[(&place("measured"), "west")]).await;
         for address in ["/", "/v1/boards", "/v1/boards.csv"] {
             for (query, status) in
@@ -26,7 +26,7 @@ fn a_word_that_is_none_of_those_that_can_be_asked_for_is_refused() {
 
 #[test]
 fn a_cpu_that_no_histogram_has_is_refused_with_those_that_there_are() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, &[(&place("measured"), "west")]).await;
         for list in ["histograms", "histograms.csv"] {
             let of = |cpu: u32| format!("/v1/boards/west/{list}?cpu={cpu}");
@@ -58,7 +58,7 @@ fn a_request_with_two_names_of_its_host_is_refused() {
 
 #[test]
 fn a_refusal_is_a_page_or_a_problem_document() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, &[(&place("measured"), "west")]).await;
         for (address, status) in [
             ("/b/none", 404),
@@ -112,7 +112,7 @@ fn a_refusal_is_a_page_or_a_problem_document() {
 
 #[test]
 fn what_monitoring_systems_ask_is_refused_with_a_problem_document() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = App::new(store, FarmExposure::BehindProxy, None);
         let app = Arc::new(app.with_policy(AccessPolicy { public: None, metrics_open: false }));
         for (method, address, status) in [
@@ -137,7 +137,7 @@ fn what_monitoring_systems_ask_is_refused_with_a_problem_document() {
 
 #[test]
 fn a_run_whose_folder_is_gone_is_a_refusal_and_the_server_goes_on() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, &[(&place("measured"), "west")]).await;
         let run = app.store.runs("west", 1).await.unwrap().remove(0);
         app.store.moved(&run.id, "/nowhere").await.unwrap();
@@ -152,7 +152,7 @@ fn a_run_whose_folder_is_gone_is_a_refusal_and_the_server_goes_on() {
 
 #[test]
 fn another_name_is_not_answered_and_gzip_is() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, &[(&place("measured"), "west")]).await;
         let foreign = Request::get("/").header(header::HOST, "evil.test").body(Body::empty()).unwrap();
         let response = router(app.clone()).oneshot(foreign).await.unwrap();
@@ -173,7 +173,7 @@ fn another_name_is_not_answered_and_gzip_is() {
 
 #[test]
 fn a_board_that_is_not_there_is_refused_by_its_name_wherever_it_is_asked_for() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app_of(store, &[(&place("measured"), "west")]).await;
         for list in ["changes", "runs", "culprits"] {
             for address in [format!("/{list}"), format!("/v1/{list}"), format!("/v1/{list}.csv")] {
