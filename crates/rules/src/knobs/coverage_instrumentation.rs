@@ -16,8 +16,8 @@ pub static KNOB: Knob = Knob {
     title: "coverage instrumentation",
     description: "GCOV_KERNEL counts how often each branch of the kernel was taken, KCOV notes \
                   which ones a system call took, for tests and for fuzzing, and \
-                  PROFILE_ALL_BRANCHES and PROFILE_ANNOTATED_BRANCHES count conditions. They add code to every part of the \
-                  kernel that is built with them.",
+                  PROFILE_ALL_BRANCHES and PROFILE_ANNOTATED_BRANCHES count conditions. They add \
+                  code to every part of the kernel that is built with them.",
     rationale: "code that counts runs at every branch of the kernel, in interrupt handlers as well",
     detection: "The kernel's configuration. Which parts of the kernel GCOV_KERNEL covers without \
                 GCOV_PROFILE_ALL cannot be read.",

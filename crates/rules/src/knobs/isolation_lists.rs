@@ -1,6 +1,6 @@
 //! Lists of CPUs on the command line: whether they can be parsed, and agree.
 
-use super::parameter_conflicts::one_list_for_all;
+use super::parameter_conflicts::{cpus_of_lists, one_list_for_all};
 use super::sources::{ISOLATION, PARAMETERS};
 use super::unsettable;
 use crate::change::AdviceReason;
@@ -105,7 +105,7 @@ fn judge(machine: &MachineView) -> Judged {
     if given.is_empty() {
         return Err(Judgement::not_applicable("there is no such list on the command line"));
     }
-    let (possible, present) = match cpus_of_lists(machine, cmdline) {
+    let (possible, present) = match cpus_of_lists(machine, cmdline, &NAMES) {
         Some(named) => (named.clone(), built_for(machine, &named)),
         None => {
             let read = |path| machine.parsed(path, parse_cpus)?.ok_or_else(|| unknown_absent(path));
@@ -134,29 +134,6 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass(format!("{} agree", given.join(", "))));
     }
     Ok(Judgement::fail(found).severity(severity))
-}
-
-/// The CPUs that the lists of a stopped machine name, which stand for those that it has; none if
-/// one depends on their number, or on a running kernel.
-pub fn cpus_of_lists(machine: &MachineView, cmdline: &Cmdline) -> Option<CpuSet> {
-    let values = NAMES.into_iter().flat_map(|name| cmdline.values(name).map(move |value| (name, value)));
-    // `N` and `all` differ between a machine with one CPU and one with many.
-    let list = |(name, value): (&str, &str)| {
-        let of = |last| match name {
-            "isolcpus" => parse_isolcpus(value, last).map(|found| found.cpus),
-            _ => parse_kernel_list(value, last),
-        };
-        match [Cpu(0), Cpu(1 << 12)].map(of) {
-            [Ok(one), Ok(other)] => (one == other).then_some(one),
-            // No list on any machine.
-            [Err(_), Err(_)] => Some(CpuSet::default()),
-            _ => None,
-        }
-    };
-    let all: Option<Vec<CpuSet>> = values.map(list).collect();
-    // Each machine has the CPU that boots.
-    let boot: CpuSet = [Cpu(0)].into_iter().collect();
-    all.filter(|_| machine.survey.is_stopped).map(|all| all.iter().fold(boot, |all, list| all.or(list)))
 }
 
 /// Those of these CPUs for which a stopped kernel has room.

@@ -1,6 +1,5 @@
 //! Words on the command line that contradict each other.
 
-use super::isolation_lists::cpus_of_lists;
 use super::sources::{ISOLATION_C, PARAMETERS};
 use super::unsettable;
 use crate::change::AdviceReason;
@@ -142,7 +141,7 @@ fn refused(machine: &MachineView, cmdline: &Cmdline) -> Result<Vec<String>, Judg
     if !cmdline.has("isolcpus") && !cmdline.has("nohz_full") {
         return Ok(Vec::new());
     }
-    let named = cpus_of_lists(machine, cmdline);
+    let named = cpus_of_lists(machine, cmdline, &["isolcpus", "nohz_full"]);
     let (possible, present) = match &named {
         Some(named) => (named.clone(), named.clone()),
         None => {
@@ -184,6 +183,29 @@ fn refused(machine: &MachineView, cmdline: &Cmdline) -> Result<Vec<String>, Judg
         Err(unknown) if found.is_empty() => Err(unknown),
         _ => Ok(found),
     }
+}
+
+/// The CPUs that the lists of a stopped machine name, which stand for those that it has; none if
+/// one depends on their number, or on a running kernel.
+pub fn cpus_of_lists(machine: &MachineView, cmdline: &Cmdline, names: &[&str]) -> Option<CpuSet> {
+    let values = names.iter().flat_map(|name| cmdline.values(name).map(move |value| (*name, value)));
+    // `N` and `all` differ between a machine with one CPU and one with many.
+    let list = |(name, value): (&str, &str)| {
+        let of = |last| match name {
+            "isolcpus" => parse_isolcpus(value, last).map(|found| found.cpus),
+            _ => parse_kernel_list(value, last),
+        };
+        match [Cpu(0), Cpu(1 << 12)].map(of) {
+            [Ok(one), Ok(other)] => (one == other).then_some(one),
+            // No list on any machine.
+            [Err(_), Err(_)] => Some(CpuSet::default()),
+            _ => None,
+        }
+    };
+    let all: Option<Vec<CpuSet>> = values.map(list).collect();
+    // Each machine has the CPU that boots.
+    let boot: CpuSet = [Cpu(0)].into_iter().collect();
+    all.filter(|_| machine.survey.is_stopped).map(|all| all.iter().fold(boot, |all, list| all.or(list)))
 }
 
 /// True if the kernel has a single list for all kinds of housekeeping.

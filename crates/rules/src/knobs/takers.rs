@@ -3,10 +3,16 @@
 use super::mitigations::{ARM64, X86, architecture, takers};
 use crate::judgement::Judgement;
 use crate::view::MachineView;
+use facts::choice::parse_choice;
+use facts::kconfig::Kconfig;
+use facts::uname::{Flag, preemption_flag};
 use model::vocabulary::Preempt;
 
 /// Setting of transparent huge pages.
 pub const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+
+/// Preemption models that can be chosen.
+pub const MODELS: &str = "/sys/kernel/debug/sched/preempt";
 
 /// True if the kernel's log names a word among the unknown ones; none if the log does not list
 /// them.
@@ -94,7 +100,53 @@ pub fn is_no_truth(machine: &MachineView, name: &str, value: &str) -> Result<boo
 }
 
 /// True for architectures that have the lazy model, and with 7.0 lost two others for it.
-pub fn has_lazy(machine: &MachineView) -> Result<bool, Judgement> {
+fn has_lazy(machine: &MachineView) -> Result<bool, Judgement> {
     let arch = machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")?;
     Ok(is_x86(machine)? || matches!(arch.as_str(), "aarch64" | "riscv64"))
+}
+
+/// The reason for which the kernel refuses the model; none where it takes it, or may.
+pub fn refused_model(machine: &MachineView, model: &str) -> Result<Option<String>, Judgement> {
+    if let Some(offered) = machine.parsed(MODELS, parse_choice).ok().flatten().map(|choice| choice.offered) {
+        let said = || format!("this kernel offers {} alone", offered.join(" and "));
+        return Ok((!offered.iter().any(|word| word == model)).then(said));
+    }
+    let is_stopped = machine.survey.is_stopped;
+    let flag = if is_stopped {
+        built_flag(machine.kconfig()?)
+    } else {
+        preemption_flag(machine.known(&machine.facts().version, "/proc/sys/kernel/version")?)
+    };
+    let series = machine.series()?;
+    Ok(match (flag, model) {
+        (_, model) if !matches!(model, "none" | "voluntary" | "full" | "lazy") => {
+            Some("no model of this name can be chosen at boot".to_owned())
+        }
+        // From 5.12 to 5.17 the build string does not show it.
+        (Flag::Plain | Flag::Preempt, _) if is_stopped || !((5, 12)..(5, 18)).contains(&series) => {
+            Some("this kernel has one model alone: it is built without PREEMPT_DYNAMIC".to_owned())
+        }
+        // The build string does not show whether it is dynamic as well.
+        (Flag::Rt, "full" | "lazy") if !machine.kconfig()?.is_yes("PREEMPT_DYNAMIC") => {
+            Some("this kernel is built without PREEMPT_DYNAMIC".to_owned())
+        }
+        (Flag::Rt, "none" | "voluntary") => {
+            Some("a PREEMPT_RT kernel offers full and lazy at most".to_owned())
+        }
+        (_, "lazy") if series < (6, 13) => Some("it came with 6.13".to_owned()),
+        (Flag::Dynamic, "none" | "voluntary") if series >= (7, 0) && has_lazy(machine)? => {
+            Some("gone since 7.0 where there is lazy: full and lazy are left".to_owned())
+        }
+        _ => None,
+    })
+}
+
+/// The build string's flag of a kernel that is not running.
+fn built_flag(config: &Kconfig) -> Flag {
+    match ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT"].map(|option| config.is_yes(option)) {
+        [true, ..] => Flag::Rt,
+        [_, true, _] => Flag::Dynamic,
+        [.., true] => Flag::Preempt,
+        _ => Flag::Plain,
+    }
 }

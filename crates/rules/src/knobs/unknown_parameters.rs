@@ -2,7 +2,8 @@
 
 use super::sources::PARAMETERS;
 use super::takers::{
-    HUGE_PAGES, has_lazy, is_no_truth, is_not_x86, is_x86, lacks_idle, named_by_log, not_built, of_another,
+    HUGE_PAGES, MODELS, is_no_truth, is_not_x86, is_x86, lacks_idle, named_by_log, not_built, of_another,
+    refused_model,
 };
 use super::unsettable;
 use crate::change::AdviceReason;
@@ -14,10 +15,7 @@ use crate::releases::outside_release;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::{truncate, truncate_words};
-use facts::choice::parse_choice;
 use facts::cmdline::{Cmdline, Param};
-use facts::kconfig::Kconfig;
-use facts::uname::{Flag, preemption_flag};
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -70,7 +68,6 @@ pub static KNOB: Knob = Knob {
 
 /// The latest release whose parameters were read.
 const LATEST: (u32, u32) = (7, 3);
-const MODELS: &str = "/sys/kernel/debug/sched/preempt";
 
 /// A word of recipes, and what to know of it.
 struct Stray {
@@ -301,52 +298,6 @@ fn of_no_value(machine: &MachineView, name: &str, value: &str) -> Result<Option<
     // A kernel newer than those looked at may have words of its own.
     let is_idle = is_near || machine.series()? <= LATEST;
     Ok(is_idle.then(|| idle(advice)))
-}
-
-/// The reason for which the kernel refuses the model; none where it takes it, or may.
-fn refused_model(machine: &MachineView, model: &str) -> Result<Option<String>, Judgement> {
-    if let Some(offered) = machine.parsed(MODELS, parse_choice).ok().flatten().map(|choice| choice.offered) {
-        let said = || format!("this kernel offers {} alone", offered.join(" and "));
-        return Ok((!offered.iter().any(|word| word == model)).then(said));
-    }
-    let is_stopped = machine.survey.is_stopped;
-    let flag = if is_stopped {
-        built_flag(machine.kconfig()?)
-    } else {
-        preemption_flag(machine.known(&machine.facts().version, "/proc/sys/kernel/version")?)
-    };
-    let series = machine.series()?;
-    Ok(match (flag, model) {
-        (_, model) if !matches!(model, "none" | "voluntary" | "full" | "lazy") => {
-            Some("no model of this name can be chosen at boot".to_owned())
-        }
-        // From 5.12 to 5.17 the build string does not show it.
-        (Flag::Plain | Flag::Preempt, _) if is_stopped || !((5, 12)..(5, 18)).contains(&series) => {
-            Some("this kernel has one model alone: it is built without PREEMPT_DYNAMIC".to_owned())
-        }
-        // The build string does not show whether it is dynamic as well.
-        (Flag::Rt, "full" | "lazy") if !machine.kconfig()?.is_yes("PREEMPT_DYNAMIC") => {
-            Some("this kernel is built without PREEMPT_DYNAMIC".to_owned())
-        }
-        (Flag::Rt, "none" | "voluntary") => {
-            Some("a PREEMPT_RT kernel offers full and lazy at most".to_owned())
-        }
-        (_, "lazy") if series < (6, 13) => Some("it came with 6.13".to_owned()),
-        (Flag::Dynamic, "none" | "voluntary") if series >= (7, 0) && has_lazy(machine)? => {
-            Some("gone since 7.0 where there is lazy: full and lazy are left".to_owned())
-        }
-        _ => None,
-    })
-}
-
-/// The build string's flag of a kernel that is not running.
-fn built_flag(config: &Kconfig) -> Flag {
-    match ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT"].map(|option| config.is_yes(option)) {
-        [true, ..] => Flag::Rt,
-        [_, true, _] => Flag::Dynamic,
-        [.., true] => Flag::Preempt,
-        _ => Flag::Plain,
-    }
 }
 
 #[cfg(test)]

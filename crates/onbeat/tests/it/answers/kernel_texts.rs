@@ -114,17 +114,19 @@ fn a_boot_loaders_text_is_judged_with_it() {
     assert_eq!(said(&audit, "threaded-interrupts"), "pass threadirqs");
     assert_eq!(said(&audit, "high-resolution-timers"), "pass built in; switched on");
     assert_eq!(audit["texts"]["cmdline"], "/boot/cmdline.txt");
-    let copy = |args: &[&str]| String::from_utf8(onbeat(args).stdout).unwrap();
-    let copied = copy(&["audit", "--root", &root, "--kconfig", &config, "--copy"]);
-    assert!(copied.contains("They were read from /boot/cmdline.txt"), "{copied}");
     // What a running kernel was booted with may come from there too.
-    write(&root, "proc/cmdline", "console=tty1 quiet threadirqs\n");
-    let copied = copy(&["audit", "--root", &root, "--copy"]);
+    let copy = |line: &str| {
+        write(&root, "proc/cmdline", line);
+        String::from_utf8(onbeat(&["audit", "--root", &root, "--copy"]).stdout).unwrap()
+    };
+    write(&root, "boot/cmdline.txt", "console=tty1 tp_printk\n");
+    let copied = copy("console=tty1 root=/dev/sda tp_printk\n");
     assert!(copied.contains("They were read from /boot/cmdline.txt"), "{copied}");
-    write(&root, "proc/cmdline", "console=tty1 threadirqs\n");
-    let copied = copy(&["audit", "--root", &root, "--copy"]);
+    let copied = copy("tp_printk\n");
     assert!(copied.contains("GRUB: GRUB_CMDLINE_LINUX"), "{copied}");
     fs::remove_dir_all(Path::new(&root).join("proc")).unwrap();
+    let copied = String::from_utf8(onbeat(&["audit", "--root", &root, "--copy"]).stdout).unwrap();
+    assert!(copied.contains("They were read from /boot/cmdline.txt"), "{copied}");
     // A command that prints the parameters cannot be run: rules that need them are unknown.
     let computed = place.path("computed");
     write(&computed, "etc/default/grub", "GRUB_CMDLINE_LINUX=\"$(cat /x)\"\n");
