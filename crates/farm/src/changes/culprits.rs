@@ -79,7 +79,7 @@ fn change(one: &CulpritSeen) -> FarmChange {
         t: one.first,
         from: one.first,
         says: format!("Since {} time is taken by {}.", date(one.first), known(&one.name)),
-        claim: format!("new culprit {}", known(&one.name)),
+        claim: format!("new culprit: {}", known(&one.name)),
         evidence,
         p: None,
         settings: Vec::new(),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use host::MachineFiles;
 use host::dir::Dir;
 use model::error::{Exit, Failure, Result};
+use model::text::quoted;
 use tokio::task::spawn_blocking;
 
 use super::serve::{asked_to_end, listen, served};
@@ -101,7 +102,7 @@ impl DemoFolder {
         match Dir::create(&folder.path()) {
             Ok(_) => Ok(folder),
             Err(error) => {
-                let what = format!("cannot make {}", model::text::quoted(&folder.path()));
+                let what = format!("cannot make {}", quoted(folder.path()));
                 Err(Failure::of_call(what, &error, Exit::Usage, "set TMPDIR to a folder of your own"))
             }
         }
@@ -163,7 +164,6 @@ mod tests {
             assert_eq!(boards.len(), NUMBER);
         });
         drop(runtime);
-        let left: Vec<_> = std::fs::read_dir(parent.path()).map(Iterator::collect).unwrap();
-        assert!(left.is_empty(), "{left:?}");
+        assert_eq!(Dir::existing(parent.path()).unwrap().names().unwrap(), [""; 0]);
     }
 }

@@ -19,7 +19,7 @@ use crate::wall_clock::DAY;
 /// Days with data, up to today.
 const DAYS: i64 = 365;
 /// Distance of two intervals: more of them would take longer to read than a first look waits.
-const EVERY: i64 = 6 * 3_600;
+const EVERY: i64 = 8 * 3_600;
 /// The isolated CPUs of each board.
 const CPUS: [Cpu; 2] = [Cpu(2), Cpu(3)];
 /// Wake-ups of a CPU in an interval, every millisecond.

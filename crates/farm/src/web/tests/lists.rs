@@ -75,7 +75,7 @@ fn what_the_lists_show_is_there_as_csv_and_environments_as_json() {
             (
                 "changes",
                 "board,kind,",
-                "says,evidence,acknowledged_by,acknowledged_at,note,settings,address,subject\n",
+                "says,evidence,acknowledged_by,acknowledged_at,note,settings,address,subject,claim\n",
             ),
             ("refused", "place,reason\n", ""),
         ] {

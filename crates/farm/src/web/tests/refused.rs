@@ -120,7 +120,7 @@ fn what_monitoring_systems_ask_is_refused_with_a_problem_document() {
             ("POST", "/metrics", 401),
             ("POST", "/healthz", 405),
             ("GET", "/healthz?%00", 400),
-            ("GET", "/v1", 404),
+            ("GET", "/v1?x=1", 400),
             ("GET", "/v1/nowhere", 404),
         ] {
             let request = Request::builder().method(method).uri(address);
