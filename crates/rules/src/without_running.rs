@@ -138,6 +138,8 @@ mod tests {
             ("CONFIG_PREEMPT=y\n", "preempt=full", "unknown-parameters", "fail preempt=full"),
             ("CONFIG_PREEMPT_RT=y\n", "preempt=none", "unknown-parameters", "fail preempt=none"),
             ("CONFIG_RCU_LAZY=y\n", "quiet", "rcu-lazy", "pass on, but no CPU offloads its callbacks"),
+            ("CONFIG_NO_HZ_COMMON=y\n", "isolcpus=2-3", "idle-tick", "fail it stops"),
+            ("CONFIG_NO_HZ_COMMON=y\n", "isolcpus=nohz,2-3", "idle-tick", "not-applicable needs the running"),
             (KFENCE, "quiet", "kfence", "fail every 100 ms"),
             (KFENCE, "kfence.sample_interval=0", "kfence", "pass off"),
             ("", "quiet", "kfence", "not-applicable the kernel has no KFENCE"),

@@ -135,9 +135,14 @@ fn keeps_full(machine: &MachineView, cmdline: &Cmdline) -> Result<bool, Judgemen
     match &machine.facts().nohz_full {
         // A kernel without the option has no such file.
         Fact::Absent => Ok(false),
-        Fact::NotRunning if !cmdline.has("nohz_full") && !cmdline.has("isolcpus") => Ok(false),
+        Fact::NotRunning if !cmdline.has("nohz_full") && !has_flag(cmdline) => Ok(false),
         full => Ok(!machine.known(full, FULL)?.and(machine.cpus()).is_empty()),
     }
+}
+
+/// True if isolcpus= has the flag that does what nohz_full= does.
+fn has_flag(cmdline: &Cmdline) -> bool {
+    cmdline.values("isolcpus").any(|value| value.split(',').any(|flag| flag == "nohz"))
 }
 
 /// Governor of idle states, if it keeps the tick in short pauses; it only affects the severity.
