@@ -115,10 +115,7 @@ impl DemoBoard {
     fn environment(&self, of: DemoState) -> WatchEnvironment {
         let release = KERNELS[usize::from(of.is_updated)];
         let nohz = if of.is_worse { "" } else { "2-3" };
-        let cmdline = match of.is_worse {
-            true => "quiet isolcpus=2-3",
-            false => "quiet isolcpus=2-3 nohz_full=2-3",
-        };
+        let cmdline = if of.is_worse { "quiet isolcpus=2-3" } else { "quiet isolcpus=2-3 nohz_full=2-3" };
         let settings = [
             ("model", "Synthetic board, 4 CPUs"),
             ("preempt", "rt"),
@@ -169,9 +166,10 @@ fn row(of: DemoState, cpu: Cpu, hist: RowCounts, late: Option<Nanos>, at: Nanos)
 
 /// Without `nohz_full`, the isolated CPUs do the kernel's own work too.
 fn culprit(of: DemoState) -> WatchCulprit {
-    let (rule, name, kind) = match of.is_worse {
-        true => ("vmstat-work", "statistics of memory being added up", SliceKind::Workqueue),
-        false => ("device-interrupt", "eth0", SliceKind::Irq),
+    let (rule, name, kind) = if of.is_worse {
+        ("vmstat-work", "statistics of memory being added up", SliceKind::Workqueue)
+    } else {
+        ("device-interrupt", "eth0", SliceKind::Irq)
     };
     WatchCulprit {
         rule: Some(rule.to_owned()),

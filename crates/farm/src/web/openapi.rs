@@ -140,7 +140,7 @@ fn kind_of(path: &str) -> &'static str {
 
 fn words(need: RouteNeed) -> String {
     match need {
-        RouteNeed::Nothing => "for everybody".to_owned(),
+        RouteNeed::Nothing => "no login".to_owned(),
         RouteNeed::Code => "for a board with a code".to_owned(),
         RouteNeed::Token => "for a board with its token".to_owned(),
         RouteNeed::Reading => "for readers, and for the public where it may read".to_owned(),

@@ -25,7 +25,7 @@ const HABITS: &[(&str, usize, &str)] = &[
     (NESTED, 17, "give the inner error a variant of an enum"),
     (TEXT_ERROR, 369, "return an enum or a struct as the error"),
     (TUPLE, 98, "pass two parameters, or a struct"),
-    (BOOL_MATCH, 262, "write `if`"),
+    (BOOL_MATCH, 261, "write `if`"),
 ];
 
 /// Words of texts for users, and their limits.
