@@ -15,7 +15,7 @@ use model::units::{Cpu, CpuSet};
 const WAITS: [&str; 4] =
     ["smp_call_function_", "csd_lock_wait", "on_each_cpu_cond_mask", "generic_exec_single"];
 
-fn waits(frame: &String) -> bool {
+fn waits(frame: &str) -> bool {
     WAITS.iter().any(|start| frame.trim_start_matches('_').starts_with(start))
 }
 
@@ -33,7 +33,7 @@ pub(super) fn waited_for(
     current: Task,
     stacks: [&[String]; 2],
 ) -> String {
-    if !stacks.iter().any(|stack| stack.iter().take(3).any(waits)) {
+    if !stacks.iter().any(|stack| stack.iter().take(3).any(|frame| waits(frame))) {
         return String::new();
     }
     // Calls queued by an interrupt's handler are not the thread's, and no thread waits for them.
