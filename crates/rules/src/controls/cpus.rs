@@ -41,6 +41,12 @@ pub(super) const ALL: &[Control] = &[
         ..POLICY
     },
     Control {
+        pattern: "/sys/devices/system/cpu/cpu#/cpufreq/auto_select",
+        reason: "of one policy (cppc_cpufreq)",
+        source: ABI,
+        ..Control::DEFAULT
+    },
+    Control {
         pattern: "/sys/devices/system/cpu/cpufreq/boost",
         risk: Risk::Medium,
         reason: "for all CPUs",

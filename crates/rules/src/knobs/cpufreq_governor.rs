@@ -28,6 +28,8 @@ const PERCENT: [&str; 2] = [
     "/sys/devices/system/cpu/intel_pstate/min_perf_pct",
     "/sys/devices/system/cpu/intel_pstate/max_perf_pct",
 ];
+/// Switch of cppc_cpufreq (from 6.17 on) by which the platform chooses the clock within the range.
+const AUTO: &str = "/sys/devices/system/cpu/cpu#/cpufreq/auto_select";
 const RT_CLAMP: &str = "/proc/sys/kernel/sched_util_clamp_min_rt_default";
 
 pub static KNOB: Knob = Knob {
@@ -37,7 +39,8 @@ pub static KNOB: Knob = Knob {
                   at the top of the allowed range, powersave at its bottom, userspace where it \
                   was put) or follow the load (schedutil, ondemand, conservative). intel_pstate \
                   and amd-pstate in active mode have two algorithms of their own under the same \
-                  names, of which only performance holds the clock.",
+                  names, of which only performance holds the clock. With auto_select of \
+                  cppc_cpufreq the platform chooses the clock, whatever the governor asks for.",
     rationale: "work after a pause starts at a low clock and takes longer until the clock has \
                 followed, up to milliseconds later; the change itself takes time as well",
     detection: "Governor, driver and range of each CPU that matters; a range of one frequency is \
@@ -60,7 +63,9 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: utilization clamping, schedutil response time issues", url: UCLAMP },
     ],
     cures: &[SliceKind::Frequency, SliceKind::Own],
-    reads: &[GOVERNOR, DRIVER, MIN, MAX, RT_CLAMP, PERCENT[0], PERCENT[1], AVAILABLE, TOP, NO_TURBO, TABLE],
+    reads: &[
+        GOVERNOR, DRIVER, MIN, MAX, AUTO, RT_CLAMP, PERCENT[0], PERCENT[1], AVAILABLE, TOP, NO_TURBO, TABLE,
+    ],
     facts: &["/boot/config-RELEASE", "/proc/cmdline"],
     judge,
     examples: Examples {
@@ -89,6 +94,7 @@ struct Read {
     driver: PerCpuSetting<String>,
     min: PerCpuSetting<u64>,
     max: PerCpuSetting<u64>,
+    auto: PerCpuSetting<String>,
     /// True if schedutil runs real-time tasks at the highest clock.
     rt_at_top: bool,
     /// True if intel_pstate's limits leave a single frequency
@@ -158,6 +164,7 @@ fn judge(machine: &MachineView) -> Judged {
         driver: PerCpuSetting::of(machine, DRIVER, parse_word),
         min: PerCpuSetting::of(machine, MIN, parse_u64),
         max: PerCpuSetting::of(machine, MAX, parse_u64),
+        auto: PerCpuSetting::of(machine, AUTO, parse_word),
         rt_at_top: matches!(clamp, Ok(None | Some(1024))),
         one_percent: match PERCENT.map(|path| machine.number_if_present(path)) {
             [Ok(Some(min)), Ok(Some(max))] => min >= max,
@@ -180,15 +187,27 @@ fn judge(machine: &MachineView) -> Judged {
         let cpus: CpuSet = moving.iter().map(|&(_, cpu, _)| cpu).collect();
         let said = moving.into_iter().map(|(_, cpu, words)| (cpu, words));
         let judged = Judgement::fail(group_by_value(said)).severity(worst);
+        let by_platform = read.auto.that(|word| word == "1").and(&cpus);
+        // With the governor alone the platform would go on choosing.
+        let held = |governor: &String| matches!(governor.as_str(), "performance" | "powersave" | "userspace");
+        let cpus = cpus.without(&by_platform.and(&governors.that(held)));
+        let stop = Change::each_cpu(AUTO, &by_platform, "0");
+        if cpus.is_empty() {
+            return Ok(judged.fix(stop));
+        }
         if !has_performance(machine, &cpus) {
             return Ok(judged.fix(one_frequency(machine, &cpus)));
         }
-        return Ok(judged.fix(
-            Remedy::from(Change::each_cpu(GOVERNOR, &cpus, "performance"))
-                .persist(Change::cmdline_add("cpufreq.default_governor=performance")),
-        ));
+        let performance = Change::each_cpu(GOVERNOR, &cpus, "performance");
+        let now = if by_platform.is_empty() { vec![performance] } else { vec![performance, stop] };
+        return Ok(
+            judged.fix(Remedy::of(now).persist(Change::cmdline_add("cpufreq.default_governor=performance")))
+        );
     }
     governors.all_known()?;
+    if !read.auto.is_absent() {
+        read.auto.all_known()?;
+    }
     // The file of a CPU and that of its policy have the same content.
     let shown: Vec<String> =
         machine.each(GOVERNOR, parse_word)?.into_iter().map(|(_, governor)| governor).collect();
@@ -220,6 +239,10 @@ fn clock(read: &Read, cpu: Cpu, governor: &str) -> Clock {
         if min == max && *max > 0 {
             return Clock::Fixed(format!("fixed at {}", mhz(*max)));
         }
+    }
+    // The registers then hold the range alone (cppc_cpufreq_get_perf_limits()).
+    if read.auto.known.get(&cpu).is_some_and(|word| word == "1") {
+        return Clock::Moves("auto_select of the platform".to_owned(), Severity::High);
     }
     let driver = read.driver.known.get(&cpu).map(String::as_str);
     // The first versions of amd-pstate wrote its name with underscores.
@@ -309,6 +332,31 @@ mod tests {
         };
         check(&KNOB, &of(100), "pass fixed by min_perf_pct on CPUs 2-3");
         check(&KNOB, &of(20), "fail high powersave of intel_pstate on CPUs 2-3");
+    }
+
+    #[test]
+    fn the_platform_may_choose_beside_the_governor() {
+        let of = |governor: &str, min: &str, auto: &str| {
+            let set = set("cppc_cpufreq", governor, min, "2800000");
+            let auto = |cpu| format!("\n/sys/devices/system/cpu/cpu{cpu}/cpufreq/auto_select{auto}");
+            format!("{set}{}{}", auto(2), auto(3))
+        };
+        for governor in ["performance", "powersave", "schedutil"] {
+            let moves = "fail high auto_select of the platform on CPUs 2-3";
+            check(&KNOB, &of(governor, "1000000", ": 1"), moves);
+        }
+        check(&KNOB, &of("performance", "2800000", ": 1"), "pass fixed at 2800 MHz on CPUs 2-3");
+        check(&KNOB, &of("performance", "1000000", ": 0"), "pass performance on CPUs 2-3");
+        check(&KNOB, &of("performance", "1000000", ": <unsupported>"), "pass performance on CPUs 2-3");
+        check(&KNOB, &of("performance", "1000000", " refused"), "unknown");
+        let fix = |governor: &str| {
+            let mut machine = Machine::base();
+            machine.edit(&of(governor, "1000000", ": 1"));
+            machine.finding(&KNOB).fix
+        };
+        assert!(fix("performance").contains("echo 0 >") && !fix("performance").contains("scaling_governor"));
+        let both = fix("schedutil");
+        assert!(both.contains("echo 0 >") && both.contains("echo performance >"), "{both}");
     }
 
     #[test]
