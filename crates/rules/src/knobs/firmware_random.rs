@@ -7,7 +7,7 @@ use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::truncate;
-use facts::line::{parse_line, parse_words};
+use facts::line::{parse_line, parse_strings, parse_words};
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -16,11 +16,13 @@ pub static KNOB: Knob = Knob {
     description: "The kernel's thread hwrng reads the generator in rng_current, about once a minute, and \
                   so do programs that read /dev/hwrng. That of OP-TEE, that of the Arm firmware \
                   (smccc_trng) and that of a TPM are no registers: each read is a call of firmware, or a \
-                  command to another chip on a slow bus.",
+                  command to another chip on a slow bus. So it is with the generators of some chips \
+                  (Exynos850, MediaTek MT7981, MT7987 and MT7988) that the firmware keeps to itself.",
     rationale: "while the secure world runs, the CPU takes no interrupt of Linux, whatever its priority; \
                 a TPM in firmware stops more than one CPU, and one on a bus keeps the reading CPU \
                 waiting",
-    detection: "The name in rng_current; before 5.18 rng_quality as well: with 0 the kernel did not ask \
+    detection: "The name in rng_current, and the kind of its device, or of the board, where the device's \
+                name does not show the driver; before 5.18 rng_quality as well: with 0 the kernel did not ask \
                 by itself, which it does since, and counts the bits as nothing. A generator of registers \
                 (of the chip, of a processor) and that of virtio, which asks the host, pass. Who reads \
                 /dev/hwrng is not seen.",
@@ -51,7 +53,7 @@ pub static KNOB: Knob = Knob {
         },
     ],
     cures: &[SliceKind::Unexplained, SliceKind::PreemptOff],
-    reads: &[CURRENT, QUALITY, AVAILABLE],
+    reads: &[CURRENT, QUALITY, AVAILABLE, KINDS, BOARD],
     facts: &["/proc/sys/kernel/osrelease", "/sys/devices/system/cpu/online"],
     judge,
     examples: Examples {
@@ -67,6 +69,38 @@ pub static KNOB: Knob = Knob {
 const CURRENT: &str = "/sys/class/misc/hw_random/rng_current";
 const QUALITY: &str = "/sys/class/misc/hw_random/rng_quality";
 const AVAILABLE: &str = "/sys/class/misc/hw_random/rng_available";
+/// Kinds of the devices that are called by their address and the name `rng`.
+const KINDS: &str = "/sys/bus/platform/devices/*.rng/modalias";
+const BOARD: &str = "/proc/device-tree/compatible";
+
+/// Chips whose generator is read by a call of the firmware (drivers/char/hw_random/exynos-trng.c and
+/// mtk-rng.c).
+const BY_CALL: &[&str] =
+    &["samsung,exynos850", "mediatek,mt7981", "mediatek,mt7987", "mediatek,mt7988", MT7986];
+
+/// Chip whose driver asks the firmware if that keeps the registers to itself.
+const MT7986: &str = "mediatek,mt7986";
+
+/// The one that answers for a generator.
+fn answerer(machine: &MachineView, name: &str) -> Result<Option<(&'static str, Severity)>, Judgement> {
+    let (None, Some(_)) = (firmware(name), name.strip_suffix(".rng")) else { return Ok(firmware(name)) };
+    let kinds = machine.each(KINDS, parse_line)?;
+    let kind = kinds.into_iter().find(|(names, _)| name.strip_suffix(".rng") == Some(names[0].as_str()));
+    let chips: Vec<String> = match kind {
+        Some((_, kind)) => kind.split('C').skip(1).map(str::to_owned).collect(),
+        None => machine.parsed(BOARD, parse_strings)?.unwrap_or_default(),
+    };
+    let Some(chip) = BY_CALL.iter().find(|known| chips.iter().any(|chip| chip.starts_with(*known))) else {
+        return Ok(None);
+    };
+    // 6.12 reads the registers of MediaTek's, and distributions for routers have drivers of their own.
+    if *chip == MT7986 || chip.starts_with("mediatek") && machine.series()? < (7, 3) {
+        return Err(Judgement::unknown(format!(
+            "whether the driver reads registers of {chip} or asks the firmware is in the kernel's log only"
+        )));
+    }
+    Ok(Some(("the firmware answers", Severity::Medium)))
+}
 
 /// The one that answers, and the severity of that; none for registers, and for virtio.
 ///
@@ -88,7 +122,7 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass("the kernel has no generator in use"));
     };
     let shown = truncate(&current);
-    let Some((who, severity)) = firmware(&current) else {
+    let Some((who, severity)) = answerer(machine, &current)? else {
         return Ok(Judgement::pass(shown));
     };
     // Kernels before 5.16 have no such file; from 5.18 on the thread asks with any quality, and
@@ -98,7 +132,7 @@ fn judge(machine: &MachineView) -> Judged {
     }
     let judged = Judgement::fail(format!("{shown}: {who}")).severity(severity);
     let others = machine.parsed(AVAILABLE, parse_words)?.unwrap_or_default();
-    let other = others.iter().find(|name| *name != &current && firmware(name).is_none());
+    let other = others.iter().find(|name| *name != &current && answerer(machine, name) == Ok(None));
     Ok(match other {
         Some(other) => judged.fix(Change::write(CURRENT, other)),
         // `rng_current_store()` of 6.1 does not know the word.
@@ -112,7 +146,7 @@ fn judge(machine: &MachineView) -> Judged {
 
 #[cfg(test)]
 mod tests {
-    use super::{AVAILABLE, CURRENT, KNOB, QUALITY};
+    use super::{AVAILABLE, BOARD, CURRENT, KNOB, QUALITY};
     use crate::fixture::{Machine, check};
 
     #[test]
@@ -134,6 +168,24 @@ mod tests {
         check(&KNOB, &format!("{CURRENT}: tpm-rng-0"), "fail low tpm-rng-0: the TPM answers");
         check(&KNOB, &format!("{old}{CURRENT}: tpm-rng-0\n{QUALITY} refused"), "unknown");
         check(&KNOB, "/sys/devices/system/cpu/online refused\n--cpus 2", "unknown");
+    }
+
+    #[test]
+    fn a_device_is_judged_by_its_kind() {
+        let on = |board: &str| format!("{CURRENT}: 1020f000.rng\n{BOARD}: {board}\n");
+        let fails = "fail medium 1020f000.rng: the firmware answers";
+        let new = "/proc/sys/kernel/osrelease: 7.3.1\n";
+        let one = on("openwrt,one\0mediatek,mt7981b");
+        check(&KNOB, &format!("{new}{one}"), fails);
+        check(&KNOB, &one, "unknown");
+        check(&KNOB, &format!("{new}{}", on("acelink,ew-7886cax\0mediatek,mt7986a")), "unknown");
+        check(&KNOB, &on("winlink,e850-96\0samsung,exynos850"), fails);
+        check(&KNOB, &on("samsung,exynos5250"), "pass 1020f000.rng");
+        let kind = |kind: &str| {
+            format!("/sys/bus/platform/devices/1020f000.rng/modalias: of:NrngT(null)C{kind}\n{}", on("a,b"))
+        };
+        check(&KNOB, &kind("google,gs101-trngCsamsung,exynos850-trng"), fails);
+        check(&KNOB, &kind("samsung,exynos5250-trng"), "pass 1020f000.rng");
     }
 
     #[test]
