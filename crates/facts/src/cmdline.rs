@@ -41,6 +41,16 @@ impl Cmdline {
         self.values(name).next_back()
     }
 
+    /// Value in effect, and its meaning: the last one that the kernel accepts, as a refused value
+    /// leaves the one before it. `read` returns none for a refused value.
+    pub fn in_effect<'a, T>(
+        &'a self,
+        name: &str,
+        read: impl Fn(&'a str) -> Option<T>,
+    ) -> Option<(&'a str, T)> {
+        self.values(name).rev().find_map(|value| Some((value, read(value)?)))
+    }
+
     /// True if the parameter is present, with or without a value.
     pub fn has(&self, name: &str) -> bool {
         self.params.iter().any(|param| same_name(&param.name, name))
@@ -134,6 +144,9 @@ mod tests {
         assert_eq!(cmdline.values("rcu-nocbs").collect::<Vec<_>>(), ["1", "2"]);
         assert!(cmdline.has("nohz") && !cmdline.has("noh"));
         assert_eq!(cmdline.value("nohz"), None);
+        let cmdline = parse_cmdline("a=1 a=2 a=x").unwrap();
+        assert_eq!(cmdline.in_effect("a", |value| value.parse().ok()), Some(("2", 2)));
+        assert_eq!(cmdline.in_effect("a", |_| None::<u8>), None);
     }
 
     #[test]

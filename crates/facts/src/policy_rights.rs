@@ -7,6 +7,7 @@
 use crate::Facts;
 use crate::cgroup::{Cgroups, parse_cgroups};
 use crate::cmdline::Cmdline;
+use crate::kbool::kint;
 use crate::kconfig::{Kconfig, OptionValue};
 use crate::limits::{Capabilities, Limit, parse_capabilities, parse_limits};
 use crate::line::parse_i64;
@@ -90,8 +91,8 @@ pub fn has_group_budgets(config: &Kconfig, words: Option<&Cmdline>) -> Option<bo
         OptionValue::Absent => return Some(true),
         default => default == OptionValue::No,
     };
-    let asked = words?.values("rt_group_sched").rfind(|value| ["0", "1"].contains(value));
-    Some(asked.map_or(default, |value| value == "1"))
+    let read = |value: &str| kint(value).filter(|number| (0..=1).contains(number));
+    Some(words?.in_effect("rt_group_sched", read).map_or(default, |(_, number)| number == 1))
 }
 
 /// Finds the group whose budget applies: in version 1 the process's, in version 2 the nearest with

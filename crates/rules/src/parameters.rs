@@ -6,6 +6,7 @@
 
 use super::words::truncate;
 use facts::cmdline::{Cmdline, Param, parse_cmdline, same_name};
+use facts::kbool::kint;
 
 /// Parameters that may be given more than once, because each adds to those before it or sets
 /// something else.
@@ -172,6 +173,20 @@ const fn values(name: &'static str, words: &'static [&'static str]) -> Values {
     Values { name, words, takes: |text, word| text == word }
 }
 
+/// Values of spectre_v2= but for off.
+pub const SPECTRE_V2: &[&str] = &[
+    "on",
+    "auto",
+    "ibrs",
+    "eibrs",
+    "eibrs,lfence",
+    "eibrs,retpoline",
+    "retpoline",
+    "retpoline,amd",
+    "retpoline,generic",
+    "retpoline,lfence",
+];
+
 /// Parameters with a fixed choice of words; any other word is ignored.
 const CHOICES: &[Values] = &[
     // A part of a word counts as the word (`get_mode_idx_from_str()`).
@@ -211,24 +226,13 @@ const CHOICES: &[Values] = &[
         takes: |text, word| text.starts_with(word),
         ..values("printk.devkmsg", &["on", "off", "ratelimit"])
     },
+    Values {
+        takes: |text, word| kint(text).is_some() && kint(text) == kint(word),
+        ..values("rt_group_sched", &["0", "1"])
+    },
     // arch/x86/kernel/cpu/bugs.c
     values("spec_store_bypass_disable", &["auto", "on", "off", "prctl", "seccomp"]),
-    values(
-        "spectre_v2",
-        &[
-            "off",
-            "on",
-            "auto",
-            "ibrs",
-            "eibrs",
-            "eibrs,lfence",
-            "eibrs,retpoline",
-            "retpoline",
-            "retpoline,amd",
-            "retpoline,generic",
-            "retpoline,lfence",
-        ],
-    ),
+    Values { takes: |text, word| text == word || text == "off", ..values("spectre_v2", SPECTRE_V2) },
     values("transparent_hugepage", &["always", "madvise", "never"]),
     values("tsc", &["reliable", "nowatchdog", "noirqtime", "unstable", "recalibrate", "watchdog"]),
 ];
@@ -343,6 +347,7 @@ mod tests {
             ("nmi_watchdog", "2", "no value of it: 0, 1, panic, nopanic, r are"),
             ("transparent_hugepage", "off", "no value of it: always, madvise, never are"),
             ("isolcpus", "domain,managedirq,2-3", "probably meant to be isolcpus=managed_irq"),
+            ("rt_group_sched", "off", "no value of it: 0, 1 are"),
             ("tsc", "no-watchdog", "probably meant to be tsc=nowatchdog"),
         ] {
             assert_eq!(idle_value(name, value).map(|(why, _)| why).as_deref(), Some(meant), "{name}={value}");
@@ -355,6 +360,8 @@ mod tests {
             ("isolcpus", "nohz,domain,2-3"),
             ("isolcpus", "2-3"),
             ("quiet", "on"),
+            ("rt_group_sched", "0x1"),
+            ("spectre_v2", "off"),
         ] {
             assert_eq!(idle_value(name, value), None, "{name}={value}");
         }

@@ -88,11 +88,13 @@ pub fn polls(machine: &MachineView, cmdline: &Cmdline) -> Result<Option<&'static
 /// Word by which an idle CPU of arm64 spins instead of waiting for an interrupt
 /// (arch/arm64/kernel/idle.c of 7.3; 7.2 has no such parameter).
 fn spins(machine: &MachineView) -> Result<Option<&'static str>, Judgement> {
-    let word = match machine.cmdline()?.value("idle") {
-        Some("nop") => "idle=nop",
-        Some("yield") => "idle=yield",
-        _ => return Ok(None),
+    let read = |value: &str| match value {
+        "nop" => Some(Some("idle=nop")),
+        "yield" => Some(Some("idle=yield")),
+        "wfi" => Some(None),
+        _ => None,
     };
+    let Some((_, Some(word))) = machine.cmdline()?.in_effect("idle", read) else { return Ok(None) };
     if machine.known(&machine.facts().machine, "/proc/sys/kernel/arch")? != "aarch64" {
         return Ok(None);
     }
@@ -167,6 +169,9 @@ mod tests {
         check(&KNOB, &format!("{}\ncmdline + idle=nop", release("6.12.9")), "pass not given");
         check(&KNOB, &format!("{}\ncmdline + idle=nop", release("7.2.13")), "pass not given");
         check(&KNOB, "cmdline + idle=nop", "pass not given");
+        let twice = format!("{}\ncmdline + idle=nop\ncmdline + idle=", release("7.3.4"));
+        check(&KNOB, &format!("{twice}foo"), "fail low idle=nop");
+        check(&KNOB, &format!("{twice}wfi"), "pass not given");
         check(&KNOB, &format!("{POLL}\n/proc/sys/kernel/arch refused"), "unknown");
     }
 }

@@ -5,6 +5,7 @@ use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::parameters::SPECTRE_V2;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::truncate_words;
@@ -59,30 +60,46 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-/// Parameters of single mitigations with a value: the values that disable the mitigation, or
-/// disable it for some attacks (kernel-parameters.txt, and arch/x86/kernel/cpu/bugs.c for the words
-/// that it accepts).
-const VALUES: &[(&str, &[&str])] = &[
-    ("gather_data_sampling", &["off"]),
-    ("indirect_target_selection", &["off", "vmexit"]),
-    ("kvm_intel.vmentry_l1d_flush", &["never"]),
-    ("l1tf", &["off"]),
-    ("mds", &["off"]),
-    ("mmio_stale_data", &["off"]),
-    ("pti", &["off"]),
-    ("reg_file_data_sampling", &["off"]),
-    ("retbleed", &["off"]),
-    ("spec_rstack_overflow", &["off", "microcode", "ibpb-vmexit"]),
-    ("spec_store_bypass_disable", &["off"]),
-    ("spectre_bhi", &["off", "vmexit"]),
-    ("spectre_v2", &["off"]),
-    ("spectre_v2_user", &["off"]),
-    ("srbds", &["off"]),
-    ("ssbd", &["force-off"]),
-    ("stf_barrier", &["off"]),
-    ("tsa", &["off", "user", "vm"]),
-    ("tsx_async_abort", &["off"]),
-    ("vmscape", &["off"]),
+/// A parameter of a single mitigation, the values that disable it or disable it for some attacks,
+/// and the others that the kernel accepts; none stands for any.
+type Single = (&'static str, &'static [&'static str], &'static [&'static str]);
+
+/// Parameters of single mitigations with a value (kernel-parameters.txt, and
+/// arch/x86/kernel/cpu/bugs.c for the words that it accepts).
+const VALUES: &[Single] = &[
+    ("gather_data_sampling", &["off"], &["force"]),
+    ("indirect_target_selection", &["off", "vmexit"], &["on", "force", "stuff"]),
+    ("kvm_intel.vmentry_l1d_flush", &["never"], &["auto", "cond", "always"]),
+    ("l1tf", &["off"], &["flush", "flush,nosmt", "flush,nowarn", "full", "full,force"]),
+    ("mds", &["off"], FULL),
+    ("mmio_stale_data", &["off"], FULL),
+    ("pti", &["off"], &["on", "auto"]),
+    ("reg_file_data_sampling", &["off"], &["on"]),
+    (RETBLEED, &["off"], &["auto", "unret", "ibpb", "stuff"]),
+    ("spec_rstack_overflow", &["off", "microcode", "ibpb-vmexit"], &["safe-ret", "ibpb"]),
+    ("spec_store_bypass_disable", &["off"], &["auto", "on", "prctl", "seccomp"]),
+    ("spectre_bhi", &["off", "vmexit"], &["on"]),
+    ("spectre_v2", &["off"], SPECTRE_V2),
+    ("spectre_v2_user", &["off"], &["auto", "on", "prctl", "prctl,ibpb", "seccomp", "seccomp,ibpb"]),
+    ("srbds", &["off"], &[]),
+    ("ssbd", &["force-off"], &["force-on", "kernel"]),
+    ("stf_barrier", &["off"], &[]),
+    ("tsa", &["off", "user", "vm"], &["on"]),
+    ("tsx_async_abort", &["off"], FULL),
+    ("vmscape", &["off"], &["ibpb", "force"]),
+];
+
+const FULL: &[&str] = &["full", "full,nosmt"];
+/// The one whose value is a list, of which the last word that selects a mitigation counts.
+const RETBLEED: &str = "retbleed";
+
+/// Parameters that x86 searched for the last time they are given, and took for `auto` if it did not
+/// know that value, up to the release before (`cmdline_find_option()`).
+const LAST_ALONE: &[(&str, (u32, u32))] = &[
+    ("pti", (6, 11)),
+    ("spec_store_bypass_disable", (6, 17)),
+    ("spectre_v2", (6, 17)),
+    ("spectre_v2_user", (6, 17)),
 ];
 
 /// Parameters whose presence disables a mitigation; a value is ignored.
@@ -101,9 +118,6 @@ const WORDS: &[&str] = &[
 
 /// Parameters with a boolean value.
 const SWITCHES: &[&str] = &["kpti", "kvm.nx_huge_pages", "nobp"];
-
-/// Words that set something in addition, without disabling the mitigation.
-const BESIDES: &[&str] = &["nosmt", "nowarn", "force"];
 
 /// Parameters that exist not only on x86, with prefixes of the names of their architectures
 /// (arch/arm64/kernel/{cpufeature,proton-pack}.c, arch/powerpc/kernel/security.c,
@@ -136,7 +150,7 @@ pub const ARM64: &[&str] = &["aarch64", "armv8"];
 /// Prefixes of the names of the architectures that have a parameter of single mitigations; none for
 /// another parameter.
 pub fn takers(parameter: &str) -> Option<&'static [&'static str]> {
-    let named = VALUES.iter().map(|(name, _)| *name).chain(WORDS.iter().chain(SWITCHES).copied());
+    let named = VALUES.iter().map(|(name, ..)| *name).chain(WORDS.iter().chain(SWITCHES).copied());
     named.into_iter().any(|name| name == parameter).then(|| takers_of(parameter))
 }
 
@@ -182,22 +196,22 @@ fn left_to_the_kernel(off: &[String], cmdline: &Cmdline, is_built_in: bool) -> R
 fn judge(machine: &MachineView) -> Judged {
     let cmdline = machine.cmdline_or_built_in()?;
     let architecture = architecture(machine);
-    let mut off = by_vector(machine, architecture, cmdline);
-    for (name, values) in VALUES.iter().filter(|(name, _)| is_of(architecture, name)) {
-        // A list of words, of which the last that selects a mitigation counts; likewise if the
-        // parameter is repeated.
-        let mut words = cmdline.values(name).flat_map(|value| value.split(','));
-        let last = words.rfind(|word| !BESIDES.contains(word));
-        off.extend(last.filter(|word| values.contains(word)).map(|word| format!("{name}={word}")));
+    let mut off = by_vector(machine, cmdline);
+    for single in VALUES.iter().filter(|(name, ..)| is_of(architecture, name)) {
+        off.extend(switched_off(machine, architecture, cmdline, single));
     }
     let words = WORDS.iter().filter(|name| is_of(architecture, name) && cmdline.has(name));
     off.extend(words.map(|name| (*name).to_owned()));
     for name in SWITCHES.iter().filter(|name| is_of(architecture, name)) {
-        let value = cmdline.value(name);
-        // KVM accepts two more words, never and force (arch/x86/kvm/mmu/mmu.c); the first begins
-        // like a no.
-        let is_off = |value: &&str| machine.truth(value) == Some(false) && *value != "force";
-        off.extend(value.filter(is_off).map(|value| format!("{name}={value}")));
+        // KVM accepts three more words (set_nx_huge_pages() of arch/x86/kvm/mmu/mmu.c); the first
+        // begins like a no.
+        let read = |value: &str| match value {
+            "never" => Some(true),
+            "force" | "auto" => Some(false),
+            _ => machine.truth(value).map(|is_on| !is_on),
+        };
+        let is_off = cmdline.in_effect(name, read).filter(|(_, is_off)| *is_off);
+        off.extend(is_off.map(|(value, _)| format!("{name}={value}")));
     }
     off.extend(built_without(machine).into_iter().map(|option| format!("built without {option}")));
     match off.is_empty() {
@@ -215,31 +229,70 @@ fn judge(machine: &MachineView) -> Judged {
     }
 }
 
-/// `mitigations=off`, and the attack vectors that `no_` words exclude (from 6.17 on,
-/// attack_vector_controls.rst, on x86).
-fn by_vector(machine: &MachineView, architecture: Option<&str>, cmdline: &Cmdline) -> Vec<String> {
-    // From 6.17 on an excluded vector stays excluded by a later `mitigations=`
-    // (mitigations_parse_cmdline() in kernel/cpu.c); before, the last one counts.
-    let values = cmdline.values("mitigations");
-    let off: Vec<&str> = match machine.series() {
-        Ok(series) if series < (6, 17) => {
-            // An unknown value is refused as a whole, and the one before it stays in effect.
-            let mut values = values;
-            let known = values.rfind(|value| matches!(*value, "off" | "auto" | "auto,nosmt"));
-            known.filter(|value| *value == "off").into_iter().collect()
-        }
-        // Without ARCH_HAS_CPU_ATTACK_VECTORS only the word before the vectors is read.
-        _ if architecture.is_some_and(|name| name != X86) => {
-            let mut values = values;
-            let known = values.rfind(|value| value.starts_with("off") || value.starts_with("auto"));
-            known.filter(|value| value.starts_with("off")).map(|_| "off").into_iter().collect()
-        }
-        _ => values
-            .flat_map(|value| value.split(','))
-            .filter(|word| *word == "off" || word.starts_with("no_") && !word.contains(';'))
-            .collect(),
+/// The word that switches a single mitigation off.
+fn switched_off(
+    machine: &MachineView,
+    architecture: Option<&str>,
+    cmdline: &Cmdline,
+    (name, off, on): &Single,
+) -> Option<String> {
+    // Elsewhere than on x86 the beginning of a value is compared.
+    let is_x86 = architecture.is_none_or(|name| name == X86) && *name != "ssbd";
+    let is = |value: &str, word: &&&str| if is_x86 { value == **word } else { value.starts_with(**word) };
+    let is_searched = LAST_ALONE.iter().any(|(known, until)| {
+        is_x86 && known == name && machine.series().is_ok_and(|series| series < *until)
+    });
+    let read = |value| {
+        let found = off.iter().find(|word| is(value, word));
+        let is_taken =
+            found.is_some() || on.is_empty() || is_searched || on.iter().any(|word| is(value, &word));
+        is_taken.then_some(found)
     };
-    off.into_iter().map(|word| format!("mitigations={word}")).collect()
+    let found = match *name {
+        RETBLEED => {
+            let words = cmdline.values(name).rev().flat_map(|value| value.rsplit(','));
+            words.filter_map(read).next()?
+        }
+        _ => cmdline.in_effect(name, read)?.1,
+    };
+    found.map(|word| format!("{name}={word}"))
+}
+
+/// True if a vector that one `mitigations=` excluded stays excluded by a later one
+/// (mitigations_parse_cmdline() in kernel/cpu.c, from 6.17 on, on x86).
+pub fn keeps_vectors(machine: &MachineView) -> bool {
+    architecture(machine).is_none_or(|name| name == X86)
+        && !machine.series().is_ok_and(|series| series < (6, 17))
+}
+
+/// `mitigations=off`, and the attack vectors that `no_` words exclude
+/// (attack_vector_controls.rst).
+fn by_vector(machine: &MachineView, cmdline: &Cmdline) -> Vec<String> {
+    let words: Vec<&str> = if keeps_vectors(machine) {
+        cmdline.values("mitigations").flat_map(excluded).collect()
+    } else {
+        let is_old = machine.series().is_ok_and(|series| series < (6, 17));
+        let read = |value: &str| match is_old {
+            true => GLOBAL.contains(&value).then_some(value == "off"),
+            false => GLOBAL.iter().any(|word| value.starts_with(word)).then_some(value.starts_with("off")),
+        };
+        let last = cmdline.in_effect("mitigations", read).filter(|(_, is_off)| *is_off);
+        last.map(|_| "off").into_iter().collect()
+    };
+    words.into_iter().map(|word| format!("mitigations={word}")).collect()
+}
+
+const GLOBAL: [&str; 3] = ["off", "auto,nosmt", "auto"];
+const VECTORS: [&str; 5] =
+    ["no_user_kernel", "no_user_user", "no_guest_host", "no_guest_guest", "no_cross_thread"];
+
+/// What one value excludes: whatever begins with off, and vectors up to the first unknown one, if a
+/// comma is in front of them.
+fn excluded(value: &str) -> Vec<&str> {
+    let all = GLOBAL.into_iter().find(|word| value.starts_with(word)).unwrap_or_default();
+    let list = value[all.len()..].strip_prefix(',').into_iter().flat_map(|list| list.split(','));
+    let vectors = list.take_while(|word| VECTORS.contains(word));
+    (all == "off").then_some("off").into_iter().chain(vectors).collect()
 }
 
 /// Options whose absence disables all mitigations, and those of single ones that are on by default.
@@ -378,8 +431,11 @@ mod tests {
             }
         }
         // Every line of the tables is tried.
-        let names =
-            VALUES.iter().map(|(name, _)| *name).chain(WORDS.iter().copied()).chain(SWITCHES.iter().copied());
+        let names = VALUES
+            .iter()
+            .map(|(name, ..)| *name)
+            .chain(WORDS.iter().copied())
+            .chain(SWITCHES.iter().copied());
         for name in names {
             let tried =
                 |word: &&str| word.split('=').next().is_some_and(|tried| tried.replace('-', "_") == name);
@@ -408,6 +464,26 @@ mod tests {
             "cmdline + mitigations=off\ncmdline + nopti\ncmdline + mds=off",
             "fail info mitigations=off, mds=off, nopti",
         );
+        // What the kernel refuses leaves the value before it.
+        let refused = |word: &str, then: &str| {
+            let arm = if matches!(word, "kpti=0" | "ssbd=force-off") { "aarch64" } else { "x86_64" };
+            format!("/proc/sys/kernel/arch: {arm}\ncmdline + {word}\ncmdline + {then}")
+        };
+        for (word, then) in [
+            ("kpti=0", "kpti=x"),
+            ("mds=off", "mds=foo"),
+            ("pti=off", "pti=foo"),
+            ("retbleed=off", "retbleed=foo"),
+            ("ssbd=force-off", "ssbd=x"),
+        ] {
+            check(&KNOB, &refused(word, then), &format!("fail info {word}"));
+        }
+        check(&KNOB, &refused("ssbd=force-off", "ssbd=kernel"), "pass left to the kernel");
+        check(&KNOB, &refused("srbds=off", "srbds=x"), "pass left to the kernel");
+        check(&KNOB, "/proc/sys/kernel/arch: aarch64\ncmdline + ssbd=force-offx", "fail info ssbd=force-off");
+        let spectre = refused("spectre_v2=off", "spectre_v2=foo");
+        check(&KNOB, &spectre, "pass left to the kernel");
+        check(&KNOB, &format!("{spectre}\n{LATER}"), "fail info spectre_v2=off");
         let arm = "/proc/sys/kernel/arch: aarch64\ncmdline + kpti=0\ncmdline + ssbd=force-off";
         check(&KNOB, arm, "fail info ssbd=force-off, kpti=0");
     }
@@ -451,6 +527,12 @@ mod tests {
             let after_off = format!("cmdline + mitigations=off\ncmdline + mitigations={value}");
             check(&KNOB, &after_off, "fail info mitigations=off");
         }
+        let of = |value: &str| format!("cmdline + mitigations={value}\n{LATER}");
+        check(&KNOB, &of("offline"), "fail info mitigations=off");
+        check(&KNOB, "cmdline + mitigations=offline", "pass left to the kernel");
+        // A comma is in front of them, and the first unknown one ends them.
+        check(&KNOB, &of("no_user_kernel"), "pass left to the kernel");
+        check(&KNOB, &of("auto,foo,no_user_kernel"), "pass left to the kernel");
         // Only commas separate.
         check(&KNOB, &format!("cmdline + mitigations=auto;no_user_user\n{LATER}"), "pass left to the kernel");
     }

@@ -1,5 +1,6 @@
 //! CPUs without a tick while they run one task: for those that poll, not for periodic loops.
 
+use super::parameter_conflicts::{POSSIBLE, PRESENT, refused_ticks};
 use super::rcu_lazy::{PARAMETER, offloading_word, prompt_callbacks};
 use super::sources::{ISOLATION, NO_HZ, RT_CONFIG};
 use super::unsettable;
@@ -52,7 +53,7 @@ pub static KNOB: Knob = Knob {
         Source { title: "kernel: reducing scheduling-clock ticks", url: NO_HZ },
     ],
     cures: &[SliceKind::TimerIrq, SliceKind::TimerSoftirq, SliceKind::ReturnToUser],
-    reads: &[PARAMETER],
+    reads: &[PARAMETER, POSSIBLE, PRESENT],
     facts: &[LIST, "/sys/devices/system/cpu/online", "/boot/config-RELEASE"],
     judge,
     examples: Examples {
@@ -98,9 +99,11 @@ fn judge(machine: &MachineView) -> Judged {
     let missing = machine.cpus().without(&list);
     let boot = Change::cmdline_add(format!("nohz_full={}", list.or(machine.cpus())));
     let lacks = facts.kconfig.known().is_some_and(|config| config.get("NO_HZ_FULL") == OptionValue::No);
-    let fix = match built && !lacks {
-        true => boot.into(),
-        false => Remedy::of([Change::kconfig("NO_HZ_FULL", "y"), boot]),
+    let refused = if list.is_empty() { refused_ticks(machine) } else { None };
+    let fix = match refused {
+        Some((_, fix)) => fix,
+        None if built && !lacks => boot.into(),
+        None => Remedy::of([Change::kconfig("NO_HZ_FULL", "y"), boot]),
     };
     Ok(Judgement::fail_if(!missing.is_empty(), found)
         .wanted(named_cpus(machine.cpus()))

@@ -1,11 +1,13 @@
 //! Words on the command line that contradict each other.
 
+use super::mitigations::keeps_vectors;
 use super::sources::{ISOLATION_C, PARAMETERS};
+use super::takers::takes;
 use super::unsettable;
-use crate::change::AdviceReason;
-use crate::change::Persistence;
+use crate::change::{AdviceReason, Change, Persistence};
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::load_balancing::isolate_at_boot;
 use crate::parameters::has_one_value;
 use crate::remedy::Remedy;
 use crate::unknown::{unknown_absent, unknown_from};
@@ -69,13 +71,13 @@ pub static KNOB: Knob = Knob {
     ..Knob::DEFAULT
 };
 
-const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
-const PRESENT: &str = "/sys/devices/system/cpu/present";
+pub const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
+pub const PRESENT: &str = "/sys/devices/system/cpu/present";
 
 fn judge(machine: &MachineView) -> Judged {
     let cmdline = machine.cmdline()?;
     let names: BTreeSet<String> = cmdline.params.iter().map(|param| param.name.replace('-', "_")).collect();
-    let mut found: Vec<String> = names.iter().filter_map(|name| twice(cmdline, name)).collect();
+    let mut found: Vec<String> = names.iter().filter_map(|name| twice(machine, cmdline, name)).collect();
     let refused = refused(machine, cmdline);
     found.extend(refused.clone().unwrap_or_default());
     if !found.is_empty() {
@@ -96,15 +98,16 @@ const SWITCHES: &[&str] = &["0", "1", "n", "no", "off", "on", "y", "yes"];
 
 /// Parameters with a value that stays in effect, whatever comes later (`idle_setup()` of
 /// arch/x86/kernel/process.c, `pcie_aspm_disable()` of drivers/pci/pcie/aspm.c).
-const STRONGEST: &[(&str, &str)] = &[("idle", "poll"), ("pcie_aspm", "off")];
+const STRONGEST: &[(&str, &str)] = &[("idle", "poll"), ("pcie_aspm", "off"), (MITIGATIONS, "off")];
+const MITIGATIONS: &str = "mitigations";
 
-fn twice(cmdline: &Cmdline, name: &str) -> Option<String> {
-    let last = match STRONGEST.iter().find(|known| known.0 == name) {
-        Some((_, value)) => {
-            cmdline.values(name).find(|given| given == value).or_else(|| cmdline.value(name))?
-        }
-        None => cmdline.value(name).filter(|_| has_one_value(name))?,
-    };
+fn twice(machine: &MachineView, cmdline: &Cmdline, name: &str) -> Option<String> {
+    let strongest = STRONGEST.iter().find(|known| known.0 == name);
+    let strongest = strongest.filter(|_| name != MITIGATIONS || keeps_vectors(machine));
+    let lasting = strongest.and_then(|(_, value)| cmdline.values(name).find(|given| given == value));
+    let taken = |value: &str| takes(machine, name, value).then_some(());
+    let last = || cmdline.in_effect(name, taken).map(|(value, ())| value).or_else(|| cmdline.value(name));
+    let last = lasting.or_else(|| last().filter(|_| strongest.is_some() || has_one_value(name)))?;
     // `1` and `on` are the same to most parameters that accept either.
     let word = |value: &str| kbool(value, None).filter(|_| SWITCHES.contains(&value));
     let same = |value: &str| value == last || (word(value).is_some() && word(value) == word(last));
@@ -183,6 +186,16 @@ fn refused(machine: &MachineView, cmdline: &Cmdline) -> Result<Vec<String>, Judg
         Err(unknown) if found.is_empty() => Err(unknown),
         _ => Ok(found),
     }
+}
+
+/// Reason why the kernel refuses nohz_full=, if that is another list, and lists that it takes.
+pub fn refused_ticks(machine: &MachineView) -> Option<(String, Remedy)> {
+    let found = refused(machine, machine.cmdline().ok()?).ok()?;
+    // Of two lists the second one is refused.
+    let names_it = |words: &&String| words.contains(" beats nohz_full=") || words.contains("leaves no CPU");
+    let why = found.iter().find(names_it)?.clone();
+    let ticks = Change::cmdline_add(format!("nohz_full={}", machine.cpus()));
+    Some((why, isolate_at_boot(machine).and(ticks)))
 }
 
 /// The CPUs that the lists of a stopped machine name, which stand for those that it has; none if
@@ -275,6 +288,11 @@ mod tests {
         check(&KNOB, "cmdline + nmi_watchdog=panic\ncmdline + nmi_watchdog=0", "pass none");
         check(&KNOB, "cmdline + idle=poll\ncmdline + idle=halt", "fail medium idle=poll beats halt");
         check(&KNOB, "cmdline + idle=halt\ncmdline + idle=nomwait", "fail medium idle=nomwait beats halt");
+        let mitigations = "cmdline + mitigations=off\ncmdline + mitigations=auto";
+        let of = |series: &str| format!("/proc/sys/kernel/osrelease: {series}.1\n{mitigations}");
+        check(&KNOB, &of("6.12"), "fail medium mitigations=auto beats off");
+        check(&KNOB, &of("7.3"), "fail medium mitigations=off beats auto");
+        check(&KNOB, "cmdline + psi=1\ncmdline + psi=x", "fail medium psi=1 beats x");
         let aspm = "cmdline + pcie_aspm=off\ncmdline + pcie_aspm=force";
         check(&KNOB, aspm, "fail medium pcie_aspm=off beats force");
     }

@@ -113,6 +113,9 @@ mod tests {
         check(&KNOB, &format!("{NEW}y\ncmdline + rt_group_sched=1"), "fail high enabled");
         check(&KNOB, &format!("{NEW}n\ncmdline + rt_group_sched=0"), "pass disabled");
         check(&KNOB, &format!("{NEW}n\ncmdline + rt_group_sched=no"), "fail high enabled");
+        let both = "cmdline + rt_group_sched=1\ncmdline + rt_group_sched=";
+        check(&KNOB, &format!("{NEW}n\n{both}0x0"), "pass disabled");
+        check(&KNOB, &format!("{NEW}y\n{both}off"), "fail high enabled");
         check(&KNOB, &format!("{NEW}y\n/proc/cmdline refused"), "unknown");
     }
 

@@ -2,6 +2,7 @@
 
 use super::mitigations::{ARM64, X86, architecture, takers};
 use crate::judgement::Judgement;
+use crate::parameters::idle_value;
 use crate::view::MachineView;
 use facts::choice::parse_choice;
 use facts::kconfig::Kconfig;
@@ -97,6 +98,11 @@ pub fn is_no_truth(machine: &MachineView, name: &str, value: &str) -> Result<boo
     }
     machine.series()?;
     Ok(machine.truth(value).is_none())
+}
+
+/// False for a value that this kernel refuses, which leaves the one before it in effect.
+pub fn takes(machine: &MachineView, name: &str, value: &str) -> bool {
+    idle_value(name, value).is_none() && is_no_truth(machine, name, value) != Ok(true)
 }
 
 /// True for architectures that have the lazy model, and with 7.0 lost two others for it.

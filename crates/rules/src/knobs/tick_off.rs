@@ -1,5 +1,6 @@
 //! Full dynamic ticks: whether what must hold for the tick to stop does hold.
 
+use super::parameter_conflicts::{POSSIBLE, PRESENT, refused_ticks};
 use super::rcu_lazy::{PARAMETER, prompt_callbacks};
 use super::sources::{ISOLATION, ISOLATION_C, NO_HZ, RT_CONFIG};
 use crate::change::{AdviceReason, Change, Persistence};
@@ -36,7 +37,7 @@ pub static KNOB: Knob = Knob {
         Remedy::advice(
             AdviceReason::Choice,
             "boot with nohz_full= and the CPUs that matter, at least one CPU left out, on a \
-             kernel with CONFIG_NO_HZ_FULL and a stable TSC",
+             kernel with CONFIG_NO_HZ_FULL, and on x86 with a stable TSC",
         )
     },
     severity: Severity::Medium,
@@ -56,7 +57,7 @@ pub static KNOB: Knob = Knob {
     cures: &[SliceKind::TimerIrq, SliceKind::TimerSoftirq],
     after: &["clocksource"],
     conflicts: &["idle-tick"],
-    reads: &[PARAMETER],
+    reads: &[PARAMETER, POSSIBLE, PRESENT],
     facts: &[
         "/sys/devices/system/cpu/nohz_full",
         "/sys/devices/system/cpu/online",
@@ -132,10 +133,12 @@ fn list(machine: &MachineView, asked: Result<Option<&str>, Judgement>) -> Judged
     }
     if taken.is_empty() {
         let asked = truncate(asked.ok().flatten().unwrap_or_default());
-        return Ok(Judgement::fail(format!("nohz_full={asked} was not taken")).because(
-            "the kernel refused the list: it cannot be parsed, or contradicts that of isolcpus=; \
-             its log says which",
-        ));
+        let (why, fix) = refused_ticks(machine).unwrap_or_else(|| {
+            let why = "the kernel refused the list: it cannot be parsed, or contradicts that of isolcpus=; \
+                       its log says which";
+            (why.to_owned(), Change::cmdline_add(format!("nohz_full={cpus}")).into())
+        });
+        return Ok(Judgement::fail(format!("nohz_full={asked} was not taken")).because(why).fix(fix));
     }
     Ok(Judgement::fail(format!(
         "nohz_full is {}: the tick goes on on {}",
@@ -208,6 +211,26 @@ mod tests {
             .edit(&format!("--profile busy-poll\n--cpus 2-3\n{}: (null)\nCONFIG_NO_HZ_FULL=n", super::LIST));
         let fix = machine.finding(&KNOB).fix;
         assert!(fix.starts_with("boot a kernel built with CONFIG_NO_HZ_FULL, and "), "{fix}");
+    }
+
+    #[test]
+    fn a_refused_list_has_its_reason() {
+        let fix = |edits: &str| {
+            let mut machine = crate::fixture::Machine::base();
+            machine
+                .edit(&format!("--profile busy-poll\n--cpus 2-3\n/proc/sys/kernel/arch: riscv64\n{edits}"));
+            let nohz_full = machine.finding(&crate::knobs::nohz_full::KNOB).fix;
+            let found = machine.finding(&KNOB);
+            (found.reason, found.fix, nohz_full)
+        };
+        let lists = "/proc/sys/kernel/osrelease: 7.3.1\n/proc/cmdline: isolcpus=0-1 nohz_full=2-3";
+        let (why, off, full) = fix(lists);
+        assert_eq!(why, "nohz_full=2-3 with isolcpus=0-1 leaves no CPU, and is refused");
+        for fix in [off, full] {
+            assert!(fix.starts_with("replace isolcpus=0-1 by isolcpus=") && !fix.contains("TSC"), "{fix}");
+        }
+        let (_, off, _) = fix("cmdline + nohz_full=2-x");
+        assert_eq!(off, "replace nohz_full=2-x by nohz_full=2-3 on the kernel's command line");
     }
 
     const SET: &str = "--profile busy-poll\ncmdline + nohz_full=2-3\n\
