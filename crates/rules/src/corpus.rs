@@ -314,6 +314,24 @@ pub mod tests {
              /sys/kernel/irq/901/actions: nvme0q1",
         ),
         (
+            "memory that is debugged by the build and by words",
+            "CONFIG_SLUB_DEBUG=y
+             CONFIG_SLUB_DEBUG_ON=y
+             CONFIG_DEBUG_KMEMLEAK=y
+             CONFIG_DEBUG_PAGEALLOC=y
+             CONFIG_DEBUG_PAGEALLOC_ENABLE_DEFAULT=y
+             CONFIG_PAGE_TABLE_CHECK=y
+             CONFIG_PAGE_TABLE_CHECK_ENFORCED=y
+             CONFIG_DEBUG_OBJECTS=y
+             CONFIG_DEBUG_OBJECTS_ENABLE_DEFAULT=1
+             cmdline + slab_debug=-
+             cmdline + slab_debug=FZ
+             cmdline + kmemleak=on
+             cmdline + debug_pagealloc=on
+             cmdline + page_table_check=on
+             cmdline + debug_objects",
+        ),
+        (
             "lazy callbacks without their parameter",
             "/proc/sys/kernel/osrelease: 6.8.12
              /sys/module/rcutree/parameters/enable_rcu_lazy absent

@@ -1,5 +1,6 @@
 //! Debugging parameters that were left on the kernel's command line.
 
+use super::memory_debugging::word_instead;
 use super::sources::{PARAMETERS, RT_CONFIG, SLAB};
 use super::unsettable;
 use crate::change::{AdviceReason, Change, Persistence};
@@ -69,8 +70,17 @@ const FILLED: Reader = |value, _| value.map(|value| !value.is_empty());
 /// Reader for a `core_param` of type bool: without a value it is on (`param_set_bool()`).
 const FLAG: Reader = |value, machine| value.map_or(Some(true), |value| machine.truth(value));
 
-/// Reader for slabs: `-` disables checks, and `O` alone enables none.
-const OF_SLABS: Reader = |value, _| Some(!matches!(value, Some("-" | "O")));
+/// Reader for slabs: flags enable checks, for all or for those named, and none of them means all
+/// flags (`parse_slub_debug_flags()` of mm/slub.c).
+const OF_SLABS: Reader = |value, _| {
+    let checks = |block: &str| {
+        let flags = block.split(',').next().unwrap_or_default();
+        // The last `-` clears those before it.
+        let flags = flags.rsplit('-').next().unwrap_or_default();
+        block.starts_with(',') || flags.contains(|c: char| "fzputa".contains(c.to_ascii_lowercase()))
+    };
+    Some(value.is_none_or(|value| value.is_empty() || value.split(';').any(checks)))
+};
 
 const KMEMLEAK: &str = "kmemleak";
 const DYNAMIC: &str = "dyndbg";
@@ -142,7 +152,11 @@ fn judge(machine: &MachineView) -> Judged {
     }
     let boots_only = found.iter().all(|param| param.name == INITCALL_DEBUG);
     let severity = if boots_only { Severity::Info } else { Severity::Medium };
-    let off = Remedy::of(found.iter().map(|param| Change::cmdline_remove(&param.name)));
+    // Without the word, what the kernel was built to do by itself would act again.
+    let off = Remedy::of(found.iter().map(|param| match word_instead(machine, &param.name) {
+        Some(word) => Change::cmdline_add(word),
+        None => Change::cmdline_remove(&param.name),
+    }));
     Ok(Judgement::fail(shown.join(", ")).severity(severity).fix(off))
 }
 
@@ -177,7 +191,7 @@ fn plain(c: char) -> char {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     #[test]
     fn those_that_act_are_named() {
@@ -227,6 +241,36 @@ mod tests {
         check(&KNOB, "cmdline + tp_printk=off\ncmdline + ftrace", "pass none that acts");
         check(&KNOB, "cmdline + ftrace=function\ncmdline + ftrace", "fail medium ftrace=function");
         check(&KNOB, "cmdline + trace_event=sched\ncmdline + trace_event", "fail medium trace_event=sched");
+    }
+
+    #[test]
+    fn words_for_slabs_are_read_by_their_flags() {
+        for (value, acts) in [
+            ("-,kmalloc-64", false),
+            ("O", false),
+            ("FZ-", false),
+            ("-;O,kmalloc-64", false),
+            ("FZ,kmalloc-64", true),
+            (",kmalloc-64", true),
+            ("-;fz,kmalloc-64", true),
+            ("-P", true),
+        ] {
+            let fails = format!("fail medium slab_debug={value}");
+            let expected = if acts { &fails } else { "pass none that acts" };
+            check(&KNOB, &format!("cmdline + slab_debug={value}\nCONFIG_SLUB_DEBUG=y"), expected);
+        }
+    }
+
+    #[test]
+    fn the_remedy_leaves_nothing_to_the_build() {
+        let fix = |edits: &str| {
+            let mut machine = Machine::base();
+            machine.edit(&format!("CONFIG_SLUB_DEBUG=y\ncmdline + slab_debug=FZ\n{edits}"));
+            machine.finding(&KNOB).fix
+        };
+        assert_eq!(fix(""), "take slab_debug=FZ off the kernel's command line");
+        let instead = fix("CONFIG_SLUB_DEBUG_ON=y");
+        assert_eq!(instead, "replace slab_debug=FZ by slab_debug=- on the kernel's command line");
     }
 
     #[test]

@@ -124,9 +124,19 @@ fn word_against(machine: &MachineView, name: &str) -> &'static str {
     }
 }
 
+/// Word that has to take the place of a parameter, as the kernel's build enables the same without
+/// one.
+pub fn word_instead(machine: &MachineView, parameter: &str) -> Option<&'static str> {
+    let mut words =
+        switchable(machine.kconfig().ok()?).into_iter().map(|(name, _)| word_against(machine, name));
+    let name = |word: &str| word.split('=').next().is_some_and(|name| same_name(name, parameter));
+    let is_slab = matches!(parameter, "slab_debug" | "slub_debug");
+    words.find(|word| name(word) || is_slab && word.ends_with("=-"))
+}
+
 /// True if the last valid boolean value of a parameter disables it.
 fn is_switched_off(line: &Cmdline, name: &str, machine: &MachineView) -> bool {
-    line.values(name).filter_map(|value| machine.truth(value)).next_back() == Some(false)
+    line.in_effect(name, |value| machine.truth(value)).is_some_and(|(_, is_on)| !is_on)
 }
 
 /// Options that are active unless a word on the command line disables them.
