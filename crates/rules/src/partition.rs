@@ -102,6 +102,16 @@ pub fn of_groups(groups: &Groups, cpus: &CpuSet, at_boot: &CpuSet) -> Result<Vec
     })
 }
 
+/// Groups next to a new one whose CPUs are all among these; the kernel then refuses the list of the
+/// new one (EINVAL, `cpus_excl_conflict()` of kernel/cgroup/cpuset.c).
+pub fn groups_within<'a>(groups: &'a Groups, cpus: &CpuSet) -> Vec<&'a Group> {
+    let is_within = |group: &&Group| {
+        let has = group.cpus.known().filter(|has| !has.is_empty());
+        is_top(group) && !is_own(group) && has.is_some_and(|has| has.without(cpus).is_empty())
+    };
+    groups.groups.iter().filter(is_within).collect()
+}
+
 fn require_version_two(groups: &Groups, cpus: &CpuSet) -> Result<(), String> {
     let instead = instead(cpus);
     if groups.version == Version::V1 {

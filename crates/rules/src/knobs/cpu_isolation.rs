@@ -6,11 +6,13 @@ use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
 use crate::load_balancing::balanced_cpus;
 use crate::load_balancing::isolate_at_boot;
+use crate::partition::groups_within;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
 use crate::words::cpu_list;
 use facts::Fact;
 use model::slice::SliceKind;
+use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "cpu-isolation",
@@ -98,7 +100,13 @@ fn isolated(machine: &MachineView) -> Remedy {
         Fact::Known(groups) if groups.controllers.iter().any(|name| name == "cpuset") => {
             let (cpus, root) = (machine.cpus().clone(), groups.root.clone());
             let nested = groups.has_nested_partitions();
-            let partition = Remedy::from(Change::Partition { cpus, root, nested });
+            let within = groups_within(groups, &cpus);
+            let partition = match within.as_slice() {
+                [] => Remedy::from(Change::Partition { cpus, root, nested }),
+                [group] => switched(&root, &group.path, &cpus),
+                // None of them can have the CPUs of the others.
+                _ => return boot,
+            };
             // Isolated partitions came with 6.1: without signs of them `isolated` is refused.
             match machine.series() {
                 Ok(series) if series < (6, 1) && !nested => boot,
@@ -107,6 +115,16 @@ fn isolated(machine: &MachineView) -> Remedy {
         }
         _ => boot,
     }
+}
+
+/// Makes the group that has some of the CPUs already the partition: the kernel refuses another one
+/// next to it.
+fn switched(root: &str, group: &str, cpus: &CpuSet) -> Remedy {
+    let words = format!(
+        "cd {root}{group}; echo {cpus} >cpuset.cpus; echo isolated >cpuset.cpus.partition; cat \
+         cpuset.cpus.partition has to say isolated, and again after each systemctl daemon-reload"
+    );
+    Remedy::advice(AdviceReason::Program, words).with_persistence(Persistence::Runtime)
 }
 
 #[cfg(test)]
@@ -151,6 +169,29 @@ mod tests {
             let fix = machine.finding(&KNOB).fix;
             assert!(fix.starts_with(first), "{release}: {fix}");
         }
+    }
+
+    #[test]
+    fn a_group_of_these_cpus_becomes_the_partition() {
+        let fix = |edits: &str| {
+            let mut machine = Machine::base();
+            machine.edit(&format!("{OPEN}\n{RT} member\n{edits}\n/proc/cmdline: quiet"));
+            machine.finding(&KNOB).fix
+        };
+        let own = "/sys/fs/cgroup/rt.slice/cpuset.cpus:";
+        for has in ["2-3", "3"] {
+            let fix = fix(&format!("{own} {has}"));
+            let first = "cd /sys/fs/cgroup/rt.slice; echo 2-3 >cpuset.cpus; echo isolated >";
+            assert!(fix.starts_with(first), "{fix}");
+        }
+        for other in ["", "0-3", "0-1"] {
+            let fix = fix(&format!("{own} {other}"));
+            assert!(fix.contains("mkdir"), "{fix}");
+        }
+        let two =
+            "/sys/fs/cgroup/b.slice/cpuset.cpus: 2\n/sys/fs/cgroup/b.slice/cpuset.cpus.partition: member";
+        let fix = fix(&format!("{own} 3\n{two}"));
+        assert!(fix.contains("isolcpus=") && !fix.contains("cpuset.cpus"), "{fix}");
     }
 
     #[test]
