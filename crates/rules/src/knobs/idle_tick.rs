@@ -94,8 +94,7 @@ fn judge(machine: &MachineView) -> Judged {
             "CPUs that matter are in nohz_full=, which needs the tick to stop: see nohz-full first",
         ));
     }
-    let last = cmdline.values("nohz").rev().find_map(|value| Some((value, machine.truth(value)?)));
-    if let Some((value, false)) = last {
+    if let Some((value, false)) = cmdline.in_effect("nohz", |value| machine.truth(value)) {
         return Ok(Judgement::pass(format!("nohz={}", truncate(value))));
     }
     // A CPU that polls when it is idle keeps its tick.
@@ -126,6 +125,11 @@ fn judge(machine: &MachineView) -> Judged {
             Judgement::fail(format!("it stops, except in pauses that {governor} takes for short"))
                 .severity(Severity::Low)
         }
+        // The idle loop then stops the tick only after one came in the same pause (do_idle() and
+        // idle_call_stop_or_retain_tick() of kernel/sched/idle.c).
+        None if has_no_driver(machine) && machine.series().is_ok_and(|series| series >= (7, 2)) => {
+            Judgement::fail("it stops in pauses longer than a tick").severity(Severity::Low)
+        }
         None => Judgement::fail("it stops"),
     })
 }
@@ -147,12 +151,19 @@ fn has_flag(cmdline: &Cmdline) -> bool {
 
 /// Governor of idle states, if it keeps the tick in short pauses; it only affects the severity.
 fn keeper(machine: &MachineView) -> Option<String> {
-    // Without a driver no governor is called, and each pause stops the tick (cpuidle_idle_call() in
-    // kernel/sched/idle.c).
+    // Without a driver no governor is called (cpuidle_idle_call() in kernel/sched/idle.c).
     machine.facts().cpuidle_driver.known().filter(|driver| *driver != "none")?;
     let governor = machine.line_if_present(GOVERNOR).ok().flatten()?;
     let keeps = matches!(governor.as_str(), "menu" | "teo") && machine.series().is_ok_and(|is| is >= (4, 17));
     keeps.then_some(governor)
+}
+
+/// True if the idle loop has no driver to call: a kernel built with CPU_IDLE says none.
+fn has_no_driver(machine: &MachineView) -> bool {
+    match &machine.facts().cpuidle_driver {
+        Fact::Known(driver) => driver == "none",
+        driver => *driver == Fact::Absent,
+    }
 }
 
 #[cfg(test)]
@@ -184,6 +195,9 @@ mod tests {
         check(&KNOB, &governor(" refused"), "fail medium it stops");
         let no_driver = "/sys/devices/system/cpu/cpuidle/current_driver: none";
         check(&KNOB, &format!("{BUILT}\n{no_driver}"), "fail medium it stops");
+        let new = format!("{BUILT}\n/proc/sys/kernel/osrelease: 7.2.1\n{no_driver}");
+        check(&KNOB, &new, "fail low it stops in pauses longer than a tick");
+        check(&KNOB, &new.replace("none", "haltpoll").replace(BUILT, &governor(": ladder")), "fail medium");
         check(&KNOB, &format!("{BUILT}\n/proc/sys/kernel/osrelease: 4.9.0"), "fail medium it stops");
     }
 
