@@ -62,20 +62,29 @@ fn judge(machine: &MachineView) -> Judged {
         Ok(Some(enabled)) => enabled,
         unread => {
             may_have(machine)?;
+            // Without the files of caches their number is open.
+            let caches = last_level_caches(machine).ok().filter(|caches| *caches > 0);
+            concerns(machine, caches.unwrap_or(usize::MAX))?;
             return Err(unread.err().unwrap_or_else(|| unknown_absent(ENABLED)));
         }
     };
     if enabled == 0 {
         return Ok(Judgement::pass("0"));
     }
-    if last_level_caches(machine)? < 2 {
+    concerns(machine, last_level_caches(machine)?)?;
+    Ok(Judgement::fail(enabled.to_string()))
+}
+
+/// Returns early if it cannot touch the audited CPUs, whether the switch can be read or not.
+fn concerns(machine: &MachineView, last_level_caches: usize) -> Result<(), Judgement> {
+    if last_level_caches < 2 {
         return Err(Judgement::not_applicable("one last-level cache: nothing to balance between"));
     }
     if load_balancing::is_off(machine) {
         let cpus = cpu_list(machine.cpus());
         return Err(Judgement::not_applicable(format!("out of load balancing: {cpus}")));
     }
-    Ok(Judgement::fail(enabled.to_string()))
+    Ok(())
 }
 
 /// Returns early if the kernel has none, whether the switch can be read or not.
@@ -114,8 +123,15 @@ mod tests {
         check(&KNOB, &apart, "not-applicable out of load balancing: CPUs 2-3");
         check(&KNOB, "", "not-applicable the kernel has no SCHED_CACHE");
         check(&KNOB, &format!("{ENABLED} refused"), "not-applicable the kernel has no SCHED_CACHE");
-        check(&KNOB, "CONFIG_SCHED_CACHE=y", "unknown");
+        let unread = format!("CONFIG_SCHED_CACHE=y\n{ENABLED} refused");
+        let one = "not-applicable one last-level cache: nothing to balance between";
+        check(&KNOB, &format!("--cpus 1-3\n{unread}"), one);
+        check(&KNOB, &KNOB.examples.fires.replace(&format!("{ENABLED}: 1"), &unread), "unknown");
+        let none: String =
+            (0..4).map(|cpu| format!("\n/sys/devices/system/cpu/cpu{cpu}/cache absent")).collect();
+        check(&KNOB, &format!("--cpus 1-3\n{unread}{none}"), "unknown");
+        check(&KNOB, &format!("{unread}{none}"), "not-applicable out of load balancing: CPUs 2-3");
         check(&KNOB, "/boot absent", "not-applicable it came with 7.x");
-        check(&KNOB, "/boot absent\n/proc/sys/kernel/osrelease: 7.3.4", "unknown");
+        check(&KNOB, "--cpus 1-3\n/boot absent\n/proc/sys/kernel/osrelease: 7.3.4", "unknown");
     }
 }

@@ -22,8 +22,8 @@ pub static KNOB: Knob = Knob {
                 a TPM in firmware stops more than one CPU, and one on a bus keeps the reading CPU \
                 waiting",
     detection: "The name in rng_current, and the kind of its device, or of the board, where the device's \
-                name does not show the driver; before 5.18 rng_quality as well: with 0 the kernel did not ask \
-                by itself, which it does since, and counts the bits as nothing. A generator of registers \
+                name does not show the driver; before 5.18 rng_quality as well: with 0 the kernel did not \
+                ask by itself, which it does since, and counts the bits as nothing. A generator of registers \
                 (of the chip, of a processor) and that of virtio, which asks the host, pass. Who reads \
                 /dev/hwrng is not seen.",
     side_effects: "The kernel's own generator is seeded by interrupts and the processor's instruction \
@@ -73,8 +73,8 @@ const AVAILABLE: &str = "/sys/class/misc/hw_random/rng_available";
 const KINDS: &str = "/sys/bus/platform/devices/*.rng/modalias";
 const BOARD: &str = "/proc/device-tree/compatible";
 
-/// Chips whose generator is read by a call of the firmware (drivers/char/hw_random/exynos-trng.c and
-/// mtk-rng.c).
+/// Chips whose generator is read by a call of the firmware (exynos-trng.c and mtk-rng.c of
+/// drivers/char/hw_random).
 const BY_CALL: &[&str] =
     &["samsung,exynos850", "mediatek,mt7981", "mediatek,mt7987", "mediatek,mt7988", MT7986];
 
@@ -93,7 +93,7 @@ fn answerer(machine: &MachineView, name: &str) -> Result<Option<(&'static str, S
     let Some(chip) = BY_CALL.iter().find(|known| chips.iter().any(|chip| chip.starts_with(*known))) else {
         return Ok(None);
     };
-    // 6.12 reads the registers of MediaTek's, and distributions for routers have drivers of their own.
+    // 6.12 reads the registers of MediaTek's; distributions for routers have drivers of their own.
     if *chip == MT7986 || chip.starts_with("mediatek") && machine.series()? < (7, 3) {
         return Err(Judgement::unknown(format!(
             "whether the driver reads registers of {chip} or asks the firmware is in the kernel's log only"

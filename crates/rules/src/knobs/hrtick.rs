@@ -67,23 +67,28 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass("NO_HRTICK"));
     }
     if has("HRTICK") {
-        if !load_balancing::is_off(machine) {
-            return Ok(Judgement::fail("HRTICK"));
-        }
-        return Err(Judgement::not_applicable(format!(
-            "out of load balancing, where hardly two ordinary tasks are runnable: {}",
-            cpu_list(machine.cpus())
-        )));
+        let is_off = load_balancing::is_off(machine);
+        return if is_off { Err(out(machine)) } else { Ok(Judgement::fail("HRTICK")) };
     }
     let off = || Judgement::not_applicable("off by default: the kernel has no HRTIMER_REARM_DEFERRED");
     match (machine.kconfig().map(|config| config.is_yes("HRTIMER_REARM_DEFERRED")), machine.series()) {
         (Ok(false), _) => Err(off()),
         (Err(_), Ok(series)) if series < (7, 1) => Err(off()),
+        // Whether it is on does not matter there.
+        _ if load_balancing::is_off(machine) => Err(out(machine)),
         _ => match listed? {
             None => Err(unknown_absent(FEATURES)),
             Some(_) => Err(Judgement::unknown(format!("{FEATURES} does not name HRTICK"))),
         },
     }
+}
+
+/// Judgement on CPUs out of load balancing.
+fn out(machine: &MachineView) -> Judgement {
+    Judgement::not_applicable(format!(
+        "out of load balancing, where hardly two ordinary tasks are runnable: {}",
+        cpu_list(machine.cpus())
+    ))
 }
 
 #[cfg(test)]
@@ -106,6 +111,7 @@ mod tests {
             format!("/boot absent\n/proc/sys/kernel/osrelease: {release}\n{FEATURES} refused")
         };
         check(&KNOB, &of("7.0.9"), "not-applicable");
-        check(&KNOB, &of("7.1.2"), "unknown");
+        check(&KNOB, &format!("--cpus 1-3\n{}", of("7.1.2")), "unknown");
+        check(&KNOB, &of("7.1.2"), "not-applicable");
     }
 }

@@ -234,8 +234,9 @@ fn switched_off(
     machine: &MachineView,
     architecture: Option<&str>,
     cmdline: &Cmdline,
-    (name, off, on): &Single,
+    single: &Single,
 ) -> Option<String> {
+    let (name, off, on) = single;
     // Elsewhere than on x86 the beginning of a value is compared.
     let is_x86 = architecture.is_none_or(|name| name == X86) && *name != "ssbd";
     let is = |value: &str, word: &&&str| if is_x86 { value == **word } else { value.starts_with(**word) };
@@ -272,10 +273,8 @@ fn by_vector(machine: &MachineView, cmdline: &Cmdline) -> Vec<String> {
         cmdline.values("mitigations").flat_map(excluded).collect()
     } else {
         let is_old = machine.series().is_ok_and(|series| series < (6, 17));
-        let read = |value: &str| match is_old {
-            true => GLOBAL.contains(&value).then_some(value == "off"),
-            false => GLOBAL.iter().any(|word| value.starts_with(word)).then_some(value.starts_with("off")),
-        };
+        let is = |value: &str, word: &str| if is_old { value == word } else { value.starts_with(word) };
+        let read = |value: &str| GLOBAL.iter().any(|word| is(value, word)).then_some(is(value, "off"));
         let last = cmdline.in_effect("mitigations", read).filter(|(_, is_off)| *is_off);
         last.map(|_| "off").into_iter().collect()
     };
