@@ -47,6 +47,7 @@ pub static KNOB: Knob = Knob {
         silent: "--cpus 1-3
                  /sys/kernel/debug/sched/llc_balancing/enabled: 0",
         unknown: "--cpus 1-3
+                  /sys/devices/system/cpu/cpu2/cache/index3/shared_cpu_list: 2-3
                   CONFIG_SCHED_CACHE=y
                   /sys/kernel/debug/sched/llc_balancing refused",
     },
