@@ -129,22 +129,39 @@ fn may_use(machine: &MachineView, program: &'static str) -> Judged {
         return Ok(Judgement::pass(format!("{program}: not {}", cpu_list(machine.cpus()))));
     }
     let rest = machine.housekeeping_cpus()?;
-    Ok(Judgement::fail(format!("{program}: {}", cpu_list(&ours))).fix(Remedy::advice(
-        AdviceReason::Program,
-        format!(
-            "make an isolated cpuset partition of {}, or systemctl set-property SLICE \
-             AllowedCPUs={rest} for the slice that {program} puts its work in",
-            named_cpus(&ours)
-        ),
-    )))
+    // Before, the kernel takes only `root` and `member` (kernel/cgroup/cpuset.c).
+    let (partition, persistence) = match machine.series() {
+        Ok(series) if series < (6, 1) => (String::new(), Persistence::Boot),
+        _ => {
+            (format!("make an isolated cpuset partition of {}, or ", named_cpus(&ours)), Persistence::Runtime)
+        }
+    };
+    let words = format!(
+        "{partition}systemctl set-property SLICE AllowedCPUs={rest} for the slice that {program} puts its work in"
+    );
+    let remedy = Remedy::advice(AdviceReason::Program, words).with_persistence(persistence);
+    Ok(Judgement::fail(format!("{program}: {}", cpu_list(&ours))).fix(remedy))
 }
 
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     const GROUPS: &str = "/sys/fs/cgroup absent\n/sys/fs/cgroup/cpuset.cpus.effective: 0-3";
+
+    #[test]
+    fn a_partition_is_offered_where_the_kernel_isolates_one() {
+        for (release, is_offered) in [("5.15.148-rt", false), ("6.1.0-rt", true)] {
+            let mut machine = Machine::base();
+            machine.edit(&format!(
+                "program + dockerd\n{GROUPS}\n--cpus 2-3\n/proc/sys/kernel/osrelease: {release}"
+            ));
+            let fix = machine.finding(&KNOB).fix;
+            assert!(fix.contains("AllowedCPUs=0-1"), "{fix}");
+            assert_eq!(fix.contains("partition of CPU"), is_offered, "{fix}");
+        }
+    }
 
     #[test]
     fn the_groups_of_a_manager_decide() {

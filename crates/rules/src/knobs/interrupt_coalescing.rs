@@ -29,7 +29,12 @@ pub static KNOB: Knob = Knob {
     side_effects: "An interrupt for each packet: on the cards of other traffic that takes more of \
                    the CPUs than it gains, so leave those as they are.",
     wanted: "rx-usecs 0 and adaptive-rx off, where a real-time thread waits for packets",
-    fix: || Remedy::advice(AdviceReason::Choice, "ethtool -C NAME adaptive-rx off rx-usecs 0"),
+    fix: || {
+        Remedy::advice(
+            AdviceReason::Choice,
+            "ethtool -C NAME rx-usecs 0, with adaptive-rx off first where it is on",
+        )
+    },
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
     disputed: "which card a real-time thread waits for is not seen: `onbeat hunt` of that thread with \
@@ -64,23 +69,28 @@ fn judge(machine: &MachineView) -> Judged {
         return Err(Judgement::not_applicable("a program that polls its sockets waits for no interrupt"));
     }
     let cards = in_use(machine, TEXT, "-c", parse_coalescing)?;
-    let delayed: Vec<(&str, String)> =
-        cards.iter().filter_map(|card| Some((card.name, delay(card)?))).collect();
+    let delayed: Vec<(String, String)> =
+        cards.iter().filter_map(|card| Some((command(card), delay(card)?))).collect();
     if delayed.is_empty() {
         return Ok(Judgement::pass(format!("none by {}", truncate_list(cards.iter().map(|card| card.name)))));
     }
     let severity = if machine.has_profile(Profile::Audio) { Severity::Info } else { Severity::Low };
-    let (names, said): (Vec<&str>, Vec<String>) = delayed.into_iter().unzip();
-    let each: Vec<String> =
-        names.iter().map(|name| format!("ethtool -C {name} adaptive-rx off rx-usecs 0")).collect();
+    let (commands, said): (Vec<String>, Vec<String>) = delayed.into_iter().unzip();
     let words = format!(
         "{}, where a real-time thread waits for packets; at boot RxCoalesceSec= and \
          UseAdaptiveRxCoalesce= of a .link file",
-        truncate_list(each)
+        truncate_list(commands)
     );
     Ok(Judgement::fail(truncate_words(said))
         .severity(severity)
         .fix(Remedy::advice(AdviceReason::Choice, words)))
+}
+
+/// Command that ends the delay. A word that the driver does not know has the kernel refuse all of
+/// them (`ethnl_set_coalesce()` of net/ethtool/coalesce.c).
+fn command(card: &Card<Coalescing>) -> String {
+    let adaptive = if card.value.is_adaptive { "adaptive-rx off " } else { "" };
+    format!("ethtool -C {} {adaptive}rx-usecs 0", card.name)
 }
 
 /// Delay of packets by a card; none without one.
@@ -103,7 +113,7 @@ fn delay(card: &Card<Coalescing>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     fn card(name: &str, driver: &str, output: &str) -> String {
         let net = format!("/sys/class/net/{name}");
@@ -125,6 +135,15 @@ mod tests {
         check(&KNOB, &adaptive, "fail low eth0 by the driver's choice");
         check(&KNOB, &format!("{adaptive}\n--profile audio"), "fail info eth0 by the driver's choice");
         check(&KNOB, &format!("{adaptive}\n--profile busy-poll"), "not-applicable");
+        for (card, command) in [
+            (&adaptive, "ethtool -C eth0 adaptive-rx off rx-usecs 0"),
+            (&card("eth0", "igc", "Adaptive RX: n/a  TX: n/a, rx-usecs: 3"), "ethtool -C eth0 rx-usecs 0"),
+        ] {
+            let mut machine = Machine::base();
+            machine.edit(card);
+            let fix = machine.finding(&KNOB).fix;
+            assert!(fix.starts_with(command), "{fix}");
+        }
         let both = format!(
             "{}\n{}",
             card("eth0", "igb", "rx-usecs: 0"),
