@@ -115,7 +115,7 @@ onbeat was run on these kernels, all of them Debian's builds emulated by QEMU, n
 Features of a kernel are detected at run time, and by its version only if a capture has no other evidence.
 `onbeat audit` lists the features that your kernel lacks, `onbeat hunt` the events that it records.
 
-| kernel | architecture | board's checks | settings restored | faults named | skipped, with reason | on hardware |
+| kernel | architecture | board's checks | settings restored | faults named | skipped (reason) | on hardware |
 |-|-|-|-|-|-|-|
 ";
 const FOOT: &str = "

@@ -497,7 +497,8 @@ mod tests {
         let text = show(&all);
         let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words}: {text}"));
         let sentence = format!(
-            "<li><strong>Mill &lt;1&gt;</strong>: <a href=\"{}\">silent</a> since <time>1970-01-02</time>.</li>",
+            "<li><strong>Mill &lt;1&gt;</strong>: <a href=\"{}\">silent</a> since \
+             <time>1970-01-02</time>.</li>",
             found[0].address
         );
         assert!(at(&sentence) < at("The largest latency of the last 30 days"), "{text}");

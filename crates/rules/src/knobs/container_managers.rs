@@ -137,7 +137,8 @@ fn may_use(machine: &MachineView, program: &'static str) -> Judged {
         }
     };
     let words = format!(
-        "{partition}systemctl set-property SLICE AllowedCPUs={rest} for the slice that {program} puts its work in"
+        "{partition}systemctl set-property SLICE AllowedCPUs={rest} for the slice that {program} puts its \
+         work in"
     );
     let remedy = Remedy::advice(AdviceReason::Program, words).with_persistence(persistence);
     Ok(Judgement::fail(format!("{program}: {}", cpu_list(&ours))).fix(remedy))
