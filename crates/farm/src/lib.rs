@@ -5,8 +5,8 @@
 //! [`pictures`], which are functions from values to markup. [`changes`] detects changes, [`sides`]
 //! chooses the days of a comparison, [`encoding`] packs histograms for the store. [`objects`]
 //! stores bundles in a bucket, [`results`] exports runs to systems that collect test results,
-//! [`removal`] removes runs from the farm, [`demo`] writes the records of made-up boards. [`cli`] is
-//! the command line.
+//! [`removal`] removes runs from the farm, [`demo`] writes the records of made-up boards. [`cli`]
+//! is the command line.
 
 pub mod board_names;
 pub mod board_settings;
