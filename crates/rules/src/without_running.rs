@@ -106,7 +106,7 @@ mod tests {
         }
     }
 
-    /// What the two texts prove is not left to a running kernel.
+    /// Verdicts that the two texts prove need no running kernel.
     #[test]
     fn plain_words_need_no_running_kernel() {
         const KFENCE: &str = "CONFIG_KFENCE=y\nCONFIG_KFENCE_SAMPLE_INTERVAL=100\n";

@@ -14,8 +14,7 @@ use crate::pages::parts::{date, escaped};
 use crate::setting_changes::SettingChange;
 use crate::wall_clock::DAY;
 
-/// Kinds of a change for the worse, the gravest first: a budget that somebody set does not hide
-/// what got worse.
+/// Kinds of a change for the worse, the gravest first: a breached budget hides no other change.
 const GRAVEST: [ChangeKind; 5] = [
     ChangeKind::MoreOften,
     ChangeKind::Worse,
@@ -23,12 +22,12 @@ const GRAVEST: [ChangeKind; 5] = [
     ChangeKind::Silent,
     ChangeKind::OverBudget,
 ];
-/// Distance within which two reports are of one event: a rate is dated to the day, or a few off.
-const TOGETHER: i64 = 7 * DAY;
-/// Settings that a sentence names, besides the kernel.
-const NAMED: usize = 2;
+/// Distance, in seconds, within which two reports are of one event: a rate is dated to the day, or a few off.
+const SAME_EVENT_S: i64 = 7 * DAY;
+/// Limit of settings in a sentence, besides the kernel.
+const MAX_SETTINGS: usize = 2;
 
-/// What changed on a board, in one sentence.
+/// Changes of a board for the worse, as one sentence.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BoardLead {
     pub board: String,
@@ -65,7 +64,7 @@ fn sentence(open: &[&FarmChange], names: &BoardNames, unnamed: bool) -> Option<B
     let main = all.next()?;
     // The environment that it came with is no further event.
     let (same, others): (Vec<_>, Vec<_>) =
-        all.partition(|one| one.kind == ChangeKind::Worse && (one.from - main.from).abs() <= TOGETHER);
+        all.partition(|one| one.kind == ChangeKind::Worse && (one.from - main.from).abs() <= SAME_EVENT_S);
     let known = std::iter::once(main).chain(same).map(|one| &one.settings).find(|known| !known.is_empty());
     let mut rest = match known {
         _ if unnamed || matches!(main.kind, ChangeKind::Silent | ChangeKind::OverBudget) => String::new(),
@@ -92,7 +91,7 @@ fn sentence(open: &[&FarmChange], names: &BoardNames, unnamed: bool) -> Option<B
 fn latest<'a>(open: &[&'a FarmChange], kind: ChangeKind) -> Option<&'a FarmChange> {
     let of_kind = || open.iter().copied().filter(|one| one.kind == kind);
     let last = of_kind().map(|one| one.from).max()?;
-    let here = of_kind().filter(|one| last - one.from <= TOGETHER);
+    let here = of_kind().filter(|one| last - one.from <= SAME_EVENT_S);
     here.min_by(|a, b| a.p.unwrap_or(1.0).total_cmp(&b.p.unwrap_or(1.0)))
 }
 
@@ -110,8 +109,8 @@ fn coincidence(of: &[SettingChange]) -> String {
             others.push(words);
         }
     }
-    let more = others.len().saturating_sub(NAMED);
-    others.truncate(NAMED);
+    let more = others.len().saturating_sub(MAX_SETTINGS);
+    others.truncate(MAX_SETTINGS);
     others.extend((more > 0).then(|| format!("{more} more")));
     let others = others.join(", ");
     match kernel {

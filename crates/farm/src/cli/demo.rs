@@ -29,7 +29,7 @@ use crate::web::{App, FarmExposure, Intake, keep_changes};
     after_help = "Examples:\n  onbeat-farm demo\n  onbeat-farm demo --no-browser --listen 127.0.0.1:9000"
 )]
 pub struct Args {
-    /// Where to listen on this machine; port 0 takes a free one
+    /// Listen on this address of this machine; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
     /// Open no browser
@@ -47,7 +47,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     host::make_new_files_private();
     let folder = DemoFolder::make(environment)?;
     let show = async {
-        let app = made(&folder.path(), now()).await?;
+        let app = imported_farm(&folder.path(), now()).await?;
         let url = format!("http{}{address}/", "://");
         say(&format!("onbeat-farm: a farm of {NUMBER} synthetic boards is at {url} (Ctrl-C ends it)"));
         if environment.has_display && !args.no_browser {
@@ -65,7 +65,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
 }
 
 /// Writes the records of the boards below a folder, imports them, and searches their changes.
-async fn made(folder: &Path, now: i64) -> Result<Arc<App>> {
+async fn imported_farm(folder: &Path, now: i64) -> Result<Arc<App>> {
     let runs = folder.join("runs");
     let records: Vec<_> = (0..NUMBER)
         .map(|number| {
@@ -136,7 +136,7 @@ mod tests {
         runtime.block_on(async {
             let folder = DemoFolder::make(&environment).unwrap();
             // 2026-11-26 08:00, which is past by the clock of any machine.
-            let app = made(&folder.path(), WRITTEN + 8 * 3_600).await.unwrap();
+            let app = imported_farm(&folder.path(), WRITTEN + 8 * 3_600).await.unwrap();
             let (_, json) = get(&app, "/v1/boards").await;
             let answer: serde_json::Value = serde_json::from_str(&json).unwrap();
             let lead = answer["lead"].as_array().unwrap();

@@ -15,8 +15,8 @@ use crate::changes::{BoardLead, ChangeKind, SHOWN_DAYS};
 use crate::pictures::spark;
 use crate::records::FarmBoard;
 
-/// Sentences on what changed that the page shows.
-const MOST_LEADS: usize = 12;
+/// Limit of sentences on changes that the page shows.
+const MAX_LEADS: usize = 12;
 
 /// Order of the boards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub struct ListedBoard {
 #[derive(Serialize)]
 pub struct FleetAnswer {
     pub schema: &'static str,
-    /// What changed for the worse, of all boards.
+    /// Sentences on the boards with changes for the worse.
     pub lead: Vec<BoardLead>,
     /// Number of boards in which changes were not searched yet.
     pub unsearched: usize,
@@ -186,7 +186,7 @@ fn nothing(keeps: bool) -> Markup {
     }
 }
 
-/// What changed for the worse, a sentence for each board.
+/// Changes for the worse, one sentence per board.
 fn changed(of: &FleetAnswer) -> Markup {
     let unsearched = several(of.unsearched as u64, "board is", "boards are");
     html! {
@@ -194,12 +194,12 @@ fn changed(of: &FleetAnswer) -> Markup {
             p.lead { "No board got worse in the last " (SHOWN_DAYS) " days." }
         } @else if !of.lead.is_empty() {
             p.lead { (several(of.lead.len() as u64, "board needs", "boards need")) " a look:" }
-            ul.changed { @for one in of.lead.iter().take(MOST_LEADS) {
+            ul.changed { @for one in of.lead.iter().take(MAX_LEADS) {
                 li { strong { (one.name) } ": " a href=(one.address) { (one.claim) } " since "
                     time { (date(one.from)) } (one.rest) "." }
             } }
-            @if of.lead.len() > MOST_LEADS {
-                p { a href="/changes" { (of.lead.len() - MOST_LEADS) " more boards" } "." }
+            @if of.lead.len() > MAX_LEADS {
+                p { a href="/changes" { (of.lead.len() - MAX_LEADS) " more boards" } "." }
             }
         }
         @if of.unsearched > 0 {
@@ -492,7 +492,7 @@ mod tests {
         all.unsearched = 1;
         let text = show(&all);
         assert!(text.contains("1 board is still being searched") && !text.contains("No board got"), "{text}");
-        all.lead = vec![found[0].clone(); MOST_LEADS + 2];
+        all.lead = vec![found[0].clone(); MAX_LEADS + 2];
         all.boards[0].changes = vec![ChangeKind::Silent, ChangeKind::OverBudget];
         let text = show(&all);
         let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words}: {text}"));

@@ -15,9 +15,8 @@ pub fn on_each_engine(test: impl AsyncFn(FarmStore)) {
 
 /// A test of pages and answers: over SQLite, and in the long gate over PostgreSQL as well, since
 /// the statements behind them have tests over each engine of their own.
-#[allow(clippy::disallowed_methods)] // No main reads the environment of tests.
 pub fn on_page_engines(test: impl AsyncFn(FarmStore)) {
-    on_engines(std::env::var_os("ONBEAT_NIGHT").is_some(), test);
+    on_engines(option_env!("ONBEAT_NIGHT").is_some(), test);
 }
 
 fn on_engines(each: bool, test: impl AsyncFn(FarmStore)) {

@@ -40,7 +40,7 @@ impl FleetQuery {
         if self.sort.is_empty() {
             return Ok(None);
         }
-        let why = "sort is none of worst, name and last: choose one of these";
+        let why = "invalid sort: expected worst, name or last";
         BoardOrder::of_word(&self.sort).map(Some).ok_or_else(|| Refusal::bad(why))
     }
 }

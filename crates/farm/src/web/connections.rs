@@ -22,9 +22,9 @@ use tokio::time::{Instant, sleep, timeout};
 const RESERVED: usize = 128;
 /// Limit of open connections. Boards send every few minutes, so no farm needs more.
 const MOST: usize = 16_384;
-/// Time in which a client sends its first request: until then a connection is closed last, as
-/// otherwise each one that follows it closes it before unfinished bodies.
-const BEGIN: Duration = Duration::from_secs(1);
+/// Time for the first request of a connection. Until then it is closed last; otherwise the next
+/// connection would close it before unfinished bodies.
+const FIRST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 /// Interval between two checks of states that send no notification.
 const NEXT_LOOK: Duration = Duration::from_millis(200);
 
@@ -103,7 +103,9 @@ impl FarmConnection {
     fn closing_rank(&self, now: Instant) -> Option<u8> {
         match self.standing.load(Ordering::Relaxed) {
             state if state == ConnectionStanding::Answering as u8 => None,
-            state if state == ConnectionStanding::New as u8 && now < self.accepted + BEGIN => Some(u8::MAX),
+            state if state == ConnectionStanding::New as u8 && now < self.accepted + FIRST_REQUEST_GRACE => {
+                Some(u8::MAX)
+            }
             state => Some(state),
         }
     }
@@ -247,7 +249,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let accepted = async || {
             let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-            (FarmConnection::new(listener.accept().await.unwrap().0, BEGIN), client)
+            (FarmConnection::new(listener.accept().await.unwrap().0, FIRST_REQUEST_GRACE), client)
         };
         let [(body, _b), (idle, _i), (new, _n)] = [accepted().await, accepted().await, accepted().await];
         let now = new.accepted;
@@ -256,7 +258,7 @@ mod tests {
         assert!(
             idle.closing_rank(now) < body.closing_rank(now) && body.closing_rank(now) < new.closing_rank(now)
         );
-        let later = now + BEGIN;
+        let later = now + FIRST_REQUEST_GRACE;
         assert!(new.closing_rank(later) < idle.closing_rank(later));
         body.set_standing(ConnectionStanding::Answering);
         assert_eq!(body.closing_rank(now), None);

@@ -73,7 +73,7 @@ fn operation(route: &ApiRequest) -> Value {
     let security = match route.need {
         RouteNeed::Nothing | RouteNeed::Code => json!([]),
         RouteNeed::Token => json!([{ "board": [] }]),
-        // A farm may let the public read, and one on a loopback address asks nobody.
+        // Reading may be public, and a farm on a loopback address has no login.
         RouteNeed::Reading | RouteNeed::Metrics => json!([{ "session": [] }, {}]),
         RouteNeed::Names | RouteNeed::Role(_) => json!([{ "session": [] }]),
     };

@@ -67,8 +67,8 @@ fn at_boot(machine: &MachineView) -> Judged {
     let built = MODULES.iter().map(|(module, _)| *module).filter(|name| config.is_yes(&name.to_uppercase()));
     let is_on = |module: &&str| {
         let word = format!("{module}.enabled");
-        let mut given = cmdline.values(&word).filter_map(|value| machine.truth(value));
-        given.next_back().unwrap_or(config.is_yes(&format!("{}_ENABLED_DEFAULT", module.to_uppercase())))
+        let given = cmdline.in_effect(&word, |value| machine.truth(value)).map(|(_, is_on)| is_on);
+        given.unwrap_or(config.is_yes(&format!("{}_ENABLED_DEFAULT", module.to_uppercase())))
     };
     let on: Vec<&str> = built.clone().filter(is_on).collect();
     if !on.is_empty() {

@@ -85,9 +85,9 @@ fn at_boot(machine: &MachineView) -> Result<Option<u64>, Judgement> {
         OptionValue::Value(number) => parse_u64(number).ok(),
         _ => None,
     };
-    let mut given = machine.cmdline_or_built_in()?.values(WORD).filter_map(|value| parse_u64(value).ok());
-    let interval =
-        given.next_back().or(built).ok_or_else(|| unknown_absent("CONFIG_KFENCE_SAMPLE_INTERVAL"))?;
+    let given = machine.cmdline_or_built_in()?.in_effect(WORD, |value| parse_u64(value).ok());
+    let interval = given.map(|(_, interval)| interval).or(built);
+    let interval = interval.ok_or_else(|| unknown_absent("CONFIG_KFENCE_SAMPLE_INTERVAL"))?;
     if interval == 0 {
         // The boot loader may name another.
         machine.cmdline()?;
