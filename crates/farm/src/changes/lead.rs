@@ -22,7 +22,8 @@ const GRAVEST: [ChangeKind; 5] = [
     ChangeKind::Silent,
     ChangeKind::OverBudget,
 ];
-/// Distance, in seconds, within which two reports are of one event: a rate is dated to the day, or a few off.
+/// Distance, in seconds, within which two reports are of one event: a rate is dated to the day, or
+/// a few off.
 const SAME_EVENT_S: i64 = 7 * DAY;
 /// Limit of settings in a sentence, besides the kernel.
 const MAX_SETTINGS: usize = 2;

@@ -285,8 +285,8 @@ const GLOBAL: [&str; 3] = ["off", "auto,nosmt", "auto"];
 const VECTORS: [&str; 5] =
     ["no_user_kernel", "no_user_user", "no_guest_host", "no_guest_guest", "no_cross_thread"];
 
-/// Mitigations that a value excludes: all if it begins with `off`, and vectors behind a comma, up to
-/// the first unknown one.
+/// Mitigations that a value excludes: all if it begins with `off`, and vectors behind a comma, up
+/// to the first unknown one.
 fn excluded(value: &str) -> Vec<&str> {
     let all = GLOBAL.into_iter().find(|word| value.starts_with(word)).unwrap_or_default();
     let list = value[all.len()..].strip_prefix(',').into_iter().flat_map(|list| list.split(','));
