@@ -1,14 +1,11 @@
-//! The workspace as built by the tests. A different selection of packages would change the features
-//! of shared dependencies, and rebuild most of it.
+//! The workspace as built by the tests.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use crate::tools::{Result, Tool, root, target};
+use gate::WORKSPACE;
 
-/// All packages with the features of examples, except the fuzz targets, which need libFuzzer.
-pub const WORKSPACE: [&str; 5] =
-    ["--workspace", "--exclude", "onbeat-fuzz", "--features", "onbeat-farm/fixture"];
+use crate::tools::{Result, Tool, root, target};
 
 /// A program or an example (`examples/NAME`) of the workspace: a debug build.
 pub fn program(name: &str) -> Result<PathBuf> {

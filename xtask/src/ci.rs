@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use crate::built::WORKSPACE;
+use gate::WORKSPACE;
+
 use crate::needs;
 use crate::tally::{StepOutcome, Tally};
 use crate::tools::{Output, Result, Tool, root, target};
@@ -14,12 +15,6 @@ use crate::{armv7, bench, browser, dist, docs, experiments, failures, live};
 
 /// The test target of packages that starts their programs.
 const PROGRAMS: &str = "it";
-
-/// Cargo's variable for incremental builds ("Environment Variables").
-const INCREMENTAL: &str = "CARGO_INCREMENTAL";
-
-/// Cargo's variable for debug information. Panics name their lines without it.
-const DEBUG: &str = "CARGO_PROFILE_DEV_DEBUG";
 
 /// Tests that need packages of hundreds of megabytes, which only the night installs.
 const OF_NIGHT: &[&str] = &["spark_reads_what_is_exported"];
@@ -29,8 +24,8 @@ const OF_KERNEL: &[&str] = &["switches of this kernel", "threads that are follow
 
 /// Run the gate; the last line counts what passed, failed and was left out.
 ///
-/// Without `--night`: format, Clippy with the fuzz targets, all tests, generated pages, pages in a
-/// browser, a PREEMPT_RT kernel with the board's checks and the newest one in brief.
+/// Without `--night`: build with Clippy and the fuzz targets, format, all tests, generated pages,
+/// pages in a browser, a PREEMPT_RT kernel with the board's checks and the newest one in brief.
 #[derive(Debug, Default, clap::Args)]
 pub struct Args {
     /// Also experiments on drawn data, failing system calls, armv7, Spark, the farm's pages over
@@ -39,32 +34,13 @@ pub struct Args {
     night: bool,
 }
 
-/// True in an empty clone: there is no earlier build to reuse, and most likely no later one, for
-/// which incremental data would take time and fill the disk.
-fn builds_once() -> Result<bool> {
-    Ok(std::env::var_os(INCREMENTAL).is_none() && !target("debug")?.join("onbeat-farm").exists())
-}
-
 /// Runs it; the last line counts it.
 pub fn run(args: &Args) -> Result<()> {
-    if builds_once()? {
-        let this = std::env::current_exe().map_err(|error| error.to_string())?;
-        let night = args.night.then_some("--night");
-        let tool = Tool::new(this).args(["ci"]).args(night).env(INCREMENTAL, "0").env(DEBUG, "0");
-        return tool.dir(&root()).show();
-    }
     let mut tally = Tally::default();
+    // Its linker works alone for minutes, while packages and tests wait more than they compute.
+    let dist = std::thread::spawn(|| dist::build(std::env::consts::ARCH).map(drop));
     step(&mut tally, "packages", || needs::install(args.night));
     step(&mut tally, "format", || cargo(&["fmt", "--all", "--check"]));
-    let built = step(&mut tally, "clippy", clippy);
-    // Clippy fails on warnings too; the tests still have something to say then.
-    let built = built || step(&mut tally, "build", || workspace("build", &["--all-targets", "--quiet"]));
-    if !built {
-        tally.note("everything else", StepOutcome::LeftOut("it does not build".to_string()));
-        return tally.close();
-    }
-    // Its linker works alone for minutes, while tests wait more than they compute.
-    let dist = std::thread::spawn(|| dist::build(std::env::consts::ARCH).map(drop));
     let mut left_out = BTreeSet::new();
     step(&mut tally, "tests", || tests(args, &mut left_out));
     for (name, why) in left_out {
@@ -104,7 +80,6 @@ pub fn run(args: &Args) -> Result<()> {
 /// Runs the tests of whole programs, which mostly wait, in parallel with the others, which mostly
 /// compute. Collects the tests that each of them skips from the output.
 fn tests(args: &Args, left_out: &mut BTreeSet<(String, String)>) -> Result<()> {
-    workspace("test", &["--no-run", "--quiet"])?;
     let skipped = if args.night { &[][..] } else { OF_NIGHT };
     let night = args.night;
     let of_programs = std::thread::spawn(move || tested(&["--test", PROGRAMS], skipped, night));
@@ -207,18 +182,6 @@ fn boards_of_32_bits(tally: &mut Tally) {
             tally.note("measuring on armv7", StepOutcome::LeftOut(why));
         }
     }
-}
-
-/// Lints all packages. The fuzz targets are checked and not linked: libFuzzer is not compiled.
-fn clippy() -> Result<()> {
-    let args = ["clippy", "--workspace", "--features", "onbeat-farm/fixture", "--all-targets", "--quiet"];
-    let clippy = Tool::new("cargo").args(args).args(["--", "-D", "warnings"]).dir(&root());
-    clippy.env("CUSTOM_LIBFUZZER_PATH", "unused/libFuzzer.a").show()
-}
-
-/// A command of cargo's for the workspace.
-fn workspace(command: &str, rest: &[&str]) -> Result<()> {
-    cargo(&[&[command], &WORKSPACE[..], rest].concat())
 }
 
 fn cargo(args: &[&str]) -> Result<()> {

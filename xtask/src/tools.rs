@@ -64,6 +64,12 @@ impl Tool {
         self
     }
 
+    /// Removes a variable from the program's environment.
+    pub fn env_remove(mut self, key: &str) -> Tool {
+        self.command.env_remove(key);
+        self
+    }
+
     /// Sets variables of the program's environment.
     pub fn envs(mut self, all: impl IntoIterator<Item = (&'static str, String)>) -> Tool {
         self.command.envs(all);
