@@ -7,11 +7,11 @@ keywords! {
     pub enum Command, default Measure {
         /// wake-ups of onbeat's own threads
         Measure = "measure",
-        /// the same, or another's threads, with the kernel's events recorded
+        /// the same, or threads of another program, with kernel tracing
         Hunt = "hunt",
-        /// another tool's run
+        /// result of another tool
         Import = "import",
-        /// what a timer does not show: gaps, hand-overs, switches
+        /// latencies that no timer shows: gaps, signalling, context switches
         Probe = "probe",
     }
 }
@@ -21,7 +21,7 @@ keywords! {
     pub enum Probe {
         /// read the clock without a pause
         Spin = "spin",
-        /// hand over from one to the other, by one of the kernel's ways
+        /// wake one thread from the other, with a mechanism of the kernel
         Ipc = "ipc",
         /// switch from one to the other and back
         Switch = "switch",
@@ -125,7 +125,7 @@ keywords! {
     pub enum IdleStates {
         /// /dev/cpu_dma_latency held at 0: no idle state that takes time to leave
         Held = "held",
-        /// left as the system has them
+        /// left as the system sets them
         AsIs = "as-is",
     }
 }
@@ -143,7 +143,7 @@ keywords! {
         Voluntary = "voluntary",
         /// only on return to user mode
         None = "none",
-        /// what was read is too little, or contradicts itself
+        /// the files that were read do not tell, or contradict each other
         Unknown = "unknown",
     }
 }
@@ -163,9 +163,9 @@ keywords! {
         Early = "early",
         /// entries of this list beyond its bound
         EntriesDropped = "entries-dropped",
-        /// no CPU was free for onbeat's own thread, or it was delayed
+        /// onbeat's own thread had no free CPU, or was delayed
         Housekeeping = "housekeeping",
-        /// a load that was asked for did not load all the time
+        /// a requested load did not load all the time
         Load = "load",
         /// events were lost
         Lost = "lost",
@@ -181,7 +181,7 @@ keywords! {
         RtCompetitor = "rt-competitor",
         /// a system management interrupt
         Smi = "smi",
-        /// onbeat's own thread got no CPU time
+        /// onbeat's own thread had no CPU time
         Starved = "starved",
         /// the hypervisor took time
         Steal = "steal",
@@ -197,9 +197,9 @@ keywords! {
         Throttled = "throttled",
         /// tracing by another program
         Tracing = "tracing",
-        /// something could not be watched
+        /// something could not be monitored
         Unwatched = "unwatched",
-        /// what happened to the threads that were followed
+        /// an event of the followed threads
         Victim = "victim",
     }
 }

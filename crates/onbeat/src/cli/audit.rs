@@ -20,50 +20,50 @@ use rules::intent::Profile;
 use rules::judgement::{AuditVerdict, Severity};
 use study::audit::{MachineSource, hunt_gains, judge, judge_with};
 
-/// Judge the machine's settings for real time
+/// Audit the machine's settings for real-time use
 ///
-/// Reads what the machine is set to, changes nothing, and says what stands in the way of real time,
-/// worst first: what it is now, what it should be, why, what to do, and how long that lasts. What
-/// cannot be read is unknown, never a pass; as root, less is unknown. `onbeat rules ID` tells all
-/// about a rule.
+/// Reads the settings, changes nothing, and lists what prevents real-time behaviour, worst first:
+/// the present value, the recommended value, the reason, the fix, and how long the fix lasts. What
+/// cannot be read is reported as unknown, never as a pass; as root, less is unknown. `onbeat rules
+/// ID` documents a rule.
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help("Write the findings as JSON; `-` is standard output, which then holds nothing else")),
-    mut_arg("quiet", |arg| arg.help("Print a line per failed rule, the answer, and whether a gate failed")),
-    after_help = "Examples:\n  onbeat audit\n  onbeat audit --cpus 2-3 --profile busy-poll\n  onbeat capture -o board && onbeat audit --bundle board --html board.html\n  onbeat audit --kconfig build/.config          a kernel before its first boot\n  onbeat audit -q --fail-on high --junit audit.xml\n  onbeat audit --format sarif >audit.sarif\n  onbeat audit --hunt --copy                   what the newest hunt lost most time to, and what to copy where\n  onbeat audit --diff board                    what has become worse since that capture"
+    mut_arg("quiet", |arg| arg.help("Print one line per failed rule, the answer, and whether a gate failed")),
+    after_help = "Examples:\n  onbeat audit\n  onbeat audit --cpus 2-3 --profile busy-poll\n  onbeat capture -o board && onbeat audit --bundle board --html board.html\n  onbeat audit --kconfig build/.config          a kernel before its first boot\n  onbeat audit -q --fail-on high --junit audit.xml\n  onbeat audit --format sarif >audit.sarif\n  onbeat audit --hunt --copy                   causes of the newest hunt first, and what to copy where\n  onbeat audit --diff board                    settings that got worse since that capture"
 )]
 pub struct Args {
-    /// What the machine is for
+    /// Purpose of the machine
     #[arg(long, value_name = "NAME", default_value = "control-loop", value_parser = keyword::<Profile>())]
     profile: Profile,
-    /// The CPUs that matter; by default those that are isolated, or all
+    /// CPUs to audit; by default the isolated CPUs, or all if none is isolated
     #[arg(short = 'a', long, value_name = "LIST")]
     cpus: Option<String>,
-    /// Judge a capture, or what a run's bundle holds of its machine
+    /// Audit a capture, or the machine state stored in a run's bundle
     #[arg(long, value_name = "DIR", conflicts_with = "root")]
     bundle: Option<PathBuf>,
-    /// Judge a copy of a machine's file system: what it lacks counts as absent
+    /// Audit a copy of a machine's file system; files missing from it count as absent
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Judge a kernel's configuration, a .config as it is or in gzip: alone, or as that of --root
+    /// Audit a kernel configuration, plain or gzip: on its own, or as the configuration of --root
     /// or --bundle
     #[arg(long, value_name = "FILE", conflicts_with = "diff")]
     kconfig: Option<PathBuf>,
     /// Exit with 3 if a rule of this severity or above fails
     #[arg(long, value_name = "SEVERITY", value_parser = keyword::<Severity>())]
     fail_on: Option<Severity>,
-    /// With --fail-on or --diff: what is unknown counts as failed
+    /// With --fail-on or --diff: count unknown results as failed
     #[arg(long)]
     strict: bool,
-    /// Put first what a hunt lost most time to, by default the newest; the JSON keeps its order
+    /// List first the rules that cost a hunt the most time, by default the newest hunt; the order
+    /// in the JSON stays
     #[arg(long, value_name = "RUN")]
     hunt: Option<Option<PathBuf>>,
-    /// Print what to copy too, one block for each place: the kernel's command line, sysctl.d and
-    /// the like
+    /// Also print lines to copy, one block per place: the kernel's command line, sysctl.d and so on
     #[arg(long)]
     copy: bool,
-    /// Compare two captures, or one with the machine as it is now; exit with 3 if a rule fails that
-    /// did not
+    /// Compare two captures, or a capture with the machine's present state; exit with 3 if a rule
+    /// fails that did not fail before
     #[arg(
         long,
         value_name = "CAPTURE",
@@ -71,16 +71,16 @@ pub struct Args {
         conflicts_with_all = ["fail_on", "hunt", "copy", "map", "junit", "html", "verbose"]
     )]
     diff: Option<Vec<PathBuf>>,
-    /// Print what passes and what does not apply, too
+    /// Also print rules that pass or do not apply
     #[arg(short, long)]
     verbose: bool,
-    /// Print what each CPU does, too
+    /// Also print what each CPU does
     #[arg(long)]
     map: bool,
     /// Write the findings as JUnit XML, for continuous integration
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Write the findings in this form to standard output, which then holds nothing else
+    /// Write the findings to standard output in this format, with no other output there
     #[arg(
         long,
         value_name = "FORMAT",

@@ -15,38 +15,38 @@ use report::bounds::text;
 use report::last_lines::RunPlace;
 use stats::bounds::{BoundsVerdict, DEFAULT_REACH, MAX_REACH, Question};
 
-/// Say what a run supports, and what it cannot have seen
+/// Compute the latency bounds that a run supports
 ///
-/// First by counting alone: how likely a later wake-up is in the next hours, how often the limit
-/// may be reached at most, how long a clean run would have to be. Then, if and only if every gate
-/// passes, what the largest latency of a longer time is likely to be. With --limit the exit code is
-/// the verdict: 0 supported, 3 failed, 7 the run is too short or not steady enough for either. With
-/// --period it is 0 where a period is supported, and 7 where none is: LinuxCNC asks so for a base
-/// and a servo period.
+/// First by counting alone: the probability of a larger latency in the next hours, the highest rate
+/// at which the limit may be reached, and the length of clean run that a claim needs. Then, only if
+/// every gate passes, the likely largest latency over a longer time. With --limit the exit code is
+/// the verdict: 0 supported, 3 failed, 7 the run is too short or not steady enough to decide. With
+/// --period it is 0 if a period is supported, else 7: LinuxCNC needs this for its base and servo
+/// periods.
 ///
-/// A CSV file of block maxima (one integer in ns a line, the oldest first) is as good as a run.
+/// A CSV file of block maxima (one integer in ns per line, oldest first) works like a run.
 #[derive(clap::Args)]
 #[command(
-    mut_arg("quiet", |arg| arg.help("Print only the answer: no remarks, no gates, no structure")),
-    after_help = "Examples:\n  onbeat bounds                             the newest run\n  onbeat bounds --limit 50us --horizon 24h  whether it holds a limit\n  onbeat bounds RUN --limit 8kHz            the period of 8 kHz is the limit\n  onbeat bounds --period                    the shortest period it holds\n  onbeat bounds --period=200us              the same, 200 us of it computing\n  onbeat bounds maxima.csv --block 1s --resolution 1us --horizon 10h"
+    mut_arg("quiet", |arg| arg.help("Print only the answer: no notes, no gates, no structure")),
+    after_help = "Examples:\n  onbeat bounds                             the newest run\n  onbeat bounds --limit 50us --horizon 24h  check a limit\n  onbeat bounds RUN --limit 8kHz            the limit is the period of 8 kHz\n  onbeat bounds --period                    the shortest period that the run supports\n  onbeat bounds --period=200us              the same, with 200 us of computing\n  onbeat bounds maxima.csv --block 1s --resolution 1us --horizon 10h"
 )]
 pub struct Args {
-    /// A bundle, or a CSV file of block maxima in ns; by default the newest run of this user's
+    /// A bundle, or a CSV file of block maxima in ns; by default this user's newest run
     #[arg(value_name = "BUNDLE|FILE.csv")]
     input: Option<PathBuf>,
-    /// List the checks behind the answer, too
+    /// Also list the checks behind the answer
     #[arg(short, long)]
     verbose: bool,
     #[command(flatten)]
     asked: Asked,
     /// Find the shortest period that the run supports. COMPUTING is the part of it that a cycle
-    /// computes, as a time (200us) or a share (30%); lateness may take the rest [default: 50%]
+    /// computes, as a time (200us) or a share (30%); the rest is left for lateness [default: 50%]
     #[arg(
         long, value_name = "COMPUTING", num_args = 0..=1, require_equals = true,
         default_missing_value = "50%"
     )]
     period: Option<String>,
-    /// How many times the run's length an extrapolation may reach, at most 100
+    /// Largest extrapolation, in multiples of the run's length, at most 100
     #[arg(long, value_name = "N", default_value_t = DEFAULT_REACH)]
     reach: f64,
     #[command(flatten)]
@@ -58,11 +58,11 @@ pub struct Args {
 /// What is asked of a run: flags that `bounds` and `report` share.
 #[derive(clap::Args, Clone, Default)]
 pub struct Asked {
-    /// The latency that is not to be reached, or a rate like 8kHz, whose period it is; a bare
+    /// Latency that must not be reached, or a rate like 8kHz, whose period is the limit; a bare
     /// number is in us
     #[arg(short, long, value_name = "SPAN|RATE", allow_hyphen_values = true)]
     limit: Option<String>,
-    /// How far ahead; a bare number is in seconds [default: 24h]
+    /// Time that the claim covers; a bare number is in seconds [default: 24h]
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     horizon: Option<String>,
 }

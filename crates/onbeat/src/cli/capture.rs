@@ -13,18 +13,18 @@ use model::text::quoted;
 use model::wall_time::wall_time;
 use study::audit::survey_request;
 
-/// Keep what the audit reads of this machine
+/// Save the machine's settings for an audit elsewhere
 ///
-/// Writes the files themselves, at their own paths, and what was refused or absent, so that `onbeat
-/// audit --bundle` says the same elsewhere, byte for byte. Serial numbers, MAC addresses, host
-/// names and the arguments of programs are left out. Best taken as root: what is refused now is
-/// unknown later.
+/// Writes the files that the audit reads, at their own paths, and which of them were refused or
+/// absent, so that `onbeat audit --bundle` gives the same result elsewhere, byte for byte. Serial
+/// numbers, MAC addresses, host names and the arguments of programs are not included. Run it as
+/// root: files that are refused now stay unknown.
 #[derive(clap::Args)]
 #[command(
-    mut_arg("json", |arg| arg.help("Write what the capture says of itself as JSON; `-` is standard output, which then holds nothing else")),
+    mut_arg("json", |arg| arg.help("Write a summary of the capture as JSON; `-` is standard output, which then holds nothing else")),
     after_help = "Examples:\n  sudo onbeat capture -o board\n  onbeat audit --bundle board")]
 pub struct Args {
-    /// The folder to make; by default under ~/.local/state/onbeat/runs
+    /// Folder to create; by default under ~/.local/state/onbeat/runs
     #[arg(short = 'o', long = "output", value_name = "DIR")]
     folder: Option<PathBuf>,
     #[command(flatten)]

@@ -21,37 +21,39 @@ use rules::judgement::{AuditVerdict, Severity};
 /// Maximum duration: a longer check shows no more, and its counts would mix phases of the program.
 const LONGEST: Nanos = Nanos(600_000_000_000);
 
-/// Judge a running program: how it is written for real time
+/// Check a running program for real-time mistakes
 ///
-/// Looks at a process and its real-time threads from outside for some seconds, stops nothing and
-/// writes nothing into it: what its memory consists of, how its threads sleep and wait, who wakes
-/// them, what they write and what they fault on. Says what is wrong, worst first, with the
-/// evidence, why it costs time, and what to change in the program. What cannot be seen is unknown,
-/// never a pass; as root, less is unknown. `onbeat rules ID` tells all about a check.
+/// Observes a process and its real-time threads from outside for some seconds, without stopping it
+/// or writing to its memory: its memory mappings, how its threads sleep and wait, what wakes them,
+/// what they write, and their page faults. Lists the mistakes, worst first, each with the evidence,
+/// the reason why it costs time, and the change to make in the program. What cannot be observed is
+/// reported as unknown, never as a pass; as root, less is unknown. `onbeat rules ID` documents a
+/// check.
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help("Write the findings as JSON; `-` is standard output, which then holds nothing else")),
-    mut_arg("quiet", |arg| arg.help("Print a line per failed check, the answer, and whether a gate failed")),
+    mut_arg("quiet", |arg| arg.help("Print one line per failed check, the answer, and whether a gate \
+                                     failed")),
     after_help = "Examples:\n  onbeat check robot\n  onbeat check 1234 -D 10s --syscalls\n  onbeat check -D 10s -- ./robot --arg\n  onbeat check -q --fail-on high --junit check.xml robot"
 )]
 pub struct Args {
-    /// The process, by its number or its name
+    /// Process to check, by number or name
     #[arg(value_name = "PID|COMM", required_unless_present = "program", conflicts_with = "program")]
     process: Option<String>,
-    /// How long to look; a bare number is in seconds
+    /// Duration of the check; a bare number is in seconds
     #[arg(short = 'D', long, value_name = "SPAN", default_value = "5s", allow_hyphen_values = true)]
     duration: String,
-    /// Record the threads' system calls, too: slows down each call of every process meanwhile, by
-    /// how much is measured and said
+    /// Also record the threads' system calls; this slows down every system call of all processes
+    /// during the check, by an amount that is measured and printed
     #[arg(long)]
     syscalls: bool,
     /// Exit with 3 if a check of this severity or above fails
     #[arg(long, value_name = "SEVERITY", value_parser = keyword::<Severity>())]
     fail_on: Option<Severity>,
-    /// With --fail-on: what is unknown counts as failed
+    /// With --fail-on: count unknown results as failed
     #[arg(long, requires = "fail_on")]
     strict: bool,
-    /// Print what passes and what does not apply, too
+    /// Also print checks that pass or do not apply
     #[arg(short, long)]
     verbose: bool,
     /// Write the findings as JUnit XML, for continuous integration
@@ -60,11 +62,11 @@ pub struct Args {
     /// Write the findings as one HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// As whom the program is started; by default as its caller
+    /// User to run the program as; by default the caller
     #[arg(long, value_name = "NAME", requires = "program", conflicts_with = "process")]
     user: Option<String>,
-    /// A program to be started, looked at once it has a real-time thread, and ended, with its
-    /// arguments
+    /// Program to start, with its arguments; it is checked once it has a real-time thread, then
+    /// ended
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
     #[command(flatten)]

@@ -6,11 +6,11 @@ use report::words::filled;
 
 /// Headings with their commands, both in the order of display.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("How late it is, and who does it", &["measure", "hunt", "explain", "probe", "watch"]),
-    ("Is it set up and written for real time", &["audit", "check", "rules", "capture"]),
-    ("Change it, and prove that it helped", &["tune", "isolate", "load", "prove", "cure", "suite"]),
-    ("What a result says", &["report", "bounds", "compare", "import", "farm"]),
-    ("About onbeat", &["completions", "man", "help"]),
+    ("Measure latency and find its causes", &["measure", "hunt", "explain", "probe", "watch"]),
+    ("Check settings and programs", &["audit", "check", "rules", "capture"]),
+    ("Change settings and prove the effect", &["tune", "isolate", "load", "prove", "cure", "suite"]),
+    ("Evaluate and share results", &["report", "bounds", "compare", "import", "farm"]),
+    ("Shell and help", &["completions", "man", "help"]),
 ];
 /// Columns before a command's description.
 const NAME: usize = 15;

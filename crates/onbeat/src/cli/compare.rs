@@ -17,54 +17,56 @@ use stats::compare::{CompareQuestion, Metric};
 use stats::pair::verdict::{Design, Verdict};
 use study::compare::{Pairing, Remarks, check_comparable, compare, differing, remarks, series};
 
-/// Say whether B is better than A: better, worse, equivalent or inconclusive
+/// Compare two sets of runs: better, worse, equivalent or inconclusive
 ///
-/// The run is the unit, never the sample: two boots of one configuration differ, and a test of
-/// their seconds would find that difference every other time. Give several runs of each, best in
-/// turns (A B B A ...); runs that alternate in time are taken as pairs. Six pairs, or four runs of
-/// each, are the least for a verdict. One new run as B against five or more past ones as A is held
-/// against their spread.
+/// The statistical unit is the run, not the sample: two boots of one configuration differ, and a
+/// test on their seconds would find that difference every other time. Give several runs of each,
+/// best taken alternately (A B B A ...); runs that alternate in time are treated as pairs. A
+/// verdict needs at least six pairs, or four runs of each. A single new run as B is compared with
+/// the spread of five or more past runs as A.
 ///
-/// What decides is the rate at which one-second blocks reach the limit, fixed beforehand with
-/// --limit; without it one that 1 in 200 of all blocks reaches, or 20 blocks where they are few.
-/// Imported histograms have no blocks: where a run has none, the share of all wake-ups at or above
-/// the limit decides, without a limit their p99, and of runs without a histogram the maximum, if
-/// they are of one length; by an exact rank test of the runs. Exit code 3 is worse, 7 inconclusive.
+/// The metric is the rate at which one-second blocks reach the limit, fixed beforehand with
+/// --limit; without it, the latency that 1 in 200 of all blocks reaches, or 20 blocks if there are
+/// few. Imported histograms have no blocks: if a run has none, the share of all wake-ups at or
+/// above the limit decides; without a limit, their p99; for runs without a histogram, the maximum,
+/// if they have the same length. These use an exact rank test of the runs. Exit code 3 means worse,
+/// 7 inconclusive.
 #[derive(clap::Args)]
 #[command(
-    mut_arg("quiet", |arg| arg.help("No remarks, no progress and no details: the table and the answer")),
+    mut_arg("quiet", |arg| arg.help("Print only the table and the answer: no notes, no progress, no \
+                                     details")),
     after_help = "Examples:\n  onbeat compare before after\n  onbeat compare --limit 50us -o ab.html a1 a2 a3 a4 a5 a6 -- b1 b2 b3 b4 b5 b6\n  onbeat compare --limit 8kHz past/* -- new        a gate against a baseline\n  onbeat compare --metric p99 a*.csv -- b*.csv     block maxima, one integer in ns a line\n  onbeat compare --limit 50us nights-6.1/* -- nights-6.12/*    imported histograms"
 )]
 pub struct Args {
-    /// A's runs, `--`, B's runs: bundles or CSV files of block maxima in ns
+    /// Runs of A, `--`, runs of B: bundles or CSV files of block maxima in ns
     #[arg(required = true, value_name = "A... -- B", num_args = 1..)]
     runs: Vec<PathBuf>,
-    /// The latency that blocks are not to reach, or a rate whose period it is; a bare number is in
-    /// us. Without it what one block of all runs in 200 reaches, of few blocks what 20 reach: name
-    /// the limit that matters, before you look at the runs
+    /// Latency that blocks must not reach, or a rate, whose period is the limit; a bare number is
+    /// in us. The default is the latency that one block in 200 reaches, or 20 blocks if there are
+    /// few. Set the limit that matters before you look at the runs
     #[arg(short, long, value_name = "SPAN|RATE", allow_hyphen_values = true)]
     limit: Option<String>,
-    /// Deciding metric: `rate`, or a quantile like `p99`: of the block maxima, and where a run has
-    /// no blocks of its wake-ups
+    /// Metric that decides: `rate`, or a quantile like `p99`: of the block maxima, or of the
+    /// wake-ups if a run has no blocks
     #[arg(long, value_name = "METRIC", default_value = "rate")]
     metric: String,
-    /// What is no difference: a factor for the rate [default: 2], a span for quantiles [default: 5
-    /// %, at least 1us]
+    /// Largest difference that counts as equivalent: a factor for the rate [default: 2], a span for
+    /// quantiles [default: 5 %, at least 1us]
     #[arg(long, value_name = "FACTOR|SPAN")]
     margin: Option<String>,
-    /// The i-th of A was run beside the i-th of B
+    /// Pair the runs: the i-th run of A belongs to the i-th run of B
     #[arg(long, conflicts_with = "unpaired")]
     paired: bool,
-    /// The runs make no pairs, even if they alternate in time: to be chosen before the runs are
-    /// made, as whoever tries both ways is misled more often
+    /// Do not pair the runs, even if they alternate in time. Decide this before the runs are made:
+    /// trying both ways misleads more often
     #[arg(long)]
     unpaired: bool,
     #[command(flatten)]
     read: ReadFlags,
-    /// Say how the numbers came about, too
+    /// Also print how the numbers were computed
     #[arg(short, long)]
     verbose: bool,
-    /// Write the answer with its pictures there too, as one self-contained page
+    /// Write the answer with its pictures as one self-contained page
     #[arg(short = 'o', long = "output", value_name = "FILE.html")]
     page: Option<PathBuf>,
     #[command(flatten)]

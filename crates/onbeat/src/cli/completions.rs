@@ -4,12 +4,12 @@ use clap_complete::Shell;
 
 use model::error::{Exit, Result};
 
-/// Print the completion script of a shell
+/// Print the completion script for a shell
 ///
 /// For example: onbeat completions bash > /etc/bash_completion.d/onbeat
 #[derive(clap::Args)]
 pub struct Args {
-    /// The shell
+    /// Name of the shell
     shell: Shell,
 }
 

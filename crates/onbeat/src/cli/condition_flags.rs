@@ -15,10 +15,10 @@ use model::experiment::ExperimentPlan;
 use model::text::quoted;
 use model::units::{Bare, CpuSet, Nanos};
 
-/// Under which conditions it is measured.
+/// Conditions of the measurement.
 #[derive(clap::Args)]
 pub struct ConditionFlags {
-    /// The latency that wake-ups are not to reach, or a rate whose period it is; a bare number is
+    /// Latency that wake-ups must not reach, or a rate, whose period is the limit; a bare number is
     /// in us
     #[arg(short, long, value_name = "SPAN|RATE", allow_hyphen_values = true)]
     pub limit: Option<String>,
@@ -33,24 +33,24 @@ pub struct ConditionFlags {
     priority: Option<u32>,
     #[command(flatten)]
     load: LoadFlags,
-    /// Length of a run of a pair; by default as many seconds as have ten late wake-ups without the
+    /// Length of each run of a pair; by default the time in which ten wake-ups are late without the
     /// change, 10 s to 60 s
     #[arg(long, value_name = "SPAN")]
     segment: Option<String>,
-    /// What is left out after each switch, until the change has settled; by default as long as two
-    /// runs behind a switch to each side alter, 2 s to 20 s
+    /// Time skipped after each switch, until the change has settled; by default chosen from two
+    /// runs after a switch in each direction, 2 s to 20 s
     #[arg(long, value_name = "SPAN")]
     settle: Option<String>,
-    /// What the order of the runs follows from; drawn and printed by default
+    /// Seed for the order of the runs; drawn and printed by default
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Count the late cycles of another's threads, whose deadline --limit is, and not wake-ups of
-    /// measuring threads: a process, a thread, or all threads of a name, as `onbeat hunt` follows
-    /// them
+    /// Count late cycles of another program's threads instead of wake-ups of measuring threads;
+    /// --limit is their deadline. Give a process, a thread, or a name for all threads of that name,
+    /// as for `onbeat hunt`
     #[arg(long, value_name = "PID|COMM", help_heading = "Another program")]
     #[arg(conflicts_with_all = ["interval", "priority"])]
     victim: Option<String>,
-    /// A program to be started for each run and followed until its end, with its arguments
+    /// Program to start for each run and follow until its end, with its arguments
     #[arg(last = true, value_name = "PROGRAM")]
     #[arg(conflicts_with_all = ["victim", "interval", "priority"])]
     program: Vec<String>,

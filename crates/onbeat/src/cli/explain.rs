@@ -18,39 +18,40 @@ use study::page::{TracedWindows, perfetto};
 use study::traced::{TraceQuestion, explain_trace};
 use trace::late_wakeups::{WantedThreads, WantedWakeups};
 
-/// Explain a hunt again, or a trace of another tool, without root
+/// Explain a stored hunt, or another tool's trace, without root
 ///
-/// Takes the spikes apart anew from the events that `onbeat hunt` kept around each of them, and
-/// ranks the culprits by the rules of this version. Of a trace that trace-cmd, perf or ftrace
-/// recorded it finds the late wake-ups first: those of real-time threads, the largest ten. Nothing
-/// is read of the machine that this runs on.
+/// Analyses the spikes again from the events that `onbeat hunt` stored around each of them, and
+/// ranks the culprits by the rules of this version. In a trace recorded with trace-cmd, perf or
+/// ftrace it first finds late wake-ups: the ten largest of real-time threads. Nothing is read from
+/// the machine that this runs on.
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help("Write the run with its explanation as JSON; `-` is standard output, which then holds nothing else")),
-    after_help = "Examples:\n  onbeat explain                               the newest hunt\n  onbeat explain --spike 17                    one spike of it\n  onbeat explain run --json explained.json\n  onbeat explain run --perfetto spikes.json    open it in ui.perfetto.dev\n  onbeat explain trace.dat --over 100us        what trace-cmd recorded\n  onbeat explain trace.txt --victim robot      one thread, in ftrace's text"
+    after_help = "Examples:\n  onbeat explain                               the newest hunt\n  onbeat explain --spike 17                    one spike of it\n  onbeat explain run --json explained.json\n  onbeat explain run --perfetto spikes.json    for ui.perfetto.dev\n  onbeat explain trace.dat --over 100us        what trace-cmd recorded\n  onbeat explain trace.txt --victim robot      one thread, in ftrace's text"
 )]
 pub struct Args {
-    /// A bundle of `onbeat hunt`, by default the newest of this user's; or a trace: trace.dat of
+    /// A bundle of `onbeat hunt`, by default this user's newest; or a trace: trace.dat of
     /// trace-cmd, perf.data, ftrace's text, rtla's auto-analysis
     #[arg(value_name = "BUNDLE|TRACE")]
     bundle: Option<PathBuf>,
-    /// Of a trace: explain all wake-ups that are later than that; a bare number is in us
+    /// In a trace: explain all wake-ups later than SPAN; a bare number is in us
     #[arg(long, value_name = "SPAN")]
     over: Option<String>,
-    /// Of a trace: wake-ups of the thread with this number, or of those with this name
+    /// In a trace: explain wake-ups of the thread with this number, or of all threads with this
+    /// name
     #[arg(long, value_name = "NAME|TID")]
     victim: Option<String>,
-    /// Of a trace: the wake-up before each mark with this text, as a program writes it to
+    /// In a trace: explain the wake-up before each mark with this text, written by a program to
     /// trace_marker
     #[arg(long, value_name = "TEXT", conflicts_with = "over")]
     mark: Option<String>,
-    /// The conditions, and what the recorder says of itself
+    /// Also print the conditions and the recorder's statistics
     #[arg(short, long)]
     verbose: bool,
-    /// One spike alone, all of it: every part, its stack, what cures it; 1 is the worst
+    /// Print one spike in full: every slice, its stack and its remedies; 1 is the worst
     #[arg(long, value_name = "N")]
     spike: Option<usize>,
-    /// Write the worst spikes' events and slices for ui.perfetto.dev
+    /// Write the events and slices of the worst spikes for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
     #[command(flatten)]

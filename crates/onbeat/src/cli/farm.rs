@@ -10,13 +10,13 @@ use model::text::quoted;
 /// Name of the program, in the folder of this one.
 const PROGRAM: &str = "onbeat-farm";
 
-/// Keep the runs of many boards and show them in a browser: runs onbeat-farm
+/// Collect the runs of many boards and show them in a browser (runs onbeat-farm)
 ///
-/// The farm is a program of its own, so that what boards run stays small. For example: onbeat farm
-/// serve --runs ~/.local/state/onbeat/runs
+/// The farm is a separate program, so that the one on the boards stays small. For example: onbeat
+/// farm serve --runs ~/.local/state/onbeat/runs
 #[derive(clap::Args)]
 pub struct Args {
-    /// What onbeat-farm is given
+    /// Arguments for onbeat-farm
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
     arguments: Vec<OsString>,
 }

@@ -37,53 +37,53 @@ use model::units::{Bare, Nanos};
 use report::last_lines::RunPlace;
 use study::page::{MAX_TRACED_SPIKES, perfetto};
 
-/// Measure, and explain every spike: who took the time, to the nanosecond
+/// Measure while tracing the kernel, and explain every latency spike
 ///
-/// Measures as `onbeat measure` does, with the kernel's events recorded beside it in a tracing
-/// instance of its own. Every wake-up that is later than the threshold is taken apart while
-/// measuring goes on: which interrupt, thread, function or other CPU took how much of it, and what
-/// no event accounts for. At the end come the worst spikes and the culprits, ranked by the time
-/// they took, each with what it is, what matched and what would cure it. `onbeat explain` says the
-/// same again later, elsewhere, without root.
+/// Measures like `onbeat measure`, while a private tracing instance records the kernel's events.
+/// Every wake-up later than the threshold is explained while the measurement continues: which
+/// interrupt, thread, function or other CPU took how much of the time, and how much no event
+/// accounts for. At the end it prints the worst spikes, and the culprits ranked by the time they
+/// took, each with a description, the evidence and the remedies. `onbeat explain` prints the same
+/// later, on any machine, without root.
 ///
-/// Of another program, started with `--` or running already, the trace shows how late its real-time
-/// threads ran and how long each of their cycles took, from its release to its sleep for the next
-/// one. A cycle later than its deadline is taken apart in the same way.
+/// For another program, started with `--` or already running, the trace shows how late its
+/// real-time threads ran and how long each of their cycles took, from its release to the sleep for
+/// the next one. A cycle later than its deadline is explained in the same way.
 ///
-/// Recording costs time at each wake-up: how much is measured before the run and said. The
-/// latencies of a hunt are not those of the machine: `onbeat measure` has them. Nothing stays of
-/// what was armed, however the run ends.
+/// Recording costs time at each wake-up; the cost is measured before the run and printed. For
+/// latencies without this cost, use `onbeat measure`. All tracing is removed, however the run ends.
 ///
 /// Spans take a unit: ns us ms s m h d.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat hunt -D 60s                      spikes over a threshold of its own\n  onbeat hunt -a 2-3 -D 1h --over 100us   of two CPUs, over this threshold\n  onbeat hunt -- ./robot --arg            a program: its real-time threads\n  onbeat hunt --deadline 1ms -- ./robot   its cycles that took longer\n  onbeat hunt -D 60s --no-stacks          less cost, more time unexplained\n  onbeat hunt -D 60s --victim jackd       a task: all threads of that name\n  onbeat hunt -D 60s --perfetto x.json    open it in ui.perfetto.dev"
+    after_help = "Examples:\n  onbeat hunt -D 60s                      spikes over an automatic threshold\n  onbeat hunt -a 2-3 -D 1h --over 100us   two CPUs, over this threshold\n  onbeat hunt -- ./robot --arg            the real-time threads of a program\n  onbeat hunt --deadline 1ms -- ./robot   cycles that took longer\n  onbeat hunt -D 60s --no-stacks          less cost, more time unexplained\n  onbeat hunt -D 60s --victim jackd       all threads of that name\n  onbeat hunt -D 60s --perfetto x.json    for ui.perfetto.dev"
 )]
 pub struct Args {
     #[command(flatten)]
     flags: MeasureFlags,
     #[command(flatten)]
     load: LoadFlags,
-    /// A wake-up this late is a spike; a bare number is in us; from the first wake-ups by default
+    /// Threshold from which a wake-up is a spike; a bare number is in us; determined from the first
+    /// wake-ups by default
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     #[arg(help_heading = "Spikes")]
     over: Option<String>,
-    /// What is done at a spike, at most once a minute: exec:PROGRAM ARGS, signal:NAME:PID,
-    /// trace-off; may be given several times; a program that still runs at the end is ended,
-    /// with what it started, daemons included
+    /// Action at a spike, at most once a minute: exec:PROGRAM ARGS, signal:NAME:PID, trace-off; may
+    /// be given several times; a program still running at the end is ended, with all processes that
+    /// it started, daemons included
     #[arg(long, value_name = "ACTION")]
     #[arg(help_heading = "Spikes")]
     on_spike: Vec<String>,
-    /// Take no stacks: cheaper; time with interrupts off then stays unexplained, and preemption off
-    /// has no function
+    /// Record no stacks. This costs less, but time with interrupts off stays unexplained, and time
+    /// with preemption off has no function
     #[arg(long)]
     #[arg(help_heading = "Spikes")]
     no_stacks: bool,
-    /// Follow another's threads instead of measuring: the real-time threads of a process, by its
-    /// number or name, a thread, or all threads of a name. One has to run already; those of a name
-    /// that start later are followed as well, with -D also after the last has ended. A wake-up
-    /// counts from its timer or its waker to the switch to the thread, a cycle to the thread's
-    /// sleep for its next one
+    /// Follow another program's threads instead of measuring: the real-time threads of a process,
+    /// by number or name, a thread, or all threads of a name. At least one must be running; threads
+    /// of that name that start later are followed as well, with -D even after the last one has
+    /// ended. A wake-up counts from its timer or waker to the switch to the thread, a cycle to the
+    /// thread's sleep for the next one
     #[arg(
         long,
         value_name = "PID|COMM",
@@ -91,32 +91,32 @@ pub struct Args {
     )]
     #[arg(help_heading = "Another program")]
     victim: Option<String>,
-    /// A followed thread's cycle that takes longer is late; a bare number is in us; each thread's
-    /// period by default
+    /// Deadline of a followed thread's cycle; a bare number is in us; by default the period of each
+    /// thread
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     #[arg(help_heading = "Another program")]
     deadline: Option<String>,
-    /// Record the system calls of followed threads, for as long as given or the whole run: their
-    /// time in late cycles, and which lock it was. Slows down each call of every process, by how
-    /// much is measured and said
+    /// Record the system calls of followed threads, for SPAN or the whole run: their time in late
+    /// cycles, and the lock that was waited for. This slows down every system call of all
+    /// processes, by an amount that is measured and printed
     #[arg(long, value_name = "SPAN", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     #[arg(help_heading = "Another program")]
     syscalls: Option<String>,
-    /// As whom the program is started; by default as its caller
+    /// User to run the program as; by default the caller
     #[arg(long, value_name = "NAME", requires = "program")]
     #[arg(help_heading = "Another program")]
     user: Option<String>,
-    /// Whose exit code is returned: that of the hunt, or the program's, 128 and its number if a
-    /// signal ended it
+    /// Exit code to return: that of the hunt, or the program's, which is 128 plus the signal's
+    /// number if a signal ended it
     #[arg(long, value_name = "WHOSE", default_value = "onbeat", requires = "program")]
     #[arg(value_parser = ["onbeat", "program"])]
     #[arg(help_heading = "Another program")]
     exit_code: String,
-    /// Write the worst spikes' events and slices for ui.perfetto.dev
+    /// Write the events and slices of the worst spikes for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
-    #[arg(help_heading = "What it writes")]
+    #[arg(help_heading = "Output")]
     perfetto: Option<PathBuf>,
-    /// A program to be started and followed until it ends, with its arguments
+    /// Program to start and follow until it ends, with its arguments
     #[arg(
         last = true,
         value_name = "PROGRAM",

@@ -17,28 +17,27 @@ use report::run::table;
 /// Maximum size of a file: histograms of any length fit.
 const FILE_LIMIT: u64 = foreign::FILE_LIMIT as u64;
 
-/// Keep another tool's result as a bundle
+/// Convert another tool's result to a bundle
 ///
-/// The format is recognised by what the file says of itself: its heading, footer, command line,
-/// columns and units. Results within a longer log are found; several become DIR, DIR-2 and so on.
-/// Facts that a file does not carry stay unknown, unless a flag gives them. `docs/formats.md` has
-/// the table of formats.
+/// The format is detected from the file's heading, footer, command line, columns and units. Results
+/// within a longer log are found; several become DIR, DIR-2 and so on. Facts that a file does not
+/// contain stay unknown unless a flag gives them. `docs/formats.md` lists the formats.
 #[derive(clap::Args)]
 #[command(
-    mut_arg("json", |arg| arg.help("Write run.json there too; `-` is standard output, which then holds nothing else")),
-    mut_arg("quiet", |arg| arg.help("No details: the table alone")),
+    mut_arg("json", |arg| arg.help("Also write run.json to this file; `-` is standard output, which then holds nothing else")),
+    mut_arg("quiet", |arg| arg.help("Print only the table, no details")),
     after_help = "Examples:\n  onbeat import results.json -i 200\n  onbeat import hist.txt -i 1000 -o bundle && onbeat report bundle -o latency.html\n  onbeat import job.log --block 2\n  grep -v '#' hist.txt > rows.txt; onbeat import rows.txt --as cyclictest-text"
 )]
 pub struct Args {
-    /// The file: plain, gzip, UTF-8 or UTF-16
+    /// File to convert: plain or gzip, UTF-8 or UTF-16
     file: PathBuf,
-    /// Read the file as this format only, and accept rows without their heading
+    /// Format of the file; rows without their heading are then accepted
     #[arg(long = "as", value_name = "FORMAT")]
     format: Option<String>,
-    /// Keep only the Nth result of the file
+    /// Convert only the Nth result of the file
     #[arg(long, value_name = "N")]
     block: Option<usize>,
-    /// Interval of the measurement, where the file does not state it; a bare number is in us
+    /// Interval of the measurement, if the file does not state it; a bare number is in us
     #[arg(short, long, value_name = "SPAN")]
     interval: Option<String>,
     /// Read numbers without a unit as nanoseconds, as cyclictest -N writes them

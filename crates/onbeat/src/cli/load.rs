@@ -22,31 +22,30 @@ use model::error::{Exit, Failure, Result};
 use model::units::{Bare, CpuSet, Nanos};
 use report::load::{list, render};
 
-/// Run loads, and prove that they loaded the machine
+/// Run loads, and verify that they loaded the machine
 ///
-/// A SPEC is `name[:COUNTxSIZE][,key=value][@RATE]`, like `cpu`, `mem:2x1G`, `hdd:1x20M@1M`;
-/// sizes are in powers of 1024, a rate is in the load's own unit per second. `cmd:'stress-ng
-/// --vm 2'` runs a program of yours. Without a SPEC the loads are listed.
+/// A SPEC is `name[:COUNTxSIZE][,key=value][@RATE]`, like `cpu`, `mem:2x1G`, `hdd:1x20M@1M`; sizes
+/// are in powers of 1024, a rate is in the load's unit per second. `cmd:'stress-ng --vm 2'` runs
+/// another program. Without a SPEC the loads are listed.
 ///
-/// Each load counts what it does, and the kernel counts it too, in windows of a second (five
-/// for those that wait for a disk or a slow bus). A load that did less than a tenth of its own
-/// median in any window but the first two did not load: it is named, and the exit code is 7.
-/// All of it runs without real-time priority in a control group of its own, and ends with this
-/// command, whatever ends that.
+/// Each load counts its work, and the kernel counts it too, in windows of one second (five for
+/// loads that wait for a disk or a slow bus). If in any window after the first two a load did less
+/// than a tenth of its median, it is named as failed, and the exit code is 7. Loads run without
+/// real-time priority in a separate control group, and end with this command, however it ends.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat load                                  the loads, with their defaults\n  \
         onbeat load cpu mem:2x1G -D 1m\n  \
         onbeat load full --load-cpus 0-1\n  \
-        onbeat measure --load mem:2x1G,cpu -a 2-3    measured beside a load")]
+        onbeat measure --load mem:2x1G,cpu -a 2-3    measure under load")]
 pub struct Args {
-    /// What to run, several separated by blanks or commas
+    /// Loads to run, separated by blanks or commas
     #[arg(value_name = "SPEC")]
     specs: Vec<String>,
-    /// How long; a bare number is in seconds; until Ctrl-C by default
+    /// Duration; a bare number is in seconds; until Ctrl-C by default
     #[arg(short = 'D', long, value_name = "SPAN", allow_hyphen_values = true)]
     duration: Option<String>,
-    /// The CPUs of the load; by default all that this process may use
+    /// CPUs for the loads; by default all that this process may use
     #[arg(long, visible_alias = "cpus", value_name = "CPUS")]
     load_cpus: Option<String>,
     #[command(flatten)]

@@ -13,13 +13,13 @@ use model::run::Run;
 use model::units::CpuSet;
 use model::vocabulary::IntegrityKind;
 
-/// What runs beside the measurement.
+/// Loads that run during the measurement.
 #[derive(clap::Args, Debug, Default)]
 pub struct LoadFlags {
-    /// A load beside the measurement, like `mem:2x1G,cpu`; `onbeat load` lists them
+    /// Load to run during the measurement, like `mem:2x1G,cpu`; `onbeat load` lists them
     #[arg(long = "load", value_name = "SPEC", help_heading = "Load")]
     pub loads: Vec<String>,
-    /// The CPUs of the load; by default those that are not measured
+    /// CPUs for the loads; by default those that are not measured
     #[arg(long, value_name = "CPUS", help_heading = "Load", requires = "loads")]
     pub load_cpus: Option<String>,
 }

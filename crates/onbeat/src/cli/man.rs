@@ -2,12 +2,12 @@
 
 use model::error::{Exit, Failure, Result};
 
-/// Print the manual page
+/// Print a manual page
 ///
 /// For example: onbeat man measure | man -l -
 #[derive(clap::Args)]
 pub struct Args {
-    /// A command, such as `measure` or `tune apply`; without it, the page of onbeat itself
+    /// Command, such as `measure` or `tune apply`; without it, the page of onbeat itself
     command: Vec<String>,
 }
 

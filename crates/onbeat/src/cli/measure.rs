@@ -22,28 +22,29 @@ use report::last_lines::RunPlace;
 
 /// Measure the wake-up latency of each CPU
 ///
-/// One pinned real-time thread per CPU sleeps to the slots of an absolute schedule and counts how
-/// late it wakes. Slots that pass while a thread is held up are counted as missed, never skipped in
-/// silence. Nothing is traced and no setting outlasts the run. The run is kept as a bundle, which
-/// `onbeat report` draws. Flags have cyclictest's letters and meaning where it has them.
+/// One pinned real-time thread per CPU sleeps until each slot of an absolute schedule and records
+/// how late it wakes. Slots that pass while a thread is delayed are counted as missed, never
+/// silently skipped. Nothing is traced, and no setting outlasts the run. The run is stored as a
+/// bundle, which `onbeat report` draws. Flags have cyclictest's letters and meanings where
+/// cyclictest has them.
 ///
 /// Spans take a unit: ns us ms s m h d.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  onbeat measure -D 10s                    every CPU, 1 ms, SCHED_FIFO 80\n  onbeat measure -a 2-3 -i 200 -D 12h -q   a night's run of two CPUs\n  onbeat measure -D 5m -b 100us            exit code 3 at a wake-up 100 us late\n  onbeat measure -D 1m -a 1 --load mem     beside a load on the other CPUs\n  onbeat measure -D 1m --wake timerfd      as a task behind a timerfd sees it"
+    after_help = "Examples:\n  onbeat measure -D 10s                    every CPU, 1 ms, SCHED_FIFO 80\n  onbeat measure -a 2-3 -i 200 -D 12h -q   two CPUs overnight\n  onbeat measure -D 5m -b 100us            exit code 3 at a wake-up 100 us late\n  onbeat measure -D 1m -a 1 --load mem     with a load on the other CPUs\n  onbeat measure -D 1m --wake timerfd      latency of a task that waits on a timerfd"
 )]
 pub struct Args {
     #[command(flatten)]
     flags: MeasureFlags,
     #[command(flatten)]
     load: LoadFlags,
-    /// Write cyclictest's JSON, for scripts that read it
+    /// Write JSON in cyclictest's format
     #[arg(long, value_name = "FILE")]
-    #[arg(help_heading = "What it writes")]
+    #[arg(help_heading = "Output")]
     rt_tests_json: Option<PathBuf>,
-    /// Write cyclictest's histogram text, as its -H gives it
+    /// Write a histogram in the text format of cyclictest -H
     #[arg(long, value_name = "FILE")]
-    #[arg(help_heading = "What it writes")]
+    #[arg(help_heading = "Output")]
     hist: Option<PathBuf>,
 }
 

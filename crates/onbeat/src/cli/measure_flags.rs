@@ -12,46 +12,46 @@ use model::vocabulary::{IdleStates, SchedulePhase, WakeMechanism};
 /// Maximum distance in intervals: a distance is meant for threads that beat against each other.
 const LONGEST_DISTANCE: i128 = 100;
 
-/// What is measured, how, and for how long.
+/// Subject, method and length of a measurement.
 #[derive(clap::Args)]
 pub struct MeasureFlags {
     #[command(flatten)]
     threading: ThreadFlags,
-    /// Interval; a bare number is in us
+    /// Interval between wake-ups; a bare number is in us
     #[arg(short, long, value_name = "SPAN", default_value = "1000us", allow_hyphen_values = true)]
-    #[arg(help_heading = "What is measured")]
+    #[arg(help_heading = "Measurement")]
     interval: String,
-    /// Added to the interval once per further CPU; a bare number is in us
+    /// Amount added to the interval for each further CPU; a bare number is in us
     #[arg(short, long, value_name = "SPAN", default_value = "0", allow_hyphen_values = true)]
-    #[arg(help_heading = "What is measured")]
+    #[arg(help_heading = "Measurement")]
     distance: String,
-    /// How long; a bare number is in seconds; without -D and -l until Ctrl-C
+    /// Duration; a bare number is in seconds; without -D and -l until Ctrl-C
     #[arg(short = 'D', long, value_name = "SPAN", allow_hyphen_values = true)]
-    #[arg(help_heading = "How long")]
+    #[arg(help_heading = "Duration")]
     duration: Option<String>,
-    /// How many wake-ups per CPU; 0 is without end, as in cyclictest
+    /// Wake-ups per CPU; 0 means no limit, as in cyclictest
     #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
-    #[arg(help_heading = "How long")]
+    #[arg(help_heading = "Duration")]
     loops: Option<u64>,
-    /// How a thread sleeps: what your task uses is what to measure
+    /// Sleep mechanism of the threads; choose the one that your application uses
     #[arg(long, value_name = "HOW", default_value = "nanosleep", value_parser = keyword::<WakeMechanism>())]
-    #[arg(help_heading = "How it sleeps")]
+    #[arg(help_heading = "Sleep mechanism")]
     wake: WakeMechanism,
-    /// How the CPUs' schedules lie beside each other
+    /// Offset of the CPUs' schedules to each other
     #[arg(long, value_name = "HOW", default_value = "staggered", value_parser = keyword::<SchedulePhase>())]
-    #[arg(help_heading = "How it sleeps")]
+    #[arg(help_heading = "Sleep mechanism")]
     phase: SchedulePhase,
     /// Idle states during the run [default: held]
     #[arg(long, value_name = "HOW", conflicts_with = "default_system", value_parser = keyword::<IdleStates>())]
-    #[arg(help_heading = "How it sleeps")]
+    #[arg(help_heading = "Sleep mechanism")]
     idle: Option<IdleStates>,
     /// The same as --idle as-is
     #[arg(long)]
-    #[arg(help_heading = "How it sleeps")]
+    #[arg(help_heading = "Sleep mechanism")]
     default_system: bool,
     #[command(flatten)]
     pub run: RunFlags,
-    /// cyclictest's --mlockall: onbeat always locks what it uses
+    /// cyclictest's --mlockall: onbeat always locks its memory
     #[arg(short, long, hide = true)]
     mlockall: bool,
     /// cyclictest's old -n, and rtla's: onbeat always uses an absolute sleep, and counts in ns
@@ -60,7 +60,7 @@ pub struct MeasureFlags {
     /// cyclictest's --smp: onbeat always measures one thread per CPU with one interval
     #[arg(short = 'S', long, hide = true)]
     smp: bool,
-    /// cyclictest's --threads: one thread per CPU is all there is; -a says on which
+    /// cyclictest's --threads: onbeat always runs one thread per CPU; -a selects the CPUs
     #[arg(short, long, hide = true, num_args = 0..=1, value_name = "N")]
     threads: Option<Option<u32>>,
     /// cyclictest's --nsecs, rtla's --nano: onbeat always counts in ns

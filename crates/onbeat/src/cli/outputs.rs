@@ -20,10 +20,10 @@ use super::Environment;
 /// `mut_arg`.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct OutputFlags {
-    /// Write the answer as JSON there; `-` is standard output, which then holds nothing else
+    /// Write the result as JSON to this file; `-` is standard output, which then holds nothing else
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// No remarks on standard error
+    /// Print no notes on standard error
     #[arg(short, long)]
     pub quiet: bool,
 }

@@ -16,17 +16,16 @@ use super::outputs::{is_one_terminal, remark};
 /// Time after which progress is shown.
 const PATIENCE: Nanos = Nanos(2_000_000_000);
 
-/// How the inputs are to be read.
+/// Interpretation of the inputs.
 #[derive(clap::Args, Default)]
 pub struct ReadFlags {
-    /// Only these CPUs of a run, like 2-3
+    /// Use only these CPUs of a run, like 2-3
     #[arg(short = 'a', long = "affinity", value_name = "CPUS")]
     cpus: Option<String>,
-    /// Length of a block of a CSV file; a bare number is in seconds [default: 1s]
+    /// Block length in a CSV file; a bare number is in seconds [default: 1s]
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     block: Option<String>,
-    /// Step in which latencies were recorded, each rounded down; a bare number is in us [default:
-    /// 1ns]
+    /// Resolution of the latencies, each rounded down; a bare number is in us [default: 1ns]
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     resolution: Option<String>,
 }

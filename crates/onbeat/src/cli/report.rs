@@ -30,43 +30,41 @@ use stats::bounds::DEFAULT_REACH;
 use study::audit::{MachineSource, judge};
 use study::page::ReportedRun;
 
-/// Draw runs, or print their tables
+/// Draw runs as a page or a picture, or print their tables
 ///
-/// The kind of output follows from the file's ending: .html is one self-contained page with all
-/// pictures, .svg the latency plot alone, .csv the histogram, .json the run itself. Without -o the
-/// table is printed. Several bundles come on one page, their curves in one plot. The page also says
-/// what each run supports, as `onbeat bounds` does: of the run's own limit, unless --limit names
-/// one.
+/// The file extension selects the format: .html is one self-contained page with all pictures, .svg
+/// the latency plot alone, .csv the histogram, .json the run itself. Without -o the table is
+/// printed. Several bundles share one page and one plot. The page also states what each run
+/// supports, like `onbeat bounds`, for the run's own limit, unless --limit gives one.
 #[derive(clap::Args, Clone)]
 #[command(
-    mut_arg("json", |arg| arg.help("Write the run as JSON there too")),
+    mut_arg("json", |arg| arg.help("Also write the run as JSON to this file")),
     after_help = "Examples:\n  onbeat report --open\n  onbeat report ~/.local/state/onbeat/runs/ID -o latency.html\n  onbeat report before after -o both.html\n  onbeat report run --limit 50us --horizon 24h -o run.html\n  onbeat report run -o run.svg"
 )]
 pub struct Args {
-    /// Bundles, as `onbeat measure -o` makes them; one of `onbeat capture`: then the page is that
-    /// of its audit; the folder of `onbeat watch`, `onbeat suite`, `onbeat prove` or `onbeat cure`.
-    /// By default the newest run of this user's
+    /// Bundles of runs; a bundle of `onbeat capture`, for the page of its audit; or a folder of
+    /// `onbeat watch`, `onbeat suite`, `onbeat prove` or `onbeat cure`. By default this user's
+    /// newest run
     #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
-    /// Open the page in a browser; without -o it is written into the bundle's folder, as
-    /// report.html
+    /// Open the page in a browser; without -o it is written to report.html in the bundle's folder
     #[arg(long)]
     open: bool,
-    /// All conditions, what measuring cost, and what the recorder says of itself
+    /// Also print all conditions, the cost of measuring, and the recorder's statistics
     #[arg(short, long)]
     verbose: bool,
-    /// The file to write: .html, .svg, .csv or .json; `-` is standard output, with --format
+    /// File to write: .html, .svg, .csv or .json; `-` is standard output, with --format
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The kind of output, where the file's ending does not say it
+    /// Output format, if the file extension does not select it
     #[arg(long, value_name = "KIND", value_parser = ["html", "svg", "csv", "json", "text"])]
     format: Option<String>,
     #[command(flatten)]
     asked: Asked,
-    /// Write cyclictest's JSON, for scripts that read it (one bundle)
+    /// Write JSON in cyclictest's format (one bundle)
     #[arg(long, value_name = "FILE")]
     rt_tests_json: Option<PathBuf>,
-    /// Write cyclictest's histogram text (one bundle)
+    /// Write a histogram in the text format of cyclictest (one bundle)
     #[arg(long, value_name = "FILE")]
     hist: Option<PathBuf>,
     #[command(flatten)]

@@ -8,20 +8,19 @@ use rules::Rule;
 
 const JSON_HELP: &str = "Write the rules as JSON; `-` is standard output, which then holds nothing else";
 
-/// List the rules, or print all about one
+/// List the rules, or print the documentation of one
 ///
-/// A knob is a setting that `onbeat audit` judges: what it is, why it matters, how it is told, what
-/// changing it costs, and where that is written. A culprit is what takes the time of a spike: what
-/// it looks like, how it is told from others, what to do about it, what provokes it, and which
-/// knobs cure it.
+/// A knob is a setting that `onbeat audit` checks: its meaning, why it matters, how it is read, the
+/// cost of changing it, and the sources. A culprit is a cause of a spike: its symptoms, how it
+/// differs from others, its remedies, what provokes it, and the knobs that cure it.
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help(JSON_HELP)),
-    mut_arg("quiet", |arg| arg.help("Of one rule its id and its first lines alone")),
+    mut_arg("quiet", |arg| arg.help("Print only the rule's id and its first lines")),
     after_help = "Examples:\n  onbeat rules\n  onbeat rules rt-throttling\n  onbeat rules irqs-off-section"
 )]
 pub struct Args {
-    /// The rule's id
+    /// Id of the rule
     id: Option<String>,
     #[command(flatten)]
     output: OutputFlags,

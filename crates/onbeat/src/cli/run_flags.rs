@@ -12,21 +12,21 @@ use model::labels::Labels;
 use model::units::{Bare, CpuSet, Nanos};
 use model::vocabulary::Policy;
 
-/// On which CPUs, and under which policy.
+/// CPUs and scheduling policy.
 #[derive(clap::Args)]
 pub struct ThreadFlags {
-    /// CPUs to measure, like 0-3,8; `!0` leaves CPU 0 out; all by default
+    /// CPUs to measure, like 0-3,8; `!0` excludes CPU 0; all by default
     #[arg(short = 'a', long = "affinity", alias = "cpus", value_name = "CPUS")]
     #[arg(num_args = 0..=1, default_missing_value = "all")]
-    #[arg(help_heading = "What is measured")]
+    #[arg(help_heading = "Measurement")]
     pub cpus: Option<String>,
     /// Priority, 1 to 99; 0 is SCHED_OTHER; 80 by default where it is permitted
     #[arg(short, long, short_alias = 'P', value_name = "N", allow_negative_numbers = true)]
-    #[arg(help_heading = "What is measured")]
+    #[arg(help_heading = "Measurement")]
     priority: Option<ThreadPriority>,
     /// Scheduling policy
     #[arg(long, value_name = "POLICY", ignore_case = true, value_parser = keyword::<Policy>())]
-    #[arg(help_heading = "What is measured")]
+    #[arg(help_heading = "Measurement")]
     policy: Option<Policy>,
 }
 
@@ -57,36 +57,36 @@ impl FromStr for ThreadPriority {
     }
 }
 
-/// When a run stops, where onbeat's own thread is, and where the result goes.
+/// Limit of a run, onbeat's own CPUs, and the outputs.
 #[derive(clap::Args)]
 pub struct RunFlags {
-    /// Stop at a sample this long, with exit code 3; a bare number is in us
+    /// Stop at a sample of this length or more, with exit code 3; a bare number is in us
     #[arg(short, long = "breaktrace", value_name = "SPAN", allow_hyphen_values = true)]
-    #[arg(help_heading = "When it stops")]
+    #[arg(help_heading = "Stop condition")]
     breaktrace: Option<String>,
-    /// CPUs for onbeat's own thread; off the measured ones by default, where there are others
+    /// CPUs for onbeat's own thread; by default unmeasured CPUs, if there are any
     #[arg(long, visible_alias = "mainaffinity", alias = "house-keeping", value_name = "CPUS")]
-    #[arg(help_heading = "What is measured")]
+    #[arg(help_heading = "Measurement")]
     housekeeping: Option<String>,
-    /// The folder to keep the run in; by default under ~/.local/state/onbeat/runs
+    /// Folder for the run; by default under ~/.local/state/onbeat/runs
     #[arg(short, long, value_name = "DIR")]
-    #[arg(help_heading = "What it writes")]
+    #[arg(help_heading = "Output")]
     pub output: Option<PathBuf>,
-    /// What the run belongs to, as build=123; may be given several times, at most 16
+    /// Label of the run, as build=123; may be given several times, at most 16
     #[arg(long, value_name = "LABEL")]
-    #[arg(help_heading = "What it writes")]
+    #[arg(help_heading = "Output")]
     label: Vec<String>,
-    /// No progress and no details: the table, the answer, and where the run is kept
+    /// Print only the table, the answer, and the folder of the run: no progress, no details
     #[arg(short, long)]
-    #[arg(help_heading = "What it writes")]
+    #[arg(help_heading = "Output")]
     pub quiet: bool,
-    /// All conditions, what measuring cost, and what the recorder says of itself
+    /// Also print all conditions, the cost of measuring, and the recorder's statistics
     #[arg(short, long, conflicts_with = "quiet")]
-    #[arg(help_heading = "What it writes")]
+    #[arg(help_heading = "Output")]
     verbose: bool,
-    /// Write run.json there too; `-` is standard output, which then holds nothing else
+    /// Also write run.json to this file; `-` is standard output, which then holds nothing else
     #[arg(long, value_name = "FILE")]
-    #[arg(help_heading = "What it writes")]
+    #[arg(help_heading = "Output")]
     pub json: Option<PathBuf>,
 }
 

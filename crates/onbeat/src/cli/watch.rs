@@ -41,61 +41,60 @@ const SHORTEST: Nanos = Nanos(1_000_000_000);
 /// Maximum number of threads with separate histograms.
 const THREADS: usize = 64;
 
-/// Record every wake-up of every real-time thread, for months
+/// Monitor the wake-ups of all real-time threads for months
 ///
-/// Beside the application as it runs, on a kernel as it is: how late each timer came (T),
-/// how long the thread then waited for its CPU (W), and both together. Programs of a few hundred
-/// instructions, made at run time and loaded into the kernel, count them in histograms per CPU; of
-/// every interval the worst wake-ups are kept with victim, culprit and stack. A kernel that takes
-/// no programs writes the events to a private trace ring, which is read and counted here. Nothing
-/// is patched, compiled or left behind: all of it is gone when this process is, whatever ends it.
+/// Measures a running application on an unmodified kernel: how late each timer fired (T), how long
+/// the thread then waited for its CPU (W), and both together. Small programs, generated at run time
+/// and loaded into the kernel (BPF), count them in histograms per CPU; for each interval the worst
+/// wake-ups are stored with victim, culprit and stack. If the kernel cannot load such programs,
+/// events go to a private trace ring, which is read and counted here. Nothing is patched, compiled
+/// or left behind: everything is removed when this process ends, however it ends.
 ///
-/// The record is a folder of at most --size, one flush to the disk per interval. When it is full
-/// old intervals are merged to hours and days, and the oldest histograms go first; worst cases
-/// stay. `onbeat report DIR` shows it, also while it is being written.
+/// The record is a folder of at most --size, written to disk once per interval. When it is full,
+/// old intervals are merged to hours and days, and the oldest histograms are deleted first; worst
+/// cases stay. `onbeat report DIR` shows it, also while it is being written.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat watch                                        until Ctrl-C, an interval each 5 minutes\n  \
         onbeat watch -D 1h --interval 1m -o hour\n  \
-        onbeat watch --threads control,1234                 with histograms of these threads, too\n  \
+        onbeat watch --threads control,1234                 with separate histograms for these threads\n  \
         onbeat watch --alarm 200us --on-alarm 'exec:/usr/local/bin/tell-me'\n  \
         onbeat watch --unit >/etc/systemd/system/onbeat-watch.service")]
 pub struct Args {
-    /// The folder of the record; by default ~/.local/state/onbeat/watch
+    /// Folder of the record; by default ~/.local/state/onbeat/watch
     #[arg(short = 'o', long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// How often what was counted goes to the disk; a bare number is in seconds
+    /// Interval between writes to the disk; a bare number is in seconds
     #[arg(long, value_name = "SPAN", default_value = "5m", allow_hyphen_values = true)]
     interval: String,
-    /// How long; a bare number is in seconds; until a signal by default
+    /// Duration; a bare number is in seconds; until a signal by default
     #[arg(short = 'D', long, value_name = "SPAN", allow_hyphen_values = true)]
     duration: Option<String>,
-    /// Threads with histograms of their own, by number or name; at most 64
+    /// Threads with separate histograms, by number or name; at most 64
     #[arg(long, value_name = "THREADS", value_delimiter = ',')]
     threads: Vec<String>,
-    /// Also S, how long the switch to the thread takes (Linux from about 6.15 with BTF); it costs a
-    /// program more at each switch of every thread
+    /// Also record S, the time of the switch to the thread (Linux from about 6.15 with BTF); this
+    /// adds cost to every context switch
     #[arg(long)]
     switch: bool,
-    /// The most that the record may take, in bytes or with KiB, MiB or GiB
+    /// Largest size of the record, in bytes or with KiB, MiB or GiB
     #[arg(long, value_name = "BYTES", default_value = "64MiB")]
     size: String,
-    /// What the rows belong to, as build=123; may be given several times, at most 16
+    /// Label of the rows, as build=123; may be given several times, at most 16
     #[arg(long, value_name = "LABEL")]
     label: Vec<String>,
-    /// The latency from which on --on-alarm is done, of programs' threads alone; a bare number is
-    /// in us
+    /// Latency that triggers --on-alarm, for user-space threads only; a bare number is in us
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     alarm: Option<String>,
-    /// What is done then, at most once a minute: exec:PROGRAM ARGS, signal:NAME:PID, trace-off;
-    /// may be given several times; a program that still runs when the watch ends is ended,
-    /// with what it started, daemons included
+    /// Action at an alarm, at most once a minute: exec:PROGRAM ARGS, signal:NAME:PID, trace-off;
+    /// may be given several times; a program still running when the watch ends is ended, with all
+    /// processes that it started, daemons included
     #[arg(long, value_name = "ACTION", requires = "alarm")]
     on_alarm: Vec<String>,
-    /// How events are recorded [default: the first of these that works]
+    /// Recording method [default: the first of these that works]
     #[arg(long, value_enum, value_name = "WAY")]
     by: Option<RecordWay>,
-    /// Print a systemd unit that runs this, and do nothing
+    /// Print a systemd unit for this command, and exit
     #[arg(long, conflicts_with = "json")]
     unit: bool,
     #[command(flatten)]

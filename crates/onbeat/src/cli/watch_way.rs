@@ -5,16 +5,15 @@ use host::capabilities;
 use host::tracefs::{Tracing, start_keeper};
 use recorder::{About, Reading};
 
-/// In which way events are recorded.
+/// Recording method for events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum RecordWay {
-    /// By programs that read the kernel's types: the cheapest, and programs of others do not
-    /// silence them
+    /// BPF programs that read the kernel's types: the cheapest, and other programs cannot silence
+    /// them
     Types,
-    /// By programs that read the events' formats: on kernels without BTF
+    /// BPF programs that read the events' formats, for kernels without BTF
     Formats,
-    /// Through a private trace ring, without programs: at two to three times the cost, and
-    /// without stacks
+    /// Private trace ring without BPF programs: two to three times the cost, and no stacks
     Ring,
 }
 

@@ -185,7 +185,7 @@ fn next(run: &Run, place: Option<RunPlace>) -> String {
         .then(|| format!("{} (who)", hunt(run)));
     let measure = if run.command == Command::Import { import::next(run) } else { None };
     let spins = run.probe() == Some(Probe::Spin) && run.plan.policy == Policy::Other;
-    let spin = spins.then(|| "onbeat probe spin -p 1 (as a real-time task sees it)".to_owned());
+    let spin = spins.then(|| "onbeat probe spin -p 1 (as seen by a real-time task)".to_owned());
     [free_space(run), measure, hunt, spin, pictures].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 

@@ -54,7 +54,7 @@ pub fn seen_under(run: &Run) -> Option<String> {
              of a higher priority took the rest."
         ),
         (false, _, None) => format!(
-            "It ran under {policy}: as a real-time task sees it. Only the kernel, the firmware, a hypervisor \
+            "It ran under {policy}: as a real-time task would. Only the kernel, the firmware, a hypervisor \
              or a thread of a higher priority took its time."
         ),
     })

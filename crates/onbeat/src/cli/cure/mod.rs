@@ -26,67 +26,69 @@ use model::text::quoted;
 use plan_text::plan_text;
 use study::tuning::boot_id;
 
-/// Find who makes wake-ups late, try what cures it, keep what is proven, until the limit is held
+/// Find and fix the causes of late wake-ups until the limit holds
 ///
-/// It measures; where something is later than --limit it hunts for who took the time, takes the
-/// culprit that costs most, tries the changes that its rule names and the audit finds missing, one
-/// at a time, proves each in fresh pairs of runs as `onbeat prove` does, and keeps what is proven;
-/// everything else is undone. A change has to win twice, the n-th at an e-value of 20 n (n + 1).
-/// Against what took less than 1 % of the time lost, and decided no late wake-up, none is tried. It
-/// ends when a run that began after the last change supports the limit for --horizon, when nothing
-/// is left to try, when two rounds kept nothing, or when --for is over.
+/// Measures; if a wake-up is later than --limit, hunts for the causes, takes the culprit that costs
+/// most, and tries the changes that its rule names and that the audit finds missing, one at a time.
+/// Each is proven in new pairs of runs, as with `onbeat prove`; proven changes stay, all others are
+/// undone. A change has to win twice, the n-th at an e-value of 20 n (n + 1). No change is tried
+/// against a culprit that took less than 1 % of the time lost and decided no late wake-up. It ends
+/// when a run that began after the last change supports the limit for --horizon, when nothing is
+/// left to try, when two rounds found no proven change, or when the time of --for is over.
 ///
-/// With --victim or a program its late cycles are counted, each run is a hunt that follows it, and
-/// what `onbeat check` finds in it is told for people to change; -a names where its threads run.
+/// With --victim or a program, late cycles are counted, each run is a hunt that follows the
+/// program, and the findings of `onbeat check` are listed for you to fix; -a names the CPUs of its
+/// threads.
 ///
-/// Only changes of low risk are tried unless --yes, and never one that could cut the machine off.
-/// What is not proven is undone whatever ends this, kill -9 included; what is kept is listed by
-/// `onbeat tune status`, undone by `onbeat tune undo`, and made to last by `onbeat tune export`.
+/// Only changes of low risk are tried unless --yes is given, and never one that could disconnect
+/// the machine. Unproven changes are undone however the command ends, kill -9 included. Changes
+/// that stay are listed by `onbeat tune status`, undone by `onbeat tune undo`, and made permanent
+/// by `onbeat tune export`.
 ///
-/// Exit code 0 is held, 3 not held, 7 cannot tell.
+/// Exit codes: 0 the limit holds, 3 it does not, 7 undecided.
 #[derive(clap::Args)]
 #[command(
-    mut_arg("quiet", |arg| arg.help("No remarks and no progress on standard error")),
+    mut_arg("quiet", |arg| arg.help("Print no notes and no progress on standard error")),
     after_help = "Examples:\n  \
         sudo onbeat cure --limit 100us -a 2-3 --load mem\n  \
-        onbeat cure --limit 100us -a 2-3 --dry-run          what could be tried here\n  \
+        onbeat cure --limit 100us -a 2-3 --dry-run          list possible changes\n  \
         sudo onbeat cure --limit 50us --horizon 1h --for 8h --yes --page story.html\n  \
         sudo onbeat cure --limit 1ms -a 2-3 -- ./robot          late cycles of a program\n  \
-        sudo onbeat cure --resume DIR                       goes on where it was interrupted"
+        sudo onbeat cure --resume DIR                       continue an interrupted cure"
 )]
 pub struct Args {
     #[command(flatten)]
     conditions: ConditionFlags,
-    /// For how long the limit is to be supported: the last run is three times as long
+    /// Time for which the limit must be supported; the last run is three times as long
     #[arg(long, value_name = "SPAN", default_value = "10m")]
     horizon: String,
-    /// How long all of it may take
+    /// Longest total time
     #[arg(long = "for", value_name = "SPAN", default_value = "2h")]
     at_most: String,
-    /// Length of the run before the first change, and after each that is kept
+    /// Length of the run before the first change and after each proven change
     #[arg(long, value_name = "SPAN", default_value = "20s")]
     look: String,
-    /// Length of a hunt
+    /// Length of each hunt
     #[arg(long, value_name = "SPAN", default_value = "30s")]
     hunt: String,
-    /// Try also changes that make others slower, or take a safeguard away
+    /// Also try changes that slow down other programs or remove a safeguard
     #[arg(long)]
     yes: bool,
-    /// Say what would be measured, and what could be tried here; do nothing
+    /// Print what would be measured and tried, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Go on with a cure that was interrupted: its folder
+    /// Continue an interrupted cure, given its folder
     #[arg(long, value_name = "DIR")]
     #[arg(conflicts_with_all = ["limit", "horizon", "at_most", "cpus", "interval", "priority", "loads",
         "look", "hunt", "segment", "settle", "seed", "yes", "dry_run", "folder", "victim", "program"])]
     resume: Option<PathBuf>,
-    /// The folder to keep everything in; by default under ~/.local/state/onbeat/cures
+    /// Folder for all results; by default under ~/.local/state/onbeat/cures
     #[arg(short = 'o', long = "output", value_name = "DIR", id = "folder")]
     folder: Option<PathBuf>,
-    /// Write the story with its pictures there too, as one self-contained page
+    /// Write all steps with their pictures as one self-contained page
     #[arg(long, value_name = "FILE.html")]
     page: Option<PathBuf>,
-    /// Write the story as Markdown there too; `-` is standard output
+    /// Write all steps as Markdown; `-` is standard output
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
     #[command(flatten)]

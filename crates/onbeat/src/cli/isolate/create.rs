@@ -18,13 +18,12 @@ use tune::isolate::list::current;
 use tune::isolate::steps::{IsolationRequest, interrupt_names, memory_nodes};
 use tune::undo::entries;
 
-/// Set CPUs apart: a partition, then what still comes to them
+/// Isolate CPUs: create a partition, then move other work away
 ///
-/// The partition needs control groups of version 2 with cpuset. Each further step is a rule of
-/// `onbeat rules`: interrupts, kernel threads, workqueues, lockup detectors, RCU threads, network
-/// queues, idle states, the governor, machine check polling, statistics, writeback. A step that
-/// fails has all before it undone. What the kernel does not let move stays, and `isolate list`
-/// names it.
+/// The partition needs control groups version 2 with cpuset. Each further step is a rule of `onbeat
+/// rules`: interrupts, kernel threads, workqueues, lockup detectors, RCU threads, network queues,
+/// idle states, the governor, machine check polling, statistics, writeback. If a step fails, all
+/// steps before it are undone. What the kernel cannot move stays, and `isolate list` names it.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         sudo onbeat isolate create 2-3\n  \
@@ -32,34 +31,34 @@ use tune::undo::entries;
         sudo onbeat isolate create 2-3 --confirm-within 60s; sudo onbeat tune confirm\n  \
         sudo onbeat isolate create 2-3 --check")]
 pub struct Args {
-    /// The CPUs, as a list or as a mask: `2-3`, `0xc`
+    /// CPUs to isolate, as a list or a mask: `2-3`, `0xc`
     #[arg(value_name = "CPUS", allow_hyphen_values = true)]
     cpus: String,
-    /// The memory nodes that their processes take memory from
+    /// Memory nodes for processes in the partition
     #[arg(long, value_name = "NODES", allow_hyphen_values = true)]
     numa: Option<String>,
     /// Move only interrupts with a handler whose name matches this regular expression
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
     irqs: Option<String>,
-    /// Leave out a step, by its rule; may be given several times
+    /// Skip a step, named by its rule; may be given several times
     #[arg(long, value_name = "RULE")]
     without: Vec<String>,
-    /// What the machine is for
+    /// Purpose of the machine
     #[arg(long, value_name = "NAME", default_value = "control-loop", value_parser = keyword::<Profile>())]
     profile: Profile,
-    /// Change also what a running tuned, irqbalance or the like sets itself
+    /// Also change settings that a running tuned, irqbalance or similar service manages
     #[arg(long)]
     take_over: bool,
-    /// Take safeguards away, too: real-time throttling and the fair server
+    /// Also remove safeguards: real-time throttling and the fair server
     #[arg(long)]
     yes: bool,
-    /// Say what would be changed, and change nothing
+    /// Print what would be changed, and change nothing
     #[arg(long, conflicts_with = "check")]
     dry_run: bool,
-    /// Count for 10 s what still comes to the CPUs
+    /// Count interrupts and other work on the CPUs for 10 s
     #[arg(long)]
     check: bool,
-    /// With --dry-run, print each setting on a line of its own
+    /// With --dry-run, print each setting on a separate line
     #[arg(short, long, requires = "dry_run")]
     verbose: bool,
     #[command(flatten)]

@@ -16,10 +16,10 @@ use study::tuning::boot_id;
 use tune::isolate::list::current;
 use tune::undo::entries;
 
-/// List who may run on the isolated CPUs and what may come to them, with the reasons
+/// List the threads and interrupts that can use the isolated CPUs, with reasons
 ///
-/// Says whether the partition is in force, which threads may run there and which of them cannot
-/// leave, and which interrupts may come. Without root it knows the control groups and not the
+/// Shows whether the partition is in force, which threads may run there, which of them cannot be
+/// moved, and which interrupts may arrive. Without root it reads the control groups, but not the
 /// journal.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -27,13 +27,13 @@ use tune::undo::entries;
         sudo onbeat isolate list --check\n  \
         sudo onbeat isolate list --json - | jq '.threads[] | select(.movable)'")]
 pub struct Args {
-    /// Count for 10 s what comes to the CPUs
+    /// Count interrupts and other work on the CPUs for 10 s
     #[arg(long)]
     check: bool,
     /// List a copy of a machine's file system
     #[arg(long, value_name = "DIR", conflicts_with = "check")]
     root: Option<PathBuf>,
-    /// Print each thread on a line of its own
+    /// Print each thread on a separate line
     #[arg(short, long)]
     verbose: bool,
     #[command(flatten)]

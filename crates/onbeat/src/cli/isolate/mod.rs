@@ -17,13 +17,12 @@ use model::units::named_cpus;
 use study::isolating::isolation_of;
 use study::tuning::boot_id;
 
-/// Set CPUs apart on the running machine, place processes there, and give the CPUs back
+/// Isolate CPUs on the running machine, place processes there, and undo it
 ///
-/// An isolated partition of control groups takes the CPUs out of load balancing and all threads off
-/// them; interrupts, kernel threads, timers and the rest follow step by step. All of it goes
-/// through the journal of `onbeat tune`, lasts until the next boot at most, and is undone by
-/// `onbeat isolate undo`: the processes inside go back to the groups that they came from, and none
-/// is killed.
+/// An isolated cpuset partition takes the CPUs out of load balancing and moves all threads off
+/// them; interrupts, kernel threads, timers and other work follow step by step. All changes go
+/// through the journal of `onbeat tune` and last until the next boot at most. `onbeat isolate undo`
+/// reverts them: the processes inside return to their previous groups, and none is killed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         sudo onbeat isolate create 2-3\n  \

@@ -9,17 +9,17 @@ use model::error::{Exit, Failure, Result};
 use model::setting::{Key, TaskSetting};
 use study::isolating::{MovableProcess, movable_process};
 
-/// Move a running process to the isolated CPUs, or back to where it came from
+/// Move a running process to the isolated CPUs, or back
 ///
-/// All its threads go with it. Their CPUs and their group are noted in the journal before, and come
-/// back with `move PID out` or `onbeat isolate undo`.
+/// All its threads are moved. Their CPUs and group are first recorded in the journal; `move PID
+/// out` or `onbeat isolate undo` restores them.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  sudo onbeat isolate move 1234 in\n  sudo onbeat isolate move 1234 out")]
 pub struct Args {
-    /// The process
+    /// Process to move
     #[arg(value_name = "PID")]
     pid: u32,
-    /// To the isolated CPUs, or back
+    /// To the isolated CPUs (in), or back (out)
     #[arg(value_name = "in|out", value_enum)]
     direction: Direction,
 }

@@ -18,26 +18,26 @@ use model::vocabulary::Policy;
 
 /// Run a command on the isolated CPUs
 ///
-/// It takes the place of onbeat: its exit code is the command's, and no shell sees its arguments.
-/// `onbeat isolate undo` moves it, and what it has started, back to the group that it came from,
-/// with the priority that it has. A command that never sleeps under SCHED_FIFO keeps the kernel's
-/// own threads (rcuc, ksoftirqd, ktimers) off its CPU, and the machine runs out of memory or hangs.
+/// The command replaces onbeat, so its exit code is returned, and no shell interprets its
+/// arguments. `onbeat isolate undo` moves it, and the processes that it started, to the previous
+/// group and keeps its priority. A command that never sleeps under SCHED_FIFO keeps the kernel's
+/// threads (rcuc, ksoftirqd, ktimers) off its CPU until the machine runs out of memory or hangs.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         sudo onbeat isolate run -- ./control\n  \
         sudo onbeat isolate run -c 3 -p 80 -- cyclictest -m -a 3 -t 1\n  \
         sudo onbeat isolate run --outside -- make -j2")]
 pub struct Args {
-    /// The CPU that it is bound to, or several; by default the first that is isolated
+    /// CPU or CPUs for the command; by default the first isolated CPU
     #[arg(short = 'c', long = "cpu", value_name = "CPUS", allow_hyphen_values = true)]
     cpus: Option<String>,
-    /// Its priority with SCHED_FIFO, 1 to 99; by default its policy stays
+    /// Priority under SCHED_FIFO, 1 to 99; by default the policy is unchanged
     #[arg(short, long, value_name = "PRIORITY", value_parser = clap::value_parser!(u32).range(1..=99))]
     priority: Option<u32>,
-    /// Run it on the other CPUs, outside of the partition
+    /// Run the command on the other CPUs, outside the partition
     #[arg(long)]
     outside: bool,
-    /// The command and its arguments
+    /// Command to run, with its arguments
     #[arg(value_name = "COMMAND", trailing_var_arg = true, required = true)]
     command: Vec<OsString>,
 }

@@ -11,15 +11,15 @@ use study::tuning::boot_id;
 use tune::isolate::list::current;
 use tune::undo::{Which, entries, undo};
 
-/// Give the isolated CPUs back
+/// Remove the partition and restore the settings
 ///
-/// The partition goes first, then the processes in it return to the groups that they came from, and
-/// those that they have started with them; none is killed. What another program has changed since
-/// is kept and named, and the exit code is 3.
+/// The partition is removed first; then the processes in it return to their previous groups,
+/// together with processes that they started; none is killed. A setting that another program has
+/// changed since is kept and named, and the exit code is 3.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  sudo onbeat isolate undo")]
 pub struct Args {
-    /// Restore also what another program has changed since
+    /// Also restore settings that another program has changed since
     #[arg(long)]
     force: bool,
     #[command(flatten)]

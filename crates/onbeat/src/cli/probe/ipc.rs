@@ -31,31 +31,31 @@ model::keywords! {
     }
 }
 
-/// Measure how long it takes from one thread to another: futex, pipe, queue and others
+/// Measure signalling between two threads: futex, pipe, queue and others
 ///
-/// Thread B waits by the kind that is measured; thread A takes the time and releases; B has it, and
-/// takes the time. That is what rt-tests' ptsematest (futex), pmqtest (mqueue), svsematest
-/// (semaphore) and sigwaittest (signal) measure, with a histogram in the place of three numbers.
-/// Each kind is measured by itself, with a pair of threads per CPU, and kept as a run of its own.
-/// Nothing of it stays, however the command ends.
+/// Thread B waits with the chosen mechanism; thread A reads the clock and releases it; B reads the
+/// clock when it runs. This is what ptsematest (futex), pmqtest (mqueue), svsematest (semaphore)
+/// and sigwaittest (signal) of rt-tests measure, but with a histogram instead of three numbers.
+/// Each mechanism is measured separately, with one pair of threads per CPU, and stored as a
+/// separate run. All kernel objects are removed, however the command ends.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
-        onbeat probe ipc -a 0-1                      all kinds, on one CPU and across two\n  \
-        onbeat probe ipc futex pi-mutex -a 1 -D 30s  what priority inheritance costs\n  \
+        onbeat probe ipc -a 0-1                      all mechanisms, on one CPU and across two\n  \
+        onbeat probe ipc futex pi-mutex -a 1 -D 30s  the cost of priority inheritance\n  \
         onbeat probe ipc pipe --place across -b 100us")]
 pub struct Args {
-    /// What to measure; all by default
+    /// Mechanisms to measure; all by default
     #[arg(value_name = "KIND", help = kinds_help())]
     kinds: Vec<String>,
     #[command(flatten)]
     flags: ProbeFlags,
-    /// Where the two threads are
+    /// Placement of the two threads
     #[arg(long, value_name = "WHERE", default_value = "both", value_parser = keyword::<PairPlace>())]
     place: PairPlace,
-    /// How long each kind and place; a bare number is in seconds
+    /// Duration per mechanism and placement; a bare number is in seconds
     #[arg(short = 'D', long, value_name = "SPAN", default_value = "3s", allow_hyphen_values = true)]
     duration: String,
-    /// How far apart samples are; a bare number is in us
+    /// Time between samples; a bare number is in us
     #[arg(short, long, value_name = "SPAN", default_value = "1000us", allow_hyphen_values = true)]
     interval: String,
     #[command(flatten)]

@@ -24,18 +24,18 @@ use model::text::quoted;
 use model::vocabulary::IntegrityKind;
 use report::last_lines::RunPlace;
 
-/// Measure what a timer does not show: gaps, hand-overs, switches
+/// Measure latencies that no timer shows: gaps, signalling, context switches
 ///
-/// A wake-up shows what stood in the way at the moment of the wake-up. `spin` sees all that takes a
-/// CPU away, `ipc` how long it takes from one thread to another, `switch` what a switch costs.
-/// Their runs are kept as bundles, which `onbeat report`, `bounds` and `compare` read as those of
-/// `measure`.
+/// A wake-up only shows delays at the moment of the wake-up. `spin` sees everything that takes a
+/// CPU away, `ipc` measures signalling from one thread to another, `switch` the cost of a context
+/// switch. Runs are stored as bundles, which `onbeat report`, `bounds` and `compare` read like
+/// those of `measure`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
-        onbeat probe spin -a 1 -D 30s                what takes time from CPU 1, however short\n  \
-        onbeat probe spin -a 1 -p 1 --over 20us      as a real-time task sees it\n  \
-        onbeat probe ipc futex pipe -a 0-1           on one CPU, and from one to the other\n  \
-        onbeat probe switch -a 1                     two threads that hand over to each other")]
+        onbeat probe spin -a 1 -D 30s                everything that takes time from CPU 1\n  \
+        onbeat probe spin -a 1 -p 1 --over 20us      as seen by a real-time task\n  \
+        onbeat probe ipc futex pipe -a 0-1           on one CPU, and between two\n  \
+        onbeat probe switch -a 1                     context switches between two threads")]
 pub struct Args {
     #[command(subcommand)]
     command: ProbeCommand,

@@ -22,7 +22,7 @@ pub struct ProbeFlags {
 /// What the probes of two threads have besides.
 #[derive(clap::Args)]
 pub struct PairFlags {
-    /// How many samples per CPU, if they are enough before the time is over
+    /// Samples per CPU; the run ends early when they are complete
     #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
     pub loops: Option<u64>,
     /// Idle states during the run [default: held]

@@ -29,37 +29,37 @@ const READS_AT_LEAST: i64 = 2;
 /// kernel's watchdogs wait for (kernel.watchdog_thresh, 10 s by default, twice for soft lockups).
 const UNTHROTTLED: Nanos = Nanos(10_000_000_000);
 
-/// Find what takes a CPU away from its thread, however short
+/// Find everything that takes a CPU away from its thread, however short
 ///
-/// One thread per CPU reads the clock without a pause. Two reads that are further apart than --over
-/// are a gap: something else ran there, in the kernel, in the firmware or in another machine. Every
-/// gap is in the histogram, the longest 2,000 are kept with their times, and the table says what of
-/// a million parts of the time was lost in them, with the interrupts that came meanwhile. What a
-/// periodic wake-up would have to meet by chance is seen here each time.
+/// One thread per CPU reads the clock without a pause. Two reads further apart than --over are a
+/// gap: something else ran there, in the kernel, in the firmware or in another machine. Every gap
+/// is in the histogram, the longest 2,000 are stored with their times, and the table shows the time
+/// lost in parts per million, with the interrupts that arrived during it. A periodic wake-up meets
+/// such a gap only by chance; this probe sees each one.
 ///
-/// The clock is CLOCK_MONOTONIC as a program reads it: the processor's counter, where the
-/// clocksource is one. The thread has SCHED_OTHER unless -p is given, so that other tasks of the
-/// CPU are gaps, too. With a real-time priority it keeps every other task off its CPU, but for what
-/// the kernel's throttling leaves them: one CPU stays free, and without throttling it ends after 10
-/// s.
+/// The clock is CLOCK_MONOTONIC as a program reads it: the processor's counter, if the clocksource
+/// is one. The thread runs under SCHED_OTHER unless -p is given, so that other tasks on the CPU are
+/// gaps, too. With a real-time priority it keeps all other tasks off its CPU, except in the time
+/// that the kernel's throttling leaves to them: one CPU stays free, and without throttling the run
+/// ends after 10 s.
 #[derive(clap::Args)]
 #[command(mut_arg("priority", |arg| arg.help("Priority, 1 to 99; 0 is SCHED_OTHER, the default")))]
 #[command(after_help = "Examples:\n  \
-        onbeat probe spin                            all CPUs, 10 s, gaps of 1 us and more\n  \
-        onbeat probe spin -a 2-3 -p 1 --over 20us    of isolated CPUs, as a real-time task sees them\n  \
+        onbeat probe spin                            all CPUs, 10 s, gaps of at least 1 us\n  \
+        onbeat probe spin -a 2-3 -p 1 --over 20us    isolated CPUs, as seen by a real-time task\n  \
         onbeat probe spin -a 1 -b 1ms                exit code 3 at a gap of 1 ms")]
 pub struct Args {
     #[command(flatten)]
     flags: ProbeFlags,
-    /// How long; a bare number is in seconds
+    /// Duration; a bare number is in seconds
     #[arg(short = 'D', long, value_name = "SPAN", default_value = "10s", allow_hyphen_values = true)]
     duration: String,
-    /// A gap from which on it counts; a bare number is in us [default: 1us, more where the clock is
-    /// slow to read]
+    /// Shortest gap that counts; a bare number is in us [default: 1us, more if the clock is slow to
+    /// read]
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     over: Option<String>,
-    /// Keep an ordinary thread busy on each measured CPU: what takes time from a real-time task for
-    /// the sake of others, throttling and the fair server, has someone to give it to
+    /// Also run a busy SCHED_OTHER thread on each measured CPU, so that throttling and the fair
+    /// server, which take time from real-time tasks for other tasks, have a task to run
     #[arg(long)]
     hog: bool,
 }

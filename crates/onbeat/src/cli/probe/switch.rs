@@ -12,24 +12,24 @@ use crate::probe::switch::Switch;
 use model::error::{Exit, Result};
 use model::vocabulary::{Command, Probe};
 
-/// Measure a switch between two threads on one CPU
+/// Measure context switches between two threads on one CPU
 ///
-/// Two threads of one priority on a CPU hand over to each other by a futex. A sample is half of the
-/// way there and back: one FUTEX_WAKE, one FUTEX_WAIT, one switch, and half a read of the clock;
-/// nothing is subtracted. 32 round trips follow each other, then both sleep until their time on
-/// average is up: the first of each 32 finds the caches as the sleep left them, and is most of the
-/// largest values.
+/// Two threads of the same priority on one CPU wake each other with a futex. A sample is half of a
+/// round trip: one FUTEX_WAKE, one FUTEX_WAIT, one context switch, and half a clock read; nothing
+/// is subtracted. The threads make 32 round trips in a row, then both sleep to keep the average
+/// rate. The first round trip after a sleep finds cold caches, and accounts for most of the largest
+/// values.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat probe switch                          each CPU, 10 s\n  \
-        onbeat probe switch -a 1 -p 98 -l 100000     100,000 hand-overs on one CPU")]
+        onbeat probe switch -a 1 -p 98 -l 100000     100,000 switches on one CPU")]
 pub struct Args {
     #[command(flatten)]
     flags: ProbeFlags,
-    /// How long; a bare number is in seconds
+    /// Duration; a bare number is in seconds
     #[arg(short = 'D', long, value_name = "SPAN", default_value = "10s", allow_hyphen_values = true)]
     duration: String,
-    /// How far apart samples are on average; a bare number is in us
+    /// Average time between samples; a bare number is in us
     #[arg(short, long, value_name = "SPAN", default_value = "50us", allow_hyphen_values = true)]
     interval: String,
     #[command(flatten)]

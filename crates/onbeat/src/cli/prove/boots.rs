@@ -1,4 +1,4 @@
-//! `prove --across-boots`: a verdict from bundles, for a change that takes a reboot.
+//! `prove --across-boots`: a verdict from bundles, for a change that needs a reboot.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

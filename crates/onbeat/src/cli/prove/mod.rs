@@ -29,79 +29,77 @@ use model::text::quoted;
 use plan_text::plan_text;
 use segments::{PairsEnd, SegmentSetup};
 
-/// Prove that one change helps: pairs of runs with it and without it, and a verdict
+/// Prove that one change helps, in pairs of runs with and without it
 ///
-/// Each pair is a run without the change (a) and one with it (b), in an order that a coin decides;
-/// the change is made and undone through the journal of `onbeat tune` each time, so that whatever
-/// ends the experiment, the machine is as it was. It ends as soon as the pairs decide: 7 of 7, or
-/// 11 of 12. What decides is how many wake-ups reach --limit, and nothing of it is chosen after
-/// looking. A pair whose load did not load, or whose run is invalid, is dropped and counted. Every
-/// run is kept as a bundle; an experiment that was interrupted goes on with --resume.
+/// Each pair is a run without the change (a) and a run with it (b), in random order; the change is
+/// applied and undone through the journal of `onbeat tune` each time, so that the machine's
+/// settings are restored however the experiment ends. It ends as soon as the pairs decide: 7 of 7,
+/// or 11 of 12. The metric is the number of wake-ups that reach --limit, and nothing is chosen
+/// after seeing data. A pair with a failed load or an invalid run is dropped and counted. Every run
+/// is stored as a bundle; --resume continues an interrupted experiment.
 ///
-/// Exit code 0 is better or equivalent, 3 worse, 7 inconclusive.
+/// Exit codes: 0 better or equivalent, 3 worse, 7 inconclusive.
 #[derive(clap::Args)]
 #[command(
-    mut_arg("quiet", |arg| arg.help("No remarks and no progress on standard error")),
+    mut_arg("quiet", |arg| arg.help("Print no notes and no progress on standard error")),
     mut_arg("victim", |arg| arg.conflicts_with("cpus")),
     mut_arg("program", |arg| arg.conflicts_with("cpus")),
     after_help = "Examples:\n  \
         sudo onbeat prove --change vmstat-interval=120 --limit 100us -a 2-3 --load mem\n  \
-        onbeat prove --change vmstat-interval=120 --limit 100us --dry-run   what would run\n  \
+        onbeat prove --change vmstat-interval=120 --limit 100us --dry-run   print the plan\n  \
         sudo onbeat prove --script ./switch --limit 50us       calls ./switch a, ./switch b\n  \
-        sudo onbeat prove --resume DIR                         goes on where it was interrupted\n  \
+        sudo onbeat prove --resume DIR                         continue an interrupted cure\n  \
         sudo onbeat prove --change swap --limit 1ms -- ./robot   late cycles of a program\n  \
-        onbeat prove --limit 50us --across-boots old1 old2 -- new1 new2   a change that takes a reboot"
+        onbeat prove --limit 50us --across-boots old1 old2 -- new1 new2   a change that needs a reboot"
 )]
 pub struct Args {
-    /// The change, a rule of `onbeat rules` and its value, or a rule alone for what it asks for;
-    /// several are one change
+    /// Change to test: a rule of `onbeat rules` and its value, or a rule alone for its recommended
+    /// value; given several times, all together are one change
     #[arg(long = "change", value_name = "RULE[=VALUE]", conflicts_with = "script")]
     changes: Vec<String>,
-    /// A program that makes and undoes the change: it is called as `FILE a` and `FILE b`, through
-    /// no shell
+    /// Program that applies and undoes the change: called as `FILE a` and `FILE b`, without a shell
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// How long a call of the script may take
+    /// Longest time for a call of the script
     #[arg(long, value_name = "SPAN", default_value = "60s", requires = "script")]
     script_time: String,
-    /// Runs that were made without the change, `--`, runs that were made with it: bundles of
-    /// several boots
+    /// Runs without the change, `--`, runs with the change: bundles of several boots
     #[arg(long, value_name = "A... -- B", num_args = 1..)]
     #[arg(conflicts_with_all = ["changes", "script", "victim", "program", "cpus", "interval", "priority",
         "loads", "segment", "settle", "at_most", "yes", "dry_run", "folder"])]
     across_boots: Vec<PathBuf>,
     #[command(flatten)]
     conditions: ConditionFlags,
-    /// Valid pairs after which it ends without a verdict
+    /// Number of valid pairs after which it ends without a verdict
     #[arg(long, value_name = "N", default_value_t = experiment::design::MOST_PAIRS)]
     pairs: u32,
-    /// Length of the run before the first pair, which decides nothing
+    /// Length of the warm-up run before the first pair, which does not count
     #[arg(long, value_name = "SPAN", default_value = "20s")]
     warm_up: String,
-    /// Begin no pair that could not be ended within this time
+    /// Longest total time: no pair is started that could not finish within it
     #[arg(long = "for", value_name = "SPAN")]
     at_most: Option<String>,
-    /// Make also changes that take a safeguard away, such as throttling
+    /// Also make changes that remove a safeguard, such as throttling
     #[arg(long)]
     yes: bool,
-    /// Say what would be measured, in which order, and what would be changed; do nothing
+    /// Print what would be measured, in which order, and what would be changed; do nothing
     #[arg(long)]
     dry_run: bool,
-    /// Go on with an experiment that was interrupted: its folder
+    /// Continue an interrupted experiment, given its folder
     #[arg(long, value_name = "DIR")]
     #[arg(conflicts_with_all = ["victim", "program"])]
     #[arg(conflicts_with_all = ["changes", "script", "across_boots", "limit", "cpus", "interval", "priority",
         "loads", "pairs", "warm_up", "segment", "settle", "seed", "dry_run", "folder"])]
     resume: Option<PathBuf>,
-    /// The folder to keep the experiment in; by default under ~/.local/state/onbeat/experiments
+    /// Folder for the experiment; by default under ~/.local/state/onbeat/experiments
     #[arg(short = 'o', long = "output", value_name = "DIR", id = "folder")]
     folder: Option<PathBuf>,
-    /// Write the answer with its pictures there too, as one self-contained page
+    /// Write the answer with its pictures as one self-contained page
     #[arg(long, value_name = "FILE.html")]
     page: Option<PathBuf>,
     #[command(flatten)]
     output: OutputFlags,
-    /// Of onbeat's own process that calls the script when the experiment was killed.
+    /// For onbeat's own process that calls the script if the experiment was killed.
     #[arg(long, hide = true, value_name = "PID/START", value_parser = process_id, requires = "script")]
     keep_for: Option<ProcessId>,
 }

@@ -30,57 +30,57 @@ use plan_text::plan_text;
 pub use plan_text::spoken;
 use report::suite::{last_lines, list, render};
 
-/// Run a standard test recipe: phases of measuring, each under its load
+/// Run a standard benchmark suite: one measurement per load
 ///
-/// Each phase is a run of `onbeat measure`, kept as a bundle; at the end there is a table of all,
-/// with quantiles beside the maxima. A phase whose load did not load, or whose run is invalid, is
-/// left out of the table with the reason, and the exit code is 7. What a recipe sets, preemption
-/// models, limits of real-time tasks, a partition, goes through the journal of `onbeat tune` and is
-/// put back, also after a kill -9. Without a name the recipes are listed; a FILE.toml of your own
-/// is one too.
+/// Each phase is a run of `onbeat measure`, stored as a bundle; the final table has the quantiles
+/// and maxima of all phases. A phase whose load failed, or whose run is invalid, is omitted from
+/// the table with the reason, and the exit code is 7. Settings of a recipe (preemption models,
+/// limits of real-time tasks, a partition) go through the journal of `onbeat tune` and are
+/// restored, also after kill -9. Without a name the recipes are listed; a TOML file can define
+/// a new one.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
-        onbeat suite                      the recipes\n  \
-        onbeat suite quick                a table of this machine in three minutes\n  \
-        onbeat suite enea --plan          what would run, for how long, what it changes\n  \
-        onbeat suite enea --phase 10s     the same with short phases\n  \
-        onbeat suite enea --with OTHER    beside what another kernel gave\n  \
-        sudo onbeat suite throttling --yes   real-time tasks with limits, and without")]
+        onbeat suite                      list the recipes\n  \
+        onbeat suite quick                a table in three minutes\n  \
+        onbeat suite enea --plan          print the plan: runs, time, changes\n  \
+        onbeat suite enea --phase 10s     with short phases\n  \
+        onbeat suite enea --with OTHER    next to the results of another kernel\n  \
+        sudo onbeat suite throttling --yes   real-time tasks with limits and without")]
 pub struct Args {
-    /// A recipe's name, or a file with one
+    /// Name of a recipe, or a TOML file that defines one
     #[arg(value_name = "NAME|FILE")]
     name: Option<String>,
-    /// Say what would run, for how long, and what it would change; run nothing
+    /// Print what would run, for how long, and what it would change; run nothing
     #[arg(long)]
     plan: bool,
-    /// Go on with a suite that was interrupted: its folder
+    /// Continue an interrupted suite, given its folder
     #[arg(long, value_name = "DIR", conflicts_with = "output_folder")]
     resume: Option<PathBuf>,
-    /// Folders of other suites, whose rows come into the table
+    /// Folders of other suites, whose rows are added to the table
     #[arg(long, value_name = "DIR", num_args = 1..)]
     with: Vec<PathBuf>,
-    /// Measured CPUs; by default as the recipe says
+    /// CPUs to measure; by default those of the recipe
     #[arg(short = 'a', long = "affinity", value_name = "CPUS")]
     cpus: Option<String>,
-    /// CPUs of the load; by default as the recipe says
+    /// CPUs for the loads; by default those of the recipe
     #[arg(long, value_name = "CPUS")]
     load_cpus: Option<String>,
-    /// Length of each phase in place of the recipe's
+    /// Length of each phase, instead of the recipe's
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     phase: Option<String>,
-    /// The preemption models to compare, among those that the kernel offers
+    /// Preemption models to compare, of those that the kernel offers
     #[arg(long, value_name = "MODELS", value_delimiter = ',')]
     models: Vec<String>,
-    /// Run also the phases in which a safeguard is taken away: real-time tasks without a limit
+    /// Also run phases that remove a safeguard: real-time tasks without a limit
     #[arg(long)]
     yes: bool,
-    /// What its runs belong to, as build=123; may be given several times, at most 16
+    /// Label of the runs, as build=123; may be given several times, at most 16
     #[arg(long, value_name = "LABEL")]
     label: Vec<String>,
-    /// What a shuffled order follows from; drawn and printed by default
+    /// Seed for a shuffled order; drawn and printed by default
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// The folder to keep the suite in; by default under ~/.local/state/onbeat/suites
+    /// Folder for the suite; by default under ~/.local/state/onbeat/suites
     #[arg(short = 'o', long = "output", value_name = "DIR", id = "output_folder")]
     folder: Option<PathBuf>,
     #[command(flatten)]

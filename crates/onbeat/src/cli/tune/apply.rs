@@ -21,11 +21,11 @@ use tune::apply::{ApplyOptions, apply, cuts_off, require_current};
 use tune::plan::high_risk;
 use tune::undo::undo_abandoned;
 
-/// Make the changes of a plan
+/// Apply the changes of a plan
 ///
-/// Each is on the disk as an intent before it is made, and read back afterwards. One that fails has
-/// those before it undone, unless --keep-going. `onbeat tune undo` restores what was there; nothing
-/// lasts beyond the next boot.
+/// Each change is recorded on disk before it is made, and read back afterwards. If one fails, the
+/// changes before it are undone, unless --keep-going is given. `onbeat tune undo` restores the
+/// previous values; nothing lasts beyond the next boot.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  sudo onbeat tune apply --cpus 2-3\n  sudo onbeat tune apply \
         vmstat-interval=120 --for 10m\n  sudo onbeat tune apply --cpus 2-3 --confirm-within 60s; sudo \
@@ -33,13 +33,13 @@ use tune::undo::undo_abandoned;
 pub struct Args {
     #[command(flatten)]
     what: PlanFlags,
-    /// Make the changes that `tune plan -o FILE` kept; refused if a value has changed since
+    /// Apply the plan that `tune plan -o FILE` wrote; refused if a value has changed since
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rules", "cpus", "without", "take_over"])]
     plan: Option<PathBuf>,
-    /// Make also changes that take a safeguard away, such as throttling
+    /// Also make changes that remove a safeguard, such as throttling
     #[arg(long)]
     yes: bool,
-    /// Go on behind a change that fails
+    /// Continue after a failed change
     #[arg(long)]
     keep_going: bool,
     #[command(flatten)]
@@ -48,13 +48,13 @@ pub struct Args {
     output: OutputFlags,
 }
 
-/// When changes undo themselves.
+/// Automatic reverting of changes.
 #[derive(clap::Args, Debug, Default)]
 pub struct UndoFlags {
-    /// Undo the changes by themselves after this time
+    /// Revert the changes automatically after SPAN
     #[arg(long = "for", value_name = "SPAN", conflicts_with = "confirm_within")]
     lasting: Option<String>,
-    /// Undo the changes by themselves unless `onbeat tune confirm` comes within this time
+    /// Revert the changes automatically unless `onbeat tune confirm` is run within SPAN
     #[arg(long, value_name = "SPAN")]
     confirm_within: Option<String>,
 }

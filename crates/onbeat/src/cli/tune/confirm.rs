@@ -7,14 +7,14 @@ use model::error::{Exit, Result};
 use study::tuning::boot_id;
 use tune::confirm::confirm;
 
-/// Keep changes that undo themselves unless they are confirmed
+/// Keep changes that would otherwise revert automatically
 ///
-/// It may come from another login than the one that made them. Without ID it is the last entry that
-/// waits.
+/// This works from another login than the one that made the changes. Without ID it confirms the
+/// last entry that waits.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  sudo onbeat tune confirm")]
 pub struct Args {
-    /// The entry, as `tune apply` named it
+    /// Entry, as printed by `tune apply`
     #[arg(value_name = "ID")]
     id: Option<String>,
     #[command(flatten)]

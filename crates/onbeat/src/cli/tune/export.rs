@@ -20,11 +20,11 @@ use tune::export::{ExportFile, ExportInput, export};
 use tune::status::status;
 use tune::undo::entries;
 
-/// Write what keeps the changes over a boot, as files
+/// Write files that make the changes permanent
 ///
-/// Makes a new folder with a file for sysctl.d, one for tmpfiles.d, the words for the kernel's
-/// command line, a fragment of a kernel configuration with Yocto's lines for it, and a README that
-/// says where each goes. What is in force from `onbeat tune apply` is in it as well. No file of the
+/// Creates a folder with a file for sysctl.d, one for tmpfiles.d, the parameters for the kernel's
+/// command line, a fragment of a kernel configuration with the lines for Yocto, and a README that
+/// says where each goes. Changes in force from `onbeat tune apply` are included. No file of the
 /// machine is changed, and no boot loader is edited.
 #[derive(clap::Args)]
 #[command(
@@ -32,18 +32,18 @@ use tune::undo::entries;
         board --profile busy-poll\n  onbeat tune export kept vmstat-interval=120"
 )]
 pub struct Args {
-    /// The folder to make
+    /// Folder to create
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     #[command(flatten)]
     what: PlanFlags,
-    /// Export for the machine of a capture
+    /// Export for the machine of this capture
     #[arg(long, value_name = "DIR", conflicts_with = "root")]
     bundle: Option<PathBuf>,
-    /// Export for a copy of a machine's file system
+    /// Export for this copy of a machine's file system
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Print only where it is
+    /// Print only the folder
     #[arg(short, long)]
     quiet: bool,
 }

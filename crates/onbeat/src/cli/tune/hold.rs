@@ -15,16 +15,16 @@ use model::units::{CpuSet, Nanos};
 use study::tuning::boot_id;
 use tune::expiry::{Expired, Waiting, expire, waiting};
 
-/// Undo an entry when its time has come, or hold a device (started by `tune apply`)
+/// Undo an entry when its time is over, or hold a device (started by `tune apply`)
 #[derive(clap::Args)]
 pub struct Args {
-    /// The entry
+    /// Entry
     #[arg(value_name = "ID", required_unless_present = "device")]
     id: Option<String>,
     /// Hold this device open instead
     #[arg(long, value_name = "NAME", requires = "value", conflicts_with = "id")]
     device: Option<String>,
-    /// With this value
+    /// Value to write to the device
     #[arg(long, value_name = "VALUE", requires = "device")]
     value: Option<String>,
 }

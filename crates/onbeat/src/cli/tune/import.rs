@@ -11,42 +11,42 @@ use report::tuning::text::{Layout, Stage, render};
 use study::audit::MachineSource;
 use study::tuning::{ImportRequest, import_tuning};
 
-/// Make a plan of settings in other programs' files
+/// Convert other programs' settings files to a plan
 ///
-/// Takes a file of sysctl.d, a folder with such files or the root of a file system (/etc counts
-/// before /run and /usr/lib, the last file by name wins), the lines of tmpfiles.d that write, a
-/// tuned profile by its name or folder with those that it includes, and what partrt kept in
-/// partrt_env. Each value is compared with the machine; what is so already is left out. Nothing in
-/// a file is run. A profile that refuses itself, and one of which a part cannot be read, plans
-/// nothing.
+/// Reads a file of sysctl.d, a folder with such files or the root of a file system (/etc counts
+/// before /run and /usr/lib, the last file by name wins), lines of tmpfiles.d that write, a tuned
+/// profile by name or folder with the profiles that it includes, and partrt's partrt_env. Each
+/// value is compared with the machine; values that are already set are omitted. Nothing in a file
+/// is executed. If a profile does not support the machine, or a part of it cannot be read, nothing
+/// is planned.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  onbeat tune import /etc/sysctl.d/90-latency.conf\n  onbeat tune import \
         realtime --set isolated_cores=2-3 -o plan.json\n  sudo onbeat tune apply --plan plan.json"
 )]
 pub struct Args {
-    /// The file or folder, or the name of a tuned profile
+    /// File or folder, or the name of a tuned profile
     #[arg(value_name = "FILE")]
     from: PathBuf,
-    /// A variable of the tuned profile; may be given several times
+    /// Variable of the tuned profile; may be given several times
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// Plan what can be read where a part of a tuned profile cannot be
+    /// Plan the readable parts of a tuned profile if other parts cannot be read
     #[arg(long)]
     partial: bool,
-    /// Plan for the machine of a capture
+    /// Plan for the machine of this capture
     #[arg(long, value_name = "DIR", conflicts_with = "root")]
     bundle: Option<PathBuf>,
-    /// Plan for a copy of a machine's file system
+    /// Plan for this copy of a machine's file system
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Change also what a running tuned, irqbalance or the like sets itself
+    /// Also change settings that a running tuned, irqbalance or similar service manages
     #[arg(long)]
     take_over: bool,
-    /// Keep the plan in a file, for `apply --plan`
+    /// Write the plan to a file, for `apply --plan`
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Print each setting on a line of its own
+    /// Print each setting on a separate line
     #[arg(short, long)]
     verbose: bool,
     #[command(flatten)]

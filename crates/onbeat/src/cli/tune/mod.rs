@@ -13,13 +13,13 @@ mod undo;
 use super::Environment;
 use model::error::{Exit, Result};
 
-/// Change settings for real time, with their reasons, and undo them
+/// Plan, apply and undo settings for real-time use
 ///
-/// `plan` says what would be changed, and writes nothing. `apply` changes it: the intent of each
-/// change is on the disk before it is made, it is read back, and one that fails has those before it
-/// undone. `undo` restores what is still as onbeat set it, the last change first, and names what
-/// another program has changed since. Nothing lasts beyond the next boot: `export` writes what
-/// does.
+/// `plan` prints the changes with their reasons, and writes nothing. `apply` makes them: each
+/// change is recorded on disk before it is made, then read back; if one fails, the changes before
+/// it are undone. `undo` restores every value that onbeat set and that is still in place, the last
+/// change first, and names those that another program has changed since. Nothing lasts beyond the
+/// next boot; `export` writes files that make the changes permanent.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  onbeat tune plan --cpus 2-3\n  sudo onbeat tune apply --cpus 2-3 \
         --confirm-within 60s\n  sudo onbeat tune apply vmstat-interval=120\n  sudo onbeat tune undo")]

@@ -10,10 +10,10 @@ use model::error::{Exit, Result};
 use report::tuning::text::{Layout, Stage, brief, plan_answer, render};
 use study::audit::MachineSource;
 
-/// Say what would be changed, in its order, and write nothing
+/// Print what would be changed, in order, and write nothing
 ///
-/// For each failing rule: what is set, what would be, why, and what that costs; then what is not
-/// changed at run time, with what to do instead.
+/// For each failing rule: the present value, the new value, the reason, and the cost; then the
+/// settings that are not changed at run time, with what to do instead.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  onbeat tune plan --cpus 2-3\n  onbeat tune plan --bundle board --profile \
@@ -22,16 +22,16 @@ use study::audit::MachineSource;
 pub struct Args {
     #[command(flatten)]
     what: PlanFlags,
-    /// Plan for the machine of a capture
+    /// Plan for the machine of this capture
     #[arg(long, value_name = "DIR", conflicts_with = "root")]
     bundle: Option<PathBuf>,
-    /// Plan for a copy of a machine's file system
+    /// Plan for this copy of a machine's file system
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Keep the plan in a file, for `apply --plan`
+    /// Write the plan to a file, for `apply --plan`
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Print each setting on a line of its own
+    /// Print each setting on a separate line
     #[arg(short, long)]
     verbose: bool,
     #[command(flatten)]

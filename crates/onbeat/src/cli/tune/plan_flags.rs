@@ -10,19 +10,19 @@ use tune::plan::{PlanRequest, RuleRequest};
 
 #[derive(clap::Args, Debug, Default)]
 pub struct PlanFlags {
-    /// The rules to satisfy, with another value where one is given; by default all that fail
+    /// Rules to satisfy, optionally with another value; by default all that fail
     #[arg(value_name = "RULE[=VALUE]")]
     rules: Vec<String>,
-    /// What the machine is for
+    /// Purpose of the machine
     #[arg(long, value_name = "NAME", default_value = "control-loop", value_parser = keyword::<Profile>())]
     profile: Profile,
-    /// The CPUs that matter; by default those that are isolated, or all
+    /// CPUs to tune; by default the isolated CPUs, or all if none is isolated
     #[arg(short = 'a', long, value_name = "LIST")]
     cpus: Option<String>,
-    /// Leave out a rule; may be given several times
+    /// Skip a rule; may be given several times
     #[arg(long, value_name = "RULE")]
     without: Vec<String>,
-    /// Change also what a running tuned, irqbalance or the like sets itself
+    /// Also change settings that a running tuned, irqbalance or similar service manages
     #[arg(long)]
     take_over: bool,
 }

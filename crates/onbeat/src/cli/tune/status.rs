@@ -11,14 +11,14 @@ use study::tuning::boot_id;
 use tune::status::status;
 use tune::undo::entries;
 
-/// List the changes that are in force, and what they read now
+/// List the changes in force, with their present values
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  sudo onbeat tune status\n  sudo onbeat tune status --all --json -")]
 pub struct Args {
-    /// List also what was undone, and what earlier boots took with them
+    /// Also list undone changes, and those that ended with an earlier boot
     #[arg(long)]
     all: bool,
-    /// Print each setting on a line of its own
+    /// Print each setting on a separate line
     #[arg(short, long)]
     verbose: bool,
     #[command(flatten)]

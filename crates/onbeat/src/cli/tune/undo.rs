@@ -9,22 +9,22 @@ use report::tuning::text::{Layout, Stage, render};
 use study::tuning::boot_id;
 use tune::undo::{Which, undo};
 
-/// Restore what was there before, the last change first
+/// Restore the previous settings, the last change first
 ///
-/// Only what is still as onbeat set it: what another program has changed since is kept and named,
-/// and the exit code is 3. Without ID it is the last entry. An entry whose keys a later one has
-/// changed again is refused until that one is undone.
+/// A value that another program has changed since is kept and named, and the exit code is 3.
+/// Without ID it undoes the last entry. An entry is refused while a later one that changed the same
+/// settings is in force.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  sudo onbeat tune undo\n  sudo onbeat tune undo 3\n  sudo onbeat tune \
         undo --all --force")]
 pub struct Args {
-    /// The entry, as `tune apply` and `tune status` name it
+    /// Entry, as printed by `tune apply` and `tune status`
     #[arg(value_name = "ID", conflicts_with = "all")]
     id: Option<String>,
-    /// All entries, the last first
+    /// Undo all entries, the last first
     #[arg(long)]
     all: bool,
-    /// Restore also what another program has changed since
+    /// Also restore settings that another program has changed since
     #[arg(long)]
     force: bool,
     #[command(flatten)]
