@@ -53,7 +53,7 @@ struct RunningLoad {
 /// Plans the requested loads on these CPUs; refuses those that would do harm.
 pub fn plan(specs: Vec<LoadSpec>, cpus: &CpuSet, folder: &Path) -> Result<Vec<Planned>> {
     if cpus.is_empty() {
-        return Err(Failure::usage("no CPU is left for the load: name some with --load-cpus"));
+        return Err(Failure::usage("no CPU is left for the load: give CPUs with --load-cpus"));
     }
     let planned = specs.into_iter().map(|spec| Planned::new(spec, cpus.len(), folder)).collect::<Vec<_>>();
     let device = |folder: &Path| host::identity(folder).map(|(device, _)| device);

@@ -65,7 +65,7 @@ impl AlarmAction {
                 let name = words.first().map_or("", String::as_str);
                 let found = find_program(OsStr::new(name)).map(drop);
                 let what = || format!("{} cannot be run", clean(name));
-                found.map_err(|error| failed(what(), &error, "give a program that is there, with its path"))
+                found.map_err(|error| failed(what(), &error, "give the path of an existing program"))
             }
             AlarmAction::Signal(_, pid) => reaction::may_signal(*pid).map_err(|error| {
                 failed(

@@ -20,7 +20,7 @@ impl ImportError {
 /// Refuses a text over the limit.
 pub(super) fn too_large() -> ImportError {
     let mib = FILE_LIMIT >> 20;
-    ImportError(format!("the text is larger than {mib} MiB: cut out the lines of the result"))
+    ImportError(format!("the text is larger than {mib} MiB: extract the lines of the result"))
 }
 
 impl std::fmt::Display for ImportError {

@@ -100,7 +100,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let formatted = args.format.map(|_| PathBuf::from("-"));
     let mut outputs = Outputs::of(&[&args.output.json, &args.junit, &args.html, &formatted], environment)?;
     if args.strict && args.fail_on.is_none() && args.diff.is_none() {
-        return Err(Failure::usage("--strict is part of a gate: give --fail-on SEVERITY or --diff CAPTURE"));
+        return Err(Failure::usage("--strict needs a gate: add --fail-on SEVERITY or --diff CAPTURE"));
     }
     let bundle = named_by_flag(args.bundle.as_ref(), environment)?;
     let machine = MachineSource::of(bundle.as_deref(), args.root.as_deref());
@@ -148,7 +148,10 @@ impl Args {
         };
         let (first, second) = (&captures[0], captures.get(1));
         if second.is_some() && (self.bundle.is_some() || self.root.is_some()) {
-            return Err(Failure::usage("--diff compares two: leave out its second, or --bundle and --root"));
+            return Err(Failure::usage(
+                "--diff compares two captures: omit the second one, or --bundle and \
+                                       --root",
+            ));
         }
         let machine = second.map_or(machine, |path| MachineSource::Captured(path));
         let of = |machine| Ok(judge(machine, self.profile, cpus)?.audit);
@@ -168,7 +171,7 @@ impl Args {
         let lost: Vec<&str> =
             compared.findings.iter().filter(|found| unknown(found)).map(|found| found.rule).collect();
         if !lost.is_empty() && self.output.quiet {
-            remark(&format!("onbeat: unknown now, and were not: {}", clean(&lost.join(", "))));
+            remark(&format!("onbeat: unknown now, known before: {}", clean(&lost.join(", "))));
         }
         let worse = compared.verdict == DiffVerdict::Worse || (self.strict && !lost.is_empty());
         outputs.end(if worse { Exit::Limit } else { Exit::Ok })

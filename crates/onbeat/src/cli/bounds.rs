@@ -121,13 +121,12 @@ impl Args {
     fn question(&self) -> Result<Question> {
         if !(self.reach > 0.0 && self.reach <= MAX_REACH) {
             return Err(Failure::usage(format!(
-                "--reach: expected more than 0 and at most {MAX_REACH} times the run's length"
+                "invalid --reach: expected more than 0 and at most {MAX_REACH} times the run's length"
             )));
         }
         if self.period.is_some() && self.asked.limit.is_some() {
             return Err(Failure::usage(
-                "--period finds the latency that is not reached by itself: leave out --limit, or ask \
-                 about the limit without --period",
+                "--period determines the limit itself: use either --limit or --period",
             ));
         }
         let computing = self.period.as_deref().map(computing).transpose()?;

@@ -77,7 +77,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let window = positive_span("--duration", &args.duration, Bare::Seconds)?;
     if window > LONGEST {
         return Err(Failure::usage(format!(
-            "--duration: at most {}: repeat the check instead",
+            "invalid --duration: expected at most {}; repeat the check instead",
             LONGEST.spoken()
         )));
     }

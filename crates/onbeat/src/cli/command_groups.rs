@@ -38,7 +38,7 @@ pub fn template(command: &clap::Command, columns: usize) -> StyledStr {
 fn about(command: &clap::Command, name: &str) -> String {
     let found = command.get_subcommands().find(|sub| sub.get_name() == name && name != "help");
     let own = found.and_then(clap::Command::get_about).map(ToString::to_string);
-    own.unwrap_or_else(|| "Print this message, or the help of a command".to_owned())
+    own.unwrap_or_else(|| "Print this message or the help of a command".to_owned())
 }
 
 #[cfg(test)]

@@ -137,13 +137,16 @@ impl Args {
         let (a, b) = match (a, b) {
             ([a, b], []) => (vec![a.clone()], vec![b.clone()]),
             (_, []) | ([], _) => {
-                return Err(Failure::usage("put `--` between A's runs and B's: onbeat compare A... -- B..."));
+                return Err(Failure::usage(
+                    "`--` is missing: put it between the runs of A and those of B, \
+                                           onbeat compare A... -- B...",
+                ));
             }
             (a, b) => (a.to_vec(), b.to_vec()),
         };
         if self.paired && a.len() != b.len() {
             return Err(Failure::usage(format!(
-                "--paired: {} and {} runs make no pairs, give as many of B as of A",
+                "--paired: {} and {} runs cannot be paired; give as many of B as of A",
                 a.len(),
                 b.len()
             )));
@@ -160,7 +163,7 @@ impl Args {
         if named {
             Ok(())
         } else {
-            Err(Failure::usage("-o: the page's name ends in .html; --json writes the other form"))
+            Err(Failure::usage("invalid -o: expected a name that ends in .html; for JSON use --json"))
         }
     }
 
@@ -184,7 +187,7 @@ fn metric(text: &str) -> Result<Metric> {
         text.strip_prefix('p').filter(|digits| digits.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
     let q = number.and_then(|digits| digits.parse::<f64>().ok()).map(|percent| percent / 100.0);
     q.filter(|q| (0.01..1.0).contains(q)).map(Metric::Quantile).ok_or_else(|| {
-        Failure::usage(format!("--metric: '{text}' is neither `rate` nor a quantile like p50 or p99"))
+        Failure::usage(format!("invalid --metric '{text}': expected `rate` or a quantile like p50 or p99"))
     })
 }
 
@@ -193,7 +196,7 @@ fn margin(text: &str, metric: Metric) -> Result<f64> {
         Metric::Rate => {
             text.parse::<f64>().ok().filter(|factor| *factor > 1.0 && factor.is_finite()).ok_or_else(|| {
                 Failure::usage(format!(
-                    "--margin: '{text}' is not a factor above 1: the rate's margin is one, like 1.5"
+                    "invalid --margin '{text}': expected a factor above 1 for the rate, like 1.5"
                 ))
             })
         }

@@ -60,9 +60,7 @@ impl ConditionFlags {
     /// The limit, which is required.
     pub fn limit(&self) -> Result<Nanos> {
         let Some(text) = &self.limit else {
-            return Err(Failure::usage(
-                "--limit is missing: name the latency that wake-ups are not to reach",
-            ));
+            return Err(Failure::usage("--limit is missing: give the latency that wake-ups must not reach"));
         };
         limit(text)
     }
@@ -76,8 +74,8 @@ impl ConditionFlags {
     pub fn plan(&self, environment: &Environment) -> Result<(ExperimentPlan, CpuSet)> {
         let limit_ns = self.limit()?;
         let permitted = rt::affinity().map_err(|error| {
-            let what = "this process's CPUs cannot be read";
-            Failure::of_call(what, &error, Exit::Internal, "name some with -a")
+            let what = "cannot read the CPUs of this process";
+            Failure::of_call(what, &error, Exit::Internal, "give CPUs with -a")
         })?;
         let cpus = match self.cpus.as_deref() {
             Some(text) => cpu_list("-a", text)?,
@@ -85,7 +83,7 @@ impl ConditionFlags {
         };
         if let Some(other) = cpus.without(&permitted).iter().next() {
             return Err(Failure::usage(format!(
-                "-a: CPU {other} is off or not permitted to this process: name some of {permitted}"
+                "invalid -a: CPU {other} is offline or not permitted to this process; choose from {permitted}"
             )));
         }
         let load_cpus = self.load_cpus(&permitted, &cpus, environment)?;
@@ -124,7 +122,7 @@ impl ConditionFlags {
         let cpus = self.load.cpus()?.unwrap_or_else(|| permitted.without(measured));
         if cpus.is_empty() {
             return Err(Failure::usage(
-                "every CPU is measured and none is left for the load: name its CPUs with --load-cpus, or \
+                "all CPUs are measured, so no CPU is left for the load: give CPUs with --load-cpus, or \
                  measure fewer with -a",
             ));
         }
@@ -138,7 +136,7 @@ pub fn run_length(flag: &str, text: &str) -> Result<Nanos> {
     let length = positive_span(flag, text, Bare::Seconds)?;
     match length >= Nanos(2 * Nanos::SECOND.0) {
         true => Ok(length),
-        false => Err(Failure::usage(format!("{flag}: expected 2s or more"))),
+        false => Err(Failure::usage(format!("invalid {flag}: expected 2s or more"))),
     }
 }
 
@@ -155,7 +153,10 @@ pub fn require_online(measured: &CpuSet, load: &str) -> Result<()> {
     used.without(&online).iter().next().map_or(Ok(()), |cpu| {
         Err(Failure {
             exit: Exit::Inconclusive,
-            message: format!("CPU {cpu} went offline meanwhile: bring it back, and go on with --resume"),
+            message: format!(
+                "CPU {cpu} went offline during the run: bring it online, then continue with \
+                              --resume"
+            ),
         })
     })
 }
@@ -167,7 +168,7 @@ pub fn require_kernel(begun: &str, remedy: &str) -> Result<()> {
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "--resume: it was begun on kernel {}, and this is {}: {remedy}",
+        "--resume: it was started on kernel {}, and this is {}: {remedy}",
         quoted(Path::new(begun)),
         quoted(Path::new(&kernel))
     )))

@@ -81,7 +81,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     };
     if traced.is_none() && (args.over.is_some() || args.victim.is_some() || args.mark.is_some()) {
         return Err(Failure::usage(format!(
-            "{shown} is a bundle: leave out --over, --victim and --mark, which are for other tools' traces"
+            "{shown} is a bundle: remove --over, --victim and --mark, which are for other tools' traces"
         )));
     }
     if !args.output.quiet {
@@ -131,11 +131,9 @@ fn question(args: &Args) -> Result<TraceQuestion> {
 fn spike(run: &Run, number: usize, place: Option<RunPlace>, screen: Screen) -> Result<String> {
     spike_text::render(run, number, place, screen.columns, screen.color).ok_or_else(|| {
         Failure::usage(match run.spikes.len() {
-            0 => format!("--spike {number}: this hunt kept no spike"),
-            1 => format!("--spike {number}: this hunt kept one spike, its number is 1"),
-            kept => format!(
-                "--spike {number}: this hunt kept {kept} spikes, numbered from 1, the worst, to {kept}"
-            ),
+            0 => format!("invalid --spike {number}: this hunt has no spikes"),
+            1 => format!("invalid --spike {number}: this hunt has one spike, number 1"),
+            kept => format!("invalid --spike {number}: expected 1 (the worst) to {kept}"),
         })
     })
 }

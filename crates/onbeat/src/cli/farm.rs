@@ -29,15 +29,14 @@ pub fn run(args: &Args) -> Result<Exit> {
     let error = host::replace_by(&program.clone().into_os_string(), &args.arguments);
     Err(match error.kind() {
         ErrorKind::NotFound => Failure::not_supported(format!(
-            "{PROGRAM} is not beside this program: build it with `cargo build -p {PROGRAM} --profile farm`, and put \
-             it at {}",
+            "{PROGRAM} is not in the folder of this program: build it with `cargo build -p {PROGRAM} --profile farm`, and copy it to {}",
             quoted(&program)
         )),
         _ => Failure::of_call(
             format!("cannot run {}", quoted(&program)),
             &error,
             Exit::NotPermitted,
-            "make it a program that you may run",
+            "make it executable for you",
         ),
     })
 }

@@ -24,7 +24,7 @@ pub fn span(flag: &str, text: &str, bare: Bare) -> Result<Nanos> {
 pub fn positive_span(flag: &str, text: &str, bare: Bare) -> Result<Nanos> {
     match span(flag, text, bare)? {
         span if span.0 > 0 => Ok(span),
-        _ => Err(Failure::usage(format!("{flag}: expected more than 0"))),
+        _ => Err(Failure::usage(format!("invalid {flag}: expected more than 0"))),
     }
 }
 
@@ -32,7 +32,7 @@ pub fn positive_span(flag: &str, text: &str, bare: Bare) -> Result<Nanos> {
 pub fn cpu_list(flag: &str, text: &str) -> Result<CpuSet> {
     match CpuSet::parse_list_or_mask(text) {
         Ok(cpus) if cpus.is_empty() => {
-            Err(Failure::usage(format!("{flag}: no CPU is named: expected a list like 0-3,8")))
+            Err(Failure::usage(format!("invalid {flag}: expected a list of CPUs like 0-3,8")))
         }
         other => other.map_err(|what| Failure::usage(format!("{flag}: {what}"))),
     }
@@ -52,7 +52,7 @@ pub fn limit(text: &str) -> Result<Nanos> {
     let period = rate.map(|rate| 1e9 / (rate * scale)).filter(|ns| (1.0..9e18).contains(ns));
     period.map(|ns| Nanos(ns as i64)).ok_or_else(|| {
         Failure::usage(format!(
-            "--limit: '{text}' is not a rate with a period of 1 ns or more: expected one like 8kHz"
+            "invalid --limit '{text}': expected a rate like 8kHz, with a period of at least 1 ns"
         ))
     })
 }
@@ -62,15 +62,13 @@ pub fn computing(text: &str) -> Result<Computing> {
     let Some(percent) = text.trim().strip_suffix('%') else {
         return span("--period", text, Bare::Micros).and_then(|time| match time {
             time if time.0 >= 0 => Ok(Computing::Time(time)),
-            _ => Err(Failure::usage("--period: expected a computing time of 0 or more")),
+            _ => Err(Failure::usage("invalid --period: expected a computing time of 0 or more")),
         });
     };
     let plain = percent.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let share = percent.parse::<f64>().ok().filter(|percent| plain && *percent < 100.0);
     share.map(|percent| Computing::Share(percent / 100.0)).ok_or_else(|| {
-        Failure::usage(format!(
-            "--period: '{text}' is not a share of a period: expected less than 100%, like 30%"
-        ))
+        Failure::usage(format!("invalid --period '{text}': expected a share below 100%, like 30%"))
     })
 }
 

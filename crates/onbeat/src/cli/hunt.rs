@@ -205,13 +205,12 @@ fn check_following(
     if !follows && (deadline.is_some() || syscalls.is_some()) {
         let flag = if syscalls.is_some() { "--syscalls" } else { "--deadline" };
         return Err(Failure::usage(format!(
-            "{flag} is of followed threads: give --victim PID, or -- and a program"
+            "{flag} applies to followed threads: add --victim PID, or -- and a program"
         )));
     }
     if follows && in_namespace(host) {
         return Err(Failure::not_permitted(
-            "onbeat is in a PID namespace (a container), and the kernel's events know threads by other numbers: \
-             run it outside of the container, with --victim and the program's number there",
+            "onbeat is in a PID namespace (a container), where threads have other numbers than in the kernel's events: run it outside the container, with --victim and the program's PID there",
         ));
     }
     Ok(())

@@ -61,7 +61,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let bytes = host::read_user_file(&args.file, FILE_LIMIT).map_err(|error| {
         let remedy = match error.kind() {
             std::io::ErrorKind::PermissionDenied => "run as its owner",
-            std::io::ErrorKind::Other => "cut out the lines of the result",
+            std::io::ErrorKind::Other => "extract the lines of the result",
             _ => "give the output of a latency tool",
         };
         Failure::of_call(format!("cannot read {shown}"), &error, Exit::Usage, remedy)
@@ -81,13 +81,17 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     }
     if results.len() > 1 && args.output.json.is_some() {
         return Err(Failure::usage(format!(
-            "{shown} holds {} results, and --json takes one: choose it with --block",
+            "{shown} holds {} results, and --json takes one: choose one with --block",
             results.len()
         )));
     }
     let folders: Vec<PathBuf> = (0..results.len()).map(|index| folder(args, environment, index)).collect();
     if let Some(there) = folders.iter().find(|folder| folder.exists()) {
-        return Err(Failure::usage(format!("{} exists already: choose another -o", quoted(there))));
+        return Err(Failure::usage(format!(
+            "{} already exists: choose another folder with \
+                                           -o",
+            quoted(there)
+        )));
     }
     block_signals()?;
     for (result, folder) in results.iter_mut().zip(folders) {
@@ -106,7 +110,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     rt::unblock_signals();
     if results.iter().any(|result| needs_interval(&result.run)) {
         remark(
-            "onbeat: the interval is not in the file: give it with -i, so that cycle numbers become times",
+            "onbeat: the file does not state the interval: give it with -i to convert cycle numbers to times",
         );
     }
     unless_stopped(outputs.end(Exit::Ok))
@@ -151,7 +155,10 @@ fn is_numbered(worst: &Worst) -> bool {
 fn interval(text: &str) -> Result<Nanos> {
     match parse_span(text, Bare::Micros) {
         Ok(span) if span.0 > 0 => Ok(span),
-        Ok(_) => Err(Failure::usage("-i: an interval of 0 is none: give the one of the measurement")),
+        Ok(_) => Err(Failure::usage(
+            "invalid -i: expected an interval above 0; give that of the \
+                                     measurement",
+        )),
         Err(what) => Err(Failure::usage(format!("-i: {what}"))),
     }
 }

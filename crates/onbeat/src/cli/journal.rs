@@ -45,14 +45,12 @@ fn open_locked(
 ) -> Result<LockedJournal> {
     if !is_root() {
         return Err(Failure::not_permitted(format!(
-            "{purpose} writes settings of the kernel and {FOLDER}: run it as root"
+            "{purpose} writes kernel settings and {FOLDER}: run it as root"
         )));
     }
     let unusable = |error: &io::Error| {
-        let what = format!(
-            "the journal of changes in {FOLDER} cannot be written, and nothing is changed without it"
-        );
-        Failure::of_call(what, error, Exit::NotPermitted, "make it a folder that only root may write to")
+        let what = format!("cannot write the journal of changes in {FOLDER}, so nothing is changed");
+        Failure::of_call(what, error, Exit::NotPermitted, "make it a folder that only root can write to")
     };
     let kernel = LiveKernel::default();
     let Some(folder) = open(Path::new(FOLDER)).map_err(|error| unusable(&error))? else {
@@ -61,7 +59,7 @@ fn open_locked(
     match take_lock(&folder).map_err(|error| unusable(&error))? {
         Ok(lock) => Ok(LockedJournal { store: Box::new(folder), kernel, _lock: Some(lock) }),
         Err(owner) => Err(Failure::not_permitted(format!(
-            "another onbeat (process {}) is changing settings: wait until it has ended",
+            "another onbeat (process {}) is changing settings: wait until it ends",
             owner.pid
         ))),
     }
@@ -73,7 +71,7 @@ pub fn open() -> Result<Option<Folder>> {
         Ok(folder) => Ok(Some(folder)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => {
-            let what = format!("the journal of changes in {FOLDER} cannot be read");
+            let what = format!("cannot read the journal of changes in {FOLDER}");
             Err(Failure::of_call(what, &error, Exit::NotPermitted, "run as root"))
         }
     }

@@ -164,7 +164,7 @@ fn numbers(line: &str) -> String {
 fn thread_lines(title: &str, tick: &Progress, columns: usize, rows: usize) -> Vec<(String, Style)> {
     let worst = tick.threads.iter().filter_map(|thread| thread.worst).max();
     let head =
-        format!("{:<22} {:>9} {:>9} {:>7} {:>9}  most of it", "thread", "period", "cycles", "late", "worst");
+        format!("{:<22} {:>9} {:>9} {:>7} {:>9}  top culprit", "thread", "period", "cycles", "late", "worst");
     let mut lines = vec![(time_line(title, tick, worst, columns), PLAIN)];
     lines.extend(tick.spikes.map(|spikes| (spike_line(spikes), PLAIN)));
     lines.push((head, DIM));
@@ -203,7 +203,7 @@ fn spike_line(spikes: &SpikeProgress) -> String {
     let many = several(spikes.count, "spike", "spikes");
     match spikes.top.as_str() {
         "" => many,
-        top => format!("{many}; most so far: {top}"),
+        top => format!("{many}; top culprit: {top}"),
     }
 }
 
@@ -309,7 +309,7 @@ mod tests {
     fn spikes_so_far_are_counted_and_the_first_culprit_named() {
         let top = "hog, 5 us".to_owned();
         assert_eq!(spike_line(&SpikeProgress { count: 1, top: String::new() }), "1 spike");
-        assert_eq!(spike_line(&SpikeProgress { count: 7, top }), "7 spikes; most so far: hog, 5 us");
+        assert_eq!(spike_line(&SpikeProgress { count: 7, top }), "7 spikes; top culprit: hog, 5 us");
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
                 io::ErrorKind::InvalidInput => (Exit::Usage, "--keep is for onbeat's own processes"),
                 _ => (Exit::Internal, "remove its control group"),
             };
-            Failure::of_call("what a load left cannot be removed", &error, exit, remedy)
+            Failure::of_call("cannot remove what a load left behind", &error, exit, remedy)
         });
     }
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;
@@ -96,7 +96,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let planned = plan(specs, &cpus, &existing(&environment.runs()))?;
     let processes = planned.iter().map(Planned::processes).sum::<u64>();
     if processes > MANY && !args.output.quiet {
-        remark(&format!("onbeat: this load is {processes} processes"));
+        remark(&format!("onbeat: this load has {processes} processes"));
     }
     block_signals()?;
     let mut running = RunningLoads::start(planned, &cpus)?;
@@ -112,7 +112,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         None => outputs.end(Exit::Ok),
         Some(load) => outputs.end(Exit::Ok).and(Err(Failure {
             exit: Exit::Inconclusive,
-            message: format!("{}; give it room, or a longer -D", report::load::sentence(load)),
+            message: format!("{}; free resources for it, or increase -D", report::load::sentence(load)),
         })),
     }
 }
@@ -122,7 +122,7 @@ const MANY: u64 = 100;
 
 /// Orders of a starter for this process of a load.
 fn orders(args: &Args, counter: usize) -> Result<Orders> {
-    let missing = || Failure::usage("--work is for onbeat's own processes: name a SPEC alone");
+    let missing = || Failure::usage("--work is for onbeat's own processes: give only a SPEC");
     Ok(Orders {
         starter: args.starter.ok_or_else(missing)?,
         counter,
@@ -180,10 +180,10 @@ fn cpus(args: &Args) -> Result<CpuSet> {
         Some(cpus) => Ok(cpus),
         None => rt::affinity().map_err(|error| {
             Failure::of_call(
-                "this process's CPUs cannot be read",
+                "cannot read the CPUs of this process",
                 &error,
                 Exit::Internal,
-                "name some with --load-cpus",
+                "give CPUs with --load-cpus",
             )
         }),
     }
@@ -195,8 +195,8 @@ fn overview(columns: usize) -> String {
     let loads: Vec<(String, &str)> = LOADS.iter().map(of).collect();
     let mixes: Vec<(String, &str)> = MIXES.iter().map(|(name, mix)| ((*name).to_owned(), *mix)).collect();
     format!(
-        "Loads, with what they take where nothing else is given:\n{}\nMixes:\n{}\n\
-         onbeat load --help tells how they are named; docs/loads.md has each in full.\n",
+        "Loads, with their defaults:\n{}\nMixes:\n{}\n\
+         `onbeat load --help` explains the syntax; docs/loads.md describes each load.\n",
         list(&loads, columns),
         list(&mixes, columns)
     )

@@ -41,8 +41,8 @@ impl LoadFlags {
         let cpus = self.cpus()?.unwrap_or_else(others);
         if cpus.is_empty() {
             return Err(Failure::usage(
-                "every CPU is measured and none is left for the load: name its CPUs with \
-                 --load-cpus, or measure fewer with -a",
+                "all CPUs are measured, so no CPU is left for the load: give CPUs with --load-cpus, or \
+                 measure fewer with -a",
             ));
         }
         RunningLoads::start(plan(specs, &cpus, &existing(runs))?, &cpus).map(Some)

@@ -17,8 +17,7 @@ pub fn run(args: &Args, command: clap::Command) -> Result<Exit> {
     let mut title = "onbeat".to_owned();
     for name in &args.command {
         let found = page.get_subcommands().find(|sub| sub.get_name() == name).cloned();
-        page = found
-            .ok_or_else(|| Failure::usage(format!("there is no command {name:?}: see onbeat --help")))?;
+        page = found.ok_or_else(|| Failure::usage(format!("unknown command {name:?}: see onbeat --help")))?;
         title = format!("{title}-{name}");
     }
     let title: &'static str = Box::leak(title.into_boxed_str());

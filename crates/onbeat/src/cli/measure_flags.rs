@@ -96,8 +96,8 @@ impl MeasureFlags {
             return Ok(distance);
         }
         Err(Failure::usage(format!(
-            "-d is the distance between the threads' intervals, and {distance} is more than \
-             {LONGEST_DISTANCE} of them: -D {} is the duration",
+            "invalid -d: {distance} is more than {LONGEST_DISTANCE} intervals. -d is the distance between \
+             the threads' intervals; for the duration use -D {}",
             self.distance
         )))
     }
@@ -109,8 +109,8 @@ impl MeasureFlags {
             return Ok(());
         }
         Err(Failure::usage(format!(
-            "-d is the distance between the threads' intervals, and the hunt has no end: -D {0} is the \
-             duration, and with -d {0}us give -D, too",
+            "-d is the distance between the threads' intervals, not the duration: use -D {0}, or give -D \
+             with -d {0}us",
             self.distance
         )))
     }
@@ -121,13 +121,13 @@ impl MeasureFlags {
         let known = [
             (self.mlockall, "-m (memory is locked)"),
             (self.nanosleep, "-n (the sleep is absolute, and everything counted in ns)"),
-            (self.smp, "-S (one thread per CPU, one interval)"),
+            (self.smp, "-S (one thread per CPU, the same interval)"),
             (self.threads.is_some(), "-t (one thread per CPU of -a)"),
             (self.nsecs, "-N (everything is counted in ns)"),
         ];
         let given: Vec<&str> = known.iter().filter(|(given, _)| *given).map(|(_, words)| *words).collect();
         if !given.is_empty() {
-            remark(&format!("onbeat: always so and not needed: {}", given.join(", ")));
+            remark(&format!("onbeat: always in effect, not needed: {}", given.join(", ")));
         }
         self.threading.mention_policy();
     }

@@ -22,8 +22,8 @@ pub fn named_run(named: &Path, environment: &Environment) -> Result<PathBuf> {
         return Ok(kept);
     }
     Err(Failure::usage(format!(
-        "cannot read {}: there is nothing of that name in the current folder, and no run so called in {}: \
-         give a run's path, or the name of one that is kept there",
+        "cannot read {}: not found in the current folder, nor as a run in {}: give the path of a run, or \
+         the name of a run in that folder",
         quoted(named),
         quoted(&runs)
     )))

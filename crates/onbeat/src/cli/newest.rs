@@ -29,7 +29,7 @@ impl ChosenRun {
         let found = newest(&MachineFiles::folder(&folder), hunted).ok_or_else(|| {
             let (of, command) = if hunted { (" of a hunt", "hunt") } else { ("", "measure") };
             Failure::usage(format!(
-                "no run{of} in {}: name one, or make one with `onbeat {command} -D 10s`",
+                "no run{of} in {}: give the path of one, or make one with `onbeat {command} -D 10s`",
                 quoted(&folder)
             ))
         })?;

@@ -23,7 +23,7 @@ pub fn open(page: &Path, environment: &Environment) {
 
 fn started(page: &Path, environment: &Environment) -> Result<(), String> {
     if !environment.display {
-        return Err("there is no screen here".to_owned());
+        return Err("no display".to_owned());
     }
     let opener = opener(&OPENERS).ok_or_else(|| "xdg-open is not installed".to_owned())?;
     let user = match environment.invoked_by.as_deref().filter(|name| is_root() && *name != "root") {
@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn without_a_screen_nothing_is_started() {
         let why = started(Path::new("/x.html"), &Environment::default()).expect_err("no screen");
-        assert_eq!(why, "there is no screen here");
+        assert_eq!(why, "no display");
     }
 
     #[test]

@@ -55,10 +55,13 @@ impl Outputs {
         let named: Vec<&Path> = files.iter().filter_map(|path| path.as_deref()).collect();
         let standard = named.iter().filter(|path| is_dash(path)).count();
         if standard > 1 {
-            return Err(Failure::usage("standard output holds one document: name a file for the other"));
+            return Err(Failure::usage(
+                "only one document can go to standard output: give a file for the \
+                                       other",
+            ));
         }
         if named.iter().enumerate().any(|(at, path)| !is_dash(path) && named[..at].contains(path)) {
-            return Err(Failure::usage("two outputs name the same file: give each its own"));
+            return Err(Failure::usage("two outputs have the same file: give each a different one"));
         }
         for path in named.into_iter().filter(|path| !is_dash(path)) {
             host::check_writable(path)
@@ -134,7 +137,7 @@ impl Outputs {
 /// A document is requested.
 pub fn no_document(json: &Option<PathBuf>, what: &str, instead: &str) -> Result<()> {
     match json {
-        Some(_) => Err(Failure::usage(format!("--json: {what} has no document: name {instead}"))),
+        Some(_) => Err(Failure::usage(format!("--json: {what} has no JSON document: give {instead}"))),
         None => Ok(()),
     }
 }
@@ -154,7 +157,7 @@ pub fn print(bytes: &[u8]) -> Result<()> {
             let what = "cannot write to standard output";
             Err(Failure {
                 exit: Exit::Internal,
-                ..Failure::of_call(what, &error, Exit::Internal, "name a file")
+                ..Failure::of_call(what, &error, Exit::Internal, "give a file")
             })
         }
         _ => Ok(()),

@@ -25,8 +25,8 @@ pub fn choose(words: &[OsString], user: Option<&str>) -> Result<Option<ChosenPro
         }
         let what = format!("{} cannot be run", quoted(Path::new(name)));
         let remedy = match error.kind() {
-            std::io::ErrorKind::PermissionDenied => "make it executable (chmod +x), or give another",
-            _ => "give a program that is there, with its path",
+            std::io::ErrorKind::PermissionDenied => "make it executable (chmod +x), or give another program",
+            _ => "give the path of an existing program",
         };
         Failure::of_call(what, &error, Exit::Usage, remedy)
     })?;
@@ -38,8 +38,8 @@ pub fn choose(words: &[OsString], user: Option<&str>) -> Result<Option<ChosenPro
     let program = HeldProgram::hold(&file, words, user.as_ref()).map_err(failed)?;
     let mut notes = Vec::new();
     if sets_ids(&file) {
-        let note = "the program's file is setuid or setgid: whoever starts it, it has the rights of its \
-                    owner or group";
+        let note = "the program's file is setuid or setgid: it runs with the rights of the file's owner or \
+                    group";
         notes.push(note.to_owned());
     }
     let name = file.file_name().unwrap_or(name).to_string_lossy().into_owned();
@@ -49,13 +49,13 @@ pub fn choose(words: &[OsString], user: Option<&str>) -> Result<Option<ChosenPro
 
 fn named_user(name: &str) -> Result<ProgramUser> {
     let found = find_user(name).map_err(|error| {
-        Failure::of_call("the list of users cannot be read", &error, Exit::Internal, "leave out --user")
+        Failure::of_call("cannot read the list of users", &error, Exit::Internal, "remove --user")
     })?;
     let user = found.ok_or_else(|| {
-        Failure::usage(format!("--user {name}: no such user: give a name that `getent passwd` lists"))
+        Failure::usage(format!("invalid --user {name}: expected a name that `getent passwd` lists"))
     })?;
     if !is_root() {
-        let remedy = run_with("CAP_SETUID") + ", or leave it out";
+        let remedy = run_with("CAP_SETUID") + ", or remove it";
         return Err(Failure::not_permitted(format!("--user {name}: {remedy}")));
     }
     Ok(user)

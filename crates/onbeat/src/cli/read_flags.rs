@@ -38,7 +38,7 @@ impl ReadFlags {
         };
         let cpus = self.cpus.as_deref().map(|text| cpu_list("-a", text)).transpose()?;
         if cpus.as_ref().is_some_and(CpuSet::is_empty) {
-            return Err(Failure::usage("-a: names no CPU"));
+            return Err(Failure::usage("invalid -a: expected at least one CPU"));
         }
         Ok(ReadOptions {
             cpus,

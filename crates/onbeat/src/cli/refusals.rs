@@ -23,10 +23,10 @@ pub fn of_clap(error: &clap::Error) -> Result<Exit> {
         }
         DisplayHelpOnMissingArgumentOrSubcommand => Err(Failure::usage(match named_command(error) {
             Some(command) => {
-                format!("`{command}` has commands of its own: name one, `{command} --help` lists them")
+                format!("`{command}` needs a subcommand: `{command} --help` lists them")
             }
             None => {
-                "no command was given: try `onbeat measure -D 10s`, or `onbeat --help` for all".to_owned()
+                "a command is missing: try `onbeat measure -D 10s`, or `onbeat --help` for all".to_owned()
             }
         })),
         _ => Err(Failure::usage(format!("{} (see --help)", sentence_of(&error.render().to_string())))),
@@ -44,7 +44,7 @@ pub fn of_empty_program(args: &[OsString], commands: impl Fn() -> clap::Command)
     let mut places = command.into_iter().flat_map(clap::Command::get_positionals);
     let program = places.find(|place| place.is_last_set());
     program.and_then(|place| place.get_value_names()?.first()).map_or(Ok(()), |name| {
-        Err(Failure::usage(format!("<{name}> is missing: give a program behind `--`, or leave `--` out")))
+        Err(Failure::usage(format!("<{name}> is missing: give a program after `--`, or remove `--`")))
     })
 }
 
@@ -78,7 +78,7 @@ fn sentence_of(text: &str) -> String {
     let sentence = if sentence.starts_with("the argument ") && sentence.contains(" cannot be used with") {
         sentence + ": give one of them"
     } else if sentence.starts_with("unexpected argument ") && sentence.ends_with(" found") {
-        sentence + ": leave it out"
+        sentence + ": remove it"
     } else {
         sentence
     };
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(sentence_of(missing), "--load <SPEC> is missing");
         let flag =
             "error: unexpected argument '--foo' found\n\n  tip: to pass '--foo' as a value, use '-- --foo'\n";
-        assert_eq!(sentence_of(flag), "unexpected argument '--foo' found: leave it out");
+        assert_eq!(sentence_of(flag), "unexpected argument '--foo' found: remove it");
         let both = "error: the argument '--strict' cannot be used with '--all'\n\nUsage: onbeat";
         assert_eq!(
             sentence_of(both),

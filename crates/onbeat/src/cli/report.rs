@@ -89,11 +89,11 @@ fn reported(args: &Args, newest: bool, environment: &Environment) -> Result<Exit
         _ if !args.open => return written(args, newest, environment),
         (Some(file), _) => file.clone(),
         (None, [one]) if is_dir(one).unwrap_or(false) => one.join("report.html"),
-        (None, _) => return Err(Failure::usage("--open: name the page with -o FILE.html")),
+        (None, _) => return Err(Failure::usage("--open: give the page's file with -o FILE.html")),
     };
     let args = Args { file: Some(page.clone()), ..args.clone() };
     if args.format()? != Some(ReportFormat::Html) {
-        return Err(Failure::usage("--open: a browser shows a page: name it with -o FILE.html"));
+        return Err(Failure::usage("--open needs an HTML page: give -o FILE.html"));
     }
     let exit = written(&args, newest, environment)?;
     open_page::open(&page, environment);
@@ -104,13 +104,11 @@ fn written(args: &Args, newest: bool, environment: &Environment) -> Result<Exit>
     let format = args.format()?;
     if args.bundles.len() > 1 && (args.rt_tests_json.is_some() || args.hist.is_some()) {
         return Err(Failure::usage(
-            "cyclictest's formats hold one run: give one bundle with --rt-tests-json or --hist",
+            "cyclictest's formats hold only one run: give one bundle with --rt-tests-json or --hist",
         ));
     }
     if args.asked.is_given() && format != Some(ReportFormat::Html) {
-        return Err(Failure::usage(
-            "--limit and --horizon are about what a run supports, which only the page says: name it with -o FILE.html",
-        ));
+        return Err(Failure::usage("--limit and --horizon apply only to the HTML page: add -o FILE.html"));
     }
     // A kind without a file goes to standard output, which another document may have.
     let file = if format.is_some() { args.file_or_stdout() } else { args.file.clone() };
@@ -193,7 +191,7 @@ impl Args {
                 outputs.end(Exit::Ok)
             }
             _ => Err(Failure::usage(
-                "a capture holds no run: `report CAPTURE -o FILE.html` makes the page of its audit, `onbeat audit --bundle CAPTURE` all else",
+                "a capture contains no run: `report CAPTURE -o FILE.html` writes the page of its audit; for all else use `onbeat audit --bundle CAPTURE`",
             )),
         }
     }
@@ -203,8 +201,8 @@ impl Args {
         let of_runs = self.rt_tests_json.is_some() || self.hist.is_some() || self.asked.is_given();
         let ([one], false) = (self.bundles.as_slice(), of_runs) else {
             return Err(Failure::usage(
-                "a record of `onbeat watch` is shown by itself: `report DIR`, with -o FILE.html, .svg, \
-                 .csv or .json",
+                "a record of `onbeat watch` cannot be combined with others: `report DIR`, with -o \
+                 FILE.html, .svg, .csv or .json",
             ));
         };
         let record = study::recorded::record(one)?;
@@ -231,7 +229,8 @@ impl Args {
     /// Report of a cure, as of its last move.
     fn of_cure(&self, format: Option<ReportFormat>, mut outputs: Outputs) -> Result<Exit> {
         let of_runs = self.rt_tests_json.is_some() || self.hist.is_some() || self.asked.is_given();
-        let refusal = "the folder of a cure is shown by itself: `report DIR`, with -o FILE.html or .json";
+        let refusal = "the folder of a cure cannot be combined with others: `report DIR`, with -o FILE.html \
+                       or .json";
         let ([one], false) = (self.bundles.as_slice(), of_runs) else {
             return Err(Failure::usage(refusal));
         };
@@ -255,8 +254,8 @@ impl Args {
     /// Report of a suite: its tables, and the curves of its phases.
     fn of_suite(&self, format: Option<ReportFormat>, mut outputs: Outputs) -> Result<Exit> {
         let of_runs = self.rt_tests_json.is_some() || self.hist.is_some() || self.asked.is_given();
-        let refusal = "the folder of a suite is shown by itself: `report DIR`, with -o FILE.html or .json; \
-                       its phases are bundles below it";
+        let refusal = "the folder of a suite cannot be combined with others: `report DIR`, with -o \
+                       FILE.html or .json; its phases are bundles below it";
         let ([one], false) = (self.bundles.as_slice(), of_runs) else {
             return Err(Failure::usage(refusal));
         };
@@ -303,12 +302,15 @@ impl Args {
             ("text", _) => Ok(None),
             (_, Some(format)) => {
                 if self.file.is_none() && std::io::stdout().is_terminal() && format != ReportFormat::Csv {
-                    return Err(Failure::usage(format!("{name} is not for a terminal: name a file with -o")));
+                    return Err(Failure::usage(format!(
+                        "{name} cannot be printed on a terminal: give a file \
+                                                       with -o"
+                    )));
                 }
                 Ok(Some(format))
             }
             _ => Err(Failure::usage(
-                "the output's kind is not known: give -o a name that ends in .html, .svg, .csv or .json, or use --format",
+                "unknown output format: give -o a name that ends in .html, .svg, .csv or .json, or use --format",
             )),
         }
     }

@@ -52,7 +52,7 @@ fn unknown(id: &str) -> Failure {
     near.sort_by_key(|known| distance(known, id));
     near.truncate(3);
     let hint = if near.is_empty() { String::new() } else { format!(" (perhaps {}?)", near.join(", ")) };
-    Failure::usage(format!("there is no rule '{id}'{hint}: `onbeat rules` lists them"))
+    Failure::usage(format!("unknown rule '{id}'{hint}: `onbeat rules` lists them"))
 }
 
 /// Edit distance of two words: letters to insert, delete or replace.

@@ -46,9 +46,9 @@ impl FromStr for ThreadPriority {
             Some(("f", number)) => (Some(Policy::Fifo), number),
             Some(("r", number)) => (Some(Policy::Rr), number),
             Some(("o", "0")) => (Some(Policy::Other), "0"),
-            Some(("o", _)) => return Err("a nice value is not supported: expected o:0"),
+            Some(("o", _)) => return Err("nice values are not supported: expected o:0"),
             Some(("d", _)) => {
-                return Err("SCHED_DEADLINE is not offered: expected a priority, or f:N for SCHED_FIFO");
+                return Err("SCHED_DEADLINE is not supported: expected a priority, or f:N for SCHED_FIFO");
             }
             Some(_) => return Err("expected a priority, or one with its policy as f:N, r:N, o:0"),
         };
@@ -109,7 +109,7 @@ impl ThreadFlags {
     pub fn policy(&self) -> Result<Option<Policy>> {
         match (self.policy, self.priority.and_then(|both| both.policy)) {
             (Some(one), Some(other)) if one != other => Err(Failure::usage(format!(
-                "--policy {} and the policy of -p are two: leave one of them out",
+                "--policy {} contradicts the policy of -p: remove one of them",
                 one.name()
             ))),
             (one, other) => Ok(one.or(other)),
@@ -125,7 +125,7 @@ impl ThreadFlags {
         let Some(ThreadPriority { policy: Some(policy), priority }) = self.priority else { return };
         let of = if policy == Policy::Rr { "--policy rr " } else { "" };
         let letter = &policy.name()[..1];
-        remark(&format!("onbeat: {letter}:{priority} is rtla's way to say {of}-p {priority}"));
+        remark(&format!("onbeat: rtla's {letter}:{priority} means {of}-p {priority}"));
     }
 }
 

@@ -140,7 +140,7 @@ fn facts_and_audit(host: &MachineFiles) -> (Facts, BTreeSet<String>) {
 /// Removes tracing instances of a killed hunt or watch, whose events would slow down every wake-up.
 fn remove_stale_instances() -> Option<Integrity> {
     let removed = Tracing::open().ok()?.remove_dead();
-    let detail = format!("removed what a killed onbeat had left armed: {}", removed.join(", "));
+    let detail = format!("removed tracing that a killed onbeat had left behind: {}", removed.join(", "));
     (!removed.is_empty()).then(|| entry(IntegrityKind::Tracing, None, false, detail))
 }
 
@@ -207,7 +207,7 @@ pub fn exit_of(run: &Run, first: Option<Failure>) -> Result<Exit> {
         }
         (None, _) if run.loads.iter().any(|load| !load.held) => {
             let idle = run.loads.iter().find(|load| !load.held).map(report::load::sentence);
-            let message = format!("{}: what was measured is kept", idle.unwrap_or_default());
+            let message = format!("{}: the results are stored", idle.unwrap_or_default());
             Err(Failure { exit: Exit::Inconclusive, message })
         }
         (None, ended) => {
@@ -237,16 +237,15 @@ pub fn nothing_seen(run: &Run) -> Option<String> {
         Some(lost) => program::in_background(run).map(|daemon| daemon.to_string()).or_else(|| {
             let end = program::end_of(run).map(|end| format!("{end}, and ")).unwrap_or_default();
             Some(format!(
-                "{end}no wake-up could be told: {lost}; let fewer events come: follow fewer threads, leave the \
-                 stacks out with --no-stacks, or hunt while the machine does less"
+                "{end}no wake-up could be reconstructed: {lost}; reduce the events: follow fewer threads, disable stacks with --no-stacks, or reduce the load"
             ))
         }),
         None if run.program.is_some() => program::nothing_seen(run).map(|nothing| nothing.to_string()),
         None if run.ended == Ended::Victim => None,
         None => {
             let what = detail(IntegrityKind::Victim)
-                .unwrap_or("no thread that is followed woke up: nothing was measured");
-            Some(format!("{what}; follow a thread that sleeps and wakes, or give a longer -D"))
+                .unwrap_or("no followed thread woke up: nothing was measured");
+            Some(format!("{what}; follow a thread that sleeps and wakes, or increase -D"))
         }
     }
 }
@@ -256,7 +255,7 @@ pub fn nothing_seen(run: &Run) -> Option<String> {
 fn ended_early(run: &Run) -> Option<Failure> {
     let wakeups = wakeups(run);
     let message = if wakeups == 0 {
-        "every thread that was followed ended before a wake-up of it was recorded: start the hunt while the program runs, and let it run longer"
+        "all followed threads ended before one of their wake-ups was recorded: start the hunt while the program runs, and let it run longer"
             .to_owned()
     } else if run.threads.iter().any(|thread| thread.judged > 0) {
         return None;
@@ -264,8 +263,7 @@ fn ended_early(run: &Run) -> Option<Failure> {
         daemon.to_string()
     } else if run.recorder.as_ref().is_some_and(|recorder| recorder.over_ns.is_none()) {
         format!(
-            "every thread that was followed ended after {wakeups} wake-ups, too few to take a threshold from, so none was looked \
-             at: name it with --over, or let the program run longer"
+            "all followed threads ended after {wakeups} wake-ups, too few to determine a threshold, so none was explained: set it with --over, or let the program run longer"
         )
     } else {
         return None;
@@ -276,8 +274,8 @@ fn ended_early(run: &Run) -> Option<Failure> {
 /// CPUs for the plan: the existing ones, and those that this process may use.
 fn look_at_machine(facts: &Facts) -> Result<MachineCpus> {
     let failed = |error: io::Error| {
-        let remedy = "run outside a filter of system calls";
-        Failure::of_call("cannot read or set this process's affinity", &error, Exit::Internal, remedy)
+        let remedy = "run without a system call filter";
+        Failure::of_call("cannot read or set the affinity of this process", &error, Exit::Internal, remedy)
     };
     let inherited = rt::affinity().map_err(failed)?;
     let online = facts.online.known().cloned().unwrap_or_else(|| inherited.clone());
@@ -332,7 +330,9 @@ mod tests {
             let recorder = Some(Recorder { over_ns, ..Recorder::default() });
             exit_of(&Run { ended: "victim".into(), cpus, recorder, ..Run::default() }, None)
         };
-        for (cycles, said) in [(0, "before a wake-up of it was recorded"), (7, "after 7 wake-ups, too few")] {
+        for (cycles, said) in
+            [(0, "before one of their wake-ups was recorded"), (7, "after 7 wake-ups, too few")]
+        {
             let failure = ended(cycles, None).expect_err("nothing to say");
             assert_eq!(failure.exit, Exit::Inconclusive);
             assert!(failure.message.contains(said) && !failure.message.contains('\n'), "{}", failure.message);

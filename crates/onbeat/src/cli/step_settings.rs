@@ -41,8 +41,8 @@ pub fn offered() -> Result<Vec<String>, String> {
             Ok(text.split_whitespace().map(|word| word.trim_matches(['(', ')']).to_owned()).collect())
         }
         None => Err(format!(
-            "the preemption model is the one in use: {SWITCH} cannot be read (a kernel that cannot \
-             switch has none; else run as root, with debugfs mounted)"
+            "the preemption model cannot be changed: {SWITCH} cannot be read (absent if the kernel cannot \
+             switch; else run as root, with debugfs mounted)"
         )),
     }
 }
@@ -172,7 +172,7 @@ impl<'a> StepSettings<'a> {
         let noted = Journal::resume(journal.store.as_mut(), id)
             .and_then(|mut journal| journal.note(&JournalRecord::Confirmed));
         noted.map_err(|error| {
-            let what = "that a change stays cannot be written to the journal";
+            let what = "cannot write to the journal that a change stays";
             Failure::of_call(what, &error, Exit::Internal, "free some space")
         })?;
         (self.entry, self.in_force) = (None, StepWish::default());
@@ -182,7 +182,7 @@ impl<'a> StepSettings<'a> {
     /// True if an entry in force is permanent; none if it is undone or does not exist.
     pub fn stays(&mut self, id: &str) -> Result<Option<bool>> {
         let entry = read_entry(self.lock()?.store.as_ref(), id).map_err(|error| {
-            Failure::of_call("the journal of changes cannot be read", &error, Exit::Internal, "run as root")
+            Failure::of_call("cannot read the journal of changes", &error, Exit::Internal, "run as root")
         })?;
         Ok(entry.filter(|entry| entry.is_live()).map(|entry| entry.confirmed))
     }
@@ -197,7 +197,7 @@ impl<'a> StepSettings<'a> {
         };
         if let Some(change) = changes.iter().find(|change| cuts_off(&change.setting.key)) {
             if environment.over_ssh {
-                return Ok(Err(format!("{} can cut off this ssh session", change.setting.key)));
+                return Ok(Err(format!("{} can disconnect this ssh session", change.setting.key)));
             }
         }
         let plan = PlanDocument::new(&boot, changes, Vec::new());
@@ -215,7 +215,7 @@ impl<'a> StepSettings<'a> {
         self.in_force = StepWish::default();
         let (Some(id), Some(journal)) = (self.entry.take(), &mut self.journal) else { return Ok(()) };
         let failed = |error: std::io::Error| {
-            let what = "what was set could not be restored";
+            let what = "cannot restore the settings";
             Failure::of_call(what, &error, Exit::Limit, "run `onbeat tune undo`")
         };
         let Some(entry) = read_entry(journal.store.as_ref(), &id).map_err(failed)? else {
@@ -309,7 +309,11 @@ fn changes(
 fn thread_change(thread: &CureThread, kernel: &dyn Kernel) -> Result<Option<PlannedChange>, String> {
     let limit = MachineFiles::live().read_text("/proc/sys/kernel/sched_rt_runtime_us");
     if limit.known().is_none_or(|limit| limit.trim() == "-1") {
-        return Err("nothing stops a real-time thread that never sleeps, so none is moved".to_owned());
+        return Err(
+            "real-time throttling is off, so no thread is moved: one that never sleeps could not be \
+                    stopped"
+                .to_owned(),
+        );
     }
     let id = ThreadId { tid: thread.tid, start: thread.start };
     let setting = of_thread(id, TaskSetting::Affinity, &thread.cpus)?;
@@ -327,7 +331,7 @@ fn model_change(survey: &Survey, model: &str, kernel: &dyn Kernel) -> Result<Pla
     let control = controls::find(SWITCH);
     let setting = control.and_then(|control| control.setting(SWITCH, model, survey));
     let (Some(key), Some(setting)) = (key, setting) else {
-        return Err("the switch of the preemption model has no record".to_owned());
+        return Err("no known control for the switch of the preemption model".to_owned());
     };
     let now = kernel.read(&key).known().cloned().unwrap_or_default();
     Ok(PlannedChange::new(setting, RULE, now.trim()))
@@ -339,7 +343,7 @@ fn of_rule(rule: &str, value: Option<&str>, cpus: &CpuSet, yes: bool) -> Result<
     let planned = plan_tuning(MachineSource::Live, Profile::ControlLoop, Some(cpus), &request, false);
     let plan = planned.map_err(|failure| failure.message)?.document;
     match (high_risk(&plan).as_slice(), plan.left_out.first()) {
-        ([risky, ..], _) if !yes => Err(format!("a safeguard would be lost with {risky}: add --yes")),
+        ([risky, ..], _) if !yes => Err(format!("{risky} removes a safeguard: add --yes")),
         (_, Some(left)) if plan.changes.is_empty() => Err(format!("{}: {}", left.rule, left.why)),
         _ => Ok(plan.changes),
     }

@@ -53,7 +53,7 @@ impl FollowTarget {
         document.priority = followed().map(|victim| victim.priority).max();
         document.notes = vec![
             self.title.clone(),
-            "what the recorder adds to a cycle up to its end is measured on a thread of onbeat's own".into(),
+            "the recorder's cost per cycle is measured on a thread of onbeat itself".into(),
         ];
         document.notes.extend(self.notes.iter().cloned());
         document.notes.extend(limits);
@@ -69,13 +69,13 @@ impl FollowTarget {
         let mut notes = Vec::new();
         if host.rtprio_limit == Some(0) {
             notes.push(format!(
-                "{} may take no real-time priority (ulimit -r is 0): raise the limit before onbeat starts",
+                "{} cannot use real-time priorities (ulimit -r is 0): raise the limit before onbeat starts",
                 clean(&user)
             ));
         }
         if let Some(bytes) = host.memlock_limit {
             notes.push(format!(
-                "{} may lock {} KiB of memory (ulimit -l): a program that locks more is refused that",
+                "{} can lock {} KiB of memory (ulimit -l): a program cannot lock more",
                 clean(&user),
                 bytes >> 10
             ));

@@ -107,8 +107,8 @@ pub struct Args {
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     if let Some(owner) = args.keep {
         return remove_after(owner).map(|()| Exit::Ok).map_err(|error| {
-            let what = "the trace ring that a watch left cannot be removed";
-            Failure::of_call(what, &error, Exit::Internal, "start onbeat watch again, which removes it")
+            let what = "cannot remove the trace ring of an earlier watch";
+            Failure::of_call(what, &error, Exit::Internal, "start onbeat watch again to remove it")
         });
     }
     let mut outputs = Outputs::of(&[&args.flags.json], environment)?;
@@ -151,7 +151,11 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     remarks.iter().filter(|_| shows).for_each(|line| remark(&format!("onbeat: {line}")));
     let follows = shows && io::stderr().is_terminal() && !environment.dumb;
     if shows {
-        remark(&format!("onbeat: recording to {}; Ctrl-C ends it, and keeps all", quoted(&folder)));
+        remark(&format!(
+            "onbeat: recording to {}; Ctrl-C ends the recording and keeps the \
+                         data",
+            quoted(&folder)
+        ));
     }
     let result = watch.run(|event| match event {
         WatchEvent::Interval(interval) if follows => remark(&line_of(interval)),
@@ -167,7 +171,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         () if result.unwritten > 0 => outputs.end(Exit::Ok).and(Err(Failure {
             exit: Exit::Internal,
             message: format!(
-                "{} could not be written: make room in {}, or lower --size",
+                "{} could not be written: free space in {}, or lower --size",
                 several(result.unwritten, "interval", "intervals"),
                 quoted(&folder)
             ),
@@ -192,7 +196,7 @@ impl Asked {
     fn of(args: &Args) -> Result<Asked> {
         let interval = positive_span("--interval", &args.interval, Bare::Seconds)?;
         if interval < SHORTEST {
-            return Err(Failure::usage(format!("--interval: at least 1 s, not {interval}")));
+            return Err(Failure::usage(format!("invalid --interval {interval}: expected at least 1 s")));
         }
         let span = |name: &str, text: &Option<String>, bare| {
             text.as_deref().map(|text| positive_span(name, text, bare)).transpose()
@@ -201,10 +205,14 @@ impl Asked {
             text.parse::<AlarmAction>().map_err(|why| Failure::usage(format!("--on-alarm: {why}")))
         };
         if args.threads.iter().any(|name| name.trim().is_empty()) {
-            return Err(Failure::usage("--threads: a name is empty: name threads by number or name"));
+            return Err(Failure::usage("invalid --threads: expected numbers or names"));
         }
         if args.threads.len() > THREADS {
-            let message = format!("--threads: at most {THREADS}, not {}", args.threads.len());
+            let message = format!(
+                "invalid --threads: expected at most {THREADS}, not \
+                                   {}",
+                args.threads.len()
+            );
             return Err(Failure::usage(message));
         }
         Ok(Asked {
@@ -243,7 +251,7 @@ impl Asked {
         let text = |path: PathBuf| {
             path.into_os_string().into_string().map_err(|path: OsString| {
                 Failure::usage(format!(
-                    "{} is not UTF-8: a unit cannot name it",
+                    "{} is not UTF-8: a unit cannot contain it",
                     quoted(std::path::Path::new(&path))
                 ))
             })
@@ -276,7 +284,7 @@ fn size_of(text: &str) -> Result<u64> {
     if bytes < LEAST_SIZE {
         let least = size::text(LEAST_SIZE);
         return Err(Failure::usage(format!(
-            "--size: a record takes at least {least}, not {}",
+            "invalid --size: expected at least {least}, not {}",
             size::text(bytes)
         )));
     }
@@ -297,7 +305,7 @@ fn choose(recorder: &mut WakeupRecorder, wanted: &[String]) -> Result<Vec<String
         };
         if found.is_empty() {
             remarks.push(format!(
-                "no thread is called {} now: when it starts, its wake-ups are in its CPU's histogram",
+                "no thread is named {} yet; when one starts, its wake-ups are only in its CPU's histogram",
                 clean(word)
             ));
         }
@@ -309,7 +317,7 @@ fn choose(recorder: &mut WakeupRecorder, wanted: &[String]) -> Result<Vec<String
             }
             if left == 0 {
                 remarks.push(format!(
-                    "more than {THREADS} threads are called so: the rest is in its CPU's histogram"
+                    "more than {THREADS} threads match: the others are only in their CPUs' histograms"
                 ));
                 return Ok(remarks);
             }

@@ -42,28 +42,31 @@ pub fn about(about: &About) -> Vec<String> {
     let mut lines = Vec::new();
     match (about.reading, &about.why_not_better) {
         (Reading::Ring, why) => {
-            lines.extend(why.as_ref().map(|why| format!("the kernel takes no programs: {why}")));
+            lines.extend(why.as_ref().map(|why| format!("the kernel cannot load BPF programs: {why}")));
             lines.push(format!(
                 "events go through a trace ring of {} KiB: about 1 us per real-time wake-up and 0.4 us per \
-                 other, this process wakes at least once a second, and a culprit is a thread or unknown, as \
-                 there are no stacks",
+                 other wake-up; this process wakes at least once a second; without stacks, a culprit is a \
+                 thread or unknown",
                 about.kernel_memory >> 10
             ));
         }
         (_, Some(why)) => lines.push(format!(
-            "events are read by their formats, which loses wake-ups while programs of others run: {why}"
+            "events are read by their formats, which loses wake-ups while other BPF programs run: {why}"
         )),
         (_, None) => {}
     }
     if !about.unlearned.is_empty() {
-        lines
-            .push(format!("no T for what sleeps by {}: its timer was not found", about.unlearned.join(", ")));
+        lines.push(format!(
+            "no T for threads that sleep with {}: the timer was not \
+                           found",
+            about.unlearned.join(", ")
+        ));
     }
     if !about.sees_suspends {
-        lines.push("a latency may hold a suspend: this kernel does not tell of them".into());
+        lines.push("a latency may include a suspend: this kernel does not report suspends".into());
     }
     if !about.compiled {
-        let cost = "the kernel interprets the programs, at about six times the cost";
+        let cost = "the kernel interprets BPF programs, at about six times the cost";
         lines.push(format!("{cost}: sysctl net.core.bpf_jit_enable=1"));
     }
     if about.other_numbers {
@@ -76,7 +79,7 @@ pub fn about(about: &About) -> Vec<String> {
 pub fn remove_leftovers() -> Option<String> {
     let removed = Tracing::open().ok()?.remove_dead();
     (!removed.is_empty())
-        .then(|| format!("removed what a killed onbeat had left armed: {}", removed.join(", ")))
+        .then(|| format!("removed tracing that a killed onbeat had left behind: {}", removed.join(", ")))
 }
 
 /// Starts a process that removes the ring after this one: programs end with their process, a ring
@@ -86,7 +89,10 @@ pub fn keep_after(about: &About) -> Option<String> {
         return None;
     }
     let error = start_keeper().err()?;
-    Some(format!("if this is killed its trace ring stays until onbeat starts again: no keeper ({error})"))
+    Some(format!(
+        "if this process is killed, its trace ring stays until onbeat starts again: cannot start a \
+                  keeper ({error})"
+    ))
 }
 
 /// Drops capabilities that are no longer needed; the actions of an alarm may need any of them.
@@ -94,7 +100,7 @@ pub fn give_up_rights(actions: &[AlarmAction]) -> Option<String> {
     if !actions.is_empty() {
         return None;
     }
-    capabilities::keep_only(&[]).err().map(|error| format!("keeps all capabilities: {error}"))
+    capabilities::keep_only(&[]).err().map(|error| format!("cannot drop capabilities: {error}"))
 }
 
 #[cfg(test)]

@@ -79,14 +79,14 @@ pub fn take_place(plan: &MeasurePlan, cpu: Cpu) -> Result<Option<Arc<io::Error>>
         }
         Err(error) => {
             let what = format!("cannot pin a thread to cpu {cpu}");
-            let remedy = "choose other CPUs with -a, or run outside a filter of system calls";
+            let remedy = "choose other CPUs with -a, or run without a system call filter";
             return Err(Failure::of_call(what, &error, Exit::NotSupported, remedy));
         }
     }
     let failed = |what: &'static str, remedy: &'static str| {
         move |error| Failure::of_call(what, &error, Exit::NotSupported, remedy)
     };
-    let outside = "run outside a filter of system calls";
+    let outside = "run without a system call filter";
     rt::set_minimum_timer_slack().map_err(failed("cannot set the timer slack", outside))?;
     let policy_refused = rt::set_policy(plan.policy, plan.priority).err().map(Arc::new);
     if policy_refused.is_some() {

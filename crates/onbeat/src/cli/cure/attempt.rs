@@ -53,7 +53,7 @@ impl<'a> CureCourse<'a> {
         let ran = setup.run(&mut experiment, &mut switch);
         let restored = switch.put_back();
         let ArmSwitch::Settings { settings, .. } = switch else {
-            return Err(Failure::internal("an experiment of settings became one of a script"));
+            return Err(Failure::internal("an experiment with settings was replaced by one with a script"));
         };
         let settings = *settings;
         restored?;
@@ -133,14 +133,14 @@ impl<'a> CureCourse<'a> {
             // A stop is not a refusal: the proven change is kept after a resume.
             Err(_) if rt::stop_pending() => return Ok(()),
             Err(why) => {
-                step.why = format!("it was proven and could not be set again: {why}");
+                step.why = format!("it was proven but could not be applied again: {why}");
                 return Ok(());
             }
             Ok(()) => {}
         }
         (step.kept, step.entry) = (true, settings.entry().to_owned());
         let many = record.plan.counted().many();
-        step.why = format!("late {many} are rarer with it in {} of {} pairs", step.wins, step.pairs);
+        step.why = format!("fewer late {many} with it in {} of {} pairs", step.wins, step.pairs);
         keep(self.folder, record)?;
         settings.leave()
     }

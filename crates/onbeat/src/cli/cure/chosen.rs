@@ -22,8 +22,8 @@ pub fn chosen(args: &Args, environment: &Environment) -> Result<ChosenCure> {
     let (conditions, cpus) = args.conditions.plan(environment)?;
     if conditions.counted() == CountedUnit::Cycles && !args.conditions.names_cpus() {
         return Err(Failure::usage(
-            "-a is missing: name the CPUs on which the program's real-time threads run, from which others \
-             are to be kept away",
+            "-a is missing: give the CPUs of the program's real-time threads, from which other work is \
+             moved away",
         ));
     }
     let plan = CurePlan {
@@ -57,8 +57,8 @@ fn require_time(plan: &CurePlan) -> Result<()> {
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "--for: {} is too short: a horizon of {} takes {} of clean running, {} in all: ask for more time, or \
-         for a shorter --horizon",
+        "invalid --for: {} is too short. A horizon of {} needs a clean run of {}, {} in total; increase \
+         --for or reduce --horizon",
         plan.at_most_ns.spoken(),
         plan.horizon_ns.spoken(),
         long_run(plan.horizon_ns).spoken(),
@@ -68,15 +68,15 @@ fn require_time(plan: &CurePlan) -> Result<()> {
 
 /// Parameters from a record, all of them unchanged.
 pub fn resumed(record: &CureRun) -> Result<ChosenCure> {
-    let other = |what: &str| Failure::usage(format!("--resume: {what}: begin a cure of its own"));
-    require_kernel(&record.kernel, "begin a cure of its own")?;
+    let other = |what: &str| Failure::usage(format!("--resume: {what}: start a new cure"));
+    require_kernel(&record.kernel, "start a new cure")?;
     // Kept changes do not outlast a boot.
     if record.boot != boot_id()? && record.kept() > 0 {
-        return Err(other("the machine was booted since, and nothing of what was kept is in force"));
+        return Err(other("the machine was rebooted, and the proven changes are no longer in force"));
     }
     if record.held {
-        return Err(other("it has ended, and the limit is held"));
+        return Err(other("it has ended, and the limit holds"));
     }
-    let cpus = CpuSet::parse(&record.plan.cpus).map_err(|_| other("its record names no CPUs"))?;
+    let cpus = CpuSet::parse(&record.plan.cpus).map_err(|_| other("its record has no CPUs"))?;
     Ok(ChosenCure { plan: record.plan.clone(), cpus })
 }

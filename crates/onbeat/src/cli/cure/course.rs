@@ -66,7 +66,7 @@ impl<'a> CureCourse<'a> {
                     break CourseEnd::Ended(end);
                 }
                 CureMove::Spoiled(why) => {
-                    record.why = format!("the runs were spoiled: {why}");
+                    record.why = format!("the runs are invalid: {why}");
                     CureEnd::NoCandidate.name().clone_into(&mut record.ended);
                     break CourseEnd::Spoiled(why);
                 }
@@ -111,9 +111,9 @@ impl<'a> CureCourse<'a> {
         let bundle = self.new_bundle("runs", record.runs.len());
         let (plan, conditions) = (&record.plan, conditions(&record.plan));
         let doing = match (long, record.runs.is_empty()) {
-            (true, _) => "the run that is to support the limit",
-            (false, true) => "as it is",
-            (false, false) => "after the change",
+            (true, _) => "final run, to support the limit",
+            (false, true) => "before any change",
+            (false, false) => "after a change",
         };
         // One late wake-up decides; a followed program is not stopped at a late cycle.
         let more = match (long, plan.counted()) {
@@ -145,7 +145,7 @@ impl<'a> CureCourse<'a> {
         let plan = &record.plan;
         let over = ["--over".to_owned(), format!("{}ns", plan.limit_ns.0)];
         let line = arguments("hunt", &conditions(plan), length, &self.folder.join(&bundle), &over);
-        if !self.child(&line, &bundle, "hunting for what is late")? {
+        if !self.child(&line, &bundle, "hunting for culprits")? {
             return Ok(false);
         }
         let machine = curable(&self.chosen.cpus)?;

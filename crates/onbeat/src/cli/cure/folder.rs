@@ -29,13 +29,13 @@ pub fn keep(folder: &Path, record: &CureRun) -> Result<()> {
     let file = folder.join(RECORD);
     host::write_user_file(&file, json_pretty(record)?.as_bytes()).map_err(|error| {
         let what = format!("cannot write {}", quoted(&file));
-        Failure::of_call(what, &error, Exit::Internal, "free some space, then go on with --resume")
+        Failure::of_call(what, &error, Exit::Internal, "free some space, then continue with --resume")
     })
 }
 
 pub fn read_record(folder: &Path) -> Result<CureRun> {
     let file = folder.join(RECORD);
-    let remedy = "name the folder of a cure, which has a cure.json";
+    let remedy = "give the folder of a cure, which contains cure.json";
     let bytes = host::read_user_file(&file, LIMIT).map_err(|error| {
         Failure::of_call(format!("cannot read {}", quoted(&file)), &error, Exit::Usage, remedy)
     })?;

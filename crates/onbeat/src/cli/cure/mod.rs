@@ -133,12 +133,12 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     outputs.print(&format!("kept in {}\n", quoted(&folder)));
     match ended {
         CourseEnd::Spoiled(why) => {
-            let remedy = "repair that first, or ask for another load";
-            remark(&format!("onbeat: the runs are spoiled: {why}: {remedy}"));
+            let remedy = "fix that first, or choose another load";
+            remark(&format!("onbeat: the runs are invalid: {why}: {remedy}"));
             outputs.end(Exit::Inconclusive)
         }
         CourseEnd::Ended(CureEnd::Signal) => {
-            remark(&format!("onbeat: interrupted; go on with: onbeat cure --resume {}", quoted(&folder)));
+            remark(&format!("onbeat: interrupted; continue with: onbeat cure --resume {}", quoted(&folder)));
             outputs.end(Exit::Interrupted)
         }
         CourseEnd::Ended(end) => outputs.end(exit(end, &record)),
@@ -173,7 +173,7 @@ fn kept_record(folder: &std::path::Path, settings: &mut StepSettings) -> Result<
             continue;
         }
         return Err(Failure::usage(format!(
-            "--resume: {} was kept and is no longer in force: begin a cure of its own",
+            "--resume: the proven change {} is no longer in force: start a new cure",
             quoted(std::path::Path::new(&step.change))
         )));
     }
@@ -181,6 +181,6 @@ fn kept_record(folder: &std::path::Path, settings: &mut StepSettings) -> Result<
 }
 
 fn told(failure: Failure, folder: &std::path::Path) -> Failure {
-    let message = format!("{} (what was measured is in {})", failure.message, quoted(folder));
+    let message = format!("{} (results so far are in {})", failure.message, quoted(folder));
     Failure { message, ..failure }
 }

@@ -18,24 +18,25 @@ pub fn plan_text(chosen: &ChosenCure) -> Result<String> {
     let mut text = format!("{}\n", conditions(plan));
     let _ = writeln!(
         text,
-        "held: when a run of {}, begun after the last change, supports the limit for {}",
+        "held: when a run of {} after the last change supports the limit for {}",
         long_run(plan.horizon_ns).spoken(),
         plan.horizon_ns.spoken()
     );
     let levels: Vec<String> = (1..=3).map(|number| format!("{:.0}", level(number))).collect();
     let _ = writeln!(
         text,
-        "kept: what is better, and better again in fresh pairs at an e-value of {} for the first changes",
+        "kept: changes that are better, and better again in new pairs, at an e-value of {} for the first \
+         changes",
         levels.join(", ")
     );
     let machine = curable(&chosen.cpus)?;
     let may = |risk| rank(risk) <= rank(allowed(plan));
     if !machine.offered.iter().any(|change| may(change.risk)) {
-        text += "no change could be tried here";
+        text += "no change can be tried here";
         text += if plan.yes { "\n" } else { " without --yes\n" };
     }
     for change in &machine.offered {
-        let needs = if may(change.risk) { "" } else { ", not without --yes" };
+        let needs = if may(change.risk) { "" } else { ", needs --yes" };
         let _ = writeln!(text, "{} ({} risk{needs})", change.rule, change.risk.name());
         for one in &change.changes {
             let _ = writeln!(text, "  {}", clean(one));

@@ -30,7 +30,7 @@ impl CureCourse<'_> {
             }
             victim => line.push(victim.to_owned()),
         }
-        let end = run_child(&line, None, &mut || self.pause("looking at the program"))?;
+        let end = run_child(&line, None, &mut || self.pause("checking the program"))?;
         self.progress.clear();
         let ChildEnd::Ended { words, .. } = end else { return Ok(false) };
         let read = read_user_file(&file, LIMIT).map_err(|error| match words.is_empty() {
@@ -43,7 +43,7 @@ impl CureCourse<'_> {
             Err(why) => vec![CureRemaining {
                 culprit: name(&record.plan),
                 needs: "decision".into(),
-                what: format!("`onbeat check` could not look at it: {why}"),
+                what: format!("`onbeat check` could not check it: {why}"),
             }],
         };
         Ok(true)

@@ -11,7 +11,7 @@ const fn both(letter: char, long: &'static str, meaning: &'static str, serves: &
 }
 
 const KEPT: &str =
-    "it is always kept, `onbeat measure --hist FILE` and `onbeat report RUN --hist FILE` write it";
+    "it is always stored, `onbeat measure --hist FILE` and `onbeat report RUN --hist FILE` write it";
 
 /// Flags of the histogram, whose letter is the help here.
 pub const HISTOGRAM: &[ForeignFlag] = &[
@@ -23,54 +23,55 @@ pub const HISTOGRAM: &[ForeignFlag] = &[
 
 /// Flags that rtla has, too.
 pub const BOTH: &[ForeignFlag] = &[
-    both('A', "aligned", "threads wake up at once", "--phase aligned"),
+    both('A', "aligned", "all threads wake at the same time", "--phase aligned"),
     both(
         ' ',
         "deepest-idle-state",
         "the deepest idle state",
-        "--idle held allows none that takes time to leave, --idle as-is all",
+        "--idle held allows only states without exit latency, --idle as-is allows all",
     ),
 ];
 
 /// Other flags that `measure` and `hunt` do not have.
 pub const CYCLICTEST: &[ForeignFlag] = &[
-    row(' ', "secaligned", "threads wake up at a full second", "--phase aligned wakes all CPUs at once"),
-    row('c', "clock", "which clock", "it is CLOCK_MONOTONIC, leave it out"),
-    row(' ', "dbg_cyclictest", "prints what the tool does", "-v prints all conditions of the run"),
-    row('e', "latency", "/dev/cpu_dma_latency", "--idle held keeps it at 0, --idle as-is leaves it alone"),
-    row('F', "fifo", "a pipe with the numbers", "the bundle's blocks.jsonl gets a line per CPU each second"),
-    row(' ', "laptop", "idle states as they are", "--idle as-is leaves them alone"),
+    row(' ', "secaligned", "all threads wake at a full second", "--phase aligned wakes all CPUs at once"),
+    row('c', "clock", "clock", "not available, the clock is CLOCK_MONOTONIC"),
+    row(' ', "dbg_cyclictest", "prints debug messages", "-v prints all conditions of the run"),
+    row('e', "latency", "/dev/cpu_dma_latency", "--idle held sets it to 0, --idle as-is does not touch it"),
+    row(
+        'F',
+        "fifo",
+        "writes the numbers to a pipe",
+        "blocks.jsonl in the bundle gets one line per CPU each \
+                                                      second",
+    ),
+    row(' ', "laptop", "leaves idle states unchanged", "--idle as-is"),
     row(
         'M',
         "refresh_on_max",
-        "draws at a new maximum alone",
-        "it is drawn once a second, with -q not at all",
+        "updates the display only at a new maximum",
+        "the display is updated once a second, with -q not at all",
     ),
-    row(' ', "oscope", "prints fewer samples", "samples are counted and not printed, leave it out"),
-    row(' ', "priospread", "a lower priority per thread", "all CPUs have that of -p"),
-    row('r', "relative", "sleeps for a time", "a periodic task sleeps until a time, leave it out"),
-    row('R', "resolution", "what the clock can tell apart", "-v prints what one read of the clock takes"),
-    row('s', "system", "sleeps by nanosleep", "--wake chooses nanosleep, timerfd, signal or futex"),
+    row(' ', "oscope", "prints fewer samples", "not needed, samples are counted and not printed"),
+    row(' ', "priospread", "a lower priority per thread", "not available, all CPUs have the priority of -p"),
+    row('r', "relative", "relative sleep", "not available, a periodic task uses absolute sleeps"),
+    row('R', "resolution", "resolution of the clock", "-v prints the time of one clock read"),
+    row('s', "system", "sleeps with nanosleep", "--wake chooses nanosleep, timerfd, signal or futex"),
     row(
         ' ',
         "smi",
         "counts the firmware's interrupts",
-        "`onbeat probe spin` finds the time that they take, `onbeat hunt` has it as unexplained",
+        "`onbeat probe spin` measures the time that they take, `onbeat hunt` lists it as unexplained",
     ),
-    row(
-        ' ',
-        "spike",
-        "records late wake-ups",
-        "`onbeat hunt --over SPAN` keeps every one, with who took the time",
-    ),
-    row(' ', "spike-nodes", "how many late wake-ups are kept", "`onbeat hunt` keeps every one, leave it out"),
+    row(' ', "spike", "records late wake-ups", "`onbeat hunt --over SPAN` records and explains each"),
+    row(' ', "spike-nodes", "number of late wake-ups to record", "not needed, `onbeat hunt` records all"),
     row(
         ' ',
         "tracemark",
-        "a mark in the trace at -b",
-        "`onbeat hunt -b SPAN` stops there, and says who took the time",
+        "writes a mark to the trace at -b",
+        "`onbeat hunt -b SPAN` stops there and names the culprit",
     ),
-    row(' ', "tracer", "the kernel's tracer", "`onbeat hunt` records the kernel's events"),
-    row('u', "unbuffered", "prints at once", "--json - writes the result when it is there, leave it out"),
-    row('x', "posix_timers", "sleeps by a POSIX timer", "--wake signal"),
+    row(' ', "tracer", "tracer of the kernel", "`onbeat hunt` records the kernel's events"),
+    row('u', "unbuffered", "prints without buffering", "not needed, --json - writes the result at the end"),
+    row('x', "posix_timers", "sleeps with a POSIX timer", "--wake signal"),
 ];

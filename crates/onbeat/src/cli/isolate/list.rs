@@ -72,7 +72,7 @@ pub fn print(
 ) -> Result<()> {
     if check {
         if !flags.quiet && is_one_terminal() {
-            remark(&format!("onbeat: counting what comes for {}", COUNTED.spoken()));
+            remark(&format!("onbeat: counting interrupts and other work for {}", COUNTED.spoken()));
         }
         count_arrivals(&mut document, || {
             let begun = clock::monotonic();

@@ -59,11 +59,11 @@ fn isolation(journal: &mut LockedJournal) -> Result<EntryRecords> {
     let boot = boot_id()?;
     let abandoned = undo_abandoned(&mut journal.kernel, &mut *journal.store, &boot)?;
     if !abandoned.is_empty() {
-        remark(&format!("onbeat: undid entry {}, whose command was killed", abandoned.join(", ")));
+        remark(&format!("onbeat: undid entry {} of a killed command", abandoned.join(", ")));
     }
     current(&entries(&*journal.store)?, &boot)
         .cloned()
-        .ok_or_else(|| Failure::usage("no CPU is isolated by onbeat: run `onbeat isolate create CPUS` first"))
+        .ok_or_else(|| Failure::usage("no CPU is isolated: run `onbeat isolate create CPUS` first"))
 }
 
 /// Refuses to place a process in a partition that is not in force.

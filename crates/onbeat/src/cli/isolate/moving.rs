@@ -39,17 +39,17 @@ pub fn run(args: &Args) -> Result<Exit> {
     match (args.direction, inside) {
         (Direction::In, true) => {
             let group = inner_group();
-            return Err(Failure::usage(format!("process {pid} is in the group {group} already")));
+            return Err(Failure::usage(format!("process {pid} is already in the group {group}")));
         }
         (Direction::Out, false) => {
             let group = inner_group();
-            let message = format!("process {pid} is not in the group {group}: there is nothing to move out");
+            let message = format!("process {pid} is not in the group {group}: nothing to move out");
             return Err(Failure::usage(message));
         }
         (Direction::In, false) => {
             require_in_force(&entry)?;
             let change = place(&journal.kernel, pid, start, &threads);
-            make(&mut journal, &entry, &change, "it cannot be moved to the isolated CPUs")?;
+            make(&mut journal, &entry, &change, "cannot move it to the isolated CPUs")?;
         }
         (Direction::Out, true) => {
             let all = journal.kernel.processes_in(&inner_group());

@@ -45,7 +45,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<Exit> {
     let asked = args.cpus.as_deref().map(|text| cpu_list("-c", text)).transpose()?;
     let [program, arguments @ ..] = args.command.as_slice() else {
-        return Err(Failure::usage("no command was given: onbeat isolate run -- COMMAND"));
+        return Err(Failure::usage("a command is missing: onbeat isolate run -- COMMAND"));
     };
     let mut journal = journal::lock_if_there("placing a process")?;
     let entry = isolation(&mut journal)?;
@@ -56,14 +56,14 @@ pub fn run(args: &Args) -> Result<Exit> {
     if let Some(priority) = args.priority {
         rt::set_policy(Policy::Fifo, priority).map_err(|error| {
             let what = format!("the command cannot have SCHED_FIFO at priority {priority}");
-            Failure::of_call(what, &error, Exit::NotPermitted, "run as root, or leave out -p")
+            Failure::of_call(what, &error, Exit::NotPermitted, "run as root, or omit -p")
         })?;
     }
     // The command may run for any time, in which others may change settings.
     drop(journal);
     let error = replace_by(program, arguments);
     let what = format!("{} cannot be run", quoted(program));
-    Err(Failure::of_call(what, &error, Exit::Usage, "give a program that is there, with its path"))
+    Err(Failure::of_call(what, &error, Exit::Usage, "give the path of an existing program"))
 }
 
 fn inside(journal: &mut LockedJournal, entry: &EntryRecords, asked: Option<CpuSet>) -> Result<()> {
@@ -71,14 +71,14 @@ fn inside(journal: &mut LockedJournal, entry: &EntryRecords, asked: Option<CpuSe
     let isolated = CpuSet::parse(&document.effective).unwrap_or_default();
     let cpus = asked.unwrap_or_else(|| isolated.iter().take(1).collect());
     if cpus.is_empty() || !cpus.without(&isolated).is_empty() {
-        return Err(Failure::usage(format!("-c: choose among the isolated CPUs, which are {isolated}")));
+        return Err(Failure::usage(format!("invalid -c: expected isolated CPUs, which are {isolated}")));
     }
     let (pid, start) = this_process()?;
     let change = place(&journal.kernel, pid, start, &[(pid, start)]);
-    make(journal, entry, &change, "it cannot be moved to the isolated CPUs")?;
+    make(journal, entry, &change, "cannot move it to the isolated CPUs")?;
     let key = Key::Task { tid: pid, start, what: TaskSetting::Affinity };
     let now = journal.kernel.read(&key).known().cloned().unwrap_or_default();
-    make(journal, entry, &pin(pid, start, &cpus, &now), "it cannot be bound to its CPU")
+    make(journal, entry, &pin(pid, start, &cpus, &now), "cannot bind it to its CPU")
 }
 
 /// Makes a change as one more step of the isolation.
@@ -89,18 +89,23 @@ pub fn make(
     what: &str,
 ) -> Result<()> {
     let unwritten = |error: &std::io::Error| {
-        let what = "the journal of changes cannot be written, and nothing is changed without it";
+        let what = "cannot write the journal of changes, so nothing is changed";
         Failure::of_call(what, error, Exit::NotPermitted, "free some space")
     };
     // The present steps: one may have been added since.
     let entry =
         host::settings::read_entry(&*journal.store, &entry.opened.id).map_err(|error| unwritten(&error))?;
-    let entry = entry.ok_or_else(|| Failure::internal("the journal of changes has lost the isolation"))?;
+    let entry = entry.ok_or_else(|| {
+        Failure::internal(
+            "the isolation is missing from the journal of \
+                                                       changes",
+        )
+    })?;
     let mut resumed =
         Entry::resume(&mut journal.kernel, &mut *journal.store, &entry).map_err(|error| unwritten(&error))?;
     match resumed.make(change).map_err(|error| unwritten(&error))? {
         Applied::Done(_) | Applied::Already => Ok(()),
-        Applied::Gone => Err(Failure::usage("the process has ended: give one that runs")),
+        Applied::Gone => Err(Failure::usage("the process has ended: give a running one")),
         Applied::Refused(why) => Err(Failure::not_supported(format!(
             "{what} ({why}): see `onbeat isolate list` for the state of the partition"
         ))),
@@ -111,7 +116,9 @@ fn outside(journal: &mut LockedJournal, entry: &EntryRecords, asked: Option<&Cpu
     let (pid, start) = this_process()?;
     let isolated = CpuSet::parse(&entry.opened.cpus).unwrap_or_default();
     if asked.is_some_and(|cpus| cpus.is_empty() || !cpus.and(&isolated).is_empty()) {
-        return Err(Failure::usage(format!("-c with --outside: choose CPUs other than {isolated}")));
+        return Err(Failure::usage(format!(
+            "invalid -c with --outside: expected CPUs other than {isolated}"
+        )));
     }
     let key = Key::Task { tid: pid, start, what: TaskSetting::Group };
     if is_inside(&journal.kernel.read(&key)) {
@@ -123,7 +130,7 @@ fn outside(journal: &mut LockedJournal, entry: &EntryRecords, asked: Option<&Cpu
         )?;
     }
     asked.map_or(Ok(()), rt::pin).map_err(|error| {
-        Failure::of_call("it cannot be bound to these CPUs", &error, Exit::Usage, "give CPUs that are online")
+        Failure::of_call("cannot bind it to these CPUs", &error, Exit::Usage, "give CPUs that are online")
     })
 }
 
@@ -139,10 +146,10 @@ pub fn is_inside(group: &Fact<String>) -> bool {
 /// Takes a process out of the partition.
 pub fn leave(journal: &mut LockedJournal, entry: &EntryRecords, process: &GroupProcess) -> Result<()> {
     let left = take_out(&mut journal.kernel, &mut *journal.store, entry, process).map_err(|error| {
-        let what = "the journal of changes cannot be written";
+        let what = "cannot write the journal of changes";
         Failure::of_call(what, &error, Exit::NotPermitted, "free some space")
     })?;
-    left.map_err(|why| Failure::not_supported(format!("process {} cannot be moved back: {why}", process.pid)))
+    left.map_err(|why| Failure::not_supported(format!("cannot move process {} back: {why}", process.pid)))
 }
 
 fn this_process() -> Result<(u32, u64)> {
@@ -150,7 +157,7 @@ fn this_process() -> Result<(u32, u64)> {
     let start = process_start(pid);
     start
         .map(|start| (pid, start))
-        .ok_or_else(|| Failure::not_supported("/proc/self/stat cannot be read: mount /proc"))
+        .ok_or_else(|| Failure::not_supported("cannot read /proc/self/stat: mount /proc"))
 }
 
 #[cfg(test)]

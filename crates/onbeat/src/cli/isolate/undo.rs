@@ -28,7 +28,7 @@ pub struct Args {
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;
-    let mut journal = journal::lock_if_there("giving CPUs back")?;
+    let mut journal = journal::lock_if_there("removing the partition")?;
     block_signals()?;
     let boot = boot_id()?;
     let all = entries(&*journal.store)?;

@@ -72,7 +72,7 @@ impl Args {
 /// Help text with the kinds and their descriptions.
 fn kinds_help() -> String {
     let line = |kind: &&IpcKind| format!("\n- {}: {}", kind.name, kind.doc);
-    format!("What to measure; all by default:{}", ALL.iter().map(line).collect::<String>())
+    format!("Mechanisms to measure; all by default:{}", ALL.iter().map(line).collect::<String>())
 }
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
@@ -83,7 +83,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         kinds.iter().enumerate().find(|(at, kind)| kinds[..*at].iter().any(|k| k.name == kind.name))
     {
         return Err(Failure::usage(format!(
-            "invalid kinds: {} is given twice; name each once",
+            "invalid kinds: {} is given twice; give each once",
             twice.1.name
         )));
     }
@@ -110,7 +110,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
             match measure_one(args, kind, place, setup, &mut announcement, environment) {
                 Ok(one) => kept.push(one),
                 Err(lacking) if args.kinds.is_empty() && lacking.exit == Exit::NotSupported => {
-                    remark(&format!("onbeat: {} is left out: {}", kind.name, lacking.message));
+                    remark(&format!("onbeat: {} skipped: {}", kind.name, lacking.message));
                     continue 'all;
                 }
                 Err(refused) => {
@@ -125,7 +125,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     }
     rt::unblock_signals();
     if kept.is_empty() {
-        return Err(failure.unwrap_or_else(|| Failure::not_supported("no kind can be measured here")));
+        return Err(failure.unwrap_or_else(|| Failure::not_supported("no mechanism can be measured here")));
     }
     show(args, &mut kept, &mut outputs);
     let runs: Vec<Run> = kept.into_iter().map(|kept| kept.run).collect();
@@ -145,8 +145,8 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
 fn announcement(duration: &str, kinds: usize, places: usize) -> Result<String> {
     let each = positive_span("-D", duration, Bare::Seconds)?;
     let runs = (kinds * places) as i64;
-    let places = if places == 1 { String::new() } else { format!(" in {places} places") };
-    let kinds = if kinds == 1 { "1 kind".to_owned() } else { format!("{kinds} kinds") };
+    let places = if places == 1 { String::new() } else { format!(" in {places} placements") };
+    let kinds = if kinds == 1 { "1 mechanism".to_owned() } else { format!("{kinds} mechanisms") };
     Ok(format!(
         "onbeat: {kinds}{places}, {} each: up to {} in all",
         each.spoken(),
@@ -194,7 +194,7 @@ fn measure_one(
 
 fn broken(error: &std::io::Error) -> Integrity {
     let words =
-        format!("its threads could not hand over any more ({error}): what was measured until then is kept");
+        format!("its threads could no longer signal each other ({error}): results up to then are stored");
     entry(IntegrityKind::Thread, None, true, words)
 }
 
@@ -205,13 +205,13 @@ fn place_pairs(plan: &mut MeasurePlan, place: PairPlace, kind: &str) -> Result<(
     if place == PairPlace::Across {
         if cpus.len() < 2 {
             return Err(Failure::usage(
-                "it takes two CPUs to hand over from one to another: name them with -a, or give --place same",
+                "--place across needs two CPUs: give them with -a, or use --place same",
             ));
         }
         from = cpus.chunks_exact(2).map(|two| two[0]).collect();
         let acquiring: Vec<Cpu> = cpus.chunks_exact(2).map(|two| two[1]).collect();
         if let [left] = cpus.chunks_exact(2).remainder() {
-            plan.notes.push(format!("cpu {left} has no other to pair with, and is left out"));
+            plan.notes.push(format!("CPU {left} has no partner and is not measured"));
         }
         plan.cpus.retain(|own| acquiring.contains(&own.cpu));
     }

@@ -81,7 +81,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let prepared = prepare_run(wanted, environment, |plan, machine, facts| {
         plan.notes.extend(note);
         if args.hog {
-            plan.notes.push("an ordinary thread is busy on each measured cpu".into());
+            plan.notes.push("a busy SCHED_OTHER thread runs on each measured CPU".into());
         }
         plan.probe = Some(ProbePlan { over: Some(over), ..ProbePlan::of(Probe::Spin) });
         leave_a_cpu(plan, machine, args.flags.threads.cpus.is_none())?;
@@ -115,15 +115,15 @@ fn intent(args: &Args) -> Result<MeasureIntent> {
 fn threshold(asked: Option<Nanos>, read: Nanos) -> Result<(Nanos, Option<String>)> {
     match asked {
         Some(over) if over.0 < read.0 * READS_AT_LEAST => Err(Failure::usage(format!(
-            "--over {over} is no gap where one read of the clock takes {read}: give {} or more, or see that \
-            the clocksource is a fast one",
+            "invalid --over {over}: one clock read takes {read}; give {} or more, or use a faster \
+             clocksource",
             Nanos(read.0 * READS_AT_LEAST)
         ))),
         Some(over) => Ok((over, None)),
         None if read.0 * READS_BY_DEFAULT <= OVER.0 => Ok((OVER, None)),
         None => {
             let over = Nanos((read.0 * READS_BY_DEFAULT + 999) / 1_000 * 1_000);
-            let note = format!("gaps count from {over} on, because one read of the clock takes {read}");
+            let note = format!("gaps count from {over}, because one clock read takes {read}");
             Ok((over, Some(note)))
         }
     }
@@ -142,14 +142,14 @@ fn leave_a_cpu(plan: &mut MeasurePlan, machine: &MachineCpus, all: bool) -> Resu
             plan.cpus.retain(|own| own.cpu != left);
             plan.housekeeping = [left].into_iter().collect();
             plan.notes.clear();
-            plan.notes.push(format!("cpu {left} is left to onbeat's own thread and the rest of the machine"));
+            plan.notes.push(format!("CPU {left} is reserved for onbeat's own thread and other tasks"));
             Ok(())
         }
         None => {
-            let elsewhere = if measured.len() > 1 { "leave a CPU out with -a, or " } else { "" };
+            let elsewhere = if measured.len() > 1 { "exclude a CPU with -a, or " } else { "" };
             Err(Failure::usage(format!(
-                "threads of SCHED_{} that never sleep on cpus {measured} leave none to onbeat's own \
-                thread, and to a shell that could stop them: {elsewhere}spin under SCHED_OTHER with -p 0",
+                "SCHED_{} threads that never sleep on CPUs {measured} leave no CPU for onbeat's own thread \
+                 and a shell to stop them: {elsewhere}use SCHED_OTHER with -p 0",
                 plan.policy.name().to_uppercase()
             )))
         }
@@ -165,9 +165,8 @@ fn refuse_without_end(plan: &MeasurePlan, host: &Host) -> Result<()> {
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "real-time tasks have no limit here (kernel.sched_rt_runtime_us), and a thread that never sleeps \
-        would keep the kernel's own off its CPU: give -D {UNTHROTTLED} or less, or spin under SCHED_OTHER \
-        with -p 0"
+        "real-time throttling is off (kernel.sched_rt_runtime_us), so a thread that never sleeps would keep \
+         kernel threads off its CPU: use -D {UNTHROTTLED} or less, or SCHED_OTHER with -p 0"
     )))
 }
 

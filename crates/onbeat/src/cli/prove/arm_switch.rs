@@ -56,7 +56,7 @@ impl<'a> ArmSwitch<'a> {
         let found = script_keeper::start(&switch.script, switch.at_most, folder)?;
         switch.marker = Some(found.path);
         if !found.why.is_empty() {
-            remark(&format!("onbeat: after the kill, {}; it is tried again now", found.why));
+            remark(&format!("onbeat: after the kill, {}; trying again now", found.why));
         }
         if found.left { switch.to(ExperimentArm::A, &rt::stop_pending) } else { Ok(()) }
     }
@@ -124,8 +124,8 @@ impl ScriptSwitch {
         self.mark("b")?;
         let mark = self.marker.as_deref().unwrap_or(Path::new(""));
         let ended = self.script.call(word, self.at_most, mark, is_stopped).map_err(|error| {
-            let what = format!("--script: {path} cannot be started");
-            Failure::of_call(what, &error, Exit::Usage, "give it an interpreter that is there (#!)")
+            let what = format!("--script: cannot start {path}");
+            Failure::of_call(what, &error, Exit::Usage, "give it an existing interpreter (#!)")
         })?;
         if ended != ScriptEnd::Done {
             let message = format!("--script: {path} {word} {}", how_it_ended(&ended, self.at_most));

@@ -41,20 +41,20 @@ pub fn run(args: &Args, mut outputs: Outputs, environment: &Environment) -> Resu
     if !alternated(paired) {
         open(
             &mut proof,
-            "the runs were not made in turns, each two of them one without the change and one with it: what \
-             changed meanwhile may be the difference",
+            "the runs do not alternate in pairs of one without and one with the change: the difference may \
+             be drift over time",
         );
     } else if let Some(first) = one_sided(paired) {
         let side = if first == ExperimentArm::A { "without the change" } else { "with the change" };
         let what = format!(
-            "nearly all pairs began with the run {side}: what changed steadily meanwhile may be the \
-             difference; begin some with the other"
+            "nearly all pairs began with the run {side}: the difference may be steady drift; begin some \
+             pairs with the other"
         );
         open(&mut proof, &what);
     } else if let Some((one, other)) = of_one_boot(paired) {
         let what = format!(
-            "{} and {} are of one boot, and of different pairs: what that boot happened to be counts twice; \
-             boot between them",
+            "{} and {} are from the same boot but in different pairs, so that boot counts twice; reboot \
+             between them",
             quoted(&one),
             quoted(&other)
         );
@@ -132,8 +132,8 @@ fn check_conditions(a: &[Measurement], b: &[Measurement]) -> Result<()> {
     for (other, found) in all {
         if let Some((one, two)) = wanted.iter().zip(&found).find(|(one, two)| one.1 != two.1) {
             return Err(Failure::usage(format!(
-                "--across-boots: {} of {} is {:?}, and that of {} is {:?}: measure all runs alike but for \
-                 the change",
+                "--across-boots: {} of {} is {:?}, and that of {} is {:?}: make all runs with the same \
+                 settings except for the change",
                 one.0, first.title, one.1, other.title, two.1
             )));
         }
@@ -170,7 +170,7 @@ fn sides(paths: &[PathBuf], environment: &Environment) -> Result<[Vec<Measuremen
     let (a, b) = (sides.next().unwrap_or_default(), sides.next().unwrap_or_default());
     if a.is_empty() || b.is_empty() {
         return Err(Failure::usage(
-            "--across-boots: put `--` between the runs without the change and those with it: A... -- B...",
+            "--across-boots: put `--` between the runs without and the runs with the change: A... -- B...",
         ));
     }
     let open = |side: &[PathBuf]| -> Result<Vec<Measurement>> {
@@ -204,7 +204,7 @@ fn record(args: &Args, limit_ns: Nanos, arms: [&[Measurement]; 2]) -> Result<Exp
     segments.sort_by(|one, other| (one.1.pair, &one.0).cmp(&(other.1.pair, &other.0)));
     let usual = usual();
     let plan = ExperimentPlan {
-        change: "what differs between the boots".into(),
+        change: "the difference between the boots".into(),
         limit_ns,
         cpus,
         load,
@@ -244,7 +244,7 @@ fn next(plan: &ExperimentPlan, [a, b]: [usize; 2], began_with_b: usize, more: u3
         command += &format!(" --load {} --load-cpus {}", plan.load, plan.load_cpus);
     }
     let missing = match more {
-        0 => "pairs are missing in place of those that were dropped".to_owned(),
+        0 => "pairs are missing to replace the dropped ones".to_owned(),
         1 => "at least 1 pair is missing".to_owned(),
         more => format!("at least {more} pairs are missing"),
     };

@@ -51,8 +51,8 @@ pub fn chosen(args: &Args, environment: &Environment) -> Result<ChosenProof> {
 
 /// Parameters from a record, all of them unchanged.
 pub fn resumed(args: &Args, record: &ExperimentRun) -> Result<ChosenProof> {
-    require_kernel(&record.kernel, "begin an experiment of its own")?;
-    let damaged = |_| Failure::usage("--resume: its record names no CPUs: begin an experiment of its own");
+    require_kernel(&record.kernel, "start a new experiment")?;
+    let damaged = |_| Failure::usage("--resume: its record has no CPUs: start a new experiment");
     let cpus = CpuSet::parse(&record.plan.cpus).map_err(damaged)?;
     let settings = settings(&record.plan.settings)?;
     with_change(args, record.plan.clone(), cpus, settings)
@@ -67,8 +67,8 @@ fn with_change(
     let script = match plan.script.as_str() {
         "" => None,
         path => Some(SwitchScript::open(Path::new(path)).map_err(|error| {
-            let what = format!("--script: {} cannot be called", quoted(Path::new(path)));
-            Failure::of_call(what, &error, Exit::Usage, "name a file that may be executed")
+            let what = format!("--script: cannot call {}", quoted(Path::new(path)));
+            Failure::of_call(what, &error, Exit::Usage, "give an executable file")
         })?),
     };
     let change = match &script {
@@ -106,7 +106,8 @@ pub fn most_pairs(pairs: u32) -> Result<u32> {
     match (LEAST_PAIRS..=ALLOWED_PAIRS).contains(&pairs) {
         true => Ok(pairs),
         false => Err(Failure::usage(format!(
-            "--pairs: expected {LEAST_PAIRS} to {ALLOWED_PAIRS}: fewer than {LEAST_PAIRS} cannot decide"
+            "invalid --pairs: expected {LEAST_PAIRS} to {ALLOWED_PAIRS}; fewer than {LEAST_PAIRS} cannot \
+             decide"
         ))),
     }
 }
@@ -115,7 +116,7 @@ pub fn most_pairs(pairs: u32) -> Result<u32> {
 fn settings(texts: &[String]) -> Result<Vec<SuiteSetting>> {
     let refused = |text: &str| {
         Err(Failure::usage(format!(
-            "--change: {} is no change: expected RULE or RULE=VALUE with a rule of `onbeat rules`",
+            "invalid --change {}: expected RULE or RULE=VALUE with a rule of `onbeat rules`",
             quoted(Path::new(text))
         )))
     };
@@ -154,16 +155,16 @@ pub fn changes(chosen: &ChosenProof, yes: bool) -> Result<Option<PlanDocument>> 
         if !plan.changes.iter().any(|change| change.rule == named.rule) {
             let value = named.value.as_ref().map(|value| format!("={}", quoted(Path::new(value))));
             return Err(Failure::usage(format!(
-                "{}{} is so already: name another value, or undo it first",
+                "{}{} is already in force: give another value, or undo it first",
                 named.rule,
                 value.unwrap_or_default()
             )));
         }
     }
     match high_risk(&plan).first() {
-        Some(risky) if !yes => Err(Failure::usage(format!(
-            "a safeguard would be lost with {risky}: add --yes, or prove another change"
-        ))),
+        Some(risky) if !yes => {
+            Err(Failure::usage(format!("{risky} removes a safeguard: add --yes, or choose another change")))
+        }
         _ => Ok(Some(plan)),
     }
 }

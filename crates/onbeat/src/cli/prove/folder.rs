@@ -29,12 +29,12 @@ pub fn folder_of(args: &Args, environment: &Environment) -> Result<PathBuf> {
 pub fn make(folder: PathBuf) -> Result<PathBuf> {
     if host::identity(&folder).is_some() {
         return Err(Failure::usage(format!(
-            "{} is there already: name another folder, or go on with it by --resume",
+            "{} already exists: choose another folder, or continue it with --resume",
             quoted(&folder)
         )));
     }
     host::dir::Dir::create(&folder).map_err(|error| {
-        let what = format!("cannot make {}", quoted(&folder));
+        let what = format!("cannot create {}", quoted(&folder));
         Failure::of_call(what, &error, Exit::Usage, "choose another folder with -o")
     })?;
     Ok(folder)
@@ -53,13 +53,13 @@ pub fn keep(folder: &Path, record: &ExperimentRun) -> Result<()> {
     let file = folder.join(RECORD);
     host::write_user_file(&file, json_pretty(record)?.as_bytes()).map_err(|error| {
         let what = format!("cannot write {}", quoted(&file));
-        Failure::of_call(what, &error, Exit::Internal, "free some space, then go on with --resume")
+        Failure::of_call(what, &error, Exit::Internal, "free some space, then continue with --resume")
     })
 }
 
 pub fn read_record(folder: &Path) -> Result<ExperimentRun> {
     let file = folder.join(RECORD);
-    let remedy = "name the folder of an experiment, which has an experiment.json";
+    let remedy = "give the folder of an experiment, which contains experiment.json";
     let bytes = host::read_user_file(&file, LIMIT).map_err(|error| {
         Failure::of_call(format!("cannot read {}", quoted(&file)), &error, Exit::Usage, remedy)
     })?;
@@ -91,7 +91,7 @@ pub fn lock(folder: &Path) -> Result<FolderLock> {
     locked.map_err(|owner| Failure {
         exit: Exit::NotPermitted,
         message: format!(
-            "another onbeat (process {}) is at {}: wait until it has ended",
+            "another onbeat (process {}) uses {}: wait until it ends",
             owner.pid,
             quoted(folder)
         ),

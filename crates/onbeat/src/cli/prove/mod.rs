@@ -48,7 +48,7 @@ use segments::{PairsEnd, SegmentSetup};
         sudo onbeat prove --change vmstat-interval=120 --limit 100us -a 2-3 --load mem\n  \
         onbeat prove --change vmstat-interval=120 --limit 100us --dry-run   print the plan\n  \
         sudo onbeat prove --script ./switch --limit 50us       calls ./switch a, ./switch b\n  \
-        sudo onbeat prove --resume DIR                         continue an interrupted cure\n  \
+        sudo onbeat prove --resume DIR                         continue an interrupted experiment\n  \
         sudo onbeat prove --change swap --limit 1ms -- ./robot   late cycles of a program\n  \
         onbeat prove --limit 50us --across-boots old1 old2 -- new1 new2   a change that needs a reboot"
 )]
@@ -137,7 +137,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let restored = switch.put_back();
     let ended = both(ran, restored).map_err(|failure| match record.pilot {
         Some(_) => {
-            let message = format!("{} (what was measured is in {})", failure.message, quoted(&folder));
+            let message = format!("{} (results so far are in {})", failure.message, quoted(&folder));
             Failure { message, ..failure }
         }
         None => failure,
@@ -145,7 +145,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let verdict = print_answer(&mut outputs, args, &folder, &record, &ended)?;
     outputs.print(&format!("kept in {}\n", quoted(&folder)));
     if ended == PairsEnd::Signal {
-        remark(&format!("onbeat: interrupted; go on with: onbeat prove --resume {}", quoted(&folder)));
+        remark(&format!("onbeat: interrupted; continue with: onbeat prove --resume {}", quoted(&folder)));
         return outputs.end(Exit::Interrupted);
     }
     outputs.end(verdict)
@@ -175,7 +175,7 @@ fn both(ran: Result<PairsEnd>, restored: Result<()>) -> Result<PairsEnd> {
 fn require_one_change(args: &Args) -> Result<()> {
     match args.changes.is_empty() && args.script.is_none() {
         true => Err(Failure::usage(
-            "name what to prove: --change RULE=VALUE, --script FILE, or --across-boots A... -- B...",
+            "a change is missing: give --change RULE=VALUE, --script FILE, or --across-boots A... -- B...",
         )),
         false => Ok(()),
     }

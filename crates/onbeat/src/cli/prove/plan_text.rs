@@ -21,8 +21,8 @@ pub fn plan_text(chosen: &ChosenProof, changes: Option<&PlanDocument>) -> String
         text += &format!("  {}: {} -> {}\n", change.setting.key, clean(now), clean(&change.setting.wanted));
     }
     text += &format!(
-        "asked: whether fewer {} are late with the change than without it, pair by pair; if it does \
-         nothing, more in one is as likely as more in the other\n\
+        "test: are fewer {} late with the change than without it, pair by pair? If it has no effect, \
+         either is equally likely\n\
          ends: when the evidence is {} to 1 (the e-value; {} pairs if all agree), or after {} pairs\n\
          order: {}\n",
         plan.counted().many(),
@@ -32,8 +32,8 @@ pub fn plan_text(chosen: &ChosenProof, changes: Option<&PlanDocument>) -> String
         letters(plan.seed, plan.most_pairs)
     );
     text += &format!(
-        "equivalent: within a factor of {}; against the change: a median more than {:.0} % and {} later, a \
-         load that does less than {:.0} % of its work\n",
+        "equivalent: within a factor of {}; against the change: a median later by more than {:.0} % and {}, \
+         or a load that does less than {:.0} % of its work\n",
         plan.rate_margin,
         100.0 * (plan.p50_factor - 1.0),
         plan.p50_ns.spaced(),
@@ -41,7 +41,7 @@ pub fn plan_text(chosen: &ChosenProof, changes: Option<&PlanDocument>) -> String
     );
     if plan.settle_trial_ns.0 > 0 {
         text += &format!(
-            "settling: a run of {} behind a switch to each side tells how much is left out, {} to {}\n",
+            "settling: a run of {} after a switch in each direction determines the time to skip, {} to {}\n",
             spoken(plan.settle_trial_ns),
             spoken(plan.settle_ns),
             spoken(plan.settle_trial_ns)
@@ -63,7 +63,7 @@ fn lengths(chosen: &ChosenProof) -> String {
         0 => {
             let ([least, _], [_, most]) = (of(LEAST), of(MOST));
             format!(
-                "takes {least} to {most}: a warm-up of {warm_up} tells how long a run has to be, {} to {}\n",
+                "takes {least} to {most}: a warm-up of {warm_up} determines the length of a run, {} to {}\n",
                 spoken(LEAST),
                 spoken(MOST)
             )

@@ -39,7 +39,7 @@ pub struct ScriptMarker {
 /// Starts the keeper for this process, after ending processes that a killed experiment left.
 pub fn start(script: &SwitchScript, at_most: Nanos, folder: &Path) -> Result<ScriptMarker> {
     let failed = |error: std::io::Error| {
-        let what = "the process that would undo the change after a kill cannot be started";
+        let what = "cannot start the process that would undo the change after a kill";
         Failure::of_call(what, &error, Exit::Internal, "try again")
     };
     let marker = host::whole_path(folder).map_err(failed)?.join(MARKER);
@@ -68,7 +68,7 @@ pub fn start(script: &SwitchScript, at_most: Nanos, folder: &Path) -> Result<Scr
 pub fn mark(marker: &Path, word: &str) -> Result<()> {
     host::write_user_file(marker, word.as_bytes()).map_err(|error| {
         let what = format!("cannot write {}", quoted(marker));
-        Failure::of_call(what, &error, Exit::Internal, "free some space, then go on with --resume")
+        Failure::of_call(what, &error, Exit::Internal, "free some space, then continue with --resume")
     })
 }
 
@@ -79,7 +79,7 @@ pub fn run(owner: ProcessId, script: &Path, args: &Args) -> Result<Exit> {
     };
     let at_most = positive_span("--script-time", &args.script_time, Bare::Seconds)?;
     let failed = |error: std::io::Error| {
-        Failure::of_call("the script cannot be called", &error, Exit::Internal, "call it by hand")
+        Failure::of_call("cannot call the script", &error, Exit::Internal, "call it by hand")
     };
     let script = SwitchScript::open(script).map_err(failed)?;
     keeper::outlive(owner).map_err(failed)?;
@@ -115,17 +115,17 @@ pub fn how_it_ended(ended: &ScriptEnd, at_most: Nanos) -> String {
     match ended {
         ScriptEnd::Done => "ended with 0".to_owned(),
         ScriptEnd::TimedOut => {
-            format!("had not ended after {} and was killed: give it --script-time", at_most.spoken())
+            format!("had not ended after {} and was killed: increase --script-time", at_most.spoken())
         }
-        ScriptEnd::Stopped => "had not ended yet and was ended by the stop".to_owned(),
+        ScriptEnd::Stopped => "had not ended yet and was ended when the run stopped".to_owned(),
         ScriptEnd::Left(left) => format!(
-            "left {} running, killed now: it has to end what it starts, or have a service manager start it",
+            "left {} running, now killed: it must end what it starts, or let a service manager start it",
             several(*left as u64, "process", "processes")
         ),
         ScriptEnd::Failed { code, said } => {
             let how = code.map_or("was ended by a signal".to_owned(), |code| format!("ended with {code}"));
             let said = if said.is_empty() { String::new() } else { format!(" ({})", excerpt(said)) };
-            format!("{how}{said}: repair it, and try it by hand")
+            format!("{how}{said}: fix it, and try it by hand")
         }
     }
 }

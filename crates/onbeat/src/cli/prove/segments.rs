@@ -135,8 +135,7 @@ impl<'a> SegmentSetup<'a> {
         if !pilot.valid {
             require_online(&self.chosen.cpus, &record.plan.load_cpus)?;
             let why = clean(&pilot.why);
-            let message =
-                format!("the warm-up was spoiled: {why}: repair that first, or ask for another load");
+            let message = format!("the warm-up was spoiled: {why}: fix that first, or choose another load");
             return Err(Failure { exit: Exit::Inconclusive, message });
         }
         require_rare(plan.limit_ns, plan.counted(), &pilot)?;
@@ -321,7 +320,7 @@ pub fn require_rare(limit: Nanos, counted: CountedUnit, pilot: &ExperimentSegmen
     }
     let p50 = pilot.p50_ns.map_or_else(String::new, |p50| format!(", their median is {}", p50.spaced()));
     Err(Failure::usage(format!(
-        "--limit: {} of {} reach {} in the warm-up{p50}: choose a higher limit",
+        "invalid --limit: {} of {} reach {} in the warm-up{p50}; choose a higher limit",
         pilot.late,
         several(pilot.samples, counted.one(), counted.many()),
         limit.spaced()

@@ -52,8 +52,8 @@ pub fn require_time(plan: &ExperimentPlan, warm_up: Nanos, at_most: Option<Nanos
     }
     let trial = if plan.settle_trial_ns.0 > 0 { "the trial of the settling time, " } else { "" };
     Err(Failure::usage(format!(
-        "--for: {} is too short: the warm-up of {}, {trial}and {}, fewer of which decide nothing, take {} \
-         at the least: ask for more time, or for shorter runs with --segment",
+        "invalid --for: {} is too short. The warm-up of {}, {trial}and the minimum of {} take at least {}; \
+         increase --for, or choose shorter runs with --segment",
         at_most.spoken(),
         warm_up.spoken(),
         several(u64::from(pairs), "pair", "pairs"),
@@ -67,8 +67,8 @@ pub fn nothing_late(plan: &ExperimentPlan, pilot: &ExperimentSegment) -> Option<
     let (one, limit) = (plan.counted().one(), plan.limit_ns.spaced());
     (pilot.late == 0).then(|| {
         format!(
-            "onbeat: no {one} reached {limit} in the warm-up of {}: a pair in which none does decides \
-             nothing, and {} of them take {}: choose a lower limit or more load, unless it is to be rare",
+            "onbeat: no {one} reached {limit} in the warm-up of {}. A pair without any decides nothing, and \
+             {} pairs take {}: choose a lower limit or more load, unless it is meant to be rare",
             pilot.observed_ns.spoken(),
             plan.most_pairs,
             all.spoken()
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(nothing_late(&plan, &pilot(1)), None);
         let told = nothing_late(&plan, &pilot(0)).unwrap();
         for part in
-            ["no wake-up reached 100 us in the warm-up of 20.0 s", "16 of them take 34 min", "a lower limit"]
+            ["no wake-up reached 100 us in the warm-up of 20.0 s", "16 pairs take 34 min", "a lower limit"]
         {
             assert!(told.contains(part), "{told}");
         }

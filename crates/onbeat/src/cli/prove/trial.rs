@@ -25,7 +25,7 @@ impl SegmentSetup<'_> {
                 return Ok(false);
             }
             let name = format!("settling-{}", arm.name());
-            let doing = format!("how long it takes to settle, {}", arm.name());
+            let doing = format!("settling time, {}", arm.name());
             let run = SettleRun { arm, ..SettleRun::default() };
             trial.push(match self.segment(&record.plan, &name, length, &doing)? {
                 SegmentEnd::Stopped => return Ok(false),

@@ -55,7 +55,7 @@ pub fn chosen(args: &Args, recipe: &Recipe, before: Option<&SuiteRun>, kernel: &
     let mut steps = steps(recipe, StepChoice { models: &models, boot: &boot, length, seed });
     if !args.yes {
         let without_limit = |step: &SuiteStep| step.settings.iter().any(SuiteSetting::is_without_limit);
-        let why = "nothing but its own clock would end the thread that spins: it takes --yes";
+        let why = "only its own clock would end the spinning thread: needs --yes";
         let left = steps.iter().filter(|step| without_limit(step));
         left_out.extend(left.map(|step| SuiteLeftOut { id: step.id.clone(), why: why.to_owned() }));
         steps.retain(|step| !without_limit(step));
@@ -87,8 +87,7 @@ fn chosen_cpus(args: &Args, recipe: &Recipe, begun: Option<&SuiteRun>) -> Result
     };
     if spins(recipe) && permitted.without(&measured).is_empty() {
         return Err(Failure::usage(format!(
-            "threads that never sleep on {} leave none to the rest of the machine: leave one out \
-             with -a",
+            "threads that never sleep on {} leave no CPU for other tasks: exclude one with -a",
             named_cpus(&measured)
         )));
     }
@@ -104,8 +103,8 @@ fn divided(recipe: &Recipe, permitted: &CpuSet) -> Result<(CpuSet, CpuSet)> {
         let first: CpuSet = permitted.iter().take(1).collect();
         return match permitted.len() {
             0 | 1 => Err(Failure::not_supported(format!(
-                "{} keeps the measured CPUs busy with real-time threads, and there is one CPU: it takes a \
-                 machine with two or more",
+                "{} keeps the measured CPUs busy with real-time threads: it needs a machine with two or \
+                 more CPUs",
                 recipe.name
             ))),
             _ => Ok((permitted.without(&first), first)),
@@ -114,7 +113,7 @@ fn divided(recipe: &Recipe, permitted: &CpuSet) -> Result<(CpuSet, CpuSet)> {
     match recipe.load_on {
         LoadOn::Same | LoadOn::All => Ok((permitted.clone(), permitted.clone())),
         LoadOn::Other if permitted.len() < 2 => Err(Failure::not_supported(format!(
-            "{} measures other CPUs than it loads, and there is one: it takes a machine with two or more",
+            "{} loads other CPUs than it measures: it needs a machine with two or more CPUs",
             recipe.name
         ))),
         LoadOn::Other => {
@@ -170,11 +169,9 @@ fn chosen_models(args: &Args, recipe: &Recipe, begun: Option<&SuiteRun>) -> Resu
 fn has_word(word: &str) -> Result<bool> {
     let files = MachineFiles::live();
     let line = files.read_text("/proc/cmdline").parse(|text| parse_cmdline(&text));
-    line.known().map(|line| line.has(word)).ok_or_else(|| {
-        Failure::not_supported(
-            "which boot this is follows from /proc/cmdline, which cannot be read: mount /proc",
-        )
-    })
+    line.known()
+        .map(|line| line.has(word))
+        .ok_or_else(|| Failure::not_supported("cannot read /proc/cmdline to identify this boot: mount /proc"))
 }
 
 fn is_rt() -> bool {
@@ -183,6 +180,6 @@ fn is_rt() -> bool {
 
 fn permitted() -> Result<CpuSet> {
     rt::affinity().map_err(|error| {
-        Failure::of_call("this process's CPUs cannot be read", &error, Exit::Internal, "name some with -a")
+        Failure::of_call("cannot read the CPUs of this process", &error, Exit::Internal, "name some with -a")
     })
 }

@@ -28,7 +28,7 @@ pub fn folder_of(args: &Args, recipe: &Recipe, environment: &Environment) -> Res
     match host::identity(&folder) {
         None => Ok(folder),
         Some(_) => Err(Failure::usage(format!(
-            "{} is there already: name another folder, or go on with it by --resume",
+            "{} already exists: choose another folder, or continue it with --resume",
             quoted(&folder)
         ))),
     }
@@ -55,13 +55,13 @@ pub fn keep(folder: &Path, suite: &SuiteRun) -> Result<()> {
     let file = folder.join(DOCUMENT);
     host::write_user_file(&file, json_pretty(suite)?.as_bytes()).map_err(|error| {
         let what = format!("cannot write {}", quoted(&file));
-        Failure::of_call(what, &error, Exit::Internal, "free some space, then go on with --resume")
+        Failure::of_call(what, &error, Exit::Internal, "free some space, then continue with --resume")
     })
 }
 
 pub fn read_suite(folder: &Path) -> Result<SuiteRun> {
     let file = folder.join(DOCUMENT);
-    let remedy = "name the folder of a suite, which has a suite.json";
+    let remedy = "give the folder of a suite, which contains suite.json";
     let bytes = host::read_user_file(&file, LIMIT).map_err(|error| {
         Failure::of_call(format!("cannot read {}", quoted(&file)), &error, Exit::Usage, remedy)
     })?;
@@ -81,7 +81,7 @@ pub fn others(args: &Args) -> Result<Vec<SuiteRun>> {
     for (at, folder) in folders.iter().enumerate() {
         let identity = host::identity(folder);
         if identity.is_some() && folders[..at].iter().any(|other| host::identity(other) == identity) {
-            return Err(Failure::usage(format!("--with: {} is named twice: leave out one", quoted(folder))));
+            return Err(Failure::usage(format!("--with: {} is given twice: remove one", quoted(folder))));
         }
     }
     args.with.iter().map(|folder| read_suite(folder)).collect()
@@ -91,13 +91,13 @@ pub fn others(args: &Args) -> Result<Vec<SuiteRun>> {
 pub fn as_begun<T: PartialEq>(flag: &str, given: Option<&T>, begun: Option<&T>) -> Result<()> {
     match given {
         Some(_) if begun.is_some() && given != begun => Err(Failure::usage(format!(
-            "{flag}: the suite was begun with another value: leave the flag out, or begin a suite of its own"
+            "{flag}: the suite was started with another value: remove the flag, or start a new suite"
         ))),
         _ => Ok(()),
     }
 }
 
 pub fn kept_cpus(text: &str) -> Result<CpuSet> {
-    let what = |_| Failure::usage(format!("suite.json: '{}' are no CPUs: begin anew", clean(text)));
+    let what = |_| Failure::usage(format!("suite.json: invalid CPUs '{}': start a new suite", clean(text)));
     CpuSet::parse(text).map_err(what)
 }

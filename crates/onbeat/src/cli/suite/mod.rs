@@ -116,7 +116,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let Some(name) = name else {
         no_document(&args.output.json, "the list of suites", "a suite")?;
         if let Some(flag) = args.of_a_suite() {
-            return Err(Failure::usage(format!("{flag} is of a suite: name one, `onbeat suite` lists them")));
+            return Err(Failure::usage(format!(
+                "{flag} needs a suite: give its name, `onbeat suite` lists \
+                                               them"
+            )));
         }
         outputs.print(&overview(outputs.screen.columns));
         return outputs.end(Exit::Ok);
@@ -125,7 +128,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let recipe = recipe(&name)?;
     if let Some(before) = before.as_ref().filter(|before| before.name != recipe.name) {
         let (was, is) = (quoted(&before.name), quoted(&recipe.name));
-        return Err(Failure::usage(format!("the suite in that folder is {was}, not {is}: name that one")));
+        return Err(Failure::usage(format!("the suite in that folder is {was}, not {is}: give that name")));
     }
     let kernel = host::release();
     require_same(&recipe, before.as_ref())?;
@@ -170,14 +173,14 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     outputs.json_pretty(&args.output.json, &suite);
     if stopped {
         let (name, folder) = (quoted(&name), quoted(&folder));
-        remark(&format!("onbeat: interrupted; go on with: onbeat suite {name} --resume {folder}"));
+        remark(&format!("onbeat: interrupted; continue with: onbeat suite {name} --resume {folder}"));
         return outputs.end(Exit::Interrupted);
     }
     match suite.phases.iter().filter(|phase| !phase.valid).count() as u64 {
         0 => outputs.end(Exit::Ok),
         holes => {
             let which = several(holes, "phase is", "phases are");
-            let message = format!("{which} invalid: the table shows which and why");
+            let message = format!("{which} invalid: see the table for the reasons");
             outputs.end(Exit::Ok).and(Err(Failure { exit: Exit::Inconclusive, message }))
         }
     }
@@ -242,7 +245,7 @@ fn require_same(recipe: &Recipe, before: Option<&SuiteRun>) -> Result<()> {
     let changed = before.and_then(|before| difference(&before.recipe, &described(recipe)));
     changed.map_or(Ok(()), |what| {
         Err(Failure::usage(format!(
-            "--resume: the suite was begun with another recipe: {what}: begin a suite of its own"
+            "--resume: the suite was started with another recipe: {what}: start a new suite"
         )))
     })
 }
@@ -252,7 +255,7 @@ fn require_same(recipe: &Recipe, before: Option<&SuiteRun>) -> Result<()> {
 fn require_login(steps: &[SuiteStep], environment: &Environment) -> Result<()> {
     match steps.iter().find(|step| step.isolates()) {
         Some(step) if environment.over_ssh => Err(Failure::usage(format!(
-            "{} sets CPUs apart, which can cut off this ssh session: run it as a service, with systemd-run \
+            "{} isolates CPUs, which can disconnect this ssh session: run it as a service, with systemd-run \
              --wait onbeat suite",
             step.id
         ))),
@@ -285,10 +288,10 @@ fn recipe(name: &str) -> Result<Recipe> {
     let path = Path::new(name);
     let bytes = host::read_user_file(path, LIMIT).map_err(|error| {
         let what = format!("cannot read {}", quoted(path));
-        Failure::of_call(what, &error, Exit::Usage, "name a recipe, or a file with one")
+        Failure::of_call(what, &error, Exit::Usage, "give the name of a recipe, or a TOML file")
     })?;
-    let text =
-        String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{} is no text", quoted(path))))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Failure::usage(format!("{} is not a text file", quoted(path))))?;
     Recipe::parse(&text, &path.display().to_string()).map_err(Failure::usage)
 }
 
@@ -305,5 +308,5 @@ fn overview(columns: usize) -> String {
         (recipe.name.clone(), format!("{}; {}{each}", recipe.title, spoken(Nanos(span))))
     });
     let rows: Vec<(String, String)> = rows.collect();
-    format!("Suites:\n{}\nonbeat suite NAME --plan says what would run.\n", list(&rows, columns))
+    format!("Suites:\n{}\nonbeat suite NAME --plan prints what would run.\n", list(&rows, columns))
 }

@@ -22,7 +22,7 @@ pub fn plan_text(recipe: &Recipe, chosen: &Chosen) -> String {
     let wakes = chosen.steps.iter().any(|step| matches!(step.kind, StepKind::WakeUps { .. }));
     let every = if wakes { format!("every {} ", recipe.interval()) } else { String::new() };
     text += &format!(
-        "in all {}; {every}with SCHED_FIFO {}; {}\n",
+        "total {}; {every}with SCHED_FIFO {}; {}\n",
         spoken(Nanos(all)),
         recipe.priority,
         changes(&chosen.steps)
@@ -52,7 +52,7 @@ fn changes(steps: &[SuiteStep]) -> String {
     }
     match what.as_slice() {
         [] => "it changes no setting".to_owned(),
-        what => format!("it changes {}, and puts back what it found", what.join(", ")),
+        what => format!("it changes {}, and restores it", what.join(", ")),
     }
 }
 

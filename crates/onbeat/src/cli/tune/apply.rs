@@ -115,8 +115,8 @@ pub fn require_consent(
     let confirmed = matches!(time, UndoTime::UnlessConfirmed(_));
     match plan.changes.iter().find(|change| cuts_off(&change.setting.key)) {
         Some(change) if environment.over_ssh && !confirmed => Err(Failure::usage(format!(
-            "{} can cut off this ssh session: add --confirm-within 60s, then run `onbeat tune confirm` \
-            from a new login",
+            "{} can disconnect this ssh session: add --confirm-within 60s, then run `onbeat tune confirm` \
+             from a new login",
             change.setting.key
         ))),
         _ => Ok(()),
@@ -127,11 +127,11 @@ pub fn require_consent(
 fn lost_safeguards(plan: &PlanDocument) -> Option<String> {
     let risky = high_risk(plan);
     let instead = match plan.changes.iter().any(|change| change.rule.is_empty()) {
-        true => "leave it out of the file".to_owned(),
-        false => format!("leave it out with --without {}", risky.join(" --without ")),
+        true => "remove it from the file".to_owned(),
+        false => format!("skip it with --without {}", risky.join(" --without ")),
     };
     let lost = risky.join(", ");
-    (!risky.is_empty()).then(|| format!("a safeguard would be lost with {lost}: add --yes, or {instead}"))
+    (!risky.is_empty()).then(|| format!("{lost} removes a safeguard: add --yes, or {instead}"))
 }
 
 /// Maximum size of a plan: one for 10,000 threads takes some megabytes.
@@ -174,7 +174,7 @@ pub fn make(outputs: &mut Outputs, environment: &Environment, request: Request) 
     block_signals()?;
     let abandoned = undo_abandoned(&mut journal.kernel, &mut *journal.store, &boot)?;
     if !abandoned.is_empty() && !request.quiet {
-        remark(&format!("onbeat: undid entry {}, whose command was killed", abandoned.join(", ")));
+        remark(&format!("onbeat: undid entry {} of a killed command", abandoned.join(", ")));
     }
     if request.from_file {
         require_current(&journal.kernel, &request.plan, &boot)?;
@@ -201,10 +201,10 @@ pub fn make(outputs: &mut Outputs, environment: &Environment, request: Request) 
 fn say_when_undone(time: UndoTime, id: &str) {
     match time {
         UndoTime::UnlessConfirmed(span) => remark(&format!(
-            "onbeat: undone in {} s unless you run: onbeat tune confirm {id}",
+            "onbeat: reverts in {} s unless you run: onbeat tune confirm {id}",
             span.0 / 1_000_000_000
         )),
-        UndoTime::After(span) => remark(&format!("onbeat: undone by itself in {}", span.spoken())),
+        UndoTime::After(span) => remark(&format!("onbeat: reverts automatically in {}", span.spoken())),
         UndoTime::Never | UndoTime::WithProcess => {}
     }
 }
@@ -232,8 +232,7 @@ mod tests {
         let harmless = || change("sysctl:vm.stat_interval", "vmstat-interval", Risk::Low);
         let refused = lost_safeguards(&plan(vec![harmless(), server(), throttling()])).expect("a refusal");
         assert!(
-            refused
-                .ends_with("add --yes, or leave it out with --without fair-server --without rt-throttling"),
+            refused.ends_with("add --yes, or skip it with --without fair-server --without rt-throttling"),
             "{refused}"
         );
         assert_eq!(lost_safeguards(&plan(vec![harmless()])), None);

@@ -87,7 +87,7 @@ fn in_force(quiet: bool) -> Result<Vec<PlannedChange>> {
         // Only root may read it.
         Err(failure) => {
             if !quiet {
-                remark(&format!("onbeat: what is in force is not exported: {}", failure.message));
+                remark(&format!("onbeat: changes in force are not exported: {}", failure.message));
             }
             return Ok(Vec::new());
         }
@@ -101,7 +101,7 @@ fn in_force(quiet: bool) -> Result<Vec<PlannedChange>> {
 fn write(path: &Path, files: &[ExportFile]) -> Result<()> {
     let refusal = |error: &io::Error| {
         let what = format!("cannot export to {}", quoted(path));
-        Failure::of_call(what, error, Exit::Usage, "name a folder that is new or empty")
+        Failure::of_call(what, error, Exit::Usage, "give a new or empty folder")
     };
     let (dir, mut made) = Dir::create(path).map_err(|error| refusal(&error))?;
     let written = files.iter().try_for_each(|file| write_file(&dir, file));

@@ -38,16 +38,16 @@ const RETRY: Nanos = Nanos(50_000_000);
 pub fn run(args: &Args) -> Result<Exit> {
     match (&args.device, &args.value, &args.id) {
         (Some(device), Some(value), _) => hold(device, value).map(|()| Exit::Ok).map_err(|error| {
-            Failure::of_call("the device cannot be held", &error, Exit::NotSupported, "run as root")
+            Failure::of_call("cannot hold the device", &error, Exit::NotSupported, "run as root")
         }),
         (_, _, Some(id)) => undo_when_due(id),
-        _ => Err(Failure::usage("name an entry, or a device and its value")),
+        _ => Err(Failure::usage("give an entry, or a device and its value")),
     }
 }
 
 fn undo_when_due(id: &str) -> Result<Exit> {
     let failed = |error: std::io::Error| {
-        Failure::of_call("the journal of changes cannot be used", &error, Exit::Internal, "run as root")
+        Failure::of_call("cannot use the journal of changes", &error, Exit::Internal, "run as root")
     };
     let mut folder = Folder::open(Path::new(FOLDER)).map_err(failed)?;
     let boot = boot_id()?;

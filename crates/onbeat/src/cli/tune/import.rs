@@ -71,5 +71,5 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
 fn variable(text: &str) -> Result<(String, String)> {
     let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let named = named.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    named.ok_or_else(|| Failure::usage(format!("--set: {} is no NAME=VALUE", quoted(text))))
+    named.ok_or_else(|| Failure::usage(format!("invalid --set {}: expected NAME=VALUE", quoted(text))))
 }

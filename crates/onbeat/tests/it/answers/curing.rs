@@ -16,14 +16,14 @@ fn what_cannot_be_cured_is_refused_before_anything_is_measured() {
         (&["--limit", "0"], "--limit: expected more than 0"),
         (
             &["--limit", "1ms", "--for", "10m"],
-            "--for: 10 min is too short: a horizon of 10 min takes 30 min 3 s",
+            "--for: 10 min is too short. A horizon of 10 min needs a clean run of 30 min 3 s",
         ),
         (&["--limit", "1ms", "--for", "1000y"], "--for:"),
         (&["--limit", "1ms", "--horizon", "0"], "--horizon: expected more than 0"),
-        (&["--limit", "1ms", "-a", "4095"], "CPU 4095 is off or not permitted"),
+        (&["--limit", "1ms", "-a", "4095"], "CPU 4095 is offline or not permitted"),
         (&["--limit", "1ms", "--look", "1s"], "--look: expected 2s or more"),
         (&["--limit", "1ms", "--load", "nothing"], "--load:"),
-        (&["--resume", &folder], "has a cure.json"),
+        (&["--resume", &folder], "contains cure.json"),
         (&["--resume", &folder, "--limit", "1ms"], "cannot be used with"),
     ] {
         let told = refused(&[&["cure", "-q"], line].concat(), 2);
@@ -57,8 +57,8 @@ fn a_record_that_cannot_be_gone_on_with_says_why() {
         let line = refused(&["cure", "--resume", &place.path("done")], 2);
         assert!(line.contains(said), "{line}");
     };
-    refuses(&|_| {}, "the limit is held");
-    refuses(&|record| record["kernel"] = json!("9.9-rt"), "it was begun on kernel 9.9-rt");
+    refuses(&|_| {}, "the limit holds");
+    refuses(&|record| record["kernel"] = json!("9.9-rt"), "it was started on kernel 9.9-rt");
     refuses(&|record| record["schema"] = json!("onbeat.cure/2"), "its schema is");
     refuses(&|record| record["plan"]["look_ns"] = json!(0), "out of range");
     refuses(

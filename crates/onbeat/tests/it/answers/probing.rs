@@ -192,7 +192,7 @@ fn what_cannot_be_measured_is_refused_in_a_line_and_leaves_nothing() {
             &["probe", probe, "-p", "0", "-a", &cpu, "--load", "memory"],
             &["--load", "choose among"],
         );
-        refused_with(&["probe", probe, "-p", "0", "--load", "cpu"], &["none is left", "--load-cpus"]);
+        refused_with(&["probe", probe, "-p", "0", "--load", "cpu"], &["no CPU is left", "--load-cpus"]);
     }
     // For root too: no threads that never sleep on all CPUs.
     refused_with(&["probe", "spin", "-a", &cpu, "--housekeeping", &cpu, "-p", "1"], &["-p 0"]);

@@ -107,7 +107,7 @@ fn runs_that_share_a_boot_count_once() {
     assert_eq!(said(&|side, at| format!("{side}{at}")).0, 0);
     let (code, told) =
         said(&|side, at| if side == "b" && at < 2 { "b".into() } else { format!("{side}{at}") });
-    assert!(code == 7 && told.contains("are of one boot, and of different pairs"), "{told}");
+    assert!(code == 7 && told.contains("are from the same boot but in different pairs"), "{told}");
     // A change without a boot: the runs of a pair differ by it alone.
     assert_eq!(said(&|_, at| format!("{}", at / 2)).0, 0);
     assert_eq!(said(&|_, _| String::new()).0, 0, "not known");
@@ -186,9 +186,9 @@ fn what_cannot_be_proven_is_refused_in_one_line() {
     let place = Place::new();
     let (script, folder) = (script(&place, ""), place.path("."));
     for (line, said) in [
-        (&["--limit", "1ms"][..], "name what to prove"),
+        (&["--limit", "1ms"][..], "a change is missing"),
         (&["--script", &script], "--limit is missing"),
-        (&["--script", &folder, "--limit", "1ms"], "may be executed"),
+        (&["--script", &folder, "--limit", "1ms"], "give an executable file"),
         (&["--script", &script, "--limit", "1ms", "--pairs", "6"], "fewer than 7 cannot decide"),
         (&["--script", &script, "--limit", "1ms", "--segment", "1s"], "--segment: expected 2s or more"),
         (&["--script", &script, "--limit", "1ms", "--load", "nothing"], "--load:"),
@@ -196,9 +196,9 @@ fn what_cannot_be_proven_is_refused_in_one_line() {
         (&["--script", &script, "--limit", "1ms", "--for", "1s", "--dry-run"], "7 pairs"),
         (&["--change", "vmstat-interval=", "--limit", "1ms"], "expected RULE or RULE=VALUE"),
         (&["--change", "isolate", "--limit", "1ms"], "expected RULE or RULE=VALUE"),
-        (&["--change", "no-such-rule", "--limit", "1ms"], "there is no rule"),
-        (&["--change", "no-such-rule=1", "--limit", "1ms"], "there is no rule"),
-        (&["--resume", &folder], "has an experiment.json"),
+        (&["--change", "no-such-rule", "--limit", "1ms"], "unknown rule"),
+        (&["--change", "no-such-rule=1", "--limit", "1ms"], "unknown rule"),
+        (&["--resume", &folder], "contains experiment.json"),
         (&["--limit", "1ms", "--across-boots", "a", "b"], "put `--` between"),
     ] {
         let told = refused(&[&["prove", "-q"], line].concat(), 2);
@@ -345,7 +345,7 @@ fn a_stop_ends_a_script_that_hangs_and_says_so() {
     assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("b had not ended yet and was ended by the stop"), "{told}");
+    assert!(told.contains("b had not ended yet and was ended when the run stopped"), "{told}");
     assert_eq!((code(&output), calls(&place).as_str()), (6, "aba"), "{told}");
 }
 
@@ -400,7 +400,7 @@ fn what_a_killed_experiment_left_in_force_is_put_back_first() {
     let output = onbeat(&["prove", "-q", "--resume", &place.path("done")]);
     assert_eq!((output.status.code(), calls(&place).as_str()), (Some(0), "a"));
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("after the kill, /x a ended with 5; it is tried again now"), "{told}");
+    assert!(told.contains("after the kill, /x a ended with 5; trying again now"), "{told}");
     assert_eq!(fs::read_to_string(place.at("done/script-arm")).unwrap(), "a");
 }
 
@@ -455,7 +455,7 @@ fn a_record_that_decides_is_answered_without_measuring() {
     // It is shown without a lock, a script or the same kernel.
     let shown = answered(&["report", &folder], 0);
     assert_eq!((&shown["verdict"], &shown["experiment"]), (&document["verdict"], &document["experiment"]));
-    assert!(refused(&["report", &folder, "-o", &place.path("x.svg")], 2).contains("shown by itself"));
+    assert!(refused(&["report", &folder, "-o", &place.path("x.svg")], 2).contains("cannot be combined"));
     assert_eq!((&document["verdict"], &document["experiment"]["wins"]), (&json!("better"), &json!(7)));
     assert_eq!(document["experiment"]["segments"], 14);
     assert_eq!(calls(&place), "", "nothing was switched");
@@ -468,7 +468,7 @@ fn a_record_that_decides_is_answered_without_measuring() {
         let line = refused(&["prove", "--resume", &folder], 2);
         assert!(line.contains(said), "{line}");
     };
-    refuses(&|record| record["kernel"] = json!("9.9-rt"), "it was begun on kernel 9.9-rt");
+    refuses(&|record| record["kernel"] = json!("9.9-rt"), "it was started on kernel 9.9-rt");
     refuses(&|record| record["plan"]["stop_at"] = json!(0.5), "out of range");
     refuses(&|record| record["schema"] = json!("onbeat.experiment/2"), "its schema is");
 }

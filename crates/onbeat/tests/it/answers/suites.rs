@@ -23,7 +23,7 @@ fn phases(suite: &Value) -> Vec<(String, bool)> {
 fn flags_of_a_suite_are_refused_beside_the_list_of_all() {
     for flags in [&["--with", "/runs/x"][..], &["--plan"], &["-o", "x"], &["--yes"], &["--label", "a=b"]] {
         let line = refused(&[&["suite"], flags].concat(), 2);
-        assert!(line.contains(&format!("{} is of a suite: name one", flags[0])), "{line}");
+        assert!(line.contains(&format!("{} needs a suite", flags[0])), "{line}");
     }
     assert_eq!(code(&onbeat(&["suite", "-q"])), 0);
 }
@@ -58,10 +58,10 @@ fn a_suite_is_run_tabulated_and_gone_on_with() {
     assert_eq!(resumed["phases"][0], suite["phases"][0], "what was there is not run again");
     assert_eq!(resumed["phases"][1]["bundle"], "phases/2-2-cpu-again-2");
     for (flags, said) in [
-        (&["--phase", "5s"][..], "--phase: the suite was begun with another value"),
-        (&["--seed", "1"], "--seed: the suite was begun with another value"),
-        (&["-a", "900"], "-a: the suite was begun with another value"),
-        (&["--with", &folder], "is named twice"),
+        (&["--phase", "5s"][..], "--phase: the suite was started with another value"),
+        (&["--seed", "1"], "--seed: the suite was started with another value"),
+        (&["-a", "900"], "-a: the suite was started with another value"),
+        (&["--with", &folder], "is given twice"),
     ] {
         let line = refused(&[&["suite", &recipe, "--resume", &folder], flags].concat(), 2);
         assert!(line.contains(said), "{flags:?}: {line}");
@@ -76,7 +76,7 @@ fn a_suite_is_run_tabulated_and_gone_on_with() {
         let changed = RECIPE.replace("LOAD", "cpu:1").replacen(from, to, 1);
         let changed = place.text("changed.toml", &changed);
         let line = refused(&["suite", &changed, "--resume", &folder], 2);
-        assert!(line.contains(said) && line.contains("begin a suite of its own"), "{to}: {line}");
+        assert!(line.contains(said) && line.contains("start a new suite"), "{to}: {line}");
     }
     let line = refused(&["suite", "quick", "--resume", &folder], 2);
     assert!(line.contains("is own, not quick"), "{line}");
@@ -146,7 +146,7 @@ fn a_plan_runs_nothing_and_refusals_are_one_line() {
         (&["suite", &wrong], 2, "wrong.toml:4:1: unknown field `prio`"),
         (&["suite", "./no-such.toml"], 2, "cannot read"),
         (&["suite", "quick", "--phase", "0"], 2, "more than 0"),
-        (&["suite", "quick", "-o", &taken], 2, "is there already"),
+        (&["suite", "quick", "-o", &taken], 2, "already exists"),
         (&["suite", "quick", "--resume", &taken], 2, "suite.json"),
         (&["suite", "quick", "--models", "quantum"], 5, ""),
     ] {
@@ -168,7 +168,7 @@ fn a_mirrored_suite_spins_and_wakes_up_twice() {
     let output = onbeat(&["suite", &recipe, "--plan"]);
     if code(&output) == 5 {
         let line = String::from_utf8(output.stderr).unwrap();
-        assert!(line.contains("it takes a machine with two or more"), "{line}");
+        assert!(line.contains("it needs a machine with two or more"), "{line}");
         return;
     }
     let plan = String::from_utf8(output.stdout).unwrap();

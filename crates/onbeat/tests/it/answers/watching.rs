@@ -162,7 +162,7 @@ fn a_record_has_one_writer() {
 #[test]
 fn what_cannot_be_is_refused_in_one_line() {
     for (arguments, said) in [
-        (&["watch", "--interval", "10ms"][..], "--interval: at least 1 s"),
+        (&["watch", "--interval", "10ms"][..], "expected at least 1 s"),
         (&["watch", "--by", "magic"], "--by"),
         (&["watch", "--size", "12KiB"], "--size"),
         (&["watch", "--size", "many"], "--size"),

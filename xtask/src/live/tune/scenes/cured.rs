@@ -23,7 +23,7 @@ fn cured(replies: &[Reply], _: &Machine) -> Measured {
     require(plan.contains("40, 120, 240") && plan.contains("(medium risk)"), || {
         format!("the plan offers no change: {plan}")
     })?;
-    require(cautious.contains("(medium risk, not without --yes)"), || {
+    require(cautious.contains("(medium risk, needs --yes)"), || {
         format!("what costs others something is tried without --yes: {cautious}")
     })?;
     exit(reply, "short", 2)?;

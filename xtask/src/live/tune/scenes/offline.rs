@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn one_line_the_code_and_the_old_value_are_asked_for() {
-        let line = "onbeat: CPU 2 went offline meanwhile: bring it back\n";
+        let line = "onbeat: CPU 2 went offline during the run: bring it online\n";
         let fits =
             |code: &str, said: &str, after: &str| struck(&reply(code, said, after), "prove", "1").is_ok();
         assert!(fits("7", line, "1"));
