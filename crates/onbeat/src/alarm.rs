@@ -39,13 +39,13 @@ impl FromStr for AlarmAction {
         match kind {
             "trace-off" if text == "trace-off" => Ok(AlarmAction::TraceOff),
             "exec" => {
-                let words = shell_words::split(rest).map_err(|_| "exec: a quote is not closed".to_owned())?;
+                let words = shell_words::split(rest).map_err(|_| "exec: missing closing quote".to_owned())?;
                 if words.is_empty() { Err(expected()) } else { Ok(AlarmAction::Exec(words)) }
             }
             "signal" => {
                 let (name, pid) = rest.split_once(':').ok_or_else(expected)?;
                 let signal =
-                    reaction::signal_of(name).ok_or_else(|| format!("there is no signal {}", clean(name)))?;
+                    reaction::signal_of(name).ok_or_else(|| format!("unknown signal {}", clean(name)))?;
                 let pid = pid.parse().ok().filter(|pid| *pid > 0).ok_or_else(expected)?;
                 Ok(AlarmAction::Signal(signal, pid))
             }
@@ -64,15 +64,11 @@ impl AlarmAction {
             AlarmAction::Exec(words) => {
                 let name = words.first().map_or("", String::as_str);
                 let found = find_program(OsStr::new(name)).map(drop);
-                let what = || format!("{} cannot be run", clean(name));
+                let what = || format!("cannot run {}", clean(name));
                 found.map_err(|error| failed(what(), &error, "give the path of an existing program"))
             }
             AlarmAction::Signal(_, pid) => reaction::may_signal(*pid).map_err(|error| {
-                failed(
-                    format!("process {pid} cannot be signalled"),
-                    &error,
-                    "give one that runs, of this user's",
-                )
+                failed(format!("cannot signal process {pid}"), &error, "give a running process of this user")
             }),
             AlarmAction::TraceOff => Ok(()),
         }
@@ -118,7 +114,7 @@ impl AlarmCause {
         let victim = if self.victim.is_empty() { "a thread" } else { &self.victim };
         let culprit = if self.culprit.is_empty() { "an unknown culprit" } else { &self.culprit };
         let latency = self.latency.spaced();
-        format!("{} on CPU {} came {latency} late, by {}", clean(victim), self.cpu, clean(culprit))
+        format!("{} on CPU {} was {latency} late, delayed by {}", clean(victim), self.cpu, clean(culprit))
     }
 }
 
@@ -161,10 +157,10 @@ impl Alarms {
         }
         let more = match self.held_back {
             0 => String::new(),
-            more => format!("; {more} more came within a minute after another"),
+            more => format!("; {more} more within a minute after another"),
         };
         let late = several(self.raised, "late wake-up", "late wake-ups");
-        let first = format!("actions were due for {late}{more}");
+        let first = format!("actions ran for {late}{more}");
         [first].into_iter().chain(self.failures.clone()).collect()
     }
 
@@ -179,7 +175,7 @@ impl Alarms {
         let failed = self.programs.take_failed().into_iter();
         let line = |(program, status): (String, Option<ExitStatus>)| {
             let end = status.map_or_else(
-                || "still ran at the end and was ended".to_owned(),
+                || "was still running at the end and was killed".to_owned(),
                 |status| format!("ended with {status}"),
             );
             format!("alarm: exec:{} {end}", clean(&program))
@@ -254,7 +250,7 @@ mod tests {
         assert!(alarms.take(&late(999), minute(1)).is_empty());
         assert_eq!(
             alarms.take(&late(1000), minute(2)),
-            ["alarm: a thread on CPU 0 came 1 us late, by an unknown culprit"]
+            ["alarm: a thread on CPU 0 was 1 us late, delayed by an unknown culprit"]
         );
         assert!(alarms.take(&late(5000), Nanos(minute(3).0 - 1)).is_empty());
         assert_eq!(alarms.take(&late(5000), minute(3)).len(), 1);
@@ -270,14 +266,14 @@ mod tests {
         let lines = alarms.take(&late, Nanos(0));
         assert!(lines.len() == 2 && lines[1].contains("/no/such/program failed"), "{lines:?}");
         assert!(alarms.end().is_empty());
-        assert_eq!(alarms.notes(), ["actions were due for 1 late wake-up", &lines[1]]);
+        assert_eq!(alarms.notes(), ["actions ran for 1 late wake-up", &lines[1]]);
         let mut alarms = Alarms::new(Some(Nanos(1)), vec!["exec:false".parse().unwrap()], String::new());
         assert_eq!((alarms.take(&late, Nanos(0)).len(), alarms.take(&late, Nanos(1)).len()), (1, 0));
         assert_eq!(alarms.end(), ["alarm: exec:false ended with exit status: 1"]);
         assert_eq!(
             alarms.notes(),
             [
-                "actions were due for 1 late wake-up; 1 more came within a minute after another",
+                "actions ran for 1 late wake-up; 1 more within a minute after another",
                 "alarm: exec:false ended with exit status: 1"
             ]
         );

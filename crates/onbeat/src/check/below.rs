@@ -30,11 +30,11 @@ fn words(found: &[(u32, String)], started: bool) -> Option<String> {
     Some(match started {
         // Once the program that was started for the check has ended, its PID is gone.
         true => format!(
-            "It started a process with real-time threads, {named}, which was not judged: start the program \
-             without the check, and type `onbeat check {comm}` or `onbeat check PID`."
+            "It started a process with real-time threads, {named}, which was not checked: start the program \
+             without the check, then run `onbeat check {comm}` or `onbeat check PID`."
         ),
         false => format!(
-            "It started a process with real-time threads, {named}, which was not judged: type `onbeat check \
+            "It started a process with real-time threads, {named}, which was not checked: run `onbeat check \
              {pid}`."
         ),
     })

@@ -20,7 +20,7 @@ pub fn find(host: &MachineFiles, wanted: &str) -> Result<u32> {
     let status = status_of(&host.unrecorded(), pid);
     let Some(status) = status.known() else {
         return Err(Failure::usage(format!(
-            "there is no process {pid}: give its number or its name, as `ps -eo pid,comm` shows them"
+            "no process {pid}: give a number or name that `ps -eo pid,comm` lists"
         )));
     };
     judgeable(pid, status).map(|()| pid)
@@ -36,7 +36,7 @@ fn by_name(host: &MachineFiles, name: &str) -> Result<u32> {
     match found[..] {
         [pid] => Ok(pid),
         [] => Err(Failure::usage(format!(
-            "no process is called {}: give its number or its name, as `ps -eo pid,comm` shows them",
+            "no process named {}: give a number or name that `ps -eo pid,comm` lists",
             quoted_value(name)
         ))),
         _ => {
@@ -46,7 +46,7 @@ fn by_name(host: &MachineFiles, name: &str) -> Result<u32> {
             let count = several(found.len() as u64, "process is", "processes are");
             let named = named.join(", ");
             Err(Failure::usage(format!(
-                "{count} called {}: give the number of one: {named}{more}",
+                "{count} named {}: give the number of one: {named}{more}",
                 quoted_value(name)
             )))
         }
@@ -56,17 +56,14 @@ fn by_name(host: &MachineFiles, name: &str) -> Result<u32> {
 fn judgeable(pid: u32, status: &ProcessStatus) -> Result<()> {
     if status.process != pid {
         let process = status.process;
-        return Err(Failure::usage(format!(
-            "{pid} is a thread of process {process}: give {process}, which has it"
-        )));
+        return Err(Failure::usage(format!("{pid} is a thread of process {process}: give {process}")));
     }
     if pid == std::process::id() {
-        return Err(Failure::usage("that is onbeat itself: give the number of another process"));
+        return Err(Failure::usage("this is onbeat itself: give another process"));
     }
     if !status.has_memory {
         return Err(Failure::usage(format!(
-            "process {pid} is a thread of the kernel, or has ended and waits to be reaped: \
-             give a program's number"
+            "process {pid} is a kernel thread or a zombie: give the number of a program"
         )));
     }
     Ok(())
@@ -78,7 +75,7 @@ pub fn remarks(host: &MachineFiles, pid: u32) -> Vec<String> {
     let Some(status) = status.known() else { return Vec::new() };
     let mut remarks = Vec::new();
     if let [_, .., inside] = status.numbers[..] {
-        remarks.push(format!("process {pid} is in a namespace of its own, where its number is {inside}"));
+        remarks.push(format!("process {pid} is in a separate PID namespace, where its number is {inside}"));
     }
     if status.users[0] != status.users[1] {
         remarks.push(format!("process {pid} runs with the rights of user {} (setuid)", status.users[1]));
@@ -87,9 +84,8 @@ pub fn remarks(host: &MachineFiles, pid: u32) -> Vec<String> {
         host.unrecorded().read_at_most(&format!("{}/auxv", dir_of(&host.unrecorded(), pid)), 1 << 16);
     if vector.known().is_none() {
         remarks.push(
-            "its memory and its calls may not be read by this user: run with CAP_SYS_PTRACE, or as its user; \
-             the rest \
-             is judged"
+            "this user may not read its memory and system calls: run with CAP_SYS_PTRACE, or as its user; \
+             the rest is checked"
                 .to_owned(),
         );
     }
@@ -130,12 +126,12 @@ mod tests {
         for (wanted, said) in [
             ("twin", "200, 300"),
             ("101", "process 100"),
-            ("2", "a thread of the kernel"),
+            ("2", "a kernel thread or a zombie"),
             ("999", "no process 999"),
-            ("nobody", "no process is called"),
-            ("", "no process is called"),
-            ("-1", "no process is called"),
-            ("99999999999999999999", "no process is called"),
+            ("nobody", "no process named"),
+            ("", "no process named"),
+            ("-1", "no process named"),
+            ("99999999999999999999", "no process named"),
         ] {
             let refused = find(&machine(), wanted).expect_err(wanted);
             assert_eq!(refused.exit, Exit::Usage, "{wanted}");

@@ -219,8 +219,8 @@ fn ended(pid: u32, after: Nanos) -> Failure {
     Failure {
         exit: Exit::Inconclusive,
         message: format!(
-            "process {pid} ended {} after the look had begun, before it could be judged: \
-             keep it running for the time of the check (-D)",
+            "process {pid} ended {} after the check began, too early for a verdict: keep it running during \
+             the check (-D)",
             after.spoken()
         ),
     }
@@ -231,7 +231,8 @@ fn executed(pid: u32) -> Failure {
     Failure {
         exit: Exit::Inconclusive,
         message: format!(
-            "process {pid} executed another program meanwhile: ask again once that has begun its work"
+            "process {pid} executed another program during the check: repeat the check once that program is \
+             working"
         ),
     }
 }
@@ -245,8 +246,8 @@ fn believed(activity: Activity, process: &ProcessFacts) -> Recorded {
         process.real_time().filter_map(|thread| thread.counted.known()).map(|counted| counted.voluntary);
     let woken = activity.threads.values().any(|thread| !thread.wakers.is_empty());
     if !woken && activity.has_event(WAKING) && slept.sum::<u64>() >= MANY {
-        return Err("no event named its threads, though they slept: in a PID namespace (a container) the \
-                    kernel knows them by other numbers; run onbeat outside of it"
+        return Err("no event has the numbers of its threads, though they slept: in a PID namespace (a \
+                    container) the kernel uses other numbers; run onbeat outside the container"
             .to_owned());
     }
     Ok(activity)
@@ -280,33 +281,32 @@ fn remarks(process: &ProcessFacts, recorded: &Recorded, call: Option<u64>) -> Ve
     let none = process.real_time().next().is_none();
     match process.real_time_ended {
         0 if none => remarks.push(format!(
-            "No thread had a real-time policy in {}: what is about such threads was not judged.",
+            "No thread had a real-time policy in {}: checks of real-time threads were skipped.",
             process.window.spoken()
         )),
         0 => {}
         brief => remarks.push(format!(
-            "At least {} ended within {}, which could not be judged.",
-            several(brief, "thread of a real-time policy", "threads of a real-time policy"),
+            "At least {} ended within {} and could not be checked.",
+            several(brief, "thread with a real-time policy", "threads with a real-time policy"),
             process.window.spoken()
         )),
     }
     if process.threads_left_out > 0 {
         let count = several(process.threads_left_out, "thread was", "threads were");
-        remarks.push(format!("{count} left out: at most {MAX_THREADS} are looked at, real-time ones first."));
+        remarks.push(format!("{count} skipped: at most {MAX_THREADS} are checked, real-time ones first."));
     }
     if process.threads_changed > 0 {
         let count = several(process.threads_changed, "thread", "threads");
-        remarks.push(format!("{count} began, ended or changed their policy meanwhile and were not judged."));
+        remarks.push(format!("{count} started, ended or changed policy during the check and were skipped."));
     }
     if process.own_numbers == Fact::Known(false) {
-        remarks
-            .push("Its system calls have the numbers of another word length, and are not named.".to_owned());
+        remarks.push("Its system calls have no names: it uses the numbers of another word size.".to_owned());
     }
     match recorded {
         Err(why) => remarks.push(format!("No event was recorded: {why}.")),
         Ok(activity) if activity.lost > 0 => {
             let count = several(activity.lost, "event", "events");
-            remarks.push(format!("{count} of the kernel's were lost: what happened seldom may be missing."));
+            remarks.push(format!("{count} of the kernel were lost: rare ones may be missing."));
         }
         Ok(_) => {}
     }
@@ -314,14 +314,13 @@ fn remarks(process: &ProcessFacts, recorded: &Recorded, call: Option<u64>) -> Ve
         let longer = |call| format!("{} longer", Nanos(call as i64).spaced());
         let longer = call.map_or("longer".to_owned(), longer);
         remarks.push(format!(
-            "While system calls were recorded each one of the program took {longer}, and one of any other \
-             process longer by at most as much."
+            "While system calls were recorded, each call of the program took {longer}; calls of other \
+             processes were slowed down by at most that much."
         ));
     }
     remarks.push(
-        "Not visible from outside: locks that nobody waited for, the order in which locks are taken, \
-         caches, how deep \
-         stacks will go, and what an allocation takes from the heap's own store."
+        "Not visible from outside: locks without waiters, the order of taking locks, caches, the maximum \
+         stack depth, and allocations served from the heap's free lists."
             .to_owned(),
     );
     remarks

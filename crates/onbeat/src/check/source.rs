@@ -49,14 +49,14 @@ impl CheckSource {
     pub fn open(tids: &[u32], syscalls: bool) -> Result<CheckSource, String> {
         if in_namespace(&MachineFiles::live()) {
             return Err(
-                "onbeat is in a PID namespace (a container), and the kernel's events know threads by other \
-                        numbers: run it outside of the container, on the program's number there"
+                "onbeat is in a PID namespace (a container), where threads have other numbers than in the \
+                 kernel's events: run it outside the container, with the program's PID there"
                     .to_owned(),
             );
         }
         let tracing = Tracing::open().map_err(words)?;
         tracing.remove_dead();
-        let failed = |error: io::Error| format!("a tracing instance cannot be made ({error})");
+        let failed = |error: io::Error| format!("cannot create a tracing instance ({error})");
         let instance = tracing.instance().map_err(failed)?;
         instance.write("tracing_on", "0").map_err(failed)?;
         instance.write("trace_clock", CLOCK).map_err(failed)?;
@@ -184,7 +184,7 @@ impl CheckSource {
         self.take();
         stopped
             .map(|()| std::mem::take(&mut self.activity))
-            .map_err(|error| format!("recording did not stop ({error})"))
+            .map_err(|error| format!("cannot stop recording ({error})"))
     }
 }
 
@@ -218,8 +218,8 @@ fn words(why: NotHere) -> String {
             "tracefs is not mounted: mount -t tracefs nodev /sys/kernel/tracing".to_owned()
         }
         NotHere::NotPermitted(errno) => {
-            format!("tracefs may not be used by this user (errno {errno}): run with CAP_SYS_ADMIN")
+            format!("this user may not use tracefs (errno {errno}): run with CAP_SYS_ADMIN")
         }
-        NotHere::Failed(errno) => format!("tracefs cannot be opened (errno {errno})"),
+        NotHere::Failed(errno) => format!("cannot open tracefs (errno {errno})"),
     }
 }

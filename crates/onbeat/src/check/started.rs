@@ -60,7 +60,7 @@ impl StartedProgram {
             if rt::wait_until(now + LOOK) == Woken::Stop {
                 return Err(Failure {
                     exit: Exit::Interrupted,
-                    message: "interrupted before the program was looked at".to_owned(),
+                    message: "interrupted before the program was checked".to_owned(),
                 });
             }
         }

@@ -192,13 +192,13 @@ mod tests {
         let only =
             |flags: &str| Only::try_parse_from(["onbeat"].into_iter().chain(flags.split(' '))).unwrap().flags;
         for (flags, word) in
-            [("-d 10s", "-D 10s is"), ("-d 1m -D 5m", "-D 1m is"), ("-d 100001", "-D 100001 is")]
+            [("-d 10s", "use -D 10s"), ("-d 1m -D 5m", "use -D 1m"), ("-d 100001", "use -D 100001")]
         {
             let said = intent(flags).expect_err(flags).message;
             assert!(said.contains(word), "{flags}: {said}");
         }
         assert_eq!(intent("-d 100ms").expect("100 intervals").distance, Nanos(100_000_000));
-        assert!(only("-d 60").check_end().expect_err("no end").message.contains("-D 60 is"));
+        assert!(only("-d 60").check_end().expect_err("no end").message.contains("use -D 60"));
         for flags in ["-d 0", "-d 60us", "-d 60 -D 1", "-d 60 -l 5", "-q"] {
             assert!(only(flags).check_end().is_ok(), "{flags}");
         }

@@ -114,8 +114,8 @@ mod tests {
         assert_eq!(chosen.len(), 1, "{chosen:?}");
         let lines = about(&About { why_not_better: Some("no map: CAP_BPF".into()), ..ring });
         assert_eq!(lines.len(), 2);
-        assert!(lines[0].ends_with("no programs: no map: CAP_BPF"), "{lines:?}");
-        assert!(lines[1].contains("no stacks") && lines[1].contains("1 us"), "{lines:?}");
+        assert!(lines[0].ends_with("cannot load BPF programs: no map: CAP_BPF"), "{lines:?}");
+        assert!(lines[1].contains("without stacks") && lines[1].contains("1 us"), "{lines:?}");
     }
 
     #[test]

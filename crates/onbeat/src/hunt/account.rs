@@ -131,7 +131,7 @@ impl RecordingAccount {
         document.spikes_passed_over = skipped;
         document.windows_lost += skipped;
         if self.unwritten > 0 {
-            let why = self.failure.as_deref().unwrap_or("the space for them is used up");
+            let why = self.failure.as_deref().unwrap_or("the space for them is full");
             document.notes.push(format!(
                 "the events of {} are not in the bundle: {why}",
                 several(self.unwritten, "spike", "spikes")

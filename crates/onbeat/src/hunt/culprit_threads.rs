@@ -46,7 +46,7 @@ fn found(host: &MachineFiles, thread: &CulpritThread, offsets: ClockOffsets) -> 
         Fact::Known(stat) if is_same(&stat, thread, offsets) => stat,
         Fact::Known(_) | Fact::Absent | Fact::Refused(libc::ESRCH) => return ended(),
         other => {
-            let unread = unread("what it is", &other).into_iter().collect();
+            let unread = unread("its stat file", &other).into_iter().collect();
             return FoundThread { state: "unknown".into(), unread, ..FoundThread::default() };
         }
     };
@@ -107,7 +107,7 @@ fn unread<T>(what: &str, outcome: &Fact<T>) -> Option<String> {
         Fact::Known(_) => return None,
         Fact::Absent | Fact::NotCaptured | Fact::NotRunning => format!("{what} is not in /proc"),
         Fact::Refused(errno) => format!("{what} could not be read ({})", errno_name(*errno)),
-        Fact::Malformed(why) => format!("{what} was not understood ({why})"),
+        Fact::Malformed(why) => format!("{what} could not be parsed ({why})"),
     })
 }
 

@@ -328,9 +328,10 @@ impl Explainer {
         let mut account = self.account.document(self.response.slowest(), skipped);
         account.spikes_unwritten = explained.lost;
         if let Some(why) = &explained.failure {
-            account
-                .notes
-                .push(format!("explained spikes could not be written as they came ({why}): free some space"));
+            account.notes.push(format!(
+                "explained spikes could not be written during the run ({why}): free some \
+                               space"
+            ));
         }
         if last {
             self.alarms.end();
@@ -346,7 +347,7 @@ impl Explainer {
             let left_out = run.culprits.len() - MAX_INTERIM_CULPRITS;
             run.culprits.truncate(MAX_INTERIM_CULPRITS);
             let note =
-                format!("{left_out} more culprits, those that took least, are left out while the run is on");
+                format!("{left_out} more culprits, with the least time, are not listed during the run");
             run.recorder.iter_mut().for_each(|account| account.notes.push(note.clone()));
         }
     }

@@ -88,12 +88,12 @@ impl FollowThreads {
     pub fn run(&mut self, mut run: Run, host: &MachineFiles, sink: &mut dyn Sink) -> Result<Run> {
         let failed = |what: &str| {
             let what = what.to_owned();
-            let remedy = run_with("CAP_SYS_NICE") + ", or outside a filter of system calls";
+            let remedy = run_with("CAP_SYS_NICE") + ", or without a system call filter";
             move |error: std::io::Error| Failure::of_call(what, &error, Exit::Internal, &remedy)
         };
         rt::block_signals().map_err(failed("cannot block signals"))?;
         // onbeat's thread must not run at real-time priority, whatever policy it was started with.
-        rt::leave_real_time().map_err(failed("cannot take SCHED_OTHER"))?;
+        rt::leave_real_time().map_err(failed("cannot set SCHED_OTHER"))?;
         self.place(&mut run, host).map_err(failed("cannot move onbeat's own thread"))?;
         let mut began = clock::monotonic();
         // After Ctrl-C no more events are enabled.
@@ -232,7 +232,7 @@ impl FollowThreads {
         match self.options.over {
             Some(_) => explainer.account.set_threshold(self.options.over, OVER_ASKED.to_owned()),
             None => {
-                explainer.account.set_threshold(None, "the first wake-ups had not given one yet".to_owned())
+                explainer.account.set_threshold(None, "not yet determined from the first wake-ups".to_owned())
             }
         }
         let FollowOptions { stacks, syscalls, .. } = self.options;

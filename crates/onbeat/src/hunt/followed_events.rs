@@ -158,7 +158,7 @@ impl FollowedEvents {
         let (unremembered, unseen) = (self.family.unremembered(), self.tracker.unseen);
         let threads = (unremembered > 0).then(|| {
             let many = several(unremembered, "thread was", "threads were");
-            format!("{many} made beyond what can be remembered: not looked at")
+            format!("{many} created beyond the limit of followed threads, and not examined")
         });
         let wakeups = (unseen > 0).then(|| {
             let many = several(unseen, "wake-up has", "wake-ups have");

@@ -50,15 +50,18 @@ impl FollowedProgram {
         went.map_err(|error| {
             let remedy = match error.raw_os_error() {
                 Some(libc::ENOEXEC) => "give a program, or a script that begins with #! and its interpreter",
-                Some(libc::EPERM | libc::EACCES) => "let its user execute it, or run the hunt as root",
+                Some(libc::EPERM | libc::EACCES) => {
+                    "make it executable for its user, or run the hunt as \
+                                                     root"
+                }
                 Some(libc::ENOENT) => "its interpreter or loader is missing: see `file` and `ldd` of it",
-                _ => "give a program that runs from this shell as well",
+                _ => "give a program that also runs from this shell",
             };
             let exit = match error.raw_os_error() {
                 Some(libc::EPERM | libc::EACCES) => Exit::NotPermitted,
                 _ => Exit::Usage,
             };
-            Failure { exit, message: format!("{name} cannot be run ({}): {remedy}", reason(&error)) }
+            Failure { exit, message: format!("cannot run {name} ({}): {remedy}", reason(&error)) }
         })
     }
 

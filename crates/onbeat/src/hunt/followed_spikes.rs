@@ -99,7 +99,7 @@ impl FollowedSpikes {
         let (threshold, why) = automatic(&self.first_counts);
         let threshold = self.limits.latency.map_or(threshold, |limit| threshold.min(limit));
         self.threshold = Some(threshold);
-        Some((threshold, why.replace("before the run", "at its begin")))
+        Some((threshold, why.replace("before the run", "at its start")))
     }
 
     /// Spikes to explain now: late cycles, and late wake-ups outside of them. A wake-up waits until
@@ -134,7 +134,7 @@ impl FollowedSpikes {
     /// Integrity entry for a run in which no followed thread woke up.
     pub fn nothing(&self, elapsed: Nanos) -> Integrity {
         let watched = elapsed.spoken();
-        let detail = format!("no thread that is followed woke up in {watched}: nothing was measured");
+        let detail = format!("no followed thread woke up in {watched}: nothing was measured");
         entry(IntegrityKind::Victim, None, false, detail)
     }
 
@@ -143,16 +143,16 @@ impl FollowedSpikes {
         let seen = || several(self.wakeups, "wake-up", "wake-ups");
         self.threshold()
             .is_none()
-            .then(|| format!("{} in so short a time give none: name it with --over", seen()))
+            .then(|| format!("{} are too few for a threshold: set it with --over", seen()))
     }
 
     /// Integrity entry for a run whose threads have all ended.
     pub fn ended(&self, after: Nanos) -> Integrity {
         let kept = match self.wakeups {
             0 => "no wake-up was recorded",
-            _ => "what was seen until then is kept",
+            _ => "results up to then are stored",
         };
-        let detail = format!("every thread that was followed has ended after {}: {kept}", after.spoken());
+        let detail = format!("all followed threads have ended after {}: {kept}", after.spoken());
         entry(IntegrityKind::Victim, None, false, detail)
     }
 

@@ -69,12 +69,12 @@ impl Losses {
     }
 
     fn entry(&self) -> Option<Integrity> {
-        let looks = several(self.looks, "look", "looks");
+        let looks = several(self.looks, "read", "reads");
         let about = match self.span.0 {
             0 => String::new(),
             _ => format!(" (about {})", self.span.spoken()),
         };
-        let overwritten = format!("events were overwritten before they could be read in {looks}{about}");
+        let overwritten = format!("the trace buffer overran in {looks}{about}");
         let unread = format!("the events of the last {} were not read", self.unread.spoken());
         let what = match (self.looks, self.unread.0) {
             (0, 0) => return None,
@@ -84,12 +84,12 @@ impl Losses {
         };
         // Recorded late wake-ups are explained as usual: their ranking is valid.
         let detail = format!(
-            "{what}: wake-ups of the followed threads were not seen, so that the largest is at least what is \
-             shown; let fewer events come: {}",
+            "{what}: some wake-ups of the followed threads were not seen, so the true maximum may be \
+             larger; reduce the events: {}",
             if self.syscalls {
-                "leave out --syscalls, or record them for less time, --syscalls=1s"
+                "remove --syscalls, or record them for less time, --syscalls=1s"
             } else {
-                "--no-stacks, or fewer threads"
+                "use --no-stacks, or follow fewer threads"
             }
         );
         Some(entry(IntegrityKind::Lost, None, false, detail))
@@ -111,7 +111,7 @@ mod tests {
         losses.missed(Nanos(25 * MS));
         losses.put_into(&mut run);
         let first = run.integrity[0].detail.clone();
-        assert!(first.contains("in 1 look (about 15"), "{first}");
+        assert!(first.contains("in 1 read (about 15"), "{first}");
         // Another CPU's gap within the known one adds a look, and no time.
         losses.missed(Nanos(20 * MS));
         losses.read_until(Nanos(30 * MS));
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(run.integrity.len(), 1);
         let entry = &run.integrity[0];
         assert_eq!((entry.kind.as_str(), entry.invalidates, entry.bars_claims()), ("lost", false, true));
-        assert!(entry.detail.contains("in 3 looks (about 16"), "{}", entry.detail);
+        assert!(entry.detail.contains("in 3 reads (about 16"), "{}", entry.detail);
     }
 
     #[test]
@@ -158,6 +158,6 @@ mod tests {
             "{}",
             detail(true)
         );
-        assert!(detail(false).ends_with("--no-stacks, or fewer threads"), "{}", detail(false));
+        assert!(detail(false).ends_with("use --no-stacks, or follow fewer threads"), "{}", detail(false));
     }
 }

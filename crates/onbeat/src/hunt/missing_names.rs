@@ -9,8 +9,8 @@ pub struct MissingNames {
     pub names: Option<NoNames>,
     /// Number of lines of the kernel's list that could not be parsed.
     pub skipped: u64,
-    /// Error of reading the code (errno, 0 if it is no core file): only names show where interrupts
-    /// are re-enabled then.
+    /// Error of reading the code (errno, 0 if it is not a core file): only names show where
+    /// interrupts are re-enabled then.
     pub code: Option<i32>,
 }
 
@@ -21,15 +21,12 @@ impl MissingNames {
         match self.names {
             None => {}
             Some(NoNames::Hidden) => remarks.push(
-                "the kernel hides its addresses, so functions have no names: sysctl kernel.kptr_restrict=1 \
-                lets root see them"
+                "the kernel hides its addresses, so functions have no names: set sysctl \
+                 kernel.kptr_restrict=1 to show them to root"
                     .to_owned(),
             ),
-            Some(NoNames::TooMany) => remarks.push(
-                "the kernel lists more functions than are read: they \
-            have no names"
-                    .to_owned(),
-            ),
+            Some(NoNames::TooMany) => remarks
+                .push("the kernel lists more functions than onbeat reads: they have no names".to_owned()),
             Some(NoNames::Empty) => remarks.push(
                 "the kernel has no list of its functions \
             (CONFIG_KALLSYMS): they have no names"
@@ -42,12 +39,12 @@ impl MissingNames {
         }
         if let Some(errno) = self.code {
             let why = match errno {
-                0 => "it is no core file".to_owned(),
+                0 => "it is not a core file".to_owned(),
                 errno => std::io::Error::from_raw_os_error(errno).to_string(),
             };
             remarks.push(format!(
-                "the kernel's code cannot be read through /proc/kcore ({why}): where interrupts came on \
-                again is told by the names of functions alone"
+                "cannot read the kernel's code through /proc/kcore ({why}): stacks show function names \
+                 without the line that re-enabled interrupts"
             ));
         }
         remarks

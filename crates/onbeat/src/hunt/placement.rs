@@ -114,22 +114,17 @@ impl HousekeepingPlacement {
     }
 
     fn entry(&self, first: bool, cpus: &CpuSet, shared: &CpuSet) -> Integrity {
-        let moved = if first {
-            ""
-        } else {
-            "the CPUs that followed threads may use changed meanwhile, with new threads or for old ones: "
-        };
+        let moved = if first { "" } else { "the CPUs of the followed threads changed during the run: " };
         let mut detail = match (shared.is_empty(), &self.asked) {
-            (true, _) => format!("{moved}onbeat's own thread runs on {cpus}, where none of them may"),
+            (true, _) => format!("{moved}onbeat's own thread runs on {cpus}, which none of them may use"),
             (false, Some(_)) => format!(
-                "{moved}onbeat's own thread runs on {cpus}, as --housekeeping asks, and followed threads \
-                may run on {shared}: \
-                 what it does there may be part of what is reported; leave --housekeeping out"
+                "{moved}onbeat's own thread runs on {cpus} as requested with --housekeeping, and followed \
+                 threads may run on {shared}: its work there may affect the results; remove --housekeeping"
             ),
             (false, None) => format!(
-                "{moved}followed threads may run on every CPU that onbeat may use, so its own thread \
-                shares {shared} with them and may be \
-                 part of what is reported: keep them off one CPU (taskset), or name one with --housekeeping"
+                "{moved}followed threads may use every CPU that onbeat may use, so its own thread shares \
+                 {shared} with them and may affect the results: keep them off one CPU (taskset), or give \
+                 one with --housekeeping"
             ),
         };
         if self.entries == MAX_ENTRIES {
@@ -183,12 +178,14 @@ mod tests {
         assert_eq!(chosen(&mut room, &["0"]), quietly("1"));
         let (cpus, said) = chosen(&mut room, &["0-1"]).expect("shared");
         assert!(
-            cpus == "0-1" && said.contains("changed meanwhile") && said.contains("keep them off one CPU"),
+            cpus == "0-1"
+                && said.contains("changed during the run")
+                && said.contains("keep them off one CPU"),
             "{said}"
         );
         assert_eq!(chosen(&mut room, &["0-1", "1"]), quietly("0"));
         let (cpus, said) = chosen(&mut room, &["0"]).expect("free again");
-        assert!(cpus == "1" && said.contains("runs on 1, where none of them may"), "{cpus} {said}");
+        assert!(cpus == "1" && said.contains("runs on 1, which none of them may use"), "{cpus} {said}");
         let moves: Vec<_> = (0..100).filter_map(|n| chosen(&mut room, &[["0-1", "0"][n % 2]])).collect();
         let said: Vec<_> = moves.iter().map(|moved| &moved.1).filter(|said| !said.is_empty()).collect();
         assert_eq!((moves.len(), said.len()), (100, MAX_ENTRIES as usize - 2));
@@ -230,7 +227,7 @@ mod tests {
         let mut room = HousekeepingPlacement::new(set("0-3"), set(""), Some(set("1-2")));
         let (cpus, said) = chosen(&mut room, &["1"]).expect("chosen");
         assert!(
-            cpus == "1-2" && said.contains("as --housekeeping asks") && said.contains("run on 1:"),
+            cpus == "1-2" && said.contains("as requested with --housekeeping") && said.contains("run on 1:"),
             "{said}"
         );
         assert_eq!(

@@ -11,7 +11,7 @@ use rules::culprits::names::fallback_name;
 const MAX_NAMES: usize = 256;
 
 /// Name for time that no event accounts for.
-const NOBODY: &str = "nothing that an event shows";
+const NOBODY: &str = "no kernel event";
 
 /// Counts each spike for the cause of its longest slice; the exact account needs all spikes, and is
 /// made at the end.
@@ -66,6 +66,6 @@ mod tests {
         found.add(&spike("hog", 2_000, 0));
         assert_eq!(found.progress(2), SpikeProgress { count: 5, top: "hog, 5 us".to_owned() });
         found.add(&spike("hog", 1, 9_000_000));
-        assert_eq!(found.progress(0).top, "nothing that an event shows, 9 ms");
+        assert_eq!(found.progress(0).top, "no kernel event, 9 ms");
     }
 }

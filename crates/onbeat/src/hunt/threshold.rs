@@ -34,7 +34,7 @@ pub fn median_noise(counts: &Counts) -> Option<Nanos> {
 pub fn automatic(counts: &Counts) -> (Nanos, String) {
     let [median, most, late] = [500_000, 900_000, 995_000].map(|per_million| quantile(counts, per_million));
     let (Some(median), Some(most), Some(late)) = (median, most, late) else {
-        return (Nanos(100_000), "100 us, because the first wake-ups told nothing".to_owned());
+        return (Nanos(100_000), "100 us, because no first wake-up was recorded".to_owned());
     };
     let is_apart = late.0 / FAR >= most.0.max(1);
     let late = if is_apart { Nanos((late.0 as f64 * most.0.max(1) as f64).sqrt() as i64) } else { late };
@@ -45,7 +45,7 @@ pub fn automatic(counts: &Counts) -> (Nanos, String) {
     fill_buckets(&mut rows, &[counts], Nanos(0));
     let count = several(total_of(&rows), "wake-up", "wake-ups");
     let of = match late.0 >= 2 * median.0 {
-        true if is_apart => "between the latest of 90 % and the latest of 99.5 %, which are far apart",
+        true if is_apart => "between the 90 % and 99.5 % quantiles, which are far apart",
         true => "one in 200 was later",
         false => "twice their median",
     };

@@ -93,8 +93,8 @@ pub fn find(host: &MachineFiles, wanted: &str) -> Result<(FollowedKind, Vec<Vict
     };
     if found.is_empty() {
         return Err(Failure::usage(format!(
-            "--victim {}: no such thread runs: start it first (`ps -eLo tid,comm` shows names), or let the \
-            hunt start it: onbeat hunt -- PROGRAM",
+            "invalid --victim {}: no such thread is running. Start it first (`ps -eLo tid,comm` lists \
+             names), or let the hunt start it: onbeat hunt -- PROGRAM",
             quoted_value(wanted)
         )));
     }

@@ -39,12 +39,12 @@ pub fn refuse_lockup(plan: &MeasurePlan, policy: Policy, costs: &[Nanos], what: 
     let interval = advised_interval(*cost);
     // With a single measured CPU, none can be omitted.
     let elsewhere = match plan.cpus.len() == 1 || plan.housekeeping.len() < plan.cpus.len() {
-        true => "leave a CPU to it with --housekeeping",
-        false => "leave a CPU out with -a",
+        true => "reserve a CPU for them with --housekeeping",
+        false => "exclude a CPU with -a",
     };
     Err(Failure::usage(format!(
-        "{what} takes {cost} per cycle on cpu {}, of an interval of {}: nothing else could run, onbeat's \
-        own thread and a shell to stop it included; give -i {} or more, or {elsewhere}",
+        "{what} takes {cost} per cycle on CPU {}, of an interval of {}: nothing else could run, not even \
+         onbeat's own thread and a shell to stop it; give -i {} or more, or {elsewhere}",
         own.cpu,
         own.interval,
         interval.0 / 1_000
@@ -79,8 +79,8 @@ pub fn remarks(cpus: &[CpuRun]) -> Vec<Integrity> {
     let remark = |cpu: &CpuRun| {
         let percent = cpu.cpu_share.unwrap_or_default() * 100.0;
         let detail = format!(
-            "the measuring thread took {percent:.0} % of this cpu for itself: what else has to run there \
-            waits for it, and a longer interval (-i) would show other latencies"
+            "the measuring thread used {percent:.0} % of this CPU, which delays other tasks there: a longer \
+             interval (-i) would show other latencies"
         );
         entry(IntegrityKind::CpuShare, cpu.cpu, false, detail)
     };

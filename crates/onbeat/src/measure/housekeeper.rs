@@ -271,7 +271,7 @@ impl Housekeeper {
                     self.take_last(index, &end, &usage);
                 }
                 None => {
-                    let words = "its measuring thread died: what it had handed over is kept";
+                    let words = "its measuring thread died: its results up to then are stored";
                     let cpu = self.totals[index].cpu;
                     self.document.note(entry(IntegrityKind::Thread, Some(cpu), true, words));
                 }
@@ -314,8 +314,8 @@ impl Housekeeper {
         let Total { cpu, cycles, missed, .. } = self.totals[index];
         if cycles + missed != end.scheduled {
             let detail = format!(
-                "cycles ({cycles}) and missed slots ({missed}) are not the {} that were scheduled: this is \
-                a defect of onbeat",
+                "cycles ({cycles}) and missed slots ({missed}) do not add up to the {} scheduled slots: \
+                 this is a bug in onbeat",
                 end.scheduled
             );
             self.document.note(entry(IntegrityKind::Sums, Some(cpu), true, detail));
@@ -333,7 +333,7 @@ impl Housekeeper {
         }
         if self.overhead.merged > 0 {
             let detail = format!(
-                "onbeat's own thread came late {}; the blocks of those seconds are joined, no sample is lost",
+                "onbeat's own thread was late {}; the blocks of those seconds are merged, no sample is lost",
                 several(self.overhead.merged, "time", "times")
             );
             self.document.note(entry(IntegrityKind::Housekeeping, None, false, detail));

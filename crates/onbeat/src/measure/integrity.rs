@@ -23,7 +23,7 @@ pub fn entries_of_end(cpu: Cpu, end: &LoopEnd, usage: &Usage, start: Nanos) -> V
     if end.migrations > 0 {
         let (elsewhere, at) = end.first_migration;
         let detail = format!(
-            "{} of it came on another CPU, the first on CPU {elsewhere} at {} of the run",
+            "{} on another CPU than planned, the first on CPU {elsewhere} at {} of the run",
             several(end.migrations, "wake-up", "wake-ups"),
             at - start
         );
@@ -31,7 +31,7 @@ pub fn entries_of_end(cpu: Cpu, end: &LoopEnd, usage: &Usage, start: Nanos) -> V
     }
     if usage.minor_faults + usage.major_faults > 0 {
         let detail = format!(
-            "{} in the loop, {} of them with I/O; each delayed what came after it",
+            "{} in the loop, {} of them with I/O; each delayed the wake-ups after it",
             several(usage.minor_faults + usage.major_faults, "page fault", "page faults"),
             usage.major_faults
         );
@@ -42,9 +42,9 @@ pub fn entries_of_end(cpu: Cpu, end: &LoopEnd, usage: &Usage, start: Nanos) -> V
 
 /// Entry for a run that was ended because of starvation: see `starvation`.
 pub fn entry_of_starving(cpu: Cpu) -> Integrity {
-    let words = "its measuring thread ran without a pause for 3 s while onbeat's own thread, and with it a \
-    signal to end the run, found no time: the run was ended, what it had measured is kept; give a longer \
-    -i, or leave a CPU out with -a";
+    let words = "its measuring thread ran without a pause for 3 s, so onbeat's own thread could not run and \
+                 no signal could end the run: the run was ended, its results are stored; increase -i, or \
+                 exclude a CPU with -a";
     entry(IntegrityKind::Starved, Some(cpu), false, words)
 }
 

@@ -45,8 +45,8 @@ impl Preconditions {
         let mut entries = self.unwatched();
         if let Some(tick) = clock::timer_resolution().filter(|resolution| resolution.0 > 1) {
             let detail = format!(
-                "timers expire at the tick only, every {tick} (high-resolution timers are off): latencies \
-                are rounded up to it"
+                "timers expire only at the tick, every {tick} (high-resolution timers are off): latencies \
+                 are rounded up to it"
             );
             entries.push(entry(IntegrityKind::Clocksource, None, true, detail));
         }
@@ -86,13 +86,13 @@ impl Preconditions {
         let mut entries = Vec::new();
         if self.log.is_none() {
             let detail = format!(
-                "the kernel's log may not be read, so that real-time throttling would go unnoticed: {}",
+                "the kernel's log cannot be read, so real-time throttling would go unnoticed: {}",
                 run_with("CAP_SYSLOG")
             );
             entries.push(entry(IntegrityKind::Unwatched, None, false, detail));
         }
         if !self.tasks_known {
-            let detail = "other real-time tasks could not be looked for: is /proc mounted?";
+            let detail = "cannot look for other real-time tasks: is /proc mounted?";
             entries.push(entry(IntegrityKind::Unwatched, None, false, detail));
         }
         entries
@@ -140,8 +140,8 @@ impl Preconditions {
             log.each_record(|record| said = said.or(kmsg::throttling(record)));
         }
         if said.is_some() {
-            let detail = "the kernel stopped real-time tasks for using up their share, perhaps those that \
-            measured (it says so once per boot, and not which): see sched_rt_runtime_us";
+            let detail = "the kernel throttled real-time tasks, perhaps the measuring threads (it logs this \
+                          once per boot, without names): see sched_rt_runtime_us";
             entries.push(entry(IntegrityKind::Throttled, None, true, detail));
         }
         entries
@@ -167,8 +167,8 @@ fn competitors(before: &[RtTask], after: &[RtTask], measured: &CpuSet, priority:
         found.iter().take(MAX_NAMED).map(|(ticks, task)| competitor_entry(*ticks, task)).collect();
     if found.len() > MAX_NAMED {
         let detail = match found.len() - MAX_NAMED {
-            1 => "a further real-time task goes before the measuring threads".to_owned(),
-            more => format!("{more} further real-time tasks go before the measuring threads"),
+            1 => "1 more real-time task preempts the measuring threads".to_owned(),
+            more => format!("{more} more real-time tasks preempt the measuring threads"),
         };
         entries.push(entry(IntegrityKind::RtCompetitor, None, false, detail));
     }
@@ -184,8 +184,8 @@ fn competitor_entry(ticks: u64, task: &RtTask) -> Integrity {
     let used =
         if ticks == 0 { "less than 10 ms".into() } else { Nanos(ticks as i64 * USER_TICK.0).to_string() };
     let detail = format!(
-        "{} (pid {}, {policy}) goes before the measuring threads and may run on their cpus: they wait \
-        while it runs; it ran {used} meanwhile, last on cpu {}",
+        "{} (pid {}, {policy}) preempts the measuring threads and may run on their CPUs: it ran {used} \
+         during the run, last on CPU {}",
         task.stat.comm, task.tid, task.stat.last_cpu
     );
     let only = task.allowed.as_ref().filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.iter().next());
@@ -233,6 +233,6 @@ mod tests {
         let after: Vec<RtTask> = (0..20).map(|tid| task(tid, 99, "0", 1)).collect();
         let entries = competitors(&[], &after, &CpuSet::parse("0").expect("a list"), 80);
         assert_eq!(entries.len(), MAX_NAMED + 1);
-        assert!(entries[MAX_NAMED].detail.starts_with("12 further"));
+        assert!(entries[MAX_NAMED].detail.starts_with("12 more real-time tasks"));
     }
 }

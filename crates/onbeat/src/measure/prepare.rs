@@ -74,11 +74,11 @@ pub fn take_place(plan: &MeasurePlan, cpu: Cpu) -> Result<Option<Arc<io::Error>>
         Ok(set) if set == only && rt::current_cpu() == cpu => {}
         Ok(set) => {
             return Err(Failure::not_supported(format!(
-                "asked for cpu {cpu} and got {set}: choose other CPUs with -a"
+                "requested CPU {cpu} but got {set}: choose other CPUs with -a"
             )));
         }
         Err(error) => {
-            let what = format!("cannot pin a thread to cpu {cpu}");
+            let what = format!("cannot pin a thread to CPU {cpu}");
             let remedy = "choose other CPUs with -a, or run without a system call filter";
             return Err(Failure::of_call(what, &error, Exit::NotSupported, remedy));
         }
@@ -93,8 +93,8 @@ pub fn take_place(plan: &MeasurePlan, cpu: Cpu) -> Result<Option<Arc<io::Error>>
         // Not the inherited policy: the policy in the run's report must be true. Leaving SCHED_IDLE
         // takes as much privilege as a lower nice value (sched(7)).
         let remedy =
-            "start onbeat without SCHED_IDLE (chrt --idle), as root, or outside a filter of system calls";
-        rt::set_policy(Policy::Other, 0).map_err(failed("cannot take SCHED_OTHER", remedy))?;
+            "start onbeat without SCHED_IDLE (chrt --idle), or as root, or without a system call filter";
+        rt::set_policy(Policy::Other, 0).map_err(failed("cannot set SCHED_OTHER", remedy))?;
     }
     Ok(policy_refused)
 }
@@ -118,9 +118,9 @@ fn probe_sleep<W: Wake>(wake: &mut W, plan: &MeasurePlan) -> Result<()> {
     let slept = (0..3).any(|_| wake.sleep_until(clock::monotonic() + Nanos::MILLI) == Sleep::Full);
     let refused = || match plan.probe {
         None => {
-            format!("this kernel does not let a thread sleep by --wake {}: try another", plan.wake.name())
+            format!("this kernel does not support --wake {}: try another", plan.wake.name())
         }
-        Some(_) => "two threads cannot hand over to each other here: try another kind".to_owned(),
+        Some(_) => "two threads cannot signal each other here: try another mechanism".to_owned(),
     };
     if slept { Ok(()) } else { Err(Failure::not_supported(refused())) }
 }

@@ -81,21 +81,21 @@ pub fn measure(
 fn become_housekeeper(plan: &MeasurePlan) -> Result<()> {
     fn failed(what: &str) -> impl Fn(std::io::Error) -> Failure + '_ {
         move |error| {
-            let remedy = run_with("CAP_SYS_NICE") + ", or outside a filter of system calls";
+            let remedy = run_with("CAP_SYS_NICE") + ", or without a system call filter";
             Failure::of_call(what, &error, Exit::Internal, &remedy)
         }
     }
     rt::disable_heap_trimming();
     rt::block_signals().map_err(failed("cannot block signals"))?;
     // onbeat's thread must not run at real-time priority, whatever policy it was started with.
-    rt::leave_real_time().map_err(failed("cannot take SCHED_OTHER"))?;
+    rt::leave_real_time().map_err(failed("cannot set SCHED_OTHER"))?;
     rt::pin(&plan.housekeeping).map_err(failed("cannot move the housekeeping thread"))
 }
 
 fn lock_program(run: &mut Run) {
     if let Err(error) = rt::lock_resident_pages() {
         let detail = format!(
-            "the program's own pages are not locked ({}): {}, or raise the limit of locked memory",
+            "onbeat's memory is not locked ({}): {}, or raise the limit of locked memory",
             reason(&error),
             run_with("CAP_IPC_LOCK")
         );
@@ -121,7 +121,7 @@ fn unless_interrupted<T>(ready: T) -> Result<T> {
         false => Ok(ready),
         true => Err(Failure {
             exit: Exit::Interrupted,
-            message: "interrupted before the first wake-up: there is nothing to keep".into(),
+            message: "interrupted before the first wake-up: nothing to store".into(),
         }),
     }
 }
@@ -135,7 +135,7 @@ fn run_rounds(
     hunter: &mut dyn Hunter,
 ) -> Result<bool> {
     let Some(costs) = rounds(shared, threads, hunter)? else { return Ok(true) };
-    cost::refuse_lockup(plan, effective_policy(run), &costs, "a wake-up that is recorded")?;
+    cost::refuse_lockup(plan, effective_policy(run), &costs, "a recorded wake-up")?;
     shared.threshold.store(hunter.arm(run)?.0, Ordering::Release);
     Ok(false)
 }
@@ -162,10 +162,8 @@ fn hold_idle(plan: &MeasurePlan, run: &mut Run) -> Result<Option<HeldFile>> {
         return Err(Failure { exit, message });
     }
     run.plan.idle = "as-is".into();
-    let detail = format!(
-        "/dev/cpu_dma_latency could not be held ({}): idle states are as the system has them",
-        reason(&error)
-    );
+    let detail =
+        format!("/dev/cpu_dma_latency could not be held ({}): idle states are unchanged", reason(&error));
     run.integrity.push(entry(IntegrityKind::Privilege, None, false, detail));
     Ok(None)
 }
@@ -182,7 +180,7 @@ fn collect_ready(plan: &MeasurePlan, workers: &[Worker], run: &mut Run) -> Resul
                 found.push(info.clone());
             }
             Some(Err(failure)) => return Err(failure.clone()),
-            None => return Err(Failure::internal(format!("the thread of cpu {} died", own.cpu))),
+            None => return Err(Failure::internal(format!("the thread of CPU {} died", own.cpu))),
         }
     }
     run.overhead.clock_read_ns = found.iter().map(|ready| ready.clock_read).max();
@@ -214,9 +212,9 @@ fn effective_policy(run: &Run) -> Policy {
 fn note_nice(run: &mut Run) {
     let nice = rt::nice().unwrap_or(0);
     if effective_policy(run) == Policy::Other && nice != 0 {
-        run.plan.notes.push(format!(
-            "the measuring threads have the nice value of {nice} that onbeat was started with"
-        ));
+        run.plan
+            .notes
+            .push(format!("the measuring threads have nice value {nice}, inherited from the caller"));
     }
 }
 
@@ -227,7 +225,7 @@ fn note_policy_refused(plan: &MeasurePlan, error: &std::io::Error, run: &mut Run
         // For any reason, a requested policy that cannot be set is reported as not permitted, as
         // scripts expect.
         return Err(Failure::not_permitted(format!(
-            "{wanted} cannot be had ({}): {causes}; -p 0 measures under SCHED_OTHER",
+            "cannot set {wanted} ({}): {causes}; -p 0 measures under SCHED_OTHER",
             reason(error)
         )));
     }
@@ -238,8 +236,8 @@ fn note_policy_refused(plan: &MeasurePlan, error: &std::io::Error, run: &mut Run
         run.plan.expiry = expiry(preempt, plan.wake, Policy::Other).into();
     }
     let detail = format!(
-        "{wanted} was refused ({}): measured under SCHED_OTHER, which says little about real-time \
-        tasks; {causes}",
+        "{wanted} was refused ({}): measured under SCHED_OTHER, which tells little about real-time tasks; \
+         {causes}",
         reason(error)
     );
     run.integrity.push(entry(IntegrityKind::Privilege, None, false, detail));

@@ -77,7 +77,7 @@ impl MeasuringTask<'_> {
         match timer {
             Ok(wake) => self.run_with_schedule(wake),
             Err(error) => {
-                let what = format!("cannot make a timer for --wake {}", self.plan.wake.name());
+                let what = format!("cannot create a timer for --wake {}", self.plan.wake.name());
                 self.refuse(Failure::of_call(what, &error, Exit::NotSupported, "try another --wake"))
             }
         }

@@ -57,30 +57,28 @@ impl MeasureIntent {
         let refuse = |message: String| Err(Failure::usage(message));
         if self.interval < MIN_INTERVAL {
             return refuse(format!(
-                "an interval of {} is too short to sleep in: give at least {MIN_INTERVAL} with -i",
+                "invalid interval {}: expected at least {MIN_INTERVAL} with -i",
                 self.interval
             ));
         }
         if self.interval > MAX_SPAN || self.distance.0 < 0 || self.distance > MAX_SPAN {
-            return refuse("an interval or distance of more than 100 years cannot be measured".into());
+            return refuse("invalid interval or distance: expected at most 100 years".into());
         }
         if let Some(duration) = self.duration {
             if duration < self.interval {
                 return refuse(format!(
-                    "the duration of {duration} is shorter than the interval of {}: give a longer -D or a \
-                    shorter -i",
+                    "the duration of {duration} is shorter than the interval of {}: increase -D or reduce -i",
                     self.interval
                 ));
             }
             if duration > MAX_SPAN {
                 return refuse(
-                    "a duration of more than 100 years cannot be measured: leave -D out to run until Ctrl-C"
-                        .into(),
+                    "invalid duration: expected at most 100 years; omit -D to run until Ctrl-C".into(),
                 );
             }
         }
         if self.limit.is_some_and(|limit| limit.0 <= 0) {
-            return refuse("a limit of 0 stops at the first wake-up: give -b a latency above 0".into());
+            return refuse("invalid -b: expected a latency above 0".into());
         }
         self.check_policy()
     }
@@ -88,14 +86,15 @@ impl MeasureIntent {
     fn check_policy(&self) -> Result<()> {
         match (self.policy, self.priority) {
             (_, Some(priority)) if priority > 99 => Err(Failure::usage(format!(
-                "priority {priority} is out of range: real-time priorities are 1 to 99, and 0 is SCHED_OTHER"
+                "invalid priority {priority}: expected 1 to 99, or 0 for SCHED_OTHER"
             ))),
-            (Some(Policy::Other), Some(1..)) => Err(Failure::usage(
-                "--policy other has no priority: leave -p out, or choose --policy fifo or rr",
-            )),
-            (Some(Policy::Fifo | Policy::Rr), Some(0)) => {
-                Err(Failure::usage("-p 0 is SCHED_OTHER: give --policy fifo or rr a priority of 1 to 99"))
+            (Some(Policy::Other), Some(1..)) => {
+                Err(Failure::usage("--policy other has no priority: omit -p, or choose --policy fifo or rr"))
             }
+            (Some(Policy::Fifo | Policy::Rr), Some(0)) => Err(Failure::usage(
+                "-p 0 is SCHED_OTHER: with --policy fifo or rr give a priority of 1 to \
+                                    99",
+            )),
             _ => Ok(()),
         }
     }

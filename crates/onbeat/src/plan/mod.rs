@@ -132,8 +132,8 @@ fn check_intervals(intent: &MeasureIntent, cpus: usize) -> Result<()> {
     let longest = Nanos(i64::try_from(longest).unwrap_or(i64::MAX));
     if longest > MAX_SPAN || intent.duration.is_some_and(|duration| longest > duration) {
         return Err(Failure::usage(format!(
-            "with a distance of {} the interval of the last cpu is {longest}, longer than the run: give a \
-            smaller -d or a longer -D",
+            "with a distance of {} the interval of the last CPU is {longest}, longer than the run: reduce \
+             -d or increase -D",
             intent.distance
         )));
     }
@@ -144,8 +144,8 @@ fn check_intervals(intent: &MeasureIntent, cpus: usize) -> Result<()> {
 fn check_threads(intent: &MeasureIntent, measured: &CpuSet) -> Result<()> {
     match intent.threads {
         Some(wanted) if wanted as usize != measured.len() => Err(Failure::usage(format!(
-            "-t {wanted} does not say on which CPUs, and onbeat measures each of {measured} with one \
-            thread: choose the CPUs with -a, and leave -t out"
+            "invalid -t {wanted}: onbeat runs one thread on each of the CPUs {measured}; choose CPUs with \
+             -a, and omit -t"
         ))),
         _ => Ok(()),
     }
@@ -160,7 +160,7 @@ fn measured_cpus(choice: &CpuChoice, machine: &MachineCpus, notes: &mut Vec<Stri
     };
     if wanted.is_empty() {
         return Err(Failure::usage(format!(
-            "the list of CPUs is empty: give -a some of {}, or leave it out to measure all",
+            "the list of CPUs is empty: choose from {} with -a, or omit -a to measure all",
             machine.online
         )));
     }
@@ -169,12 +169,12 @@ fn measured_cpus(choice: &CpuChoice, machine: &MachineCpus, notes: &mut Vec<Stri
         let (s, are) = if offline.len() == 1 { ("", "is") } else { ("s", "are") };
         let rtla = match (choice, offline.len()) {
             (CpuChoice::Only(wanted), 1) if *wanted == offline => {
-                format!("; rtla's -a {offline} (stops at a latency) is -b {offline}us")
+                format!("; for rtla's -a {offline} (stops at a latency) use -b {offline}us")
             }
             _ => String::new(),
         };
         return Err(Failure::usage(format!(
-            "cpu{s} {offline} {are} not online here: choose from {} with -a{rtla}",
+            "CPU{s} {offline} {are} not online: choose from {} with -a{rtla}",
             machine.online
         )));
     }
@@ -190,22 +190,20 @@ fn measured_cpus(choice: &CpuChoice, machine: &MachineCpus, notes: &mut Vec<Stri
 fn why_barred(wanted: &CpuSet, barred: &CpuSet, machine: &MachineCpus) -> String {
     let apart = &machine.set_apart;
     if barred.without(apart).is_empty() {
-        let others = if wanted == barred { String::new() } else { format!(", with -a {barred} alone") };
+        let others = if wanted == barred { String::new() } else { format!(", with only -a {barred}") };
         return format!(
-            "cpus {barred} are isolated, and only a process among them measures them: put `onbeat isolate run \
-            -c {barred} --` before `onbeat`{others}"
+            "CPUs {barred} are isolated and can only be measured from inside the partition: put `onbeat isolate run -c {barred} --` before `onbeat`{others}"
         );
     }
     let usable = machine.online.and(&machine.permitted);
     if !apart.is_empty() && machine.permitted.without(apart).is_empty() {
         return format!(
-            "this process is on isolated cpus, and {barred} are outside: choose from {usable}, or put `onbeat \
-            isolate run --outside --` before `onbeat`"
+            "this process is on isolated CPUs, and {barred} are outside: choose from {usable}, or put `onbeat isolate run --outside --` before `onbeat`"
         );
     }
     format!(
-        "the cpuset of this process does not permit cpus {barred}: choose from {usable}, or start onbeat in \
-        another cgroup"
+        "the cpuset of this process does not permit CPUs {barred}: choose from {usable}, or start onbeat in \
+         another cgroup"
     )
 }
 
@@ -217,7 +215,7 @@ fn default_cpus(machine: &MachineCpus, usable: &CpuSet, notes: &mut Vec<String>)
     if inherited.is_empty() || balanced.without(&inherited).is_empty() {
         return usable.clone();
     }
-    notes.push(format!("measuring cpus {inherited}, to which this process was narrowed; -a chooses others"));
+    notes.push(format!("measuring CPUs {inherited}, the affinity of this process; -a chooses others"));
     inherited
 }
 
@@ -231,9 +229,7 @@ fn housekeeping_cpus(
     if let Some(wanted) = wanted {
         let missing = wanted.without(&usable);
         if wanted.is_empty() || !missing.is_empty() {
-            return Err(Failure::usage(format!(
-                "--housekeeping {wanted} is not possible here: choose from {usable}"
-            )));
+            return Err(Failure::usage(format!("invalid --housekeeping {wanted}: choose from {usable}")));
         }
         return Ok(wanted.clone());
     }
@@ -246,7 +242,7 @@ fn housekeeping_cpus(
         return Ok(free);
     }
     notes.push(
-        "every cpu is measured, so onbeat's own thread runs on measured ones (once a second, SCHED_OTHER)"
+        "all CPUs are measured, so onbeat's own thread runs on measured CPUs (once a second, SCHED_OTHER)"
             .into(),
     );
     let balanced = usable.without(&machine.isolated);
@@ -460,10 +456,10 @@ mod tests {
         let inside = refused("2-3", "0-1", "2-3");
         assert!(inside.ends_with("put `onbeat isolate run -c 2-3 --` before `onbeat`"), "{inside}");
         let both = refused("1-3", "0-1", "2-3");
-        assert!(both.contains("-c 2-3 --") && both.ends_with("with -a 2-3 alone"), "{both}");
+        assert!(both.contains("-c 2-3 --") && both.ends_with("with only -a 2-3"), "{both}");
         let outside = refused("0-3", "2-3", "2-3");
         assert!(
-            outside.contains("cpus, and 0-1 are outside") && outside.contains("run --outside --"),
+            outside.contains("CPUs, and 0-1 are outside") && outside.contains("run --outside --"),
             "{outside}"
         );
         for set_apart in ["", "3"] {

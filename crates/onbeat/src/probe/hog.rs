@@ -30,8 +30,8 @@ impl Hogs {
         let mut hogs = Hogs { stop: Arc::default(), threads: Vec::new() };
         for cpu in cpus {
             let failed = |error: std::io::Error| {
-                let what = format!("the ordinary thread of CPU {cpu} cannot be started");
-                Failure::of_call(what, &error, Exit::Internal, "leave out --hog")
+                let what = format!("cannot start the busy thread of CPU {cpu}");
+                Failure::of_call(what, &error, Exit::Internal, "remove --hog")
             };
             let stop = hogs.stop.clone();
             let main = move || be_busy(cpu, latest, &stop);

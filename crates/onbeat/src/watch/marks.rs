@@ -138,7 +138,7 @@ impl MarkFinder {
 /// under most hypervisors, CLOCK_MONOTONIC continues while all threads are frozen.
 pub fn note_suspend(marks: &mut Vec<WatchMark>, from: Nanos, to: Nanos) {
     if !marks.iter().any(|mark| mark.kind == WatchMarkKind::Suspend) {
-        let detail = "the clocks went on meanwhile".into();
+        let detail = "the clocks did not stop during the suspend".into();
         marks.push(WatchMark { detail, ..mark(WatchMarkKind::Suspend, from, to) });
     }
 }

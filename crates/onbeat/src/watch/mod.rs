@@ -240,8 +240,8 @@ fn losses(drained: &DrainedEpoch) -> Option<String> {
     let counts = &drained.counts;
     (counts.lost_events > 0).then(|| {
         format!(
-            "{} of the trace ring and with them {} are missing from this interval: more wake-ups came than \
-             it has room for",
+            "{} of the trace ring, and with them {}, are missing from this interval: the ring is too small \
+             for the rate of wake-ups",
             several(counts.lost_events, "event", "events"),
             several(counts.lost_spans, "latency", "latencies")
         )
@@ -258,13 +258,13 @@ fn integrity(counts: &recorder::RecorderCounts, by_ring: bool) -> Vec<String> {
             found.push(format!("{what}: {count}"));
         }
     };
-    say(counts.unwoken, "ran again without a waking that was seen");
-    say(counts.suspended, "latencies that a suspend lay in, not recorded");
-    say(counts.beyond, "longer than 68.7 s, counted as that");
-    say(counts.lost_events, "events of the trace ring that were lost");
-    say(counts.lost_spans, "latencies within which events were lost, not recorded");
-    say(counts.failed_reads, "reads of the trace ring that failed");
-    say(counts.late_cpus as u64, "CPUs whose counts come with the next interval");
+    say(counts.unwoken, "thread runs without an observed wake-up");
+    say(counts.suspended, "latencies across a suspend, not recorded");
+    say(counts.beyond, "latencies above 68.7 s, counted as 68.7 s");
+    say(counts.lost_events, "lost events of the trace ring");
+    say(counts.lost_spans, "latencies with lost events, not recorded");
+    say(counts.failed_reads, "failed reads of the trace ring");
+    say(counts.late_cpus as u64, "CPUs with counts delayed to the next interval");
     found
 }
 

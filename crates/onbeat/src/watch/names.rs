@@ -46,7 +46,7 @@ impl StackNames {
             .ok();
         let text = KernelText::open().map_err(|error| {
             missing.push(format!(
-                "where interrupts came on again is known by the function's name alone: /proc/kcore: {error}"
+                "stacks show function names without the line that re-enabled interrupts: /proc/kcore: {error}"
             ));
         });
         let names = StackNames {

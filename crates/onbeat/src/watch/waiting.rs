@@ -42,7 +42,7 @@ impl WaitingIntervals {
             self.waiting.pop_front();
             self.given_up += 1;
             writer.give_up();
-            told.push("the oldest interval that waits for the disk is lost".into());
+            told.push("the oldest interval waiting for the disk is lost".into());
         }
         told
     }

@@ -21,8 +21,8 @@ pub fn plan_text(chosen: &ChosenProof, changes: Option<&PlanDocument>) -> String
         text += &format!("  {}: {} -> {}\n", change.setting.key, clean(now), clean(&change.setting.wanted));
     }
     text += &format!(
-        "test: are fewer {} late with the change than without it, pair by pair? If it has no effect, \
-         either is equally likely\n\
+        "test: whether fewer {} are late with the change than without it, pair by pair; if it has no \
+         effect, either is equally likely\n\
          ends: when the evidence is {} to 1 (the e-value; {} pairs if all agree), or after {} pairs\n\
          order: {}\n",
         plan.counted().many(),

@@ -76,7 +76,7 @@ impl Ftrace {
             let permitted = error.kind() != std::io::ErrorKind::PermissionDenied;
             let instead = "`onbeat measure` works without".to_owned();
             let remedy = if permitted { instead } else { run_with("CAP_DAC_OVERRIDE") };
-            Failure::of_call("cannot make a tracing instance", &error, Exit::NotSupported, &remedy)
+            Failure::of_call("cannot create a tracing instance", &error, Exit::NotSupported, &remedy)
         };
         let setup = EventSetup::open(&tracing).map_err(failed)?;
         let (names, missing) = names_of_this_machine(&tracing.read("printk_formats").unwrap_or_default());
@@ -128,10 +128,10 @@ fn tracing_of_other_programs(tracing: &Tracing) -> Vec<String> {
     let (others, mut notes) = (tracing.others(), Vec::new());
     let foreign = others.tracer != "nop" && !others.tracer.is_empty() && others.on != Some(false);
     if foreign {
-        notes.push(format!("somebody traces with {} meanwhile, which costs time too", others.tracer));
+        notes.push(format!("another program is tracing with {}, which costs time too", others.tracer));
     }
     if others.events == Some(true) && others.on != Some(false) {
-        notes.push("somebody has events switched on at the top level, which cost time too".to_owned());
+        notes.push("another program has events enabled at the top level, which cost time too".to_owned());
     }
     notes
 }
@@ -266,15 +266,13 @@ impl EventSource for Ftrace {
         let headless = self.pages.cpus.iter().map(|cpu_pages| cpu_pages.headless).sum::<u64>();
         let unread = self.unread.max(self.shown_unread) + headless;
         if unread > 0 {
-            into.notes.push(format!(
-                "{} of the trace could not be understood",
-                several(unread, "record", "records")
-            ));
+            into.notes
+                .push(format!("{} of the trace could not be parsed", several(unread, "record", "records")));
         }
         if self.notes_dropped > 0 {
             into.notes.push(format!(
                 "{} not listed",
-                several(self.notes_dropped, "further remark is", "further remarks are")
+                several(self.notes_dropped, "further note is", "further notes are")
             ));
         }
     }

@@ -47,8 +47,8 @@ impl Clocks {
                 None,
                 false,
                 format!(
-                    "the wall clock was stepped by {step}; \
-            latencies are of CLOCK_MONOTONIC and not touched by it, wall times before and after differ"
+                    "the wall clock was stepped by {step}; latencies use CLOCK_MONOTONIC and are not \
+                     affected, wall times before and after differ"
                 ),
             )
         })

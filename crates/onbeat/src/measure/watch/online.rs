@@ -30,7 +30,7 @@ impl Online {
         let lost = measured.without(&online).without(&self.gone);
         self.gone = self.gone.or(&lost);
         let words =
-            "went offline during the run: its thread was moved, and what it counted since is another cpu's";
+            "went offline during the run: its thread was moved, and its later samples are from another CPU";
         lost.iter().map(|cpu| entry(IntegrityKind::Offline, Some(cpu), true, words)).collect()
     }
 }

@@ -102,12 +102,12 @@ impl StealSummary {
     pub fn entry(&self, cpu: Cpu) -> Option<Integrity> {
         let StealSummary { blocks, total, worst, worst_steal } = *self;
         let coincides = if worst_steal.0 > 0 {
-            format!("; the worst wake-up ({worst}) lies in a second with {worst_steal} of it")
+            format!("; {worst_steal} of it in the second of the worst wake-up ({worst})")
         } else {
             format!("; none in the second of the worst wake-up ({worst})")
         };
         let detail = format!(
-            "the hypervisor took {total} in {} of the run, counted in ticks of 10 ms{coincides}",
+            "hypervisor steal {total} in {} of the run, in units of 10 ms{coincides}",
             several(blocks, "second", "seconds")
         );
         (blocks > 0).then(|| entry(IntegrityKind::Steal, Some(cpu), false, detail))
@@ -129,7 +129,7 @@ mod tests {
         sum.add(Some(Nanos(7_000_000)), USER_TICK);
         let detail = sum.entry(Cpu(0)).expect("steal").detail;
         assert!(
-            detail.contains("20 ms in 2 seconds") && detail.contains("(7 ms) lies in a second with 10 ms"),
+            detail.contains("20 ms in 2 seconds") && detail.contains("; 10 ms of it in the second of"),
             "{detail}"
         );
     }

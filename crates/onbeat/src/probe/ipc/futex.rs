@@ -9,7 +9,7 @@ use host::ipc::FutexWord;
 pub const KIND: IpcKind = IpcKind {
     name: "futex",
     aliases: &["mutex", "ptsematest"],
-    doc: "a word in memory: FUTEX_WAKE until FUTEX_WAIT returns, the calls of a contended pthread mutex",
+    doc: "a futex: FUTEX_WAKE until FUTEX_WAIT returns, the calls of a contended pthread mutex",
     open: |_| Ok(Box::new(PlainFutex(FutexWord::default()))),
 };
 

@@ -95,7 +95,7 @@ impl IpcKind {
         ALL.iter().find(known).copied().ok_or_else(|| {
             let names: Vec<&str> = ALL.iter().map(|kind| kind.name).collect();
             Failure::usage(format!(
-                "there is no kind '{}' of handing over: choose from {}",
+                "invalid mechanism '{}': choose from {}",
                 model::text::clean(name),
                 names.join(", ")
             ))
@@ -108,12 +108,13 @@ impl IpcKind {
         let made: io::Result<Vec<_>> =
             (0..pairs).map(|_| Ok(BothWays { turn: way()?, measured: way()? })).collect();
         made.map_err(|error| {
-            let what = format!("cannot make a {} to measure", self.name);
+            let what = format!("cannot create a {} to measure", self.name);
             let offered = meaning_of(&error).is_some_and(|(exit, _)| exit == Exit::NotSupported);
             let remedy = "raise the limits of queues and semaphores (ulimit -q, kernel.sem)";
             match offered {
                 true => Failure::not_supported(format!(
-                    "this kernel, or a filter of system calls, has no {} ({error}): name other kinds",
+                    "this kernel, or a system call filter, does not allow {} ({error}): choose other \
+                     mechanisms",
                     self.name
                 )),
                 false => Failure::of_call(what, &error, Exit::Internal, remedy),
@@ -175,7 +176,7 @@ impl ThreadBody for Ipc {
                 "cannot prepare a thread",
                 &error,
                 Exit::Internal,
-                "report this, with the kernel",
+                "report this, with the kernel version",
             )
         });
         match attached.and_then(|()| Partner::start(task.plan, (own, *from), turns, body, end)) {

@@ -119,7 +119,7 @@ fn robots(language: &Language) {
 fn what_is_no_program_is_refused_in_one_line() {
     for (wanted, said) in [
         ("999999999", "no process 999999999"),
-        ("no-such-program", "no process is called"),
+        ("no-such-program", "no process named"),
         ("-5", "unexpected argument"),
     ] {
         assert!(refused(&["check", wanted], 2).contains(said), "{wanted}");
@@ -187,7 +187,7 @@ fn a_program_without_real_time_threads_passes_no_gate() {
     assert_eq!(check["cost_ns_per_call"], 0, "calls were not recorded");
     let calls = json(&["check", &own, "-D", "200ms", "-q", "--syscalls"], 0);
     // Without the right to record them, or on a kernel without them, there are none.
-    let said = calls["remarks"].to_string().contains("each one of the program took");
+    let said = calls["remarks"].to_string().contains("each call of the program took");
     assert_eq!(calls["cost_ns_per_call"] != 0, said, "{calls:#}");
     for severity in ["fatal", "low"] {
         let output = onbeat(&["check", &own, "-D", "200ms", "-q", "--fail-on", severity]);

@@ -67,7 +67,7 @@ fn a_record_that_cannot_be_gone_on_with_says_why() {
     );
     refuses(
         &|record| (record["boot"], record["steps"]) = (json!("another"), json!([{ "kept": true }])),
-        "the machine was booted since",
+        "the machine was rebooted",
     );
 }
 

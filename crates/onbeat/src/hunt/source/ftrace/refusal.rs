@@ -11,17 +11,16 @@ pub fn refusal(why: NotHere) -> Failure {
         NotHere::NoTracefs => {
             Failure::not_supported(format!("this kernel has no event tracing (CONFIG_FTRACE): {instead}"))
         }
-        NotHere::NotMounted => Failure::not_supported(
-            "tracefs is not mounted, and kernels before 5.2 mount it in sight only: mount -t tracefs nodev \
-            /sys/kernel/tracing",
-        ),
+        NotHere::NotMounted => {
+            Failure::not_supported("tracefs is not mounted: mount -t tracefs nodev /sys/kernel/tracing")
+        }
         NotHere::NotPermitted(errno) => Failure::not_permitted(format!(
-            "tracefs may not be used here ({}): {}, and outside of lockdown; {instead}",
+            "tracefs is not permitted here ({}): {}, and without kernel lockdown; {instead}",
             error(errno),
             run_with("CAP_SYS_ADMIN")
         )),
         NotHere::Failed(errno) => {
-            Failure::of_call("tracefs cannot be opened", &error(errno), Exit::NotSupported, instead)
+            Failure::of_call("cannot open tracefs", &error(errno), Exit::NotSupported, instead)
         }
     }
 }
