@@ -202,7 +202,7 @@ pub fn signed(ns: f64) -> String {
 pub fn beyond(from: Option<Nanos>) -> String {
     let late = match from {
         None => String::new(),
-        Some(Nanos(..0)) => ", each early or late, which is not known".into(),
+        Some(Nanos(..0)) => ", each early or late (unknown)".into(),
         Some(from) => format!(", each at least {}", span(from)),
     };
     format!("beyond the histogram's end, values unknown{late}")

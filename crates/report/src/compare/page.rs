@@ -191,7 +191,7 @@ fn pictures(versus: &Versus) -> Markup {
             (figure("Beside the verdict, not part of it.", |size| shift::draw(&compared.quantiles, compared.unit, size, &PAGE)))
             (quantiles(compared))
         }
-        @let rates = figure("Read upwards from a latency: how many blocks an hour have it or a larger one.", |size| {
+        @let rates = figure("For each latency: the number of blocks per hour that reach it.", |size| {
             overlay::draw(&groups, compared.limit_ns, size, &PAGE)
         });
         @if !rates.0.is_empty() {

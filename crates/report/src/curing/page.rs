@@ -80,13 +80,10 @@ fn curves(story: &CureStory) -> Markup {
 
 fn curve_of(counted: CountedUnit) -> &'static str {
     match counted {
-        CountedUnit::WakeUps => {
-            "Read upwards from a latency: how many blocks an hour have it or a larger one."
-        }
+        CountedUnit::WakeUps => "For each latency: the number of blocks per hour that reach it.",
         CountedUnit::Cycles => {
             "Of the wake-ups of its threads, while the kernel's events were recorded; how long whole cycles \
-             took is in each run's bundle. Read upwards from a latency: how many blocks an hour have it or a \
-             larger one."
+             took is in each run's bundle. For each latency: the number of blocks per hour that reach it."
         }
     }
 }

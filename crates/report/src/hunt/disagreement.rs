@@ -48,19 +48,19 @@ pub fn of(run: &Run) -> Option<Disagreement> {
         1 => "1 spike".to_owned(),
         counted => format!("{counted} of {}", several(ranked.max(counted), "spike", "spikes")),
     };
-    let said = format!("in {many} the trace and the thread's clock do not agree");
+    let said = format!("in {many} the timestamps of the trace and of the thread disagree");
     // Unlisted spikes, and those whose parts were not kept, cannot be subtracted.
     if (suspects.len() as u64) < counted {
-        let sentence = format!("{said}; what is said of those is not to be relied on");
+        let sentence = format!("{said}; their explanation is unreliable");
         return Some(Disagreement { sentence, which: listed(&numbers, counted), holds: false, few });
     }
     let (holds, first) = without(run, &suspects);
     let end = match (holds, first) {
         (true, Some((_, of))) => {
-            format!("without them the ranking is the same, the first with {}", percent(of))
+            format!("without them the ranking stays the same, the first with {}", percent(of))
         }
         (false, Some((name, of))) => format!("without them {name} may be first, with {}", percent(of)),
-        (_, None) => "without them there is no culprit".to_owned(),
+        (_, None) => "without them no culprit remains".to_owned(),
     };
     Some(Disagreement { sentence: format!("{said}; {end}"), which: listed(&numbers, counted), holds, few })
 }
@@ -119,8 +119,8 @@ fn listed(numbers: &[usize], counted: u64) -> String {
     };
     match counted.saturating_sub(numbers.len() as u64) {
         0 => known,
-        1 => format!("{known}; the number of one more is not known"),
-        others => format!("{known}; the numbers of {others} more are not known"),
+        1 => format!("{known}; one more has no known number"),
+        others => format!("{known}; {others} more have no known number"),
     }
 }
 
@@ -173,8 +173,8 @@ mod tests {
             (same.holds, same.sentence.as_str(), same.which.as_str()),
             (
                 true,
-                "in 1 spike the trace and the thread's clock do not agree; without them the ranking is the \
-                 same, the first with 75 %",
+                "in 1 spike the timestamps of the trace and of the thread disagree; without them the \
+                 ranking stays the same, the first with 75 %",
                 "spike 2"
             )
         );
@@ -190,16 +190,16 @@ mod tests {
         let mut run = run(&[("hog", 6, false), ("hog", 2, true)]);
         run.recorder.as_mut().expect("one").disagreeing = 9;
         let some = of(&run).expect("nine");
-        assert!(!some.holds && some.sentence.contains("not to be relied on"), "{some:?}");
-        assert_eq!(some.which, "spike 2; the numbers of 8 more are not known");
+        assert!(!some.holds && some.sentence.contains("unreliable"), "{some:?}");
+        assert_eq!(some.which, "spike 2; 8 more have no known number");
         assert!(!some.few);
         run.spikes_dropped = 200;
         let few = of(&run).expect("nine");
-        assert!(few.few && few.sentence.starts_with("in 9 of 202 spikes the trace"), "{few:?}");
+        assert!(few.few && few.sentence.starts_with("in 9 of 202 spikes the timestamps"), "{few:?}");
         run.spikes_dropped = 0;
         run.spikes = vec![run.spikes[1].clone(); 8];
         let most = of(&run).expect("nine").which;
-        assert_eq!(most, "spikes 1, 2, 3, 4, 5 and 3 more; the number of one more is not known");
+        assert_eq!(most, "spikes 1, 2, 3, 4, 5 and 3 more; one more has no known number");
         run.spikes.clear();
         assert_eq!(of(&run).expect("nine").which, "");
     }

@@ -53,7 +53,7 @@ fn answer(known: &InvolvedRun, place: Option<RunPlace>, shown: usize, brief: boo
     }
     let none = run.spikes.is_empty() && run.spikes_dropped == 0;
     if none && program::void(run).is_none() && run.samples().is_some_and(|samples| samples > 0) {
-        answer.row("who", "no culprit: no latency reached the threshold of a spike");
+        answer.row("who", "no culprit: no latency reached the spike threshold");
     }
     for at in 0..shown {
         let (name, style) = (if at == 0 && unexplained.is_none() { "who" } else { " " }, BOLD);
@@ -122,7 +122,7 @@ fn cells(share: f64) -> String {
 }
 
 /// Advice that loses fewer of the events that identify a wake-up.
-const FEWER_EVENTS: &str = "fewer events: --no-stacks, or fewer CPUs (-a)";
+const FEWER_EVENTS: &str = "reduce events with --no-stacks, or fewer CPUs (-a)";
 
 /// Reliability of the ranking: disturbances of the run, lost events, cost of recording. Findings
 /// that leave the ranking unchanged are reported above.
@@ -150,7 +150,7 @@ fn relied_on(run: &Run) -> (String, Style) {
     }
     let lost = recorder.map_or(0, model::run::Recorder::torn_windows);
     if lost > 0 {
-        words += &format!("; of {} events were lost", several(lost, "explained spike", "explained spikes"));
+        words += &format!("; {} lost events", several(lost, "explained spike", "explained spikes"));
     }
     (format!("{words}; {}", recording(run)), style)
 }
@@ -159,8 +159,8 @@ fn relied_on(run: &Run) -> (String, Style) {
 fn in_part(words: &str, why: &str) -> String {
     match words.strip_prefix("yes") {
         Some(rest) => {
-            let rest = rest.trim_start_matches(": nothing seen that spoils it");
-            format!("in part: {why}{}", rest.replacen(", but for ", "; ", 1))
+            let rest = rest.trim_start_matches(": no disturbance seen");
+            format!("in part: {why}{}", rest.replacen(", with ", "; ", 1))
         }
         None => format!("{words}; {why}"),
     }
@@ -170,7 +170,7 @@ fn in_part(words: &str, why: &str) -> String {
 fn looked_at(run: &Run) -> Option<(bool, String)> {
     let passed_over = unlisted::passed_over(run);
     let all = (run.spikes.len() as u64).saturating_add(run.spikes_dropped);
-    let words = format!("the ranking is of {} of {all} spikes", all - passed_over);
+    let words = format!("the ranking covers {} of {all} spikes", all - passed_over);
     (passed_over > 0).then_some((passed_over.saturating_mul(100) >= all, words))
 }
 
@@ -181,9 +181,9 @@ fn recording(run: &Run) -> String {
         below_noise(cost, recorder.cost_noise_ns).is_none().then(|| span(cost))
     });
     match (run.follows(), cost) {
-        (true, _) => "what recording costs is in it".to_owned(),
-        (false, Some(cost)) => format!("recording adds {cost}: take maxima from `onbeat measure`"),
-        (false, None) => "take maxima from `onbeat measure`, which records nothing".to_owned(),
+        (true, _) => "includes the cost of recording".to_owned(),
+        (false, Some(cost)) => format!("tracing adds {cost}: use `onbeat measure` for maxima"),
+        (false, None) => "use `onbeat measure`, which traces nothing, for maxima".to_owned(),
     }
 }
 
@@ -192,8 +192,8 @@ fn next(run: &Run, place: Option<RunPlace>, follow: Option<(String, String)>, br
     let mut steps = Vec::new();
     steps.extend(free_space(run));
     steps.extend(follow.map(|(culprit, command)| match brief {
-        true => format!("{command} (if it must be in time)"),
-        false => format!("{command} (if {culprit} is what must be in time)"),
+        true => format!("{command} (if it has deadlines)"),
+        false => format!("{command} (if {culprit} has deadlines)"),
     }));
     if let Some(place) = place {
         let draw = if place.newest { "--open" } else { "-o page.html" };
@@ -243,7 +243,7 @@ mod tests {
         for width in [80, 100, 120] {
             let text = render(&run, Some(PLACE), width, false);
             assert!(text.lines().count() - 1 <= MOST_LINES, "{width}: {text}");
-            assert!(text.contains("who   ") && text.contains("recording adds 2.90 us"), "{text}");
+            assert!(text.contains("who   ") && text.contains("tracing adds 2.90 us"), "{text}");
         }
         for width in [40, 60] {
             let text = render(&run, Some(PLACE), width, false);
@@ -267,7 +267,7 @@ mod tests {
         rules::culprits::advice::renew(&mut run);
         let text = render(&run, Some(PLACE), 80, false);
         assert!(text.lines().count() - 1 <= MOST_LINES, "{text}");
-        assert!(text.contains("next    onbeat hunt --victim lidar (if it must be in time); "), "{text}");
+        assert!(text.contains("next    onbeat hunt --victim lidar (if it has deadlines); "), "{text}");
         assert!(text.contains("\n          Give yours the higher priority (`chrt -f -p 91 PID`)"), "{text}");
     }
 
@@ -293,10 +293,7 @@ mod tests {
         run.spikes.clear();
         let text = render(&run, Some(PLACE), 80, false);
         assert!(text.contains("; no spike over 100 us in"), "{text}");
-        assert!(
-            text.contains("\nwho     no culprit: no latency reached the threshold of a spike\n"),
-            "{text}"
-        );
+        assert!(text.contains("\nwho     no culprit: no latency reached the spike threshold\n"), "{text}");
     }
 
     #[test]
@@ -363,8 +360,8 @@ mod tests {
         run.recorder.as_mut().expect("a hunt has one").disagreeing = 19;
         let text = render(&run, None, 400, false);
         let all = run.spikes.len() + 1_738;
-        assert!(text.contains(&format!("fair    in part: in 19 of {all} spikes the trace")), "{text}");
-        assert!(text.contains("; fewer events: --no-stacks, or fewer CPUs (-a)"), "{text}");
+        assert!(text.contains(&format!("fair    in part: in 19 of {all} spikes the timestamps")), "{text}");
+        assert!(text.contains("; reduce events with --no-stacks, or fewer CPUs (-a)"), "{text}");
     }
 
     #[test]
@@ -374,7 +371,7 @@ mod tests {
         run.spikes_dropped = 90;
         run.recorder.as_mut().expect("a hunt has one").spikes_passed_over = 90;
         let text = render(&run, None, 200, false);
-        let fair = format!("the ranking is of {all} of {} spikes", all + 90);
+        let fair = format!("the ranking covers {all} of {} spikes", all + 90);
         assert!(text.contains(&format!("in part: {fair}")) || text.contains(&format!("; {fair}")), "{text}");
     }
 }

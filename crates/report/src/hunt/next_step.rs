@@ -14,19 +14,19 @@ pub fn next_step(culprits: &[Culprit], at: usize) -> String {
         Cure::Remedy(remedy, _) if !remedy.is_empty() => full_stop(&remedy),
         Cure::Remedy(_, knobs) if !knobs.is_empty() => format!("Settings that matter: {knobs}."),
         _ => match rule {
-            Some(id) => format!("`onbeat rules {id}` says more."),
+            Some(id) => format!("See `onbeat rules {id}`."),
             None if every_wake_up(&culprits[at]) => {
-                "A part of every wake-up, longer than elsewhere: look at a typical spike.".to_owned()
+                "A part of every wake-up that took longer than usual: look at a typical spike.".to_owned()
             }
             None if culprits[at].kind == SliceKind::Blocked => {
-                "A mutex needs PTHREAD_PRIO_INHERIT, and a holder that does little; of a condition variable \
-                 look at who signals it (--syscalls tells which of the two it is)."
+                "For a mutex use PTHREAD_PRIO_INHERIT and keep critical sections short; for a condition \
+                 variable look at the thread that signals it (--syscalls tells which of the two it is)."
                     .to_owned()
             }
             None if culprits[at].kind == SliceKind::Own => {
-                "Its own work: do less in a cycle, or give it more time.".to_owned()
+                "Its cycle computes too long: do less in a cycle, or extend the period.".to_owned()
             }
-            None => "No rule knows it: look at the evidence and stack of a typical spike.".to_owned(),
+            None => "No rule matches: look at the evidence and stack of a typical spike.".to_owned(),
         },
     }
 }

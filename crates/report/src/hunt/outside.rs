@@ -22,16 +22,14 @@ pub fn sentence(run: &Run) -> Option<String> {
     let most = format!("Most of the lost time ({share})");
     Some(match outside {
         Outside::Hypervisor => format!(
-            "{most} was stopped from outside: the hypervisor did not run this virtual machine; \
-             no setting inside it can cure \
-             that."
+            "{most} was stopped from outside: the hypervisor did not run this virtual machine, which no \
+             setting inside it can cure."
         ),
         Outside::Below(by) => format!(
-            "{most} was stopped from outside: {by} stopped all CPUs at once; no setting of Linux can cure that."
+            "{most} was stopped from outside: {by} stopped all CPUs at once, which no Linux setting can cure."
         ),
         Outside::NoEvent => format!(
-            "{most} has no event inside this virtual machine, as where the hypervisor does not run it: look at the host first, for no \
-             setting inside can cure that."
+            "{most} has no event inside this virtual machine, as when the hypervisor does not run it: check the host first, because no setting inside can cure that."
         ),
     })
 }
@@ -42,12 +40,12 @@ pub fn brief(run: &Run) -> Option<String> {
     Some(match outside {
         Outside::Hypervisor => {
             format!(
-                "{share} of it was stopped from outside, by the hypervisor: no setting inside can cure that"
+                "{share} of it was stopped from outside by the hypervisor, which no setting inside can cure"
             )
         }
-        Outside::Below(by) => format!("{share} of it was stopped from outside, by {by}"),
+        Outside::Below(by) => format!("{share} of it was stopped from outside by {by}"),
         Outside::NoEvent => {
-            format!("{share} of it has no event in this virtual machine: look at the host first")
+            format!("{share} of it has no event in this virtual machine: check the host first")
         }
     })
 }
@@ -95,7 +93,7 @@ mod tests {
         let of = |host: &str, stopped: i64, ns: i64| sentence(&run(host, stopped, ns)).unwrap_or_default();
         assert_eq!(
             of("kvm", 78, 5),
-            "Most of the lost time (78 %) was stopped from outside: the hypervisor did not run this virtual machine; no setting inside it can cure that."
+            "Most of the lost time (78 %) was stopped from outside: the hypervisor did not run this virtual machine, which no setting inside it can cure."
         );
         assert!(of("kvm", 0, 78).contains("78 %) has no event inside this virtual machine"));
         assert!(of("none", 78, 0).contains("SMI"));

@@ -20,7 +20,7 @@ pub fn sentence(spike: &Spike, run: &Run) -> Option<String> {
     Some(match most {
         Some(most) => format!("{length} are {}", caused(&most, spike, run)),
         None => {
-            format!("{length} are an overrun of its previous cycle, of several causes or none that is known")
+            format!("{length} are an overrun of its previous cycle, with several or unknown causes")
         }
     })
 }
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(sentence(&run.spikes[1], &run), None);
         let mut unknown = spike(2, vec![own], 16);
         let words = |spike: &Spike| sentence(spike, &run).expect("it inherited");
-        assert!(words(&unknown).ends_with("previous cycle, of several causes or none that is known"));
+        assert!(words(&unknown).ends_with("previous cycle, with several or unknown causes"));
         let stop = Slice { kind: SliceKind::Stopped.into(), who: Who::default(), ..hog.clone() };
         unknown.slices = vec![stop];
         assert!(words(&unknown).ends_with("caused by a stop from outside"), "{}", words(&unknown));

@@ -7,10 +7,10 @@ use model::run::{ProgramRun, Run};
 /// End of a sentence on threads without cycles under SCHED_DEADLINE. A thread that yields is
 /// throttled in its run queue until its next period, and is not woken (kernel/sched/deadline.c,
 /// `yield_task_dl`).
-pub const YIELDS: &str = "a thread under SCHED_DEADLINE that waits for its next period by sched_yield() \
-                          neither sleeps nor wakes, and has no cycle that could be told";
+pub const YIELDS: &str = "a SCHED_DEADLINE thread that waits for its next period with sched_yield() neither \
+                          sleeps nor wakes, so its cycles cannot be detected";
 /// Remedy for [`YIELDS`].
-pub const SLEEP: &str = "let it wait with clock_nanosleep()";
+pub const SLEEP: &str = "make it wait with clock_nanosleep()";
 
 /// Sentence on its end; none if no program was started.
 pub fn ended(run: &Run) -> Option<String> {
@@ -19,12 +19,12 @@ pub fn ended(run: &Run) -> Option<String> {
     if program.outlived_by > 0 {
         let left = several(program.outlived_by, "process", "processes");
         words += &format!(
-            " It has left {left} running, which nobody follows any more: follow one with --victim PID, or \
-             keep the program in the foreground."
+            " It has left {left} running, which the hunt no longer follows: follow one with --victim PID, \
+             or keep the program in the foreground."
         );
     }
     if program.left_running {
-        words += &format!(" It goes on as process {}.", program.pid);
+        words += &format!(" It continues to run as process {}.", program.pid);
     }
     Some(words)
 }
@@ -75,7 +75,7 @@ pub fn nothing_seen(run: &Run) -> Option<Shortfall> {
     let mut policies = run.threads.iter().filter(|thread| thread.policy != "other").peekable();
     let real_time = policies.peek().is_some();
     let (seen, remedy) = if real_time && policies.all(|thread| thread.policy == "deadline") {
-        (format!("no wake-up of its real-time threads was seen, for {YIELDS}"), SLEEP)
+        (format!("no wake-up of its real-time threads was seen: {YIELDS}"), SLEEP)
     } else if real_time {
         (
             "no wake-up of its real-time threads was seen".to_owned(),
@@ -83,11 +83,11 @@ pub fn nothing_seen(run: &Run) -> Option<Shortfall> {
         )
     } else if program.unseen_threads > 0 {
         let threads = several(program.unseen_threads, "real-time thread", "real-time threads");
-        (format!("the kernel showed no switch of its {threads}"), "see with `onbeat check` what they do")
+        (format!("the kernel recorded no switch of its {threads}"), "examine them with `onbeat check`")
     } else {
         (
-            "no thread of it was under a real-time policy".to_owned(),
-            "start them with SCHED_FIFO, SCHED_RR or SCHED_DEADLINE, which takes CAP_SYS_NICE or a limit \
+            "none of its threads had a real-time policy".to_owned(),
+            "run them under SCHED_FIFO, SCHED_RR or SCHED_DEADLINE, which needs CAP_SYS_NICE or a limit \
              (ulimit -r)",
         )
     };
@@ -103,7 +103,7 @@ pub fn void(run: &Run) -> Option<Shortfall> {
         return None;
     }
     Some(nothing_seen(run).unwrap_or_else(|| Shortfall {
-        what: "no thread that is followed woke up".to_owned(),
+        what: "no followed thread woke up".to_owned(),
         remedy: "follow threads that sleep and wake (--victim), or hunt longer".to_owned(),
     }))
 }
@@ -138,7 +138,7 @@ mod tests {
         let killed = ProgramRun { signal: Some(11), ..ProgramRun::default() };
         assert_eq!(of(killed), "robot was ended by signal 11 (SIGSEGV).");
         let left = ProgramRun { left_running: true, ..ProgramRun::default() };
-        assert_eq!(of(left), "robot has not ended. It goes on as process 9.");
+        assert_eq!(of(left), "robot has not ended. It continues to run as process 9.");
         assert!(of(ProgramRun { outlived_by: 1, ..coded.clone() }).contains("1 process running"));
         assert_eq!(ended(&Run::default()), None);
     }
@@ -152,9 +152,9 @@ mod tests {
         let nothing = void(&run).expect("nothing was seen");
         assert_eq!(
             nothing.what,
-            "arm: left ended with exit code 0, and no thread of it was under a real-time policy"
+            "arm: left ended with exit code 0, and none of its threads had a real-time policy"
         );
-        assert!(nothing.remedy.starts_with("start them with SCHED_FIFO"), "{}", nothing.remedy);
+        assert!(nothing.remedy.starts_with("run them under SCHED_FIFO"), "{}", nothing.remedy);
     }
 
     #[test]

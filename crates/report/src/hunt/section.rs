@@ -317,9 +317,7 @@ mod tests {
             ..sample.input()
         }])
         .unwrap();
-        assert!(
-            text.contains("Who took the time") && text.contains("on 2 CPUs, with events armed, was 1.21 ms")
-        );
+        assert!(text.contains("Who took the time") && text.contains("on 2 CPUs, with tracing, was 1.21 ms"));
         assert!(!crate::run::page::html(&[sample.input()]).unwrap().contains("armed"));
     }
 

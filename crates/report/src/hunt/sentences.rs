@@ -142,7 +142,7 @@ pub fn found(run: &Run) -> String {
             let cycles = several(late_cycles, "cycle", "cycles");
             return format!("{cycles} later than {}{on}.", of_deadline(late_cycles));
         }
-        return format!("No wake-up was looked at{on}: there was no threshold.");
+        return format!("No wake-up was examined{on}: no threshold was set.");
     };
     let judged = run.threads.iter().any(|thread| thread.judged > 0);
     if all == 0 {
@@ -163,17 +163,16 @@ pub fn found(run: &Run) -> String {
         ),
     };
     if ranked > 0 {
-        words += &format!("; {} ranked and not kept", several(ranked, "of them is", "of them are"));
+        words += &format!("; {} ranked but not stored", several(ranked, "of them is", "of them are"));
     }
     if unwritten > 0 {
         let were = if unwritten == 1 { "was" } else { "were" };
-        words += &format!("; {unwritten} of them {were} ranked and not written, for want of space");
+        words += &format!("; {unwritten} of them {were} ranked but not written for lack of space");
     }
     if passed_over > 0 {
         let of_them = if ranked + unwritten > 0 { "" } else { " of them" };
         let are = if passed_over == 1 { "is" } else { "are" };
-        words +=
-            &format!("; {passed_over}{of_them} came faster than could be looked at and {are} only counted");
+        words += &format!("; {passed_over}{of_them} came too fast to be examined and {are} only counted");
     }
     words + "."
 }
@@ -184,12 +183,12 @@ pub fn armed(run: &Run) -> String {
         let cost = recorder.stacks_cost_ns.or(recorder.events_cost_ns)?;
         Some(match below_noise(cost, recorder.cost_noise_ns) {
             None => format!(", which added {} to the median wake-up", span(cost)),
-            Some(words) => format!(", which added to the median wake-up what is {words}"),
+            Some(words) => format!(", whose effect on the median wake-up is {words}"),
         })
     });
     let cost = cost.unwrap_or_default();
     format!(
-        "All of this was measured with events armed{cost}: the maxima are not the machine's latency. `onbeat measure` traces nothing."
+        "Measured with tracing{cost}: the maxima are not the machine's latency. `onbeat measure` traces nothing."
     )
 }
 
@@ -241,9 +240,15 @@ pub fn functions(culprit: &Culprit) -> String {
 
 fn reach(recorder: &Recorder) -> String {
     let mut words = vec![format!("buffers of {} KiB per CPU", recorder.buffer_kib)];
-    words.extend(recorder.depth_ms.map(|ms| format!("{} back at the busiest", millis(ms))));
+    words.extend(recorder.depth_ms.map(|ms| format!("reaching back {} at the highest rate", millis(ms))));
     words.extend(recorder.bytes_per_s.map(|rate| format!("{:.1} MB/s per CPU", rate as f64 / 1e6)));
-    words.extend(recorder.slowest_response_ms.map(|ms| format!("slowest answer to a spike {}", millis(ms))));
+    words.extend(recorder.slowest_response_ms.map(|ms| {
+        format!(
+            "slowest response to a spike \
+                                                                {}",
+            millis(ms)
+        )
+    }));
     words.join(", ")
 }
 
@@ -258,15 +263,18 @@ fn lost(recorder: &Recorder) -> String {
     };
     let all = several(recorder.events_overwritten, "event", "events");
     let mut words =
-        format!("{windows} before they could be read; {all} overwritten in all, as a flight recorder does");
+        format!("{windows} before they could be read; {all} overwritten in total, as in any flight recorder");
     if recorder.slices_pooled > 0 {
         let slices = several(recorder.slices_pooled, "slice", "slices");
-        words += &format!("; {slices} counted as of many others, because there were too many to tell apart");
+        words += &format!(
+            "; {slices} counted together as others, because there were too many to \
+                                                                 distinguish"
+        );
     }
     if recorder.spikes_unjudged > 0 {
         let spikes = several(recorder.spikes_unjudged, "spike", "spikes");
         words += &format!(
-            "; the unexplained time of {spikes} not compared with rules, because that of others was larger"
+            "; the unexplained time of {spikes} was not compared with rules, because others had more"
         );
     }
     words
@@ -274,7 +282,7 @@ fn lost(recorder: &Recorder) -> String {
 
 fn cost(recorder: &Recorder) -> Option<String> {
     let [bare, events, stacks] = recorder.median_ns;
-    let mut words = vec![format!("median wake-up {} with nothing armed", span(bare?))];
+    let mut words = vec![format!("median wake-up {} without tracing", span(bare?))];
     let one = |what: &str, median: Option<Nanos>, cost: Option<Nanos>| {
         let cost = cost.map_or_else(String::new, |cost| match below_noise(cost, recorder.cost_noise_ns) {
             None => format!(" (+{})", span(cost)),
@@ -286,7 +294,7 @@ fn cost(recorder: &Recorder) -> Option<String> {
     words.extend(one("with events and stacks", stacks, recorder.stacks_cost_ns));
     if recorder.discarded > 0 {
         words.push(format!(
-            "{} of the rounds before the run not counted",
+            "{} before the run not counted",
             several(recorder.discarded, "wake-up", "wake-ups")
         ));
     }
@@ -395,13 +403,13 @@ mod tests {
         run.spikes.clear();
         assert_eq!(found(&run), "No wake-up was later than 100 us on 2 CPUs in 60.0 s.");
         run.spikes_dropped = 7;
-        assert!(found(&run).ends_with("7 of them are ranked and not kept."), "{}", found(&run));
+        assert!(found(&run).ends_with("7 of them are ranked but not stored."), "{}", found(&run));
         let recorder = run.recorder.as_mut().expect("a hunt has one");
         (recorder.spikes_unwritten, recorder.spikes_passed_over) = (4, 1);
         assert!(
             found(&run).ends_with(
-                "; 2 of them are ranked and not kept; 4 of them were ranked and not written, for want of \
-                 space; 1 came faster than could be looked at and is only counted."
+                "; 2 of them are ranked but not stored; 4 of them were ranked but not written for lack of \
+                 space; 1 came too fast to be examined and is only counted."
             ),
             "{}",
             found(&run)
@@ -420,14 +428,15 @@ mod tests {
             (found(&run), summed(&run), left_out(&run), page)
         };
         let (all, sum, rest, page) = told(12, 7);
-        let end = "; 5 of them are ranked and not kept; 7 came faster than could be looked at and are only counted.";
+        let end =
+            "; 5 of them are ranked but not stored; 7 came too fast to be examined and are only counted.";
         assert!(all.starts_with(&format!("{} wake-ups", listed + 12)) && all.ends_with(end), "{all}");
         let rest = rest.expect("said");
         assert_eq!(rest, "The latency of 7 spikes that were only counted is not in the sum.");
         assert!(page.contains(&format!("{sum} late by")) && page.contains(&rest), "{page}");
         assert_eq!(sum, format!("{} spikes", listed + 5));
         let (all, sum, ..) = told(1, 1);
-        let end = "; 1 of them came faster than could be looked at and is only counted.";
+        let end = "; 1 of them came too fast to be examined and is only counted.";
         assert!(all.ends_with(end) && sum == format!("{listed} spikes"), "{all}");
         assert_eq!(told(12, 0).2, None);
         // A bundle may contain any text.
@@ -442,7 +451,7 @@ mod tests {
         let Some(recorder) = &mut run.recorder else { panic!("a hunt has one") };
         (recorder.stacks_cost_ns, recorder.cost_noise_ns) = (Some(Nanos(-40)), Some(Nanos(120)));
         let told = |run: &Run| cost(run.recorder.as_ref().expect("one")).expect("medians");
-        assert!(armed(&run).contains("what is below the noise of the medians (120 ns)"), "{}", armed(&run));
+        assert!(armed(&run).contains("is below the noise of the medians (120 ns)"), "{}", armed(&run));
         assert!(told(&run).contains("with events and stacks (below the noise of the medians (120 ns))"));
         assert!(told(&run).contains("(+900 ns)"), "{}", told(&run));
     }
@@ -458,7 +467,7 @@ mod tests {
             let Some(recorder) = &mut run.recorder else { panic!("a hunt has one") };
             recorder.over_ns = none;
             let spikes = std::mem::take(&mut run.spikes);
-            assert!(found(&run).ends_with("there was no threshold."), "{}", found(&run));
+            assert!(found(&run).ends_with("no threshold was set."), "{}", found(&run));
             assert!(account(run.recorder.as_ref().expect("one"))[0].1.starts_with("none"));
             // A killed hunt whose last checkpoint is older than its threshold.
             run.spikes = spikes;
@@ -473,7 +482,7 @@ mod tests {
             sentence.contains("not the machine's latency") && sentence.contains("added 2.90 us"),
             "{sentence}"
         );
-        assert!(armed(&Run::default()).contains("with events armed: "));
+        assert!(armed(&Run::default()).contains("Measured with tracing: "));
     }
 
     #[test]

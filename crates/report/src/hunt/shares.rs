@@ -27,19 +27,18 @@ pub fn sentence(run: &Run) -> String {
     let part = |ns: i64| format!("{} ({})", span(Nanos(ns)), percent(share(Nanos(ns), whole)));
     let mut words = vec![format!("the culprits caused {}", part(named))];
     if small > 0 {
-        words.push(format!("what is too small to be listed {}", part(small)));
+        words.push(format!("those too small to be listed {}", part(small)));
     }
     if unnamed > 0 {
-        words.push(format!("for the other {} the kernel shows no event", part(unnamed)));
+        words.push(format!("no kernel event accounts for {}", part(unnamed)));
     }
     let (last, first) = words.split_last().expect("the culprits");
     let all = if first.is_empty() { last.clone() } else { format!("{}, and {last}", first.join(", ")) };
     let outside = match (stopped, estimated) {
         (0, _) => String::new(),
-        (ns, 0) => format!(" Of what culprits caused, {} were stopped from outside.", span(Nanos(ns))),
+        (ns, 0) => format!(" Of the culprits' part, {} was stopped from outside.", span(Nanos(ns))),
         (ns, part) => format!(
-            " Of what culprits caused, {} were stopped from outside; of that {} are estimated, not \
-             measured.",
+            " Of the culprits' part, {} was stopped from outside; of that, {} is estimated, not measured.",
             span(Nanos(ns)),
             span(Nanos(part))
         ),
@@ -84,13 +83,12 @@ mod tests {
         let mut run = Run { recorder: Some(recorder), culprits, ..Run::default() };
         assert_eq!(
             sentence(&run),
-            "Of 1 ms of lateness the culprits caused 920 us (92 %), what is too small to be listed 20 us \
-             (2 %), and for \
-             the other 60 us (6 %) the kernel shows no event. Of what culprits caused, 90 us were stopped \
+            "Of 1 ms of lateness the culprits caused 920 us (92 %), those too small to be listed 20 us (2 \
+             %), and no kernel event accounts for 60 us (6 %). Of the culprits' part, 90 us was stopped \
              from outside."
         );
         run.culprits[1].estimated_ns = Nanos(30_000);
-        let words = "90 us were stopped from outside; of that 30 us are estimated, not measured.";
+        let words = "90 us was stopped from outside; of that, 30 us is estimated, not measured.";
         assert!(sentence(&run).ends_with(words), "{}", sentence(&run));
         assert_eq!((more(&run, 1).as_str(), more(&run, 3).as_str()), ("and 2 more with 20 % together", ""));
         run.recorder = None;

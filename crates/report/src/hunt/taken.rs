@@ -15,7 +15,7 @@ fn less(culprit: &Culprit) -> Option<Nanos> {
 pub fn numbers(culprit: &Culprit) -> String {
     let late = span(culprit.total_ns);
     less(culprit)
-        .map_or_else(|| late.clone(), |taken| format!("{late} of lateness from {} taken", span(taken)))
+        .map_or_else(|| late.clone(), |taken| format!("{late} of lateness from {} of CPU time", span(taken)))
 }
 
 /// Both in a sentence; empty if there is only the lateness.
@@ -23,12 +23,13 @@ pub fn sentence(culprit: &Culprit) -> String {
     let late = span(culprit.total_ns);
     let taken = less(culprit).map(|taken| {
         let taken = span(taken);
-        format!("{taken}, each moment once; {late} is the lateness of all spikes that had part in them")
+        format!("{taken}, counted once; {late} is the total lateness of the affected spikes")
     });
     let inherited = (culprit.inherited_ns.0 > 0).then(|| {
         let inherited = span(culprit.inherited_ns);
         format!(
-            "{inherited} of the lateness are overruns: of cycles that were due while an earlier one was on"
+            "{inherited} of the lateness is from overruns: cycles that were due while an earlier one was \
+             running"
         )
     });
     taken.into_iter().chain(inherited).collect::<Vec<_>>().join("; ")
@@ -46,11 +47,11 @@ mod tests {
             inherited_ns: Nanos(843_000_000),
             ..Culprit::default()
         };
-        assert_eq!(numbers(&hog), "963 ms of lateness from 120 ms taken");
+        assert_eq!(numbers(&hog), "963 ms of lateness from 120 ms of CPU time");
         assert_eq!(
             sentence(&hog),
-            "120 ms, each moment once; 963 ms is the lateness of all spikes that had part in them; \
-             843 ms of the lateness are overruns: of cycles that were due while an earlier one was on"
+            "120 ms, counted once; 963 ms is the total lateness of the affected spikes; 843 ms of the \
+             lateness is from overruns: cycles that were due while an earlier one was running"
         );
         let alone = Culprit { cpu_time_ns: Some(hog.total_ns), inherited_ns: Nanos(0), ..hog.clone() };
         assert_eq!((numbers(&alone).as_str(), sentence(&alone).as_str()), ("963 ms", ""));

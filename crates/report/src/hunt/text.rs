@@ -101,8 +101,7 @@ fn spikes_line(run: &Run, most: usize, example: Option<usize>) -> String {
             let rest = if worst.is_empty() { " the worst".to_owned() } else { worst };
             let first = clean(&first.name);
             format!(
-                "{found} First one that is typical of {first}, then{rest}, each from the time it should \
-                 have run:"
+                "{found} First a typical spike of {first}, then{rest}, each from the time it should have run:"
             )
         }
         _ if !worst.is_empty() => format!("{found} The worst {most}, each from the time it should have run:"),
@@ -147,7 +146,7 @@ fn culprits(
 ) {
     let run = known.run;
     let whole = span(total(run));
-    let line = format!("Who took the time: {} late by {whole} in all", unlisted::summed(run));
+    let line = format!("Culprits: {} late by {whole} in total", unlisted::summed(run));
     let _ = writeln!(page);
     heading(page, &line, width, palette);
     if let Some(line) = unlisted::left_out(run) {
@@ -272,7 +271,7 @@ mod tests {
     fn a_quiet_hunt_is_its_table() {
         let text = brief(&fixture::run(), 80, false);
         assert!(text.contains("\n  0 ") && text.lines().count() < 12, "{text}");
-        assert!(!text.contains("Who took the time"), "{text}");
+        assert!(!text.contains("Culprits: "), "{text}");
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub fn answer(run: &Run) -> Option<String> {
     let unjudged = made.saturating_sub(judged);
     let judged_cycles = match unjudged {
         0 => cycles(judged),
-        more => format!("{} (besides {more} before the period was known)", cycles(judged)),
+        more => format!("{} (not counting {more} before the period was known)", cycles(judged)),
     };
     let worst = format!(
         "the worst observed response is {} of {} ({})",
@@ -88,10 +88,10 @@ pub fn answer(run: &Run) -> Option<String> {
         clean(&worst.worst_culprit)
     );
     Some(match (judged, late) {
-        (0, _) => format!("No cycle of {of} had a deadline to be compared with; {worst}."),
-        (_, 0) => format!("None of {judged_cycles} of {of} was later than its deadline; {worst}."),
-        (_, 1) => format!("1 of {judged_cycles} of {of} was later than its deadline; {worst}."),
-        (_, _) => format!("{late} of {judged_cycles} of {of} were later than their deadline; {worst}."),
+        (0, _) => format!("No cycle of {of} had a known deadline; {worst}."),
+        (_, 0) => format!("None of {judged_cycles} of {of} missed its deadline; {worst}."),
+        (_, 1) => format!("1 of {judged_cycles} of {of} missed its deadline; {worst}."),
+        (_, _) => format!("{late} of {judged_cycles} of {of} missed their deadline; {worst}."),
     })
 }
 
@@ -102,8 +102,8 @@ pub fn short_answer(run: &Run) -> Option<String> {
     let least = if run.unseen_wakeups().is_some() { "at least " } else { "" };
     let worst = format!("the worst took {least}{took} ({})", name(worst));
     Some(match judged {
-        0 => format!("no deadline to compare {} with; {worst}.", cycles(made)),
-        _ => format!("{late} of {}; {worst}.", cycles(judged)),
+        0 => format!("{} without a known deadline; {worst}.", cycles(made)),
+        _ => format!("{late} of {} late; {worst}.", cycles(judged)),
     })
 }
 
@@ -180,7 +180,7 @@ fn remarks(run: &Run) -> Vec<String> {
     if overrun > 0 {
         let many = several(overrun, "expiry", "expiries");
         lines.push(format!(
-            "{many} of a thread's timer came while its last cycle was on: no cycle of their own."
+            "{many} of a thread's timer came while its previous cycle was running, and started no new cycle."
         ));
     }
     if untold > 0 {
@@ -189,20 +189,20 @@ fn remarks(run: &Run) -> Vec<String> {
             |recorder: &Recorder| recorder.events.iter().any(|event| event == "raw_syscalls:sys_enter");
         let hint = match run.recorder.as_ref().is_some_and(recorded) {
             true => "",
-            false => " --syscalls tells a wait for a mutex from one for the next cycle.",
+            false => " --syscalls distinguishes waiting for a mutex from waiting for the next cycle.",
         };
         lines.push(format!(
-            "{many} may or may not have ended a cycle, for no event tells, or events were lost: these are in \
-             no cycle.{hint}"
+            "{many} may or may not have ended a cycle, because no event shows it, or events were lost: they \
+             belong to no cycle.{hint}"
         ));
     }
     let unseen = sum(|thread| thread.unseen_switches);
     if unseen > 0 {
         let many = several(unseen, "switch", "switches");
         lines.push(format!(
-            "The kernel did not record {many} to a thread, as happens where a virtual CPU leaves its idle \
-             state: the responses of these cycles are right, and the thread's own time in them is at most \
-             what is counted."
+            "The kernel did not record {many} to a thread, as happens when a virtual CPU leaves its idle \
+             state: the responses of these cycles are correct, and the thread's own time in them is an \
+             upper bound."
         ));
     }
     let without = run.threads.iter().filter(|thread| thread.cycles == 0).count() as u64;
@@ -217,7 +217,10 @@ fn remarks(run: &Run) -> Vec<String> {
     if run.threads_dropped > 0 {
         let (one, many) = ("more real-time thread is", "more real-time threads are");
         let dropped = several(run.threads_dropped, one, many);
-        lines.push(format!("{dropped} not in this list: the most urgent ones are followed."));
+        lines.push(format!(
+            "{dropped} not in this list: only those with the highest priorities are \
+                            followed."
+        ));
     }
     lines
 }
@@ -337,13 +340,13 @@ mod tests {
     #[test]
     fn the_answer_comes_first_and_the_worst_thread_too() {
         let text = page(vec![thread(1, Some(0), 900_000), thread(2, Some(3), 700_000)]);
-        assert!(text.starts_with("3 of 20 cycles of 2 threads were later than their deadline"), "{text}");
+        assert!(text.starts_with("3 of 20 cycles of 2 threads missed their deadline"), "{text}");
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains("900 us of ctl:1 (0.5 ms preempted by hog:9)"), "{text}");
         assert!(text.find("\nctl:2") < text.find("\nctl:1"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 104), "{text}");
         assert!(page(vec![thread(1, Some(0), 9_000)]).starts_with("None of 10 cycles of 1 thread"));
-        assert!(page(vec![thread(1, None, 9_000)]).starts_with("No cycle of 1 thread had a deadline"));
+        assert!(page(vec![thread(1, None, 9_000)]).starts_with("No cycle of 1 thread had a known deadline"));
         assert_eq!(page(vec![ThreadRun::default()]), "");
     }
 
@@ -352,13 +355,13 @@ mod tests {
         let odd = ThreadRun { untold: 2, overrun: 1, unseen_switches: 3, ..thread(1, Some(0), 9_000) };
         let yields = ThreadRun { policy: "deadline".into(), ..ThreadRun::default() };
         let text = page(vec![odd, yields]).split_whitespace().collect::<Vec<_>>().join(" ");
-        for words in ["--syscalls", "1 expiry", "1 followed thread had no", "by sched_yield() neither"] {
+        for words in ["--syscalls", "1 expiry", "1 followed thread had no", "with sched_yield() neither"] {
             assert!(text.contains(words), "{words}: {text}");
         }
         let events = vec!["raw_syscalls:sys_enter".to_owned()];
         let recorder = Some(Recorder { events, ..Recorder::default() });
         let threads = vec![ThreadRun { untold: 2, ..thread(1, Some(0), 9_000) }];
         let lines = remarks(&Run { threads, recorder, ..Run::default() });
-        assert!(lines[0].ends_with("in no cycle."), "{lines:?}");
+        assert!(lines[0].ends_with("to no cycle."), "{lines:?}");
     }
 }

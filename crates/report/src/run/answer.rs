@@ -15,7 +15,7 @@ use model::units::Nanos;
 use model::vocabulary::{Command, Ended, IntegrityKind, Policy, Probe};
 
 /// The answer to who took the time where wake-ups were measured alone.
-pub const NOT_RECORDED: &str = "not recorded: `onbeat hunt` names who it was";
+pub const NOT_RECORDED: &str = "not recorded: `onbeat hunt` names the culprit";
 
 /// Missed slots are in none of these numbers.
 const MISSING: &str = "in part";
@@ -26,7 +26,7 @@ fn missing(run: &Run, missed: u64) -> String {
     if run.primary().any(|cpu| cpu.deadline_histogram.is_some()) {
         format!("{MISSING}: {slots} missed (dashed in the report)")
     } else {
-        format!("{MISSING}: {slots} missed, how late is unknown")
+        format!("{MISSING}: {slots} missed, lateness unknown")
     }
 }
 
@@ -66,7 +66,7 @@ pub fn late(run: &Run) -> String {
     match (nearly_all(run), of) {
         (Some((share, value)), None) => format!("{worst}; {share} of {all} within {}.", span(value)),
         (Some((share, value)), Some(lost)) => {
-            format!("{worst}; {lost}, {share} of {all} came within {}.", span(value))
+            format!("{worst}; {lost}, {share} of {all} were within {}.", span(value))
         }
         (None, None) => format!("{worst}, of {all}."),
         (None, Some(lost)) => format!("{worst}; {lost}."),
@@ -124,7 +124,7 @@ pub fn fair(run: &Run) -> (String, Style) {
     match host {
         "" | "none" => (words, style),
         _ if !words.starts_with("yes") && !words.starts_with(MISSING) => (words, style),
-        host => (format!("{words}; the host's pauses are in it ({})", clean(host)), style),
+        host => (format!("{words}; includes pauses of the host ({})", clean(host)), style),
     }
 }
 
@@ -147,7 +147,7 @@ pub fn besides_the_host(run: &Run) -> (String, Style) {
         return ("not known: nothing was measured".into(), PLAIN);
     }
     if !run.complete {
-        return ("as far as it goes: the run is still on or was killed".into(), RED);
+        return ("in part: the run is still in progress or was killed".into(), RED);
     }
     if run.unseen_wakeups().is_some() {
         return ("in part: some wake-ups were not seen, so that maxima are lower bounds".into(), PLAIN);
@@ -156,9 +156,9 @@ pub fn besides_the_host(run: &Run) -> (String, Style) {
     let mut words = match run.integrity.len() as u64 {
         // The latencies of missed slots are not among the wake-ups.
         0 if missed > 0 => missing(run, missed),
-        n if missed > 0 => format!("{}; {}", missing(run, missed), several(n, "remark", "remarks")),
-        0 => "yes: nothing seen that spoils it".to_owned(),
-        n => format!("yes, but for {}", several(n, "remark", "remarks")),
+        n if missed > 0 => format!("{}; {}", missing(run, missed), several(n, "note", "notes")),
+        0 => "yes: no disturbance seen".to_owned(),
+        n => format!("yes, with {}", several(n, "note", "notes")),
     };
     if let Some(late) = load::kept_off(run) {
         words += &format!("; {}", late.what);
@@ -177,12 +177,12 @@ fn next(run: &Run, place: Option<RunPlace>) -> String {
     });
     if run.integrity.iter().any(|entry| entry.invalidates) {
         let load = load::kept_off(run).filter(|_| run.loads.iter().any(|load| !load.held));
-        let remedy = load.map_or_else(|| "remove what spoiled it".to_owned(), |late| late.remedy);
+        let remedy = load.map_or_else(|| "remove the cause".to_owned(), |late| late.remedy);
         let again = format!("{remedy}, and measure again");
         return [Some(again), pictures].into_iter().flatten().collect::<Vec<_>>().join("; ");
     }
     let hunt = (run.command == Command::Measure && run.plan.interval_ns.is_some())
-        .then(|| format!("{} (who)", hunt(run)));
+        .then(|| format!("{} (culprits)", hunt(run)));
     let measure = if run.command == Command::Import { import::next(run) } else { None };
     let spins = run.probe() == Some(Probe::Spin) && run.plan.policy == Policy::Other;
     let spin = spins.then(|| "onbeat probe spin -p 1 (as seen by a real-time task)".to_owned());
@@ -192,7 +192,7 @@ fn next(run: &Run, place: Option<RunPlace>) -> String {
 /// First step if something could not be written.
 pub fn free_space(run: &Run) -> Option<String> {
     let lacks = run.integrity.iter().any(|entry| entry.kind == IntegrityKind::Storage);
-    lacks.then(|| "free some space, or choose another place (-o)".to_owned())
+    lacks.then(|| "free some space, or choose another folder (-o)".to_owned())
 }
 
 /// Hunt under the conditions of this run.
@@ -261,9 +261,9 @@ mod tests {
         run.complete = false;
         run.integrity.clear();
         let (words, _) = besides_the_host(&run);
-        assert_eq!(words, "as far as it goes: the run is still on or was killed");
+        assert_eq!(words, "in part: the run is still in progress or was killed");
         let sentence = sentences::incomplete(&run).expect("it is incomplete");
-        assert!(sentence.contains("it is still on or was killed; the numbers stop"), "{sentence}");
+        assert!(sentence.contains("is still in progress or was killed; the numbers end"), "{sentence}");
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
         let said = fair(&run).0;
         assert_eq!(said, "in part: 694 slots missed (dashed in the report)");
         run.cpus.iter_mut().for_each(|cpu| cpu.deadline_histogram = None);
-        assert!(fair(&run).0.contains("how late is unknown"), "{}", fair(&run).0);
+        assert!(fair(&run).0.contains("lateness unknown"), "{}", fair(&run).0);
     }
 
     #[test]

@@ -63,7 +63,7 @@ fn phase(run: &Run) -> String {
 fn idle(run: &Run) -> String {
     match &run.plan.idle {
         Word::Known(IdleStates::Held) => "kept shallow (/dev/cpu_dma_latency held at 0)".into(),
-        Word::Known(IdleStates::AsIs) => "as is: leaving idle states is part of the latency".into(),
+        Word::Known(IdleStates::AsIs) => "unchanged: leaving idle states is part of the latency".into(),
         Word::Other(other) => known(other),
     }
 }
@@ -72,7 +72,7 @@ fn virtualization(run: &Run) -> String {
     match run.host.virtualization.as_str() {
         "" => NOT_KNOWN.into(),
         "none" => "no".into(),
-        name => format!("yes, {}: what the hypervisor takes is part of the latency", clean(name)),
+        name => format!("yes, {}: time taken by the hypervisor is part of the latency", clean(name)),
     }
 }
 
@@ -80,7 +80,7 @@ fn interval(run: &Run) -> String {
     match (run.plan.interval_ns, run.plan.distance_ns) {
         (None, _) => NOT_KNOWN.into(),
         (Some(interval), Some(step)) if step.0 != 0 => {
-            format!("{}, and {} more for each further CPU", span(interval), span(step))
+            format!("{}, plus {} for each further CPU", span(interval), span(step))
         }
         (Some(interval), _) => span(interval),
     }
@@ -192,15 +192,15 @@ pub fn overhead(run: &Run) -> Vec<(&'static str, String)> {
     let noise = run.recorder.as_ref().and_then(|recorder| recorder.cost_noise_ns);
     let recorder = o.recorder_ns_per_cycle.map(|cost| below_noise(cost, noise).unwrap_or_else(|| span(cost)));
     let rows = [
-        ("one read of the clock", o.clock_read_ns.map(span)),
-        ("one turn of the loop without its sleep", o.loop_ns.map(span)),
+        ("one clock read", o.clock_read_ns.map(span)),
+        ("one loop iteration without its sleep", o.loop_ns.map(span)),
         ("flight recorder, per cycle", recorder),
         ("housekeeping wake-ups per second", o.housekeeping_wakeups_per_s.map(|n| format!("{n:.1}"))),
         ("share of a CPU, measuring", o.cpu_share.map(percent)),
         ("share of a CPU, housekeeping", o.housekeeping_cpu_share.map(percent)),
         ("peak memory", o.max_rss_kib.map(|n| format!("{:.1} MiB", n as f64 / 1024.0))),
         (
-            "seconds joined because housekeeping came late",
+            "seconds merged because housekeeping was late",
             o.blocks_joined.filter(|&n| n > 0).map(|n| n.to_string()),
         ),
         (

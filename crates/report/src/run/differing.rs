@@ -54,7 +54,7 @@ pub fn text(inputs: &[Input], width: usize) -> String {
     let mut page = "\nWhat differs in the conditions\n".to_owned();
     let differing = conditions_that_differ(inputs);
     if differing.is_empty() {
-        page.push_str("  Nothing that was recorded.\n");
+        page.push_str("  No recorded condition.\n");
     }
     for condition in differing.iter().take(MOST_SHOWN) {
         wrapped(&mut page, &format!("  {}: {}", condition.name, by_value(inputs, &condition.values)), width);
@@ -107,6 +107,6 @@ mod tests {
         assert!(said.contains("  load: (none) in first, second; cpu in third\n"), "{said}");
         assert!(said.contains("  CPUs of the load: (none) in first, second; 1 in third\n"), "{said}");
         assert_eq!(text(&inputs[..1], 80), "");
-        assert!(text(&inputs[..2], 80).contains("Nothing that was recorded"), "{}", text(&inputs[..2], 80));
+        assert!(text(&inputs[..2], 80).contains("No recorded condition"), "{}", text(&inputs[..2], 80));
     }
 }

@@ -25,7 +25,7 @@ pub fn fair(run: &Run) -> String {
     let has_load = plan.notes.iter().any(|note| note.starts_with("load"));
     if !limits.is_empty() {
         if !has_load {
-            limits.push("a load during it is not stated".into());
+            limits.push("the load is not stated".into());
         }
         return format!("in part: {}", limits.join("; "));
     }
@@ -37,9 +37,9 @@ pub fn fair(run: &Run) -> String {
     ];
     let known: Vec<&str> = facts.iter().filter_map(|fact| fact.as_deref().ok()).collect();
     match known.as_slice() {
-        [] => "not known: the file does not state priority, idle states, kernel or a load during it".into(),
+        [] => "not known: the file does not state priority, idle states, kernel or load".into(),
         known => {
-            format!("as far as the file states it: {}; not whether a load ran with it", known.join(", "))
+            format!("known from the file: {}; the load is not stated", known.join(", "))
         }
     }
 }
@@ -62,12 +62,9 @@ mod tests {
         }
         assert!(fair(&run).starts_with("not known"), "{}", fair(&run));
         (run.plan.policy, run.plan.priority) = (Policy::Fifo.into(), Some(80));
-        assert_eq!(
-            fair(&run),
-            "as far as the file states it: SCHED_FIFO, priority 80; not whether a load ran with it"
-        );
+        assert_eq!(fair(&run), "known from the file: SCHED_FIFO, priority 80; the load is not stated");
         (run.plan.policy, run.ended) = (Policy::Other.into(), Ended::Limit.into());
-        assert!(fair(&run).ends_with("a load during it is not stated"), "{}", fair(&run));
+        assert!(fair(&run).ends_with("the load is not stated"), "{}", fair(&run));
         run.plan.notes.push("load average 3.1 2.0 1.0".into());
         let text = fair(&run);
         for part in ["no real-time priority", "stopped at", "load average 3.1"] {

@@ -32,19 +32,19 @@ pub fn expected(run: &Run) -> Option<String> {
     if says_nothing(run) {
         let why = match run.ended == Ended::Limit {
             true => "it ended at its own largest latency",
-            false => "something spoiled it",
+            false => "it is invalid",
         };
-        return Some(format!("This run says nothing about the next hours: {why}."));
+        return Some(format!("This run predicts nothing for the next hours: {why}."));
     }
     let chance = |ahead: f64| record::new_record(length.0 as f64, ahead);
     let (hour, day) = (chance(HOUR), chance(DAY.0 as f64));
     let (worse, length) = (longer(run), duration(length));
     Some(match hour {
         0.9.. => {
-            format!("{length} say little: if steady, a {worse} comes within an hour with {}.", percent(hour))
+            format!("{length} is too short: if steady, expect a {worse} within an hour ({}).", percent(hour))
         }
         _ => format!(
-            "A {worse} comes within an hour with {}, within a day with {}, if steady.",
+            "Probability of a {worse}: {} within an hour, {} within a day, if steady.",
             percent(hour),
             percent(day)
         ),
@@ -57,7 +57,7 @@ pub fn claim(run: &Run) -> Option<String> {
     let clean = needed(rate::time_needed(0, DAY.as_secs(), CONFIDENCE));
     let carries = seconds(rate::time_between(0, length.as_secs(), CONFIDENCE));
     let Some(limit) = run.plan.limit_ns else {
-        return Some(format!("One a day at most, on average (95 %): {clean} below your limit."));
+        return Some(format!("To claim at most one a day on average (95 %), run {clean} below your limit."));
     };
     let rows = run.cpus.iter().flat_map(|cpu| &cpu.histogram);
     let reached = rows.filter(|row| row.lower >= limit).fold(0u64, |sum, row| sum.saturating_add(row.count));
@@ -66,12 +66,12 @@ pub fn claim(run: &Run) -> Option<String> {
     let limit = span(limit);
     Some(match reached {
         0 => format!(
-            "{limit} was never reached: at most one in {carries} on average (95 %). To claim one a day you \
-             need {clean} without any."
+            "{limit} was never reached: at most one in {carries} on average (95 %). To claim at most one a \
+             day, run {clean} without any."
         ),
         n => format!(
-            "{limit} was reached by at least {}; to claim one a day on average (95 %), change something \
-             first: then it takes {clean} without any.",
+            "{limit} was reached by at least {}. To claim at most one a day on average (95 %), change \
+             something first, then run {clean} without any.",
             several(n, sample(run).0, sample(run).1)
         ),
     })
@@ -89,13 +89,19 @@ mod tests {
         run.plan.limit_ns = None;
         let lines = outlook(&run);
         assert!(
-            lines[0].contains("A larger one comes within an hour with 50 %, within a day with 96 %"),
+            lines[0].contains("Probability of a larger one: 50 % within an hour, 96 % within a day"),
             "{lines:?}"
         );
-        assert!(lines[1].contains("One a day at most, on average (95 %): 3 d below your limit"), "{lines:?}");
+        assert!(
+            lines[1].contains(
+                "To claim at most one a day on average (95 %), run 3 d below your \
+                                   limit"
+            ),
+            "{lines:?}"
+        );
         run.elapsed_ns = Some(Nanos(100_000_000_000));
         assert!(
-            outlook(&run)[0].contains("say little: if steady, a larger one comes within an hour with 97 %"),
+            outlook(&run)[0].contains("is too short: if steady, expect a larger one within an hour (97 %)"),
             "{run:?}"
         );
         run.plan.limit_ns = Some(Nanos(1));
@@ -103,7 +109,7 @@ mod tests {
         run.plan.limit_ns = Some(Nanos(i64::MAX));
         assert!(outlook(&run)[1].contains("never reached"));
         run.ended = "limit".into();
-        assert!(outlook(&run)[0].contains("nothing about the next hours") && outlook(&run).len() == 1);
+        assert!(outlook(&run)[0].contains("predicts nothing for the next hours") && outlook(&run).len() == 1);
     }
 
     #[test]

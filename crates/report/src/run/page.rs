@@ -26,8 +26,8 @@ use stats::pair::unit::ComparedUnit;
 use stats::pair::verdict::Design;
 
 /// Next step with several runs.
-const COMPARED: &str = "`onbeat compare A... -- B...` says whether one configuration is better, of six \
-                        runs of each made in turns. Each run is by itself below.";
+const COMPARED: &str = "`onbeat compare A... -- B...` decides whether one configuration is better, from six \
+                        runs of each, made alternately. Each run is shown separately below.";
 
 /// Runs as one page.
 pub fn html(inputs: &[Input]) -> Result<String> {
@@ -47,7 +47,7 @@ pub fn parts(inputs: &[Input]) -> Result<PageParts> {
     let asked = matches!(inputs, [one] if one.run.command == Command::Hunt && !one.run.spikes.is_empty());
     let body = html! {
             @if inputs.len() == 1 { (section::run(&inputs[0], None)) } @else { (overview(inputs)) }
-            footer class="muted" { p { "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". All latencies are wake-up latencies: from the time a thread asked to be woken at to the time it ran." } }
+            footer class="muted" { p { "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". All latencies are wake-up latencies: from the requested wake-up time of a thread to the time it ran." } }
             (document(&json))
     };
     Ok(PageParts { heading, body, script: asked.then_some(PageScript::Ask) })
@@ -62,7 +62,7 @@ fn overview(inputs: &[Input]) -> Markup {
         (side_by_side(inputs))
         (differences(inputs))
         h2 { "Latency of all runs" }
-        (figure("All CPUs of a run are added up.", |size| Some(latency::draw(&lines, None, &[], size, &theme::PAGE))))
+        (figure("Sum over all CPUs of a run.", |size| Some(latency::draw(&lines, None, &[], size, &theme::PAGE))))
         h3 { "Exceedance" }
         (figure("", |size| exceedance::draw(&lines, size, &theme::PAGE)))
         (maxima(inputs))
@@ -76,11 +76,11 @@ fn latest(inputs: &[Input]) -> String {
         inputs.iter().filter_map(|input| Some((largest(input.run)?, input))).collect();
     known.sort_by_key(|(worst, _)| *worst);
     let (Some((least, first)), Some((most, last))) = (known.first(), known.last()) else {
-        return "Of none of these runs the largest latency is known.".to_owned();
+        return "The largest latency of these runs is not known.".to_owned();
     };
     let missing = match inputs.len() - known.len() {
         0 => String::new(),
-        n => format!(" Of {} it is not known.", several(n as u64, "run", "runs")),
+        n => format!(" That of {} is not known.", several(n as u64, "run", "runs")),
     };
     let (most, least) = (span(*most), span(*least));
     match most == least {
@@ -116,14 +116,14 @@ fn maxima(inputs: &[Input]) -> Markup {
     html! {
         @if !with_blocks.is_empty() {
             h3 { "How often a latency is reached" }
-            (figure("Read upwards from a latency: how many blocks an hour have it or a larger one.", |size| {
+            (figure("For each latency: the number of blocks per hour that reach it.", |size| {
                 overlay::draw(&groups, limit, size, &theme::PAGE)
             }))
         }
         @if let ([a, b], false) = (inputs, shifts.is_empty()) {
             h3 { "By how much the second run is later, quantile by quantile" }
             (figure("", |size| shift::draw(&shifts, ComparedUnit::Run, size, &theme::PAGE)))
-            p { "A is " (clean(a.title)) ", B is " (clean(b.title)) ". One run each: no verdict. Two runs of one configuration differ too; " code { "onbeat compare" } " judges several of each." }
+            p { "A is " (clean(a.title)) ", B is " (clean(b.title)) ". One run each allows no verdict, because two runs of one configuration differ too; " code { "onbeat compare" } " compares several of each." }
         }
     }
 }
@@ -176,7 +176,7 @@ fn differences(inputs: &[Input]) -> Markup {
     html! {
         h2 { "What differs in the conditions" }
         @if inputs.is_empty() { p { "No runs." } }
-        @else if rows.is_empty() { p { "Nothing that was recorded." } }
+        @else if rows.is_empty() { p { "No recorded condition." } }
         @else {
             (scroll("Conditions that differ", html! {
                 table {

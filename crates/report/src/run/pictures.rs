@@ -35,7 +35,7 @@ enum Section {
 
 const PICTURES: &[Section] = &[
     Section::Run {
-        heading: "How many wake-ups had which latency",
+        heading: "Number of wake-ups by latency",
         caption: "The count is logarithmic; triangles mark each line's largest value.",
         draw: |of, size| {
             let modes = modes::of(&of.lines);
@@ -45,14 +45,14 @@ const PICTURES: &[Section] = &[
         table: None,
     },
     Section::Run {
-        heading: "Which share of the wake-ups reached a latency",
-        caption: "Read upwards from a latency: the share of wake-ups that were at least so late.",
+        heading: "Share of wake-ups that reached a latency",
+        caption: "For each latency: the share of wake-ups that were at least that late.",
         draw: |of, size| exceedance::draw(&of.lines, size, &PAGE),
         table: Some(|input| levels(input.run)),
     },
     Section::Run {
         heading: "How often a latency is reached",
-        caption: "Read upwards from a latency: how many blocks an hour have it or a larger one.",
+        caption: "For each latency: the number of blocks per hour that reach it.",
         draw: |of, size| exceedance_rate::draw(of.input.series, of.input.bounds?, size, &PAGE),
         table: None,
     },
@@ -63,8 +63,8 @@ const PICTURES: &[Section] = &[
         table: Some(times),
     },
     Section::Run {
-        heading: "Which CPU was late when",
-        caption: "A row is a CPU, a column a stretch of time, the colour the largest latency there.",
+        heading: "Latency by CPU and time",
+        caption: "Each row is a CPU, each column a period of time; the colour shows the largest latency.",
         draw: |of, size| matrix::draw(of.input.history, size, &PAGE),
         table: None,
     },
@@ -74,7 +74,7 @@ const PICTURES: &[Section] = &[
     },
     Section::Run {
         heading: "All latencies over time",
-        caption: "A cell is a stretch of time and of latency. The eight largest of each second have their own cells; of the others only the band between two levels is known.",
+        caption: "Each cell is a period of time and a range of latency. The eight largest of each second have exact cells; for the others only the band between two levels is known.",
         draw: |of, size| heatmap::draw(of.input.history, of.floor(), size, &PAGE),
         table: None,
     },

@@ -16,9 +16,7 @@ pub fn definition(run: &Run) -> Option<String> {
         Probe::Spin => {
             let over =
                 run.plan.over_ns.map_or_else(|| "any length".into(), |over| format!("{} on", span(over)));
-            format!(
-                "spin: gaps between two reads of the clock by a thread that does nothing else, from {over}"
-            )
+            format!("spin: gaps between two clock reads by a thread that does nothing else, from {over}")
         }
         Probe::Ipc => format!(
             "ipc {}: from before the release in one thread to after the acquire in another, {}",
@@ -26,8 +24,8 @@ pub fn definition(run: &Run) -> Option<String> {
             places(run)
         ),
         Probe::Switch => {
-            "switch: half of the time in which a thread wakes another on its CPU by a futex, waits, \
-             and is woken by it: one FUTEX_WAKE, one FUTEX_WAIT and one switch, and half a read of the clock"
+            "switch: half of a round trip in which a thread wakes another on its CPU with a futex, waits, \
+             and is woken by it: one FUTEX_WAKE, one FUTEX_WAIT, one context switch, and half a clock read"
                 .into()
         }
     })
@@ -41,21 +39,21 @@ pub fn seen_under(run: &Run) -> Option<String> {
     let policy = format!("{}{}", policy::policy(run), some_cpus(run));
     Some(match (run.plan.policy == Policy::Other, most_lost(run), given_away(run)) {
         (true, Some((share, cpu)), _) => format!(
-            "It ran under {policy}: {} took {share} of {cpu}. -p 1 shows what a real-time task sees.",
+            "It ran under {policy}: {} took {share} of {cpu}. -p 1 shows the gaps of a real-time task.",
             others(run)
         ),
         (true, None, _) => format!(
-            "It ran under {policy}: the time of other programs is in the gaps. -p 1 shows what a real-time \
-             task sees."
+            "It ran under {policy}: gaps include the time of other programs. -p 1 shows the gaps of a \
+             real-time task."
         ),
         (false, _, Some(GivenAway { by, rule, part })) => format!(
-            "It ran under {policy}: as a real-time task that never sleeps sees it. {by} gave ordinary \
-             threads {part} (`onbeat rules {rule}`), and the kernel, the firmware, a hypervisor or a thread \
-             of a higher priority took the rest."
+            "It ran under {policy}: as a real-time task that never sleeps. {by} gave ordinary threads \
+             {part} (`onbeat rules {rule}`); the kernel, the firmware, a hypervisor or a thread of higher \
+             priority took the rest."
         ),
         (false, _, None) => format!(
-            "It ran under {policy}: as a real-time task would. Only the kernel, the firmware, a hypervisor \
-             or a thread of a higher priority took its time."
+            "It ran under {policy}: as a real-time task. Only the kernel, the firmware, a hypervisor or a \
+             thread of higher priority took its time."
         ),
     })
 }
@@ -120,7 +118,7 @@ fn most_lost(run: &Run) -> Option<(String, String)> {
 /// Users of the time that was taken from `spin`, as far as its policy tells.
 pub fn time_taken(run: &Run) -> Option<String> {
     let (share, cpu) = most_lost(run).filter(|_| run.probe() == Some(Probe::Spin))?;
-    const ABOVE: &str = "the kernel, firmware, a hypervisor or a thread of a higher priority";
+    const ABOVE: &str = "the kernel, firmware, a hypervisor or a thread of higher priority";
     let users = match given_away(run) {
         _ if run.plan.policy == Policy::Other => others(run).to_owned(),
         Some(GivenAway { by, part, .. }) => format!("{} ({part}), {ABOVE}", uncapitalised(by)),
@@ -199,7 +197,7 @@ pub fn gaps(run: &Run) -> Vec<String> {
     if let Some(dropped) = run.gaps_dropped.filter(|&n| n > 0) {
         let kept = several(gaps.len() as u64, "gap", "gaps");
         lines.push(format!(
-            "run.json lists the longest {kept} with their times; {dropped} are in the histogram alone"
+            "run.json lists the longest {kept} with their times; {dropped} are only in the histogram"
         ));
     }
     for cpu in run.cpus.iter().filter(|cpu| !cpu.interrupts.is_empty()) {
@@ -209,7 +207,7 @@ pub fn gaps(run: &Run) -> Vec<String> {
         let named: Vec<String> = cpu.interrupts.iter().enumerate().filter_map(counted).collect();
         let more = cpu.interrupts.len().saturating_sub(SHOWN);
         let more = if more > 0 { format!(", and {more} more in run.json") } else { String::new() };
-        lines.push(format!("interrupts of {} meanwhile: {}{more}", cpu.name(), named.join(", ")));
+        lines.push(format!("interrupts of {} during the run: {}{more}", cpu.name(), named.join(", ")));
     }
     lines
 }

@@ -42,7 +42,7 @@ pub fn run(input: &Input, number: Option<usize>) -> Markup {
             @if let Some(bounds) = input.bounds { (bounds_section::section(input.title, bounds)) }
             (worst(run))
             (beyond(run))
-            h2 { "How it was measured" }
+            h2 { "Method" }
             (measured(input))
             (rest(run))
         }
@@ -100,7 +100,7 @@ fn banners(input: &Input) -> Markup {
         @if let Some(sentence) = sentences::incomplete(input.run) { div class="banner" role="alert" { (sentence) } }
         @if !invalid.is_empty() {
             div class="banner" role="alert" {
-                "INVALID: the run does not measure what it says it does."
+                "INVALID: the results cannot be trusted."
                 ul { @for sentence in &invalid { li { (prose(sentence)) } } }
             }
         }
@@ -120,10 +120,10 @@ fn integrity(input: &Input) -> Markup {
     html! {
         // Same words as in the terminal's last lines.
         @let fair = capitalised(&last_words::fair(input.run).0);
-        p { strong { "Was the measurement fair? " } (prose(&fair)) "." }
+        p { strong { "Reliability: " } (prose(&fair)) "." }
         @if !entries.is_empty() {
             details open[entries.len() <= REMARKS] {
-                summary { (several(entries.len() as u64, "remark", "remarks")) " on the measurement" }
+                summary { (several(entries.len() as u64, "note", "notes")) " on the measurement" }
                 (list)
             }
         }
@@ -149,7 +149,7 @@ fn cpus(run: &Run) -> Markup {
         } @else {
             (cpu_table(run, &all))
         }
-        p class="muted" { "Latencies in us. Quantiles are upper edges of rows that are at most 1.6 % wide; min and max are exact." }
+        p class="muted" { "Latencies in us. Quantiles are upper edges of histogram rows at most 1.6 % wide; min and max are exact." }
     }
 }
 
@@ -272,7 +272,7 @@ fn beyond(run: &Run) -> Markup {
         @for cpu in run.cpus.iter().filter(|cpu| listed(cpu) > 0) {
             p {
                 (cpu.name()) ": "
-                @if let Some(from) = cpu.beyond_from().filter(|from| from.0 >= 0) { "each at least " (span(from)) ", how late is not known. " }
+                @if let Some(from) = cpu.beyond_from().filter(|from| from.0 >= 0) { "each at least " (span(from)) ", exact values unknown. " }
                 @if cpu.overflows.is_some_and(|all| all > listed(cpu)) {
                     "The first " (listed(cpu)) " of " (or_dash(cpu.overflows)) ", which are not the worst, by their cycle: "
                 } @else {
@@ -289,7 +289,7 @@ fn beyond(run: &Run) -> Markup {
 fn rest(run: &Run) -> Markup {
     let (overhead, environment) = (conditions::overhead(run), conditions::environment(run));
     html! {
-        @if !overhead.is_empty() { h2 { "What the measurement itself cost" } (pairs(&overhead)) }
+        @if !overhead.is_empty() { h2 { "Cost of the measurement" } (pairs(&overhead)) }
         @if !environment.is_empty() { h2 { "Environment" } (pairs(&environment)) }
         @if !run.host.unknown.is_empty() {
             p class="muted" { "Could not be read: " (run.host.unknown.iter().map(|what| clean(what)).collect::<Vec<_>>().join("; ")) }

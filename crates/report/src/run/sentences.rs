@@ -10,7 +10,7 @@ use model::vocabulary::Command;
 pub fn limits(run: &Run) -> Option<String> {
     let length = run.elapsed_ns.filter(|length| length.0 > 0)?;
     Some(format!(
-        "What these numbers cannot say: a mechanism rarer than about once per {} (a third of the test) may not have occurred in the {} that were measured.",
+        "Not covered: a mechanism rarer than about once per {} (a third of the test) may not have occurred in the {} measured.",
         duration(Nanos(length.0 / 3)),
         duration(length)
     ))
@@ -23,9 +23,7 @@ pub fn incomplete(run: &Run) -> Option<String> {
         return None;
     }
     let reach = run.elapsed_ns.map_or_else(String::new, |length| format!(" after {}", duration(length)));
-    Some(format!(
-        "INCOMPLETE: the run has not come to its end, it is still on or was killed; the numbers stop{reach}."
-    ))
+    Some(format!("INCOMPLETE: the run is still in progress or was killed; the numbers end{reach}."))
 }
 
 /// Integrity entry as a sentence.
@@ -42,7 +40,7 @@ pub fn oddities(run: &Run) -> Vec<String> {
         if cpu.is_summary() {
             let n = cpu.cycles.map_or("samples".into(), |n| several(n, "sample", "samples"));
             let name = cpu.name();
-            notes.push(format!("{name}: {n} without a histogram: what the table has is all that is known."));
+            notes.push(format!("{name}: {n} without a histogram: only the values in the table are known."));
         }
         if let Some(n) = cpu.overflows.filter(|&n| n > 0) {
             let what = several(n, "sample", "samples");
@@ -54,7 +52,12 @@ pub fn oddities(run: &Run) -> Vec<String> {
                 .filter(|min| min.0 < 0)
                 .map(|min| format!(", by up to {}", span(Nanos(min.0.saturating_neg()))));
             let what = several(n, "wake-up", "wake-ups");
-            notes.push(format!("{}: {what} before the time{}.", cpu.name(), down.unwrap_or_default()));
+            notes.push(format!(
+                "{}: {what} before the planned \
+                                time{}.",
+                cpu.name(),
+                down.unwrap_or_default()
+            ));
         }
     }
     notes
@@ -72,7 +75,7 @@ pub fn verdict(run: &Run) -> String {
     };
     if largest(run).is_none() {
         return format!(
-            "The largest latency is not known: of some CPUs it is, {} having {}, of others not.",
+            "The largest latency is not known for all CPUs; of the known ones, {} has {}.",
             worst.name(),
             worst.max_ns.map_or_else(|| or_dash::<u64>(None), span)
         );
@@ -86,7 +89,7 @@ pub fn verdict(run: &Run) -> String {
     let on = several(cpus.len() as u64, "CPU", "CPUs");
     let cycles = wake_ups(cycles);
     // Armed events add to every wake-up: such a maximum is not the machine's alone.
-    let armed = if run.command == Command::Hunt { ", with events armed," } else { "" };
+    let armed = if run.command == Command::Hunt { ", with tracing," } else { "" };
     format!("The largest latency of {cycles} on {on}{armed} was {max}, on {}{when}{missed}.", worst.name())
 }
 

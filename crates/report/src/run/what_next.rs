@@ -13,7 +13,7 @@ use model::vocabulary::Command;
 pub fn what_next(input: &Input) -> Vec<String> {
     let run = input.run;
     if run.integrity.iter().any(|entry| entry.invalidates) {
-        return vec!["Mend what spoiled this run, then measure again.".into()];
+        return vec!["Fix what made this run invalid, then measure again.".into()];
     }
     match run.command.known() {
         Some(Command::Hunt) if !run.spikes.is_empty() => after_culprits(input),
@@ -21,15 +21,15 @@ pub fn what_next(input: &Input) -> Vec<String> {
             void(run).map(|nothing| format!("{}.", capitalised(&nothing.remedy))).into_iter().collect()
         }
         Some(Command::Hunt) => vec![
-            "Nothing was late enough to be explained: hunt for longer, with a lower `--over`, or under the \
-             load that the machine will have (`--load`)."
+            "No latency was large enough to be explained: hunt longer, with a lower `--over`, or under a \
+             realistic load (`--load`)."
                 .into(),
         ],
         Some(Command::Measure) => after_measuring(input),
         Some(Command::Import) => {
             let bounds = format!("onbeat bounds {}", input.place);
             vec![format!(
-                "{} says what it supports; `onbeat hunt` on the machine itself names who took the time.",
+                "{} computes what it supports; `onbeat hunt` on the machine itself names the culprits.",
                 command(&bounds)
             )]
         }
@@ -49,21 +49,21 @@ fn after_culprits(input: &Input) -> Vec<String> {
     let first = run.culprits.first().filter(|culprit| culprit.knobs.is_empty());
     if let Some(first) = first {
         steps.push(format!(
-            "No setting of the machine takes away the first, {}: what does stands below it.",
+            "No setting of the machine removes the first culprit, {}: see the remedy below it.",
             percent(first.share)
         ));
     }
     if run.culprits.iter().any(|culprit| !culprit.knobs.is_empty()) {
         let audit = format!("onbeat audit --hunt {}", input.place);
         steps.push(format!(
-            "{} lists the settings that matter{}, by the time that this hunt lost to them; `onbeat prove \
-             --change RULE=VALUE` with one of them shows whether it helps.",
+            "{} lists the relevant settings{}, by the time lost to each in this hunt; `onbeat prove \
+             --change RULE=VALUE` shows whether one helps.",
             command(&audit),
             if first.is_some() { " for the others" } else { "" },
         ));
     }
     if run.culprits.is_empty() {
-        steps.push("No culprit was named: open a spike below and look at its evidence.".into());
+        steps.push("No culprit was found: open a spike below and look at its evidence.".into());
     }
     steps
 }
@@ -77,7 +77,7 @@ fn not_reached(worst: Nanos) -> Nanos {
 
 fn after_measuring(input: &Input) -> Vec<String> {
     let who = format!(
-        "{} names who took the time of the late ones; `onbeat audit` says which settings stand in the way.",
+        "{} names the culprits of late wake-ups; `onbeat audit` lists wrong settings.",
         command(&hunt(input.run))
     );
     let mut steps = vec![who];
@@ -86,7 +86,7 @@ fn after_measuring(input: &Input) -> Vec<String> {
         let flag = limit.to_string().replace(' ', "");
         let bounds = format!("onbeat bounds {} --limit {flag}", input.place);
         let limit = span(limit);
-        steps.push(format!("{} says whether this run supports a limit, here {limit}.", command(&bounds)));
+        steps.push(format!("{} tells whether this run supports a limit, here {limit}.", command(&bounds)));
     }
     steps
 }
@@ -113,7 +113,7 @@ mod tests {
         assert!(of(&run).contains("`onbeat hunt -D 60s"), "{}", of(&run));
         assert!(of(&run).contains("`onbeat bounds /runs/x --limit 100us`"), "{}", of(&run));
         run.integrity = vec![Integrity { invalidates: true, ..Integrity::default() }];
-        assert!(of(&run).starts_with("Mend"));
+        assert!(of(&run).starts_with("Fix"));
         let mut hunt = hunt::fixture::run();
         hunt.integrity.clear();
         assert!(of(&hunt).contains("`onbeat audit --hunt /runs/x`"), "{}", of(&hunt));
@@ -126,7 +126,7 @@ mod tests {
         run.command = "import".into();
         assert!(of(&run).contains("`onbeat bounds /runs/x`"));
         let ticks = what_next(&Input { run: &run, place: "'a`b'", ..sample.input() }).join(" ");
-        assert!(ticks.starts_with("onbeat bounds 'a`b' says"), "{ticks}");
+        assert!(ticks.starts_with("onbeat bounds 'a`b' computes"), "{ticks}");
         run.command = "probe".into();
         assert_eq!(of(&run), "");
     }

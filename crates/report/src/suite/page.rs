@@ -47,8 +47,7 @@ pub fn html(story: &SuiteStory, json: &str) -> String {
             (curves(&line::of_runs(story.runs.iter().copied())))
             (recipe(suite))
             footer class="muted" { p {
-                "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". All latencies are wake-up latencies: from \
-                the time a thread asked to be woken at to the time it ran."
+                "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". All latencies are wake-up latencies: from the requested wake-up time of a thread to the time it ran."
             } }
             (document(json))
         },
@@ -194,7 +193,7 @@ fn curves(lines: &[PlotLine]) -> Markup {
 fn recipe(suite: &SuiteRun) -> Markup {
     let known: Vec<(&String, &String)> = suite.recipe.iter().filter(|(_, value)| !value.is_empty()).collect();
     html! {
-        h2 { "How it was measured" }
+        h2 { "Method" }
         (pairs(&[("seed of the order", suite.seed.to_string()), ("kernel", or_unknown(&suite.kernel))]))
         @if !known.is_empty() { details {
             summary { "The recipe" }

@@ -184,7 +184,7 @@ fn what_cannot_be_measured_is_refused_in_a_line_and_leaves_nothing() {
     refused_with(&["probe", "ipc", "fax"], &["fax", "futex", "pi-mutex", "mqueue", "semaphore", "socket"]);
     refused_with(&["probe", "ipc", "pipe", "--place", "across", "-a", &cpu], &["two CPUs", "--place same"]);
     refused_with(&["probe", "spin", "-a", "8000"], &["not online"]);
-    refused_with(&["probe", "spin", "--over", "1ns"], &["one read of the clock"]);
+    refused_with(&["probe", "spin", "--over", "1ns"], &["one clock read"]);
     refused_with(&["probe", "spin", "-D", "0"], &["-D"]);
     refused_with(&["probe", "switch", "-i", "1us"], &["-i"]);
     for probe in ["spin", "ipc", "switch"] {

@@ -125,7 +125,7 @@ fn an_import_without_a_histogram_says_so() {
     );
     assert_eq!(code(&onbeat(&["report", &place.path("run"), "-o", &place.path("x.html")])), 0);
     let page = std::fs::read_to_string(place.at("x.html")).unwrap();
-    assert!(page.contains("without a histogram") && !page.contains("How many wake-ups had which latency"));
+    assert!(page.contains("without a histogram") && !page.contains("Number of wake-ups by latency"));
     for (flag, file) in [("-o", "x.svg"), ("-o", "x.csv"), ("--hist", "x.txt")] {
         let said = refused(&["report", &place.path("run"), flag, &place.path(file)], 2);
         assert!(said.contains("this run has no histogram: --rt-tests-json"), "{said}");
