@@ -37,7 +37,7 @@ pub struct CulpritThread {
 pub struct FoundThread {
     /// `alive`, `ended` (its number may be in use again), or `unknown`.
     pub state: String,
-    /// True for a thread of the kernel.
+    /// True for a kernel thread.
     pub kernel: Option<bool>,
     /// Id of its process.
     pub process: Option<i32>,

@@ -73,7 +73,7 @@ fn fair(run: &ExperimentRun, differing: Option<&[Difference]>) -> String {
     };
     let conditions = match differing {
         None => "the conditions are not recorded".to_owned(),
-        Some([]) => "only the change differs, of the conditions that are recorded".to_owned(),
+        Some([]) => "of the recorded conditions, only the change differs".to_owned(),
         Some(all) => {
             let differ = several(all.len() as u64, "condition differs", "conditions differ");
             format!("{differ} besides the change")
@@ -115,7 +115,7 @@ pub fn conditions(plan: &ExperimentPlan) -> String {
     // Interrupts that have to move take longer, and so may a change, as the trial shows.
     let least = if plan.settle_trial_ns.0 > 0 { "at least " } else { "" };
     format!(
-        "late is {} or more; {}, {load}; {segments}{least}{} left out before each; seed {}",
+        "late is {} or more; {}, {load}; {segments}{least}{} skipped before each; seed {}",
         span(plan.limit_ns),
         measured(plan),
         length(plan.settle_ns),
@@ -160,13 +160,13 @@ fn pairs(page: &mut String, run: &ExperimentRun, palette: Palette) {
 pub fn verdict(proof: &Proof) -> String {
     let counted = proof.counted.many();
     let said = match proof.verdict {
-        Verdict::Better => format!("Better: with the change late {counted} are rarer"),
+        Verdict::Better => format!("Better: fewer late {counted} with the change"),
         Verdict::Worse if proof.reason.is_empty() => {
-            format!("Worse: with the change late {counted} are more frequent")
+            format!("Worse: more late {counted} with the change")
         }
         Verdict::Worse => "Worse with the change".to_owned(),
         Verdict::Equivalent => {
-            format!("Equivalent: with the change as many {counted} are late, within the margin")
+            format!("Equivalent: the number of late {counted} is the same within the margin")
         }
         Verdict::Inconclusive => "Inconclusive".to_owned(),
     };
@@ -224,17 +224,17 @@ mod tests {
         let told = said(&run(&[(10, 2); 7]));
         for part in [
             "vmstat-interval=120: with it (b) against without it (a)\n",
-            "late is 100 us or more; CPUs 2-3, no load; segments of 10 s, 2 s left out before each; seed 5\n",
+            "late is 100 us or more; CPUs 2-3, no load; segments of 10 s, 2 s skipped before each; seed 5\n",
             "70 without the change, 14 with it, 0.20 times as often (in the typical pair from 0.",
             "fewer in 7 of 7 pairs: e-value 26.8, and 20 decides.",
-            "That took 14 segments: 2 min 20 s measured, 28 s left out",
-            "\nanswer  Better: with the change late wake-ups are rarer.\n",
+            "It took 14 segments: 2 min 20 s measured, 28 s skipped",
+            "\nanswer  Better: fewer late wake-ups with the change.\n",
             "\nfair    not known: the conditions are not recorded\n",
             "\nnext    sudo onbeat tune apply --cpus 2-3 vmstat-interval=120 (it is undone now)\n",
         ] {
             assert!(told.contains(part), "{part}: {told}");
         }
-        assert!(!told.contains("So few") && !told.contains("dropped"), "{told}");
+        assert!(!told.contains("so few") && !told.contains("dropped"), "{told}");
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
             let rate = if segment.arm == ExperimentArm::B { 90.0 } else { 100.0 };
             segment.loads = vec![SegmentLoad { spec: "mem:1".into(), rate_per_s: Some(rate) }];
         }
-        let line = "With the change the load mem:1 did 0.90 times the work that it did without (in the \
+        let line = "With the change the load mem:1 did 0.90 times the work that it did without it (in the \
                     typical pair from 0.90 to 0.90, with 95 %).\n";
         assert!(said(&run).contains(line), "{}", said(&run));
     }
@@ -258,32 +258,35 @@ mod tests {
         assert_eq!(settling(&run), None);
         run.plan.settle_trial_ns = Nanos(20_000_000_000);
         run.trial = vec![seen(b, 0), seen(a, 0)];
-        assert!(said(&run).contains("Behind neither switch was anything seen to alter: 2 s are left out"));
-        assert!(said(&run).contains("at least 2 s left out before each"), "{}", said(&run));
+        assert!(said(&run).contains(
+            "No change of the results was seen after either switch: 2 s are \
+                                     skipped"
+        ));
+        assert!(said(&run).contains("at least 2 s skipped before each"), "{}", said(&run));
         (run.trial, run.plan.settle_ns) = (vec![seen(b, 7), seen(a, 4)], Nanos(7_000_000_000));
-        assert!(said(&run).contains("measured with the change altered for 7 s: 7 s are left out"));
+        assert!(said(&run).contains("the results with the change changed for 7 s: 7 s are skipped"));
         run.trial[1] = SettleRun { unsettled: true, ..seen(a, 10) };
         let told = said(&run);
-        assert!(told.contains("without it still altered after 10 s") && told.contains("--settle"), "{told}");
+        assert!(told.contains("without it still changed after 10 s") && told.contains("--settle"), "{told}");
         run.trial[1] = SettleRun { arm: a, why: "the clock\u{1b} stepped".into(), ..SettleRun::default() };
         let told = said(&run);
-        assert!(told.contains("without it could not be seen (the clock"), "{told}");
+        assert!(told.contains("without it could not be determined (the clock"), "{told}");
     }
 
     #[test]
     fn an_interrupt_that_was_nowhere_is_named_and_other_cpus_are_spoken_of() {
         let mut run = run(&[(10, 2); 7]);
         assert!(
-            said(&run).contains("CPUs beside 2-3 were not measured") && !said(&run).contains("interrupt")
+            said(&run).contains("CPUs other than 2-3 were not measured") && !said(&run).contains("interrupt")
         );
         (run.segments[1].astray, run.segments[2].astray) = (vec![24], vec![9, 24]);
         run.segments[0].settled_ns = Nanos(9_000_000_000);
         let told = said(&run);
         assert!(
-            told.contains("In 2 of 7 pairs interrupts came") && told.contains("has them (9, 24)"),
+            told.contains("In 2 of 7 pairs, interrupts arrived") && told.contains("place them (9, 24)"),
             "{told}"
         );
-        assert!(told.contains("35 s left out behind switches"), "{told}");
+        assert!(told.contains("35 s skipped after switches"), "{told}");
     }
 
     #[test]
@@ -298,7 +301,7 @@ mod tests {
         let told = said(&run(&[(3, 2), (2, 3), (4, 4)]));
         assert!(
             told.contains("as many in 1")
-                && told.contains("So few pairs, or so few late wake-ups, find nothing."),
+                && told.contains("With so few pairs or late wake-ups, no change can be detected."),
             "{told}"
         );
         assert!(told.contains("Inconclusive: it was ended after 3 pairs"), "{told}");

@@ -102,7 +102,7 @@ pub fn movable_process(pid: u32) -> Result<MovableProcess> {
     let process = stat(pid).ok_or_else(gone)?;
     if process.kernel {
         return Err(Failure::usage(format!(
-            "{} (process {pid}) is a thread of the kernel, which belongs to no group: leave it where it is",
+            "{} (process {pid}) is a kernel thread, which belongs to no group: leave it where it is",
             process.comm
         )));
     }

@@ -54,11 +54,11 @@ fn said(bounds: &Bounds) -> (String, Style) {
     // hour.
     if let Some(gate) = spoiled(bounds) {
         let why = gate.refusal.split(':').next().unwrap_or_default();
-        return (format!("{words}; of the next hours it says nothing: {}.", uncapitalised(why)), BOLD);
+        return (format!("{words}; no prediction for the next hours: {}.", uncapitalised(why)), BOLD);
     }
     if counting.ended_by_limit {
         return (
-            words + "; of the next hours it says nothing, as it ended at its own largest latency.",
+            words + "; no prediction for the next hours, because the run was ended by its largest latency.",
             BOLD,
         );
     }
@@ -67,7 +67,7 @@ fn said(bounds: &Bounds) -> (String, Style) {
         condition => format!(", {condition}"),
     };
     if let Some(hour) = counting.new_record_probability_1h {
-        words += &format!("; a larger one comes within an hour with {}{condition}", percent(hour));
+        words += &format!("; probability of a larger one within an hour: {}{condition}", percent(hour));
     }
     (words + "." + &extrapolated(bounds), BOLD)
 }
@@ -100,13 +100,13 @@ fn basis(bounds: &Bounds, run: Option<&Run>) -> String {
     match (refused.as_str(), open.as_str()) {
         ("", "") => {
             let judging = bounds.gates.iter().filter(|gate| mark(gate) == "passed").count();
-            format!("{blocks}; none of {judging} checks refused (-v lists them)")
+            format!("{blocks}; all {judging} checks passed (-v lists them)")
         }
-        ("", open) => format!("{blocks}; too few to judge {open} (-v says more)"),
+        ("", open) => format!("{blocks}; too few for {open} (details: -v)"),
         (refused, _) => {
             let many = refused.split(", ").count() as u64;
-            let checks = several(many, "check refuses", "checks refuse");
-            format!("{blocks}; no extrapolation: {checks} it ({refused}; -v says why)")
+            let checks = several(many, "check failed", "checks failed");
+            format!("{blocks}; no extrapolation: {checks} ({refused}; reasons: -v)")
         }
     }
 }
@@ -121,31 +121,29 @@ fn next(bounds: &Bounds, place: RunPlace) -> String {
     let again = spoiled(bounds).map(|gate| uncapitalised(gate.remedy.trim_end_matches('.')));
     let integrity = bounds.basis == VerdictBasis::Integrity;
     if counting.observed_ns.0 <= 0 && again.is_none() {
-        return "measure with onbeat: how long this result was observed is not known".into();
+        return "measure with onbeat: the duration of this result is not known".into();
     }
     let Some(claim) = bounds.claim.as_ref().filter(|_| again.is_none() || integrity) else {
         if let Some(again) = again {
             return again;
         }
         let command = place.command("bounds", "--limit 100us");
-        return format!("{command} (a limit of yours), with --horizon 8h (for how long)");
+        return format!("{command} (your limit), with --horizon 8h (time covered)");
     };
     match (bounds.verdict, bounds.basis) {
-        (BoundsVerdict::Supported, _) => "repeat it after other loads, temperatures and boots".into(),
-        (BoundsVerdict::Failed, _) => {
-            "onbeat hunt -D 60s (what takes the time); onbeat audit (settings)".into()
-        }
+        (BoundsVerdict::Supported, _) => "repeat it with other loads, temperatures and boots".into(),
+        (BoundsVerdict::Failed, _) => "onbeat hunt -D 60s (culprits); onbeat audit (settings)".into(),
         (_, VerdictBasis::Integrity) => {
-            again.unwrap_or_else(|| "remove what spoiled the run, and measure again".into())
+            again.unwrap_or_else(|| "remove the cause of the invalid run, and measure again".into())
         }
         (_, VerdictBasis::Steadiness) => {
-            "find what changed meanwhile, and measure again when it is steady".into()
+            "find what changed during the run, and measure again when it is steady".into()
         }
         _ if claim.exceedances_at_most == 0 => format!(
             "measure for {} without reaching it; a shorter --horizon claims less",
             needed(counting.clean_seconds_needed.unwrap_or(claim.seconds_needed))
         ),
-        _ => "onbeat hunt -D 60s (what takes the time); a shorter --horizon claims less".into(),
+        _ => "onbeat hunt -D 60s (culprits); a shorter --horizon claims less".into(),
     }
 }
 
@@ -189,7 +187,7 @@ mod tests {
             sample.ask(limit);
             let bounds = sample.bounds.as_ref().expect("asked");
             let lines = crate::bounds::sentences::counting(bounds).join(" ");
-            assert!(lines.contains("How long it was observed is not known"), "{lines}");
+            assert!(lines.contains("The duration is not known"), "{lines}");
             let next = next(bounds, PLACE);
             assert!(next.starts_with("measure with onbeat") && !next.contains("--horizon"), "{next}");
         }

@@ -35,7 +35,7 @@ fn gates(bounds: &Bounds) -> Markup {
     let refused = bounds.gates.iter().filter(|gate| mark(gate) == "REFUSED").count();
     html! {
         details {
-            summary { "What an extrapolation rests on: " (bounds.gates.len()) " checks, " (refused) " refused" }
+            summary { "Basis of an extrapolation: " (bounds.gates.len()) " checks, " (refused) " refused" }
             (scroll("The checks of the extrapolation", html! {
                 table {
                     thead { tr { td {} th class="left" { "check" } th class="left" { "said" } th class="left" { "saw" } } }

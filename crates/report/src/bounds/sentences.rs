@@ -42,16 +42,16 @@ pub fn assumed(bounds: &Bounds) -> Vec<String> {
     }
     match alike.holds {
         Holds::No => lines.push(format!(
-            "{} Counting takes all blocks to be alike, so each number below holds only {}.",
+            "{} Counting assumes that all blocks are alike, so each number below holds only {}.",
             alike.reason, alike.condition
         )),
-        Holds::Unknown => lines.push(format!("{} Counting takes it for granted.", alike.reason)),
+        Holds::Unknown => lines.push(format!("{} The numbers below assume it.", alike.reason)),
         _ => {}
     }
     if alike.block_ns > counting.block_ns && !alike.refused() {
         let (fine, coarse) = (duration(counting.block_ns), duration(alike.block_ns));
         lines.push(format!(
-            "Blocks of {fine} resemble their neighbours, blocks of {coarse} do not: an event is here what comes within {coarse}, and the bounds of quantiles are less sure than said."
+            "Blocks of {fine} resemble their neighbours, blocks of {coarse} do not: latencies within {coarse} count as one event, and the bounds of quantiles are less certain than stated."
         ));
     }
     lines
@@ -72,7 +72,7 @@ pub fn counting(bounds: &Bounds) -> Vec<String> {
     let climbing = bounds.counting.records.filter(|records| records.p_value < 0.01);
     lines.extend(climbing.map(|records| {
         format!(
-            "The maximum was still climbing: after the first block it grew {} where {:.1} are expected; blocks that are alike do so that often or more with {}: measure for longer.",
+            "The maximum was still climbing: after the first block it grew {} where {:.1} are expected; for equal blocks the probability of this is {}: measure longer.",
             several(records.count.saturating_sub(1), "time", "times"),
             (records.expected - 1.0).max(0.0),
             percent(records.p_value)
@@ -85,25 +85,28 @@ fn counts(bounds: &Bounds) -> Vec<String> {
     let counting = &bounds.counting;
     let mut lines = Vec::new();
     if counting.observed_ns.0 <= 0 {
-        lines.push("How long it was observed is not known: nothing follows from its maximum.".to_owned());
+        lines.push("The duration is not known: nothing follows from the maximum.".to_owned());
     }
     let horizon = duration(counting.horizon_ns);
     if let (Some(hour), Some(far)) = (counting.new_record_probability_1h, counting.new_record_probability) {
         lines.push(format!(
-            "A latency larger than all of these is to be expected within an hour with {}, within {horizon} \
-             with {}.",
+            "Probability of a latency larger than all of these: {} within an hour, within {horizon} {}.",
             percent(hour),
             percent(far)
         ));
     }
     if counting.ended_by_limit {
-        lines.push("Of the next hours it says nothing, as it ended at its own largest latency.".into());
+        lines.push(
+            "No prediction for the next hours, because the run was ended by its largest \
+                    latency."
+                .into(),
+        );
     }
     // Below the length of a block nothing follows from blocks.
     let stands = counting.record_stands_ns.filter(|stands| *stands >= counting.block_ns);
     if let (Some(stands), Some(max)) = (stands, counting.observed_max_ns) {
         lines.push(format!(
-            "{} stays the worst for the next {} with 95 %, and for longer with less.",
+            "{} remains the maximum for the next {} with 95 %, for a longer time with less.",
             span(max),
             duration(stands)
         ));
@@ -112,8 +115,8 @@ fn counts(bounds: &Bounds) -> Vec<String> {
         lines.extend(claim_lines(bounds, claim));
     } else if let (Some(one_per), Some(needed)) = (counting.claims_one_per_s, counting.clean_seconds_needed) {
         lines.push(format!(
-            "What this run never reached may yet come: on average at most once in {} (95 %). To claim at \
-             most once in {horizon}, you need {} without reaching it.",
+            "A latency that this run never reached occurs on average at most once in {} (95 %). To claim at \
+             most once in {horizon}, run {} without reaching it.",
             seconds(one_per),
             needed_time(needed)
         ));
@@ -121,7 +124,7 @@ fn counts(bounds: &Bounds) -> Vec<String> {
     for quantile in counting.quantiles.iter().filter(|quantile| quantile.q >= 0.9) {
         let Some((lower, upper)) = quantile.lower_ns.zip(quantile.upper_ns) else { continue };
         lines.push(format!(
-            "The level that {} % of the blocks stay below lies between {} and {} (95 %).",
+            "The level below which {} % of the blocks stay is between {} and {} (95 %).",
             digits(100.0 * quantile.q),
             span(lower),
             span(upper)
@@ -147,18 +150,21 @@ fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
     let is_open = counting.observed_max_ns.is_none();
     let times = match (claim.exceedances, claim.exceedances_at_most) {
         _ if always => format!(
-            "was reached in every block of {}: how often at most, counting blocks cannot say",
+            "was reached in every block of {}: counting blocks gives no upper bound on the rate",
             duration(counting.block_ns)
         ),
         (0, 0) if is_open => "was not seen, and the largest latency is not known".into(),
         (0, 0) => "was never reached".into(),
         (least, most) if least == most => {
             format!(
-                "was reached in {} (what comes in one block or within ten intervals counts once)",
+                "was reached in {} (latencies in one block or within ten intervals count once)",
                 several(least, "block", "blocks")
             )
         }
-        (least, most) => format!("was reached between {least} and {most} times (more is not recorded)"),
+        (least, most) => format!(
+            "was reached between {least} and {most} times (the exact number is not \
+                                  recorded)"
+        ),
     };
     let rate =
         counting.rate_upper_per_hour.filter(|_| !always && !is_open).map_or_else(String::new, |rate| {
@@ -167,16 +173,16 @@ fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
     let horizon = duration(counting.horizon_ns);
     let anew = || needed_time(counting.clean_seconds_needed.unwrap_or_default());
     let takes = match claim.exceedances_at_most {
-        0 => format!("you need {} without one, from the start", needed_time(claim.seconds_needed)),
+        0 => format!("a run of {} without any is needed, from the start", needed_time(claim.seconds_needed)),
         // A machine that is late this often, and then no longer, has changed.
         _ if bounds.verdict == BoundsVerdict::Failed => {
-            format!("change something first, then it takes a run of {} without any", anew())
+            format!("change something first, then a run of {} without any is needed", anew())
         }
         // A measurement extended because of its result needs more time (Wald), and one repeated
         // until it is clean has a new chance each time.
         _ => format!(
-            "you need {} in all with no further one, whenever you look; beginning anew until a run is \
-             clean proves nothing",
+            "{} in total without another one are needed, whenever you look; restarting until a run is clean \
+             proves nothing",
             needed_time(claim.sequential_seconds_needed)
         ),
     };
@@ -200,7 +206,7 @@ pub fn beyond_heading(beyond: &Extrapolation) -> String {
 fn wide(times: f64) -> String {
     let times = if times < 10.0 { format!("{times:.1}") } else { format!("{times:.0}") };
     format!(
-        " That is {times} times the largest latency seen, because this run hardly determines its tail: measure for longer, or ask for a shorter --horizon."
+        " That is {times} times the largest latency seen, because this run hardly determines its tail: measure longer, or use a shorter --horizon."
     )
 }
 
@@ -213,12 +219,12 @@ pub fn beyond(bounds: &Bounds) -> Vec<String> {
         let bound = |ns: Option<f64>| ns.map_or_else(|| "unknown".into(), |ns| span(rounded_up(ns)));
         let mut lines = vec![
             format!(
-                "The worst in {horizon} is estimated at {}, as often above as below.",
+                "The estimated maximum in {horizon} is {}, equally likely above or below.",
                 us(beyond.typical_ns)
             ),
             format!(
-                "The chance of exceeding {} ({} if latencies are not taken to have an upper end) \
-                 within {horizon} is at most 5 %, with 95 % confidence.{}",
+                "The probability of exceeding {} ({} without assuming an upper end of latencies) within \
+                 {horizon} is at most 5 %, with 95 % confidence.{}",
                 bound(beyond.upper_ns),
                 bound(beyond.upper_nonneg_shape_ns),
                 beyond.times_seen.filter(|times| *times > WIDE).map_or_else(String::new, wide)
@@ -229,7 +235,7 @@ pub fn beyond(bounds: &Bounds) -> Vec<String> {
             seen.filter(|seen| beyond.upper_nonneg_shape_ns.is_some_and(|upper| upper < seen.0 as f64))
         {
             lines.push(format!(
-                "{} was seen already, which is later than that: plan with what was seen.",
+                "{} was already seen, which is above that: plan with the observed value.",
                 span(seen)
             ));
         }
@@ -261,7 +267,7 @@ pub fn not_covered(bounds: &Bounds) -> Option<String> {
         condition => format!(" ({condition})"),
     };
     Some(format!(
-        "Not covered: what comes less often than about once in {}{condition} may not have shown up; other loads, temperatures, boots.",
+        "Not covered: events rarer than about once in {}{condition}, which may not have occurred; other loads, temperatures, boots.",
         seconds(3600.0 / rate)
     ))
 }
@@ -273,15 +279,15 @@ pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
     match (bounds.verdict, bounds.basis) {
         (BoundsVerdict::Supported, VerdictBasis::Extrapolation) => {
             let why = if claim.long_enough(bounds.counting.observed_ns) {
-                "The horizon is of too few blocks to be supported by counting."
+                "The horizon has too few blocks to be supported by counting."
             } else {
                 "By counting alone the run is too short for it."
             };
-            format!("Supported by extrapolation, with 95 % if the tail goes on as it was seen: {what}. {why}")
+            format!("Supported by extrapolation, with 95 % if the tail continues as observed: {what}. {why}")
         }
         (BoundsVerdict::Supported, _) if bounds.exchangeable.holds == Holds::Unknown => {
             format!(
-                "Supported by counting: {what}, with 95 % if the run was steady, which could not be judged."
+                "Supported by counting: {what}, with 95 % if the run was steady, which could not be checked."
             )
         }
         (BoundsVerdict::Supported, _) if claim.exceedances_at_most > 0 => {
@@ -290,19 +296,13 @@ pub fn verdict(bounds: &Bounds, claim: &Claim) -> String {
         (BoundsVerdict::Supported, _) => format!("Supported by counting: {what}, with 95 %."),
         (_, VerdictBasis::Steadiness) => {
             let reason = bounds.exchangeable.reason.trim_end_matches('.');
-            format!(
-                "Inconclusive: {}. Such a run neither shows nor rules out that {what}.",
-                uncapitalised(reason)
-            )
+            format!("Inconclusive: {}. Such a run cannot tell whether {what}.", uncapitalised(reason))
         }
-        (_, VerdictBasis::Integrity) => {
-            "Inconclusive: something spoiled the run (gate G11), so that it does not measure what it says."
-                .into()
-        }
+        (_, VerdictBasis::Integrity) => "Inconclusive: the run is invalid (gate G11).".into(),
         (BoundsVerdict::Failed, _) => {
             let often = format!("{limit} is reached on average more often than once in {horizon}");
             under(bounds, format!("Failed: {often} (95 %; a block counts once)."))
         }
-        _ => format!("Inconclusive: the run neither shows nor rules out that {what}."),
+        _ => format!("Inconclusive: the run cannot tell whether {what}."),
     }
 }

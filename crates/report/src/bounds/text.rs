@@ -109,7 +109,7 @@ mod tests {
         }
         let steady = counting(&asked(0.0, None));
         assert!(
-            steady[0].starts_with("A latency larger") && !steady.join(" ").contains(" if "),
+            steady[0].starts_with("Probability of a latency larger") && !steady.join(" ").contains(" if "),
             "{steady:?}"
         );
     }
@@ -123,7 +123,7 @@ mod tests {
         let mut found = asked(0.0, Some(Nanos(900_000)));
         (found.verdict, found.basis) = (BoundsVerdict::Supported, VerdictBasis::Extrapolation);
         let mut claim = found.claim.expect("a limit was asked for");
-        assert!(verdict(&found, &claim).contains("The horizon is of too few blocks"));
+        assert!(verdict(&found, &claim).contains("The horizon has too few blocks"));
         claim.seconds_needed = 6_000.0;
         assert!(verdict(&found, &claim).contains("the run is too short for it"));
     }

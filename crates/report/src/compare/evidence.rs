@@ -140,7 +140,7 @@ pub fn design(compared: &Compared) -> String {
     let (a, b) = (compared.a.len(), compared.b.len());
     let (one, many) = (compared.unit.one(), compared.unit.many());
     if a + b == 2 {
-        return format!("one {one} each, from their events alone");
+        return format!("one {one} each, from their events only");
     }
     let how = if compared.exact { "all" } else { "drawn" };
     let (units, by) = if let Some(baseline) = compared.baseline {
@@ -164,7 +164,7 @@ pub fn design(compared: &Compared) -> String {
         return format!("{a} and {b} {many}, by {law}");
     }
     match compared.difference_ns {
-        None if judged => format!("{units}; p is the larger of that by {by} and that of the events alone"),
+        None if judged => format!("{units}; p is the larger of that by {by} and that of the events only"),
         _ => format!("{units}, by {by}"),
     }
 }
@@ -176,16 +176,16 @@ pub fn counts(compared: &Compared) -> Option<String> {
     let value = format!("Evidence in the counts so far (e-value) {}", factor(e));
     if let Some(spread) = compared.overdispersion.filter(|spread| *spread > MAX_OVERDISPERSION) {
         return Some(format!(
-            "{value}: no reason to stop, for it does not hold here: the counts of {many} of one side spread {spread:.1} times as much as chance alone."
+            "{value}: no reason to stop, because the counts of {many} of one side spread {spread:.1} times as much as by chance, which makes it invalid."
         ));
     }
     if !compared.limit_given {
-        return Some(format!("{value}: no reason to stop, for the limit was chosen from the {many}."));
+        return Some(format!("{value}: no reason to stop, because the limit was chosen from the {many}."));
     }
     let stop = if e >= STOP_AT {
-        format!("{STOP_AT} is reached, one may stop")
+        format!("{STOP_AT} is reached, you may stop")
     } else {
-        format!("not enough to stop early, which takes {STOP_AT}")
+        format!("not enough to stop early, which needs {STOP_AT}")
     };
     Some(format!("{value}: {stop}, if order, lengths and limit were fixed without looking at the {many}."))
 }

@@ -46,9 +46,9 @@ fn by_how_much(compared: &Compared) -> String {
     let many = compared.unit.many();
     let whole_runs = compared.counted == Counted::WakeUps;
     let sure = match (of_one, open) {
-        (true, _) if whole_runs => "95 % if every late wake-up came by itself, which is not known".to_owned(),
-        (true, _) => "95 % by the events of these two alone".to_owned(),
-        (_, true) => format!("95 % if {many} did not differ by themselves, but they may: not proven"),
+        (true, _) if whole_runs => "95 % if late wake-ups are independent, which is not known".to_owned(),
+        (true, _) => "95 % from the events of these two only".to_owned(),
+        (_, true) => format!("95 % if {many} do not vary by themselves, which is not proven"),
         _ => "95 %".to_owned(),
     };
     // The verdict's interval, if it has one: the other may reach beyond the margin.
@@ -92,21 +92,21 @@ fn can_show(compared: &Compared) -> String {
     };
     let Some(shown) = compared.smallest_detectable.map(size) else {
         let how = match (compared.unit, compared.design) {
-            (ComparedUnit::Run, Design::Paired) => ", as runs made in turns are compared two by two",
-            (ComparedUnit::Run, Design::Unpaired) => ", or six pairs in turns",
-            (_, Design::Paired) => ", as each is compared with itself",
+            (ComparedUnit::Run, Design::Paired) => ", because alternating runs are compared in pairs",
+            (ComparedUnit::Run, Design::Unpaired) => ", or six alternating pairs",
+            (_, Design::Paired) => ", because each is compared with itself",
             (_, Design::Unpaired) => "",
         };
         let lacking = match compared.verdict {
             Verdict::Inconclusive => "too few for any verdict:",
             // One new run against a baseline has a verdict, and no interval.
-            _ => "the verdict alone; to know what they miss",
+            _ => "the verdict only; to bound the difference,",
         };
-        return needed.map_or_else(String::new, |n| format!("{lacking} it takes {n}{how}"));
+        return needed.map_or_else(String::new, |n| format!("{lacking} {n} are needed{how}"));
     };
     let margin = size(compared.margin);
-    let more = needed.map_or_else(String::new, |n| format!("; for {margin} it takes {n}"));
-    format!("with so few {many} even {shown} is missed one time in five{more}")
+    let more = needed.map_or_else(String::new, |n| format!("; for {margin}, {n} are needed"));
+    format!("with so few {many}, {shown} is detected only four times in five{more}")
 }
 
 /// Sentence on the conditions of A and B: the same, or the first that differ.
@@ -142,12 +142,12 @@ fn first_names(all: &[Difference]) -> String {
 fn next(compared: &Compared) -> String {
     match compared.verdict {
         Verdict::Better | Verdict::Equivalent => {
-            "repeat it on another boot; -o FILE.html draws it, -v says how it was calculated".into()
+            "repeat it on another boot; -o FILE.html draws it, -v explains the calculation".into()
         }
-        Verdict::Worse => "onbeat hunt -D 60s with B (who takes the time); -o FILE.html draws it".into(),
+        Verdict::Worse => "onbeat hunt -D 60s with B (culprits); -o FILE.html draws it".into(),
         Verdict::Inconclusive if !compared.remedy.is_empty() => compared.remedy.clone(),
         Verdict::Inconclusive => {
-            let how = "decide how many before the first; -v says how it was calculated";
+            let how = "fix the number before you start; -v explains the calculation";
             format!("{}; {how}", more_of_them(compared))
         }
     }
@@ -157,7 +157,7 @@ fn next(compared: &Compared) -> String {
 /// a difference as large as the margin.
 fn more_of_them(compared: &Compared) -> String {
     let turns = match (compared.unit, compared.design) {
-        (ComparedUnit::Run, Design::Paired) => " in turns (A B B A ...)",
+        (ComparedUnit::Run, Design::Paired) => ", alternating (A B B A ...)",
         _ => "",
     };
     let are = match compared.design {
@@ -169,14 +169,14 @@ fn more_of_them(compared: &Compared) -> String {
     match (compared.units_needed, compared.smallest_detectable) {
         (_, detectable) if compared.unit == ComparedUnit::Run && (few || detectable.is_none()) => {
             match compared.design {
-                Design::Paired => "more runs: at least six pairs in turns (A B B A ...)".to_owned(),
+                Design::Paired => "more runs: at least six pairs, alternating (A B B A ...)".to_owned(),
                 Design::Unpaired => {
-                    "more runs: at least four of each, or six pairs in turns (A B B A ...)".to_owned()
+                    "more runs: at least four of each, or six alternating pairs (A B B A ...)".to_owned()
                 }
             }
         }
         (Some(needed), Some(_)) if needed > are => {
-            format!("more {many}: it takes {needed} {}{turns}", units_of_each(compared))
+            format!("more {many}: {needed} {} are needed{turns}", units_of_each(compared))
         }
         // Enough on average, but not with these.
         (_, Some(_)) => format!("more {many} than these{turns}"),
@@ -233,7 +233,7 @@ mod tests {
         let (past, new) = (of_late(1), of_late(60));
         let mut compared = compare(&[&past; 8], &[&new], &question);
         (compared.verdict, compared.smallest_detectable) = (Verdict::Worse, None);
-        assert!(can_show(&compared).starts_with("the verdict alone; "), "{}", can_show(&compared));
+        assert!(can_show(&compared).starts_with("the verdict only; "), "{}", can_show(&compared));
         compared.verdict = Verdict::Inconclusive;
         assert!(can_show(&compared).starts_with("too few for any verdict: "), "{}", can_show(&compared));
     }
@@ -258,18 +258,25 @@ mod tests {
     #[test]
     fn after_six_pairs_the_number_is_told_that_it_takes() {
         let pairs = undecided(Design::Paired, Some(30), Some(5.0));
-        assert!(pairs.starts_with("more runs: it takes 30 pairs in turns (A B B A ...); decide"), "{pairs}");
+        assert!(
+            pairs.starts_with(
+                "more runs: 30 pairs are needed, alternating (A B B A ...); \
+                                   fix"
+            ),
+            "{pairs}"
+        );
         let runs = undecided(Design::Unpaired, Some(30), Some(5.0));
-        assert!(runs.starts_with("more runs: it takes 30 runs of each; decide"), "{runs}");
+        assert!(runs.starts_with("more runs: 30 runs of each are needed; fix"), "{runs}");
         // As many as there are, and more than is practical.
         for needed in [Some(6), None] {
             let told = undecided(Design::Unpaired, needed, Some(5.0));
-            assert!(told.starts_with("more runs than these; decide"), "{told}");
+            assert!(told.starts_with("more runs than these; fix"), "{told}");
         }
         assert!(undecided(Design::Unpaired, Some(4), None).starts_with("more runs: at least four of each, "));
         // The pairs that were requested are too few.
         assert!(
-            undecided(Design::Paired, Some(6), None).starts_with("more runs: at least six pairs in turns")
+            undecided(Design::Paired, Some(6), None)
+                .starts_with("more runs: at least six pairs, alternating")
         );
     }
 }

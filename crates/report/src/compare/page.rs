@@ -76,7 +76,7 @@ pub fn parts(versus: &Versus, json: &str) -> PageParts {
         (next(&[own.map_or(usual, str::to_owned)]))
         @if versus.said.is_none() {
             @for line in last_words::sentences(compared) { p { (prose(&line)) } }
-            details { summary { "How it was calculated" } (list(&lines)) }
+            details { summary { "Calculation" } (list(&lines)) }
         } @else { (list(&lines)) }
         @for remark in versus.remarks { p { (prose(remark)) } }
         h2 { "What differs in the conditions" }
@@ -99,22 +99,20 @@ fn list(lines: &[String]) -> Markup {
 fn step(verdict: Verdict, of_pairs: bool) -> &'static str {
     match verdict {
         Verdict::Better => {
-            "Keep what B changed; `onbeat bounds`, of a run of B and with the limit that matters, says what it \
-             supports, and for how long."
+            "Keep the change of B; `onbeat bounds`, with a run of B and your limit, computes what it supports, and for how long."
         }
-        Verdict::Worse => "Take back what B changed; `onbeat hunt` with it names who took the time.",
+        Verdict::Worse => "Revert the change of B; `onbeat hunt` with it names the culprits.",
         Verdict::Equivalent => {
-            "Leave out what B changed, unless it serves something else: what was compared stays within \
-             the margin."
+            "Drop the change of B unless it serves another purpose: the difference is within the margin."
         }
         _ if of_pairs => {
-            "More pairs may decide it: a new experiment with more of them (`--pairs`), or across boots more \
-             boots; one that was interrupted goes on with `--resume`."
+            "More pairs may decide it: start a new experiment with larger `--pairs`, or add boots; \
+             `--resume` continues an interrupted one."
         }
         _ => {
-            "More runs may decide it; four of each, or six pairs in turns, allow a verdict at all. Where B \
-             differs by a setting of the machine, `onbeat prove --change RULE=VALUE` makes them by itself, \
-             and ends as soon as they do."
+            "More runs may decide it; a verdict needs four of each, or six alternating pairs. If B differs \
+             by a setting of the machine, `onbeat prove --change RULE=VALUE` makes the runs itself, and \
+             ends as soon as they decide."
         }
     }
 }
@@ -164,7 +162,7 @@ fn units(compared: &Compared) -> Markup {
                     } } }
                 } } }
             }
-            p class="muted" { "Latencies in us. The larger maximum alone says little, it may be mere bad luck." }
+            p class="muted" { "Latencies in us. A larger maximum alone means little: it may be chance." }
         },
     )
 }
@@ -188,7 +186,7 @@ fn pictures(versus: &Versus) -> Markup {
     html! {
         @if compared.quantiles.iter().any(|one| one.difference_ns != 0.0 || one.ci.is_some()) {
             h2 { "By how much B is later, quantile by quantile" }
-            (figure("Beside the verdict, not part of it.", |size| shift::draw(&compared.quantiles, compared.unit, size, &PAGE)))
+            (figure("In addition to the verdict, not part of it.", |size| shift::draw(&compared.quantiles, compared.unit, size, &PAGE)))
             (quantiles(compared))
         }
         @let rates = figure("For each latency: the number of blocks per hour that reach it.", |size| {
@@ -260,7 +258,7 @@ mod tests {
             at("onbeat prove <span class=\"flag\">--change</span>") < at("What differs"),
             "what to do next is beside the verdict"
         );
-        assert!(at(" was reached in ") < at("How it was calculated"), "words come before the numbers");
+        assert!(at(" was reached in ") < at("Calculation"), "words come before the numbers");
         assert!(text.contains("<a href=\"/runs/r2&quot;&gt;&lt;b&gt;\">"), "what has a page leads to it");
         assert_eq!(text.matches("<svg").count(), 4);
         assert!(!text.contains("<img") && !text.contains('\u{1b}') && text.matches("</script>").count() == 1);

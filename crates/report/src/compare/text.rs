@@ -57,7 +57,8 @@ pub fn brief(compared: &Compared, width: usize) -> String {
 pub fn alike(differing: Option<&[Difference]>) -> Option<&'static str> {
     match differing {
         None => Some(
-            "The conditions of A or B are not recorded: whether they differ, as by a load, is not known.",
+            "The conditions of A or B are not recorded, so it is not known whether they differ, for example \
+             by a load.",
         ),
         Some([]) => Some("No recorded condition of A and B differs."),
         Some(_) => None,
@@ -110,7 +111,7 @@ fn units(page: &mut String, compared: &Compared, width: usize) {
         let line: Vec<String> = shown.iter().map(cell).collect();
         let _ = writeln!(page, "{}", line.join("  ").trim_end());
     }
-    let note = "latencies in us; the larger maximum alone says little, it may be mere bad luck";
+    let note = "latencies in us; a larger maximum alone means little: it may be chance";
     wrapped(page, note, width);
 }
 
@@ -164,7 +165,7 @@ fn without_ratio(compared: &Compared) -> &'static str {
 /// Reason that there are no numbers.
 fn not_known(compared: &Compared) -> String {
     let lacking = match compared.counted {
-        Counted::Blocks => "kept no block records",
+        Counted::Blocks => "has no block records",
         Counted::WakeUps => "does not have it",
     };
     format!("{}, B over A: not known, a {} {lacking}.", compared.metric, compared.unit.one())
@@ -181,7 +182,7 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
     let ci = compared.ci.map_or_else(String::new, |ci| format!(" [{}, {}]", end(ci[0]), end(ci[1])));
     let p = match (compared.p_value, compared.event_p_value) {
         (Some(p), _) => format!(", p {}", p_value(p)),
-        (None, Some(p)) => format!(", p {} of the events alone, which is no verdict", p_value(p)),
+        (None, Some(p)) => format!(", p {} from the events only, which allows no verdict", p_value(p)),
         _ => String::new(),
     };
     if let Some(difference) = compared.difference_ns {
@@ -193,7 +194,10 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
             false if largest == compared.limit_ns => {
                 format!("chosen from the {many}: the largest latency of all")
             }
-            false => format!("chosen from the {many}: what one block in 200 reaches, or 20 blocks in all"),
+            false => format!(
+                "chosen from the {many}: the latency that one block in 200 reaches, or 20 \
+                              blocks in total"
+            ),
         };
         let limit =
             compared.limit_ns.map_or_else(String::new, |limit| format!(" at {} ({how})", span(limit)));
@@ -204,12 +208,12 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
     if let Some(ends) = compared.equivalence_ci.filter(|_| compared.verdict == Verdict::Equivalent) {
         let [low, high] = ends.map(end);
         lines.push(format!(
-            "The verdict goes by the 90 % interval [{low}, {high}]: two one-sided tests at 5 %."
+            "The verdict is based on the 90 % interval [{low}, {high}]: two one-sided tests at 5 %."
         ));
     }
     let margin = margin(compared);
     let detectable = compared.smallest_detectable.map_or_else(
-        || format!("too few {many} to say"),
+        || format!("unknown, too few {many}"),
         |size| {
             if compared.difference_ns.is_some() {
                 span(Nanos(size as i64))
@@ -221,23 +225,23 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
     let needed = compared.units_needed.map_or_else(
         || {
             let there_are =
-                if compared.unit == ComparedUnit::Run { "anybody makes" } else { "there will be" };
-            format!("; to show one as large as the margin would take more {many} than {there_are}")
+                if compared.unit == ComparedUnit::Run { "are practical" } else { "there will be" };
+            format!("; to show one as large as the margin would need more {many} than {there_are}")
         },
         |n| {
             let units = units_of_each(compared);
-            let make = if compared.unit == ComparedUnit::Run { "make" } else { "it takes" };
+            let make = if compared.unit == ComparedUnit::Run { "make" } else { "it needs" };
             let what = if compared.smallest_detectable.is_some() {
                 "to show one as large as the margin"
             } else if compared.verdict == Verdict::Inconclusive {
                 "for any verdict"
             } else {
-                "to say it"
+                "to determine it"
             };
             format!("; {what}, {make} {n} {units}")
         },
     );
-    lines.push(format!("Counted as no difference: {margin}. The smallest difference that so many {many} would show four times in five: {detectable}{needed}."));
+    lines.push(format!("Equivalent: {margin}. Smallest difference that this number of {many} shows four times in five: {detectable}{needed}."));
     lines.extend(counts(compared));
     lines
 }
@@ -321,7 +325,7 @@ pub fn sentence(compared: &Compared) -> String {
         }
         _ if compared.reason == UNDECIDED => {
             let what = metric(compared);
-            return format!("Inconclusive: {what} show neither a difference nor that there is none.");
+            return format!("Inconclusive: {what} show neither a difference nor equivalence.");
         }
         _ => "Inconclusive",
     };
@@ -366,16 +370,23 @@ mod tests {
     #[test]
     fn one_sentence_states_whether_the_e_value_is_valid() {
         let even = said(&[30, 31, 29, 30], &[2, 1, 2, 1]);
-        assert!(even.contains("20 is reached, one may stop") && !even.contains("does not hold"), "{even}");
+        assert!(
+            even.contains("20 is reached, you may stop")
+                && !even.contains(
+                    "no reason to \
+                                                                                stop"
+                ),
+            "{even}"
+        );
         let spread = said(&[80, 2, 60, 1], &[2, 1, 2, 1]);
-        assert!(spread.contains("it does not hold here") && !spread.contains("one may stop"), "{spread}");
+        assert!(spread.contains("no reason to stop") && !spread.contains("you may stop"), "{spread}");
         assert_eq!([&even, &spread].map(|text| text.matches("e-value").count()), [1, 1]);
     }
 
     #[test]
     fn the_larger_of_two_p_is_not_called_exact() {
         let rates = said(&[30, 31, 29, 30], &[2, 1, 2, 1]);
-        let how = "4 and 4 runs; p is the larger of that by all permutations and that of the events alone";
+        let how = "4 and 4 runs; p is the larger of that by all permutations and that of the events only";
         assert!(rates.contains(how) && !rates.contains("exact"), "{rates}");
     }
 

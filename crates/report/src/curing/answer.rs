@@ -63,7 +63,7 @@ fn became(culprit: &CureCulprit, record: &CureRun) -> String {
         match one.needs.as_str() {
             "decision" if what.starts_with("not tried") => format!("{}.", capitalised(&what)),
             "decision" => format!("Not changed: {what}."),
-            _ => format!("It would take: {what}."),
+            _ => format!("Needed: {what}."),
         }
     });
     let done = match (kept.as_slice(), tried.as_slice()) {
@@ -82,22 +82,21 @@ pub fn next_steps(record: &CureRun) -> Vec<String> {
     let ended = match (record.held, record.ended.as_str()) {
         (true, _) => None,
         (false, "signal" | "") => {
-            Some("`onbeat cure --resume`, with the folder of this one, goes on where it ended.".to_owned())
+            Some("`onbeat cure --resume` with the folder of this one continues where it ended.".to_owned())
         }
         (false, "time") => Some(
-            "A new `onbeat cure` with a longer `--for` goes on from what is kept; this one's time is over."
+            "A new `onbeat cure` with a longer `--for` continues from the kept changes; the time of this \
+             one is over."
                 .to_owned(),
         ),
         (false, _) if record.remaining.is_empty() => {
-            Some("Nothing is left that could be tried here: `onbeat hunt` shows each late one.".to_owned())
+            Some("Nothing is left to try here: `onbeat hunt` shows each late one.".to_owned())
         }
-        (false, _) => {
-            Some("What it would take besides is below, under \u{201c}What remains\u{201d}.".to_owned())
-        }
+        (false, _) => Some("Further needs are listed below, under \u{201c}What remains\u{201d}.".to_owned()),
     };
     let steps: Vec<String> = ended.into_iter().chain(next_step(record)).collect();
     match steps.is_empty() {
-        true => vec!["Nothing had to be changed: `onbeat watch` tells when that is no longer so.".to_owned()],
+        true => vec!["No change was needed: `onbeat watch` shows when this is no longer so.".to_owned()],
         false => steps,
     }
 }
@@ -131,7 +130,7 @@ mod tests {
     fn what_people_decide_is_not_said_to_be_what_it_takes() {
         let mut record = cured();
         record.steps.clear();
-        for (needs, opening) in [("reboot", "It would take"), ("decision", "Not changed")] {
+        for (needs, opening) in [("reboot", "Needed"), ("decision", "Not changed")] {
             record.remaining[0].needs = needs.into();
             let text = bars(&record).into_string();
             assert!(text.contains(&format!("{opening}: isolation-lists")), "{text}");

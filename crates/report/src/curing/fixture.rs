@@ -31,7 +31,7 @@ fn kept() -> CureStep {
         change: "irq-affinity".into(),
         verdict: "better".into(),
         kept: true,
-        why: "late wake-ups are rarer with it in 8 of 8 pairs".into(),
+        why: "fewer late wake-ups with it in 8 of 8 pairs".into(),
         candidate: CureCandidate {
             rules: vec!["irq-affinity".into()],
             changes: vec!["irq:24: 0-3 -> 0-1".into()],

@@ -14,10 +14,10 @@ pub fn render(record: &CureRun) -> String {
     let mut page = format!("# {}\n\n**{}**\n\n", safe(&heading(record)), safe(&verdict(record)));
     let _ = writeln!(page, "{}\n", safe(&circumstances(record)));
     if let Some(first) = first_run(record) {
-        let _ = writeln!(page, "As it was: {}\n", safe(&of_run(first, &record.plan)));
+        let _ = writeln!(page, "Before: {}\n", safe(&of_run(first, &record.plan)));
     }
     if let Some(hunt) = record.hunts.first() {
-        page += "## Who took the time\n\n";
+        page += "## Culprits\n\n";
         of_hunt(hunt, record.plan.counted()).iter().for_each(|line| item(&mut page, line));
         page.push('\n');
     }
@@ -81,6 +81,6 @@ mod tests {
         assert!(told.starts_with("# Wake-ups of CPU 2 within 30 ms\n\n**Held: 1 change is kept."), "{told}");
         assert!(told.contains("### 1. irq-affinity, against an interrupt's thread: kept\n"), "{told}");
         assert!(!told.contains("<img") || told.contains("\\<img"), "{told}");
-        assert!(told.contains("\\# \\*evil\\*") && told.contains("would take a reboot"), "{told}");
+        assert!(told.contains("\\# \\*evil\\*") && told.contains("needs a reboot"), "{told}");
     }
 }

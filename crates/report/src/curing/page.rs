@@ -44,12 +44,12 @@ pub fn html(story: &CureStory, json: &str) -> String {
             (next(&next_steps(record)))
             ul {
                 @if let Some(first) = first_run(record) {
-                    li { "As it was: " (of_run(first, &record.plan)) }
+                    li { "Before: " (of_run(first, &record.plan)) }
                 }
                 @if let Some(last) = last_run(record).filter(|_| record.runs.len() > 1) {
                     li { "At the end: " (of_last(last, &record.plan)) " " (clean(&last.said)) }
                 }
-                @if let Some(way) = in_the_way(record) { li { "In the way: " (prose(&way)) "." } }
+                @if let Some(way) = in_the_way(record) { li { "Remaining: " (prose(&way)) "." } }
             }
             p class="muted" { (circumstances(record)) }
             (curves(story))
@@ -82,8 +82,8 @@ fn curve_of(counted: CountedUnit) -> &'static str {
     match counted {
         CountedUnit::WakeUps => "For each latency: the number of blocks per hour that reach it.",
         CountedUnit::Cycles => {
-            "Of the wake-ups of its threads, while the kernel's events were recorded; how long whole cycles \
-             took is in each run's bundle. For each latency: the number of blocks per hour that reach it."
+            "Wake-ups of its threads while tracing; the times of whole cycles are in each run's bundle. For \
+             each latency: the number of blocks per hour that reach it."
         }
     }
 }
@@ -93,17 +93,17 @@ fn culprits(record: &CureRun) -> Markup {
     let last = last_hunt(record);
     let quiet = last.is_none() && last_run(record).is_some_and(|run| run.late == 0) && record.kept() > 0;
     html! {
-        h2 { "Who took the time" }
+        h2 { "Culprits" }
         ul { @for line in of_hunt(first, record.plan.counted()) { li { (line) } } }
         @let took = format!(
-            "What each took of late {}, while the kernel's events were recorded.",
+            "Time that each took from late {}, while tracing.",
             record.plan.counted().many()
         );
         (figure(&took, |size| {
             let rows = culprit_rows(first, last, quiet);
             before_after::draw(&rows, "late time in a minute", |ns| span(Nanos(ns as i64)), size, &PAGE)
         }))
-        @if quiet { p { "After the last change nothing was late, so no further hunt was made." } }
+        @if quiet { p { "After the last change nothing was late, so no further hunt was needed." } }
     }
 }
 
@@ -193,30 +193,30 @@ fn machine(story: &CureStory) -> Markup {
     }
 }
 
-const BELIEVED: &str = "If a change does nothing, either run of a pair is as likely to have fewer of them \
-                        late, however the machine drifts. What won had to win again in fresh pairs, the \
-                        n-th change at an e-value of 20 n (n + 1), so that all of them together keep \
-                        something that does nothing in at most one cure of twenty.";
+const BELIEVED: &str = "If a change has no effect, either run of a pair is equally likely to have fewer \
+                        late ones, however the machine drifts. A change that won had to win again in new \
+                        pairs, the n-th change at an e-value of 20 n (n + 1), so that a change without \
+                        effect is kept in at most one cure of twenty.";
 
 /// Conditions that both runs of a pair share.
 fn measured(counted: CountedUnit) -> String {
     let recording = match counted {
-        CountedUnit::WakeUps => "with no recording beside",
-        CountedUnit::Cycles => "with the kernel's events recorded in both, which is how cycles are seen",
+        CountedUnit::WakeUps => "without tracing",
+        CountedUnit::Cycles => "with tracing in both, because cycles are only visible in the trace",
     };
     format!(
-        "Each change was measured in pairs of runs, one without it and one with it, in an order that a coin \
-         decided, {recording}. What counts is how many {} are late.",
+        "Each change was measured in pairs of runs, one without it and one with it, in random order, \
+         {recording}. The metric is the number of late {}.",
         counted.many()
     )
 }
 
 fn believed(record: &CureRun) -> Markup {
     html! {
-        h2 { "Why this may be believed" }
+        h2 { "Evidence" }
         p {
             (measured(record.plan.counted())) " " (BELIEVED)
-            @if record.held { " The last run began after the last change, and is no run of an experiment." }
+            @if record.held { " The last run began after the last change, and is not part of an experiment." }
         }
     }
 }
@@ -243,9 +243,7 @@ mod tests {
     fn the_page_tells_the_story_in_its_order() {
         let text = page(&cured());
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}"));
-        assert!(
-            at("Held: 1 change") < at("before and after") && at("before and after") < at("Who took the time")
-        );
+        assert!(at("Held: 1 change") < at("before and after") && at("before and after") < at("Culprits"));
         assert!(at("1. irq-affinity") < at("What remains") && at("What remains") < at("The machine before"));
         assert!(text.matches("<svg").count() >= 8 && !text.contains("The machine after"));
     }

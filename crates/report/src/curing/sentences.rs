@@ -119,10 +119,10 @@ pub fn of_run(run: &CureCleanRun, plan: &CurePlan) -> String {
 /// Sentence on the last run, which its first late wake-up may have ended.
 pub fn of_last(run: &CureCleanRun, plan: &CurePlan) -> String {
     let cut = run.long && run.late > 0 && plan.counted() == CountedUnit::WakeUps;
-    let cut = if cut { " Being late ended that run." } else { "" };
+    let cut = if cut { " This ended the run." } else { "" };
     let spoiled = match run.is_late_and_spoiled() {
         true => {
-            format!(" It was spoiled, too ({}): what was late in it counts all the same.", clean(&run.why))
+            format!(" It is also invalid ({}), but its late ones still count.", clean(&run.why))
         }
         false => String::new(),
     };
@@ -141,7 +141,7 @@ fn unexplained(hunt: &CureHunt) -> Option<String> {
     let share = hunt.unexplained_ns.0 as f64 / hunt.latency_ns.0.max(1) as f64;
     (share >= NAMED).then(|| {
         let (percent, took) = (percent(share.min(1.0)), span(hunt.unexplained_ns));
-        format!("no event of the kernel accounts for {percent} of the late time, {took}")
+        format!("no kernel event accounts for {percent} of the late time, {took}")
     })
 }
 
@@ -200,10 +200,10 @@ pub fn step_numbers(step: &CureStep, counted: CountedUnit) -> String {
 
 /// Values of `needs`, and their headings.
 pub const NEEDS: [(&str, &str); 4] = [
-    ("reboot", "would take a reboot"),
-    ("kernel", "would take another kernel"),
-    ("hardware", "would take other hardware or firmware"),
-    ("decision", "is for people to decide"),
+    ("reboot", "needs a reboot"),
+    ("kernel", "needs another kernel"),
+    ("hardware", "needs other hardware or firmware"),
+    ("decision", "needs a decision"),
 ];
 
 /// Remaining needs of a kind: the culprits, and the need, once for all culprits that share it.
@@ -229,15 +229,13 @@ pub fn in_the_way(record: &CureRun) -> Option<String> {
 pub fn next_step(record: &CureRun) -> Option<String> {
     let threads = record.steps.iter().any(|step| step.kept && !step.candidate.threads.is_empty());
     let of_threads = match threads {
-        true => " Where threads of programs run is theirs: set it where they are started.",
+        true => " Set the CPUs of program threads where the programs are started.",
         false => "",
     };
     (record.kept() > 0).then(|| {
-        let lasting =
-            lasting(record).map_or_else(String::new, |how| format!(" `{how}` writes what makes it last,"));
+        let lasting = lasting(record).map_or_else(String::new, |how| format!(" `{how}` makes it permanent,"));
         format!(
-            "What is kept lasts until the next boot:{lasting} `onbeat tune undo` takes all of it \
-             back.{of_threads}"
+            "The kept state lasts until the next boot:{lasting} `onbeat tune undo` reverts it.{of_threads}"
         )
     })
 }
@@ -247,10 +245,10 @@ pub fn next_commands(record: &CureRun) -> String {
     if record.kept() == 0 {
         return String::new();
     }
-    let lasts = lasting(record).map(|how| format!("{how} (makes it last)"));
-    let back = "onbeat tune undo (all of it back)".to_owned();
+    let lasts = lasting(record).map(|how| format!("{how} (permanent)"));
+    let back = "onbeat tune undo (reverts all)".to_owned();
     let threads = record.steps.iter().any(|step| step.kept && !step.candidate.threads.is_empty());
-    let where_set = threads.then(|| "set where threads run where they are started".to_owned());
+    let where_set = threads.then(|| "set the CPUs of threads where they are started".to_owned());
     lasts.into_iter().chain([back]).chain(where_set).collect::<Vec<_>>().join("; ")
 }
 

@@ -20,11 +20,11 @@ pub fn render(record: &CureRun, width: usize, color: bool) -> String {
     wrapped(&mut page, &palette.paint(DIM, &circumstances(record)), width);
     page.push('\n');
     if let Some(first) = first_run(record) {
-        let line = format!("As it was: {}", of_run(first, &record.plan));
+        let line = format!("Before: {}", of_run(first, &record.plan));
         wrapped(&mut page, &line, width);
     }
     if let Some(hunt) = record.hunts.first() {
-        page.push_str("Who took the time:\n");
+        page.push_str("Culprits:\n");
         of_hunt(hunt, record.plan.counted()).iter().for_each(|line| filled(&mut page, "  ", line, 4, width));
     }
     steps(&mut page, record, width, palette);
@@ -92,7 +92,7 @@ mod tests {
         let told = render(&cured(), 10_000, false);
         for part in [
             "Wake-ups of CPU 2 within 30 ms\n",
-            "As it was: 40 of 20000 wake-ups in 20 s reached 30 ms; the worst took 81 ms.\n",
+            "Before: 40 of 20000 wake-ups in 20 s reached 30 ms; the worst took 81 ms.\n",
             "  a thread of higher priority: 75 % of the late time, 3 s in 38 late wake-ups\n",
             "  1. irq-affinity, against an interrupt's thread: kept\n",
             "160 without it, 0 with it, 0 times as often [in the typical pair 0 to 0.0300, with 95 %]; \
@@ -100,12 +100,12 @@ mod tests {
              e-value 50.3 of 40",
             "  2. swap, against a thread of higher priority: undone\n",
             "     inconclusive: the difference is neither sure nor surely small\n",
-            "  what would take a reboot\n    a thread of higher priority: isolation-lists: boot with",
+            "  what needs a reboot\n    a thread of higher priority: isolation-lists: boot with",
             "\nanswer  Held: 1 change is kept.",
             "\nlate    none of 90000 wake-ups in 90 s reached 30 ms",
             "\nfair    Supported with 95 % confidence.\n",
-            "\nnext    onbeat tune export tuning --cpus 2 irq-affinity (makes it last); onbeat tune undo \
-             (all of it back)\n",
+            "\nnext    onbeat tune export tuning --cpus 2 irq-affinity (permanent); onbeat tune undo \
+             (reverts all)\n",
         ] {
             assert!(told.contains(part), "{part}\n{told}");
         }
@@ -120,7 +120,7 @@ mod tests {
         for part in [
             "Cycles of ./robot within 30 ms\n",
             "30 ms or more; cycles of ./robot --arg on CPU 2, no load;",
-            "As it was: 40 of 20000 cycles in",
+            "Before: 40 of 20000 cycles in",
             " in 38 late cycles\n",
             "late cycles: 160 without it",
         ] {
@@ -141,8 +141,7 @@ mod tests {
         let told = render(&record, 10_000, false);
         for part in [
             "\nlate    1 of 90000 wake-ups in 90 s reached 30 ms",
-            "Being late ended that run. It was spoiled, too (the load stood still): what was late in it \
-             counts all the same.",
+            "This ended the run. It is also invalid (the load stood still), but its late ones still count.",
             "\nanswer  Not held: 1 change is kept.",
             "\nwho     a thread of higher priority: isolation-lists: boot with isolcpus\n",
         ] {

@@ -45,21 +45,21 @@ pub fn place(input: &Input) -> Markup {
     let lanes = match kept > KEPT_LANES {
         false => String::new(),
         true => format!(
-            " What every CPU did meanwhile, and stacks, are kept for the {KEPT_LANES} latest and for \
-             one typical spike of each culprit; parts and evidence for all. The run's document at the \
-             end of this file has the slices of these {KEPT_LANES}; `onbeat report --json` writes all."
+            " Stacks and the activity of every CPU are stored for the {KEPT_LANES} latest and for one \
+             typical spike of each culprit; slices and evidence for all. The run's document at the end of \
+             this file has the slices of these {KEPT_LANES}; `onbeat report --json` writes all."
         ),
     };
     html! {
         section class="ask" id="ask" aria-label="Every spike over time" hidden {
             h2 { "The largest latency over time" }
             p class="muted" {
-                "Every point is a spike: click one, or go along them with the arrow keys. "
+                "Every point is a spike: click one, or step through them with the arrow keys. "
                 "Drag moves the time, Ctrl and the wheel zoom; so do W, A, S and D."
                 (prose(&lanes))
                 @if run.spikes_dropped > 0 {
                     " " (several(run.spikes_dropped, "more spike is", "more spikes are"))
-                    " counted and not kept."
+                    " counted but not stored."
                 }
             }
             p class="tools" {

@@ -209,7 +209,7 @@ impl Writer<'_> {
             note(format!("And {more}, {} together.", span(length)));
         }
         if !spike.unexplained_why.is_empty() {
-            note(format!("Why it is unexplained: {}.", clean(&spike.unexplained_why)));
+            note(format!("Reason why it is unexplained: {}.", clean(&spike.unexplained_why)));
         }
         spike.notes.iter().for_each(|text| note(clean(text)));
         kept.into_iter().flat_map(|kept| &kept.notes).for_each(|text| note(text.clone()));

@@ -65,8 +65,12 @@ fn numbers(culprit: &Culprit) -> String {
     match (culprit.threads_seen.max(1), alive) {
         (1, _) if ended == 1 => format!("thread {first}, ended"),
         (1, _) => format!("thread {first}"),
-        (many, 0) if ended > 0 => format!("ended; {many} threads of this name came and went"),
-        (many, alive) if ended > 0 => format!("{many} threads of this name came, {} still there", is(alive)),
+        (many, 0) if ended > 0 => format!("ended; {many} short-lived threads of this name"),
+        (many, alive) if ended > 0 => format!(
+            "{many} threads of this name started, {} still \
+                                               running",
+            is(alive)
+        ),
         (many, _) => format!("{many} threads of this name, {first} took most"),
     }
 }
@@ -77,7 +81,7 @@ fn is(many: u64) -> String {
 
 fn kernels(thread: &CulpritThread) -> Option<String> {
     let found = thread.found.as_ref().and_then(|found| found.kernel);
-    (thread.of_kernel || found == Some(true)).then(|| "a thread of the kernel".to_owned())
+    (thread.of_kernel || found == Some(true)).then(|| "a kernel thread".to_owned())
 }
 
 /// Program and unit.
@@ -208,7 +212,7 @@ mod tests {
         gone.threads[0].found = Some(FoundThread { state: "ended".into(), ..FoundThread::default() });
         assert_eq!(
             short(&gone),
-            "ended; 9 threads of this name came and went, real-time 95, ran 76 times, typically for \
+            "ended; 9 short-lived threads of this name, real-time 95, ran 76 times, typically for \
              6.10 ms (at most 6.30 ms)"
         );
         gone.threads_seen = 1;

@@ -64,7 +64,7 @@ fn lanes_of(window: &Window, notes: &mut Vec<String>) -> Vec<CpuTrack> {
     let lanes = busiest(all, notes);
     if window.left_out > 0 {
         let events = several(window.left_out, "event", "events");
-        notes.push(format!("{events} were left out: of other CPUs, or from before the spike."));
+        notes.push(format!("{events} were omitted: from other CPUs, or from before the spike."));
     }
     lanes
 }

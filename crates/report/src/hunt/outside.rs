@@ -115,7 +115,7 @@ mod tests {
         let input = crate::Input { run: &run, ..sample.input() };
         let section = crate::hunt::section::section(&input).into_string();
         assert_eq!(
-            section.matches("<p>Why it is unexplained: it cannot be told: x.").count(),
+            section.matches("<p>Reason why it is unexplained: it cannot be told: x.").count(),
             8,
             "{section}"
         );

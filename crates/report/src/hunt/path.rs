@@ -64,7 +64,7 @@ pub fn draw(mean: &Mean, what: &str, size: Size, theme: &Theme) -> Option<Pictur
         (plot.frame(theme))
     };
     let notes = (mean.without > 0).then(|| {
-        format!("{} in which a landmark is missing left out.", several(mean.without, "window", "windows"))
+        format!("{} without complete timestamps omitted.", several(mean.without, "window", "windows"))
     });
     Some(Picture {
         width: size.width(),

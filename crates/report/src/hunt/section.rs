@@ -26,8 +26,8 @@ use model::vocabulary::Command;
 use trace::window::Window;
 
 /// Explanation of the boxes.
-const BOXES: &str = "Each row is part of the one above it: kind, whose, function. The width is the time that \
-                     it took of all kept spikes.";
+const BOXES: &str = "Each row is part of the one above it: kind, owner, function. The width is the time \
+                     that it took in all stored spikes.";
 /// Limit of rows of a spike's table.
 const ROWS: usize = 40;
 /// Limit of rows of the culprits' table; `LEAST` is the least share of a row that is not folded.
@@ -50,15 +50,15 @@ pub fn section(input: &Input) -> Markup {
         (kinds::hatches())
         (ask::place(input))
         (threads::section(run))
-        h2 { "Who took the time" }
+        h2 { "Culprits" }
         div id="flame" {
             (figure(BOXES, |size| flame.draw(size, &PAGE)))
-            p class="muted ask" { "A click on a box shows the spikes with a part of it." }
+            p class="muted ask" { "A click on a box shows the spikes that contain it." }
         }
         (culprits(run, &involved))
         div class="still" {
             h2 { "The worst spikes" }
-            p class="muted" { "Each from the time at which the thread should have run, or from its release. Point at a bar to read what it is." }
+            p class="muted" { "Each from the time at which the thread should have run, or from its release. Point at a bar for details." }
             @for (at, spike) in worst(run, KEPT).into_iter().enumerate() {
                 (one(at + 1, spike, run, windows.and_then(|all| all.of(spike)))) }
             (typical_ones(run, &involved, windows))
@@ -66,7 +66,7 @@ pub fn section(input: &Input) -> Markup {
         (ask::table(run))
         @if let Some(windows) = windows.filter(|windows| windows.mean.windows > 0) {
             h2 { "The mean path from the timer to user space" }
-            (figure(&format!("Mean over {} in which every landmark is known; not of the ordinary wake-ups.", several(windows.mean.windows, "spike", "spikes")),
+            (figure(&format!("Mean over {} with complete timestamps; not of ordinary wake-ups.", several(windows.mean.windows, "spike", "spikes")),
                 |size| path::draw(&windows.mean, "spikes", size, &PAGE)))
         }
         (ask::document(input, &flame, &involved))
@@ -86,7 +86,7 @@ fn typical_ones(run: &Run, involved: &[Involved], windows: Option<&Windows>) -> 
     }
     html! {
         @if !others.is_empty() {
-            h2 { "A typical spike of each further culprit" }
+            h2 { "A typical spike of each other culprit" }
             @for (culprit, at) in others {
                 @let rank = order.iter().position(|place| *place == at).unwrap_or(at);
                 p class="muted" { "Of " (clean(&run.culprits[culprit].name)) ":" }
@@ -111,7 +111,7 @@ pub fn remark(run: &Run) -> Markup {
 
 fn contradicted(found: &Disagreement) -> String {
     let which = if found.which.is_empty() { String::new() } else { format!(" ({})", found.which) };
-    format!("Remark: {}{which}.", found.sentence)
+    format!("Note: {}{which}.", found.sentence)
 }
 
 /// The recorder's account of itself.
@@ -119,7 +119,7 @@ pub fn account(run: &Run) -> Markup {
     let Some(recorder) = &run.recorder else { return html! {} };
     html! {
         details {
-            summary { "The flight recorder: what was armed, what was lost, what it cost" }
+            summary { "Flight recorder: events, losses, cost" }
             dl { @for (name, words) in sentences::account(recorder) {
                 div { dt { (name) } dd { (prose(&words)) } }
             } }
@@ -160,7 +160,7 @@ fn culprit_rows(name: &str, run: &Run, places: Range<usize>, involved: &[Involve
                 thead { tr {
                     th { "share" } th { "late by" } th class="more" { "taken" } th class="more" { "spikes" }
                     th class="left" { "who" } th class="left" { "as" }
-                    th class="left" { "evidence" } th class="left" { "what cures it" }
+                    th class="left" { "evidence" } th class="left" { "remedy" }
                     th class="left ask" { "typical" }
                 } }
                 tbody { @for at in places { (culprit_row(run, at, involved)) } }
@@ -230,7 +230,7 @@ pub fn one(number: usize, spike: &Spike, run: &Run, window: Option<&Window>) -> 
                 p { strong { (several(spike.events_lost, "event", "events")) " of this CPU lost: slices may be missing." } }
             }
             (figure("", |size| picture::draw(spike, window, &followed, size, &PAGE)))
-            (cards("The parts of this spike", html! {
+            (cards("The slices of this spike", html! {
                 table {
                     thead { tr {
                         th class="more" { "from, us" } th { "length, us" } th class="more" { "share" } th class="left" { "kind" }
@@ -240,7 +240,7 @@ pub fn one(number: usize, spike: &Spike, run: &Run, window: Option<&Window>) -> 
                 }
             }))
             @if others > 0 { p class="muted" { "And " (several(others as u64, "shorter part", "shorter parts")) ", " (span(length)) " together." } }
-            @if !spike.unexplained_why.is_empty() { p { "Why it is unexplained: " (prose(&spike.unexplained_why)) "." } }
+            @if !spike.unexplained_why.is_empty() { p { "Reason why it is unexplained: " (prose(&spike.unexplained_why)) "." } }
             @for note in &spike.notes { p class="muted" { (prose(note)) } }
         }
     }
@@ -317,7 +317,7 @@ mod tests {
             ..sample.input()
         }])
         .unwrap();
-        assert!(text.contains("Who took the time") && text.contains("on 2 CPUs, with tracing, was 1.21 ms"));
+        assert!(text.contains("Culprits") && text.contains("on 2 CPUs, with tracing, was 1.21 ms"));
         assert!(!crate::run::page::html(&[sample.input()]).unwrap().contains("armed"));
     }
 
@@ -339,6 +339,6 @@ mod tests {
         let text = told(&run, None);
         assert!(text.contains("No wake-up was later than 100 us") && !text.contains("The worst spikes"));
         run.command = "measure".into();
-        assert!(!told(&run, None).contains("Who took the time"));
+        assert!(!told(&run, None).contains("Culprits"));
     }
 }

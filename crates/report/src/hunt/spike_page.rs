@@ -27,7 +27,7 @@ pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PagePa
                 (sentences::percent(culprit.share)) " of this run's lateness." }
             @match sentences::cure(&run.culprits, at) {
                 sentences::Cure::As(above) => {
-                    p { "The cure is that of " (clean(&run.culprits[above].name)) "." }
+                    p { "For the remedy see " (clean(&run.culprits[above].name)) "." }
                 }
                 sentences::Cure::Remedy(remedy, knobs) if remedy.is_empty() && knobs.is_empty() => {
                     @let step = next_step(&run.culprits, at);
@@ -35,14 +35,14 @@ pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PagePa
                     @if !looks_at_a_spike(&step) { p class="next" { (prose(&step)) } }
                 }
                 sentences::Cure::Remedy(remedy, knobs) => {
-                    p class="next" { strong { "What cures it: " } (prose(&remedy))
+                    p class="next" { strong { "Remedy: " } (prose(&remedy))
                         @if !knobs.is_empty() { ". Knobs: " (knobs) "." } }
                 }
             }
         }
-        h2 { "Its parts" }
+        h2 { "Its slices" }
         @if window.is_none() {
-            p class="muted" { "What every CPU did meanwhile is not kept of this spike." }
+            p class="muted" { "The activity of the other CPUs is not stored for this spike." }
         }
         (section::one(number, spike, run, window))
     };
@@ -74,8 +74,8 @@ pub(super) fn lead(spike: &Spike) -> String {
     };
     match spike.classes.first().map(|class| class.as_str()) {
         None => format!("{late}."),
-        Some("unexplained") => format!("{late}; no event accounts for the largest part of that."),
-        Some(first) => format!("{late}. The largest part of that: {}.", kinds::of(first).words),
+        Some("unexplained") => format!("{late}; no event accounts for the largest part of it."),
+        Some(first) => format!("{late}. The largest part of it: {}.", kinds::of(first).words),
     }
 }
 
@@ -93,8 +93,8 @@ mod tests {
             let text = page.body.into_string();
             assert_eq!(text.matches("<section class=\"spike\"").count(), 1);
             assert!(text.contains("class=\"lead\""), "{text}");
-            assert!(text.contains("<svg") && text.contains("is not kept of this spike"));
-            assert!(!text.contains("What cures it: </strong></p>"), "{text}");
+            assert!(text.contains("<svg") && text.contains("is not stored for this spike"));
+            assert!(!text.contains("Remedy: </strong></p>"), "{text}");
         }
         assert!(parts(&run, 0, None).is_none() && parts(&run, run.spikes.len() + 1, None).is_none());
     }
@@ -124,7 +124,7 @@ mod tests {
         let title = rules::culprits::find("realtime-thread").unwrap().title;
         run.culprits[busy].name = format!("{title}: busy-loop");
         let text = page(&run);
-        assert!(!text.contains("What cures it") && text.contains("onbeat rules realtime-thread"), "{text}");
+        assert!(!text.contains("Remedy: ") && text.contains("onbeat rules realtime-thread"), "{text}");
         without_cure(&mut run, "no such rule");
         run.culprits[busy].name = "busy-loop".into();
         assert!(page(&run).contains(" of this spike.") && !page(&run).contains("class=\"next\""));
@@ -135,7 +135,7 @@ mod tests {
         let mut spike = Spike { latency_ns: model::units::Nanos(2_000_000), ..Spike::default() };
         assert_eq!(lead(&spike), "The wake-up was 2 ms late.");
         spike.classes = vec!["irqs-off".into()];
-        assert_eq!(lead(&spike), "The wake-up was 2 ms late. The largest part of that: interrupts were off.");
+        assert_eq!(lead(&spike), "The wake-up was 2 ms late. The largest part of it: interrupts were off.");
         spike.deadline_ns = Some(model::units::Nanos(1_000_000));
         spike.classes = vec!["unexplained".into()];
         let said = lead(&spike);
@@ -157,6 +157,6 @@ mod tests {
             culprit.remedy = attack.into();
         }
         let text = parts(&run, 1, None).unwrap().body.into_string();
-        assert!(!text.contains("<script") && !text.contains('\u{1b}') && text.contains("What cures it"));
+        assert!(!text.contains("<script") && !text.contains('\u{1b}') && text.contains("Remedy: "));
     }
 }

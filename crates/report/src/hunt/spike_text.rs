@@ -41,7 +41,7 @@ pub fn render(
     }
     if let Some(place) = place {
         let draw = if place.newest { "--open" } else { "-o page.html" };
-        answer.row("next", format!("{} (what each CPU did meanwhile)", place.command("report", draw)));
+        answer.row("next", format!("{} (activity of each CPU)", place.command("report", draw)));
     }
     Some(page + &answer.render(width, palette))
 }

@@ -13,7 +13,7 @@ pub const NAMES: [(&str, &str); STAGES] = [
     ("expected \u{2192} timer interrupt", "the hardware's delay, and interrupts off"),
     ("interrupt \u{2192} the timer's expiry", "the interrupt, or the timer's thread"),
     ("expiry \u{2192} waking", "the timer's function"),
-    ("waking \u{2192} switch", "who went first, and the scheduler"),
+    ("waking \u{2192} switch", "higher-priority threads, and the scheduler"),
     ("switch \u{2192} user space", "the return from the kernel"),
 ];
 

@@ -107,12 +107,10 @@ impl<'a> ThreadLanes<'a> {
             hatch: kind.hatch(),
             words: words.into(),
         };
-        let mut keys = vec![
-            key(ran(), "threads: ran"),
-            key(could_run(), "threads: could run and did not, half as high"),
-        ];
+        let mut keys =
+            vec![key(ran(), "threads: ran"), key(could_run(), "threads: runnable but waiting, half as high")];
         if !self.arcs().is_empty() {
-            let words = "arc: a wait for a futex, from who ended it to who waited".into();
+            let words = "arc: a futex wait, from the waking to the waiting thread".into();
             keys.push(Swatch { colour: self.theme.lines[3], strength: 1.0, hatch: None, words });
         }
         keys

@@ -59,7 +59,7 @@ impl<'a> Tracks<'a> {
     ) -> Tracks<'a> {
         let mut tracks = Tracks { lanes: Vec::new(), spike, time, plot, theme, notes: Vec::new() };
         let Some(window) = window else {
-            tracks.notes.push("What the CPUs did meanwhile is not in this bundle.".into());
+            tracks.notes.push("The activity of the other CPUs is not in this bundle.".into());
             return tracks;
         };
         let mut kept = KeptLanes::of(window);

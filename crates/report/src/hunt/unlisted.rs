@@ -26,5 +26,5 @@ pub fn summed(run: &Run) -> String {
 pub fn left_out(run: &Run) -> Option<String> {
     let passed_over = passed_over(run);
     let words = several(passed_over, "spike that was only counted is", "spikes that were only counted is");
-    (passed_over > 0).then(|| format!("The latency of {words} not in the sum."))
+    (passed_over > 0).then(|| format!("The latency of {words} not included in the sum."))
 }

@@ -51,7 +51,7 @@ pub fn draw(shifts: &[QuantileShift], of: ComparedUnit, size: Size, theme: &Them
     let many = of.many();
     let without = shifts.iter().all(|one| one.ci.is_none());
     let note = if without {
-        format!("No intervals: too few {many} to say how far {many} of one side differ.")
+        format!("No intervals: unknown, too few {many} how far {many} of one side differ.")
     } else {
         format!(
             "Bars: 95 % intervals over the {many}, each for itself and not for all together; grey where it \

@@ -25,7 +25,7 @@ pub fn numbers(run: &ExperimentRun, proof: &Proof, needs: ProofNeeds) -> Vec<Str
     }
     if proof.unequal > 0 {
         lines.push(format!(
-            "Of those that were dropped {} runs of different length: measure both sides for the same time.",
+            "Of the dropped pairs, {} runs of different length: measure both sides for the same time.",
             several(u64::from(proof.unequal), "has", "have")
         ));
     }
@@ -37,19 +37,19 @@ pub fn numbers(run: &ExperimentRun, proof: &Proof, needs: ProofNeeds) -> Vec<Str
         let why = match plan.settle_ns.0 {
             0 => "begin the runs later after the boot".to_owned(),
             _ => format!(
-                "the change may take longer than {} to settle; ask for more with --settle",
+                "the change may take longer than {} to settle; increase --settle",
                 length(plan.settle_ns)
             ),
         };
         lines.push(format!(
-            "In {} of {} segments the first half is more like the other side: {why}.",
+            "In {} of {} segments the first half resembles the other side: {why}.",
             proof.carry_over.towards, proof.carry_over.of
         ));
     }
     if let Some(drift) = proof.drift.filter(|drift| drift.is_large()) {
         lines.push(format!(
-            "The median moved meanwhile: without the change it was {} us in the first pair and \
-             {} us in the last. Pairs begin with either side, which keeps that out of the verdict.",
+            "The median drifted: without the change it was {} us in the first pair and {} us in the last. \
+             Pairs begin with either side, which keeps this out of the verdict.",
             us(drift.first),
             us(drift.last)
         ));
@@ -62,7 +62,7 @@ fn of_work(work: &LoadWork) -> String {
         format!(" (in the typical pair from {} to {}, with 95 %)", digits(lower), digits(upper))
     });
     format!(
-        "With the change the load {} did {} times the work that it did without{interval}.",
+        "With the change the load {} did {} times the work that it did without it{interval}.",
         clean(&work.spec),
         digits(work.ratio)
     )
@@ -93,7 +93,7 @@ fn of_pairs(proof: &Proof) -> String {
 fn taken(run: &ExperimentRun) -> String {
     let count = i64::try_from(run.segments.len()).unwrap_or(i64::MAX);
     format!(
-        "That took {}: {} measured, {} left out behind switches.",
+        "It took {}: {} measured, {} skipped after switches.",
         several(run.segments.len() as u64, "segment", "segments"),
         length(Nanos(run.plan.segment_ns.0.saturating_mul(count))),
         length(discarded(run))
@@ -107,14 +107,14 @@ pub fn settling(run: &ExperimentRun) -> Option<String> {
     if let Some(run) = run.trial.iter().find(|one| one.unsettled) {
         let altered = length(run.altered_ns.unwrap_or_default());
         return Some(format!(
-            "behind a switch what was measured {} still altered after {altered}: {left_out} are left out \
-             behind each, which may be too little; ask for more with --settle",
+            "after a switch, the results {} still changed after {altered}: {left_out} are skipped after \
+             each, which may be too little; increase --settle",
             side(run.arm)
         ));
     }
     if let Some(run) = run.trial.iter().find(|one| one.altered_ns.is_none()) {
         return Some(format!(
-            "how long it takes to settle {} could not be seen ({}): {left_out} are left out behind each",
+            "the settling time {} could not be determined ({}): {left_out} are skipped after each switch",
             side(run.arm),
             clean(&run.why)
         ));
@@ -122,10 +122,13 @@ pub fn settling(run: &ExperimentRun) -> Option<String> {
     let longest = run.trial.iter().max_by_key(|one| one.altered_ns)?;
     Some(match longest.altered_ns.unwrap_or_default() {
         Nanos(0) => {
-            format!("behind neither switch was anything seen to alter: {left_out} are left out behind each")
+            format!(
+                "no change of the results was seen after either switch: {left_out} are skipped after \
+                     each"
+            )
         }
         altered => format!(
-            "behind a switch what was measured {} altered for {}: {left_out} are left out behind each",
+            "after a switch, the results {} changed for {}: {left_out} are skipped after each",
             side(longest.arm),
             length(altered)
         ),
@@ -145,8 +148,8 @@ fn astray(run: &ExperimentRun, proof: &Proof) -> Option<String> {
     }
     (proof.astray > 0).then(|| {
         format!(
-            "In {} of {} interrupts came that were not yet where the side has them ({}): they come too \
-             rarely to be waited for, and make both sides more alike.",
+            "In {} of {}, interrupts arrived on CPUs where their side does not place them ({}): they are \
+             too rare to wait for, and make both sides more alike.",
             proof.astray,
             several(proof.pairs, "pair", "pairs"),
             named.join(", ")
@@ -158,11 +161,11 @@ fn astray(run: &ExperimentRun, proof: &Proof) -> Option<String> {
 fn others(plan: &ExperimentPlan, proof: &Proof) -> Option<String> {
     let of_threads = plan.counted() == CountedUnit::Cycles;
     let known = match proof.works.is_empty() {
-        true => "what the change does there is not known",
-        false => "of what the change does there only the load's work is known",
+        true => "the effect of the change there is not known",
+        false => "only the effect on the load's work there is known",
     };
     (!of_threads && proof.pairs > 0)
-        .then(|| format!("The wake-ups of CPUs beside {} were not measured: {known}.", clean(&plan.cpus)))
+        .then(|| format!("Wake-ups of CPUs other than {} were not measured: {known}.", clean(&plan.cpus)))
 }
 
 /// Detectable change for this number of pairs, if they found none.
@@ -174,17 +177,20 @@ fn found(plan: &ExperimentPlan, proof: &Proof, needs: ProofNeeds) -> Option<Stri
         // Neither side can win any more.
         _ if proof.end == Some(ExperimentEnd::Futile) => String::new(),
         0 => String::new(),
-        more => format!(
-            " The fewest that could still decide: {} more.",
-            several(u64::from(more), "pair", "pairs")
-        ),
+        more => format!(" At least {} more could decide it.", several(u64::from(more), "pair", "pairs")),
     };
     let seen = needs.smallest_detectable.map_or_else(
-        || format!("So few pairs, or so few late {}, find nothing.", proof.counted.many()),
-        |factor| format!("Four times in five so many pairs find a change to 1/{} or less.", digits(factor)),
+        || format!("With so few pairs or late {}, no change can be detected.", proof.counted.many()),
+        |factor| {
+            format!(
+                "This number of pairs detects a change to 1/{} or less four times in \
+                          five.",
+                digits(factor)
+            )
+        },
     );
     let needed = needs.pairs.map_or_else(String::new, |pairs| {
-        format!(" One to 1/{} takes {pairs} pairs.", digits(plan.rate_margin))
+        format!(" A change to 1/{} needs {pairs} pairs.", digits(plan.rate_margin))
     });
     Some(format!("{seen}{needed}{more}"))
 }

@@ -178,6 +178,6 @@ function panel(place) {
     typical && make('p', {}, `Typical of: ${typical}.`),
     make('figure', {}, picture(spike, width)), keys(spike), ...rows(spike),
     ...(spike.notes || []).map((note) => make('p', { class: 'muted' }, prose(text(note)))),
-    spike.lanes ? '' : make('p', { class: 'muted' }, 'What the CPUs did meanwhile is not kept here.'));
+    spike.lanes ? '' : make('p', { class: 'muted' }, 'The activity of the other CPUs is not stored here.'));
   });
 }

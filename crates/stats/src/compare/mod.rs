@@ -284,7 +284,7 @@ impl Compared {
         }
         self.verdict = Verdict::Inconclusive;
         let one = self.unit.one();
-        self.reason = format!("a {one} kept no block records: how often it reached the limit is not known");
+        self.reason = format!("a {one} has no block records: how often it reached the limit is not known");
         (self.rate_ratio, self.ci, self.difference_ns) = (None, None, None);
         (self.p_value, self.event_p_value, self.e_value) = (None, None, None);
         (self.overdispersion, self.baseline, self.smallest_detectable) = (None, None, None);

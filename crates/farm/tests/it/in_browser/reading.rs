@@ -73,7 +73,7 @@ pub async fn a_number_leads_to_its_run_and_the_command_that_repeats_it(browser: 
     let seen = pictures(browser).await;
     assert!(seen.iter().any(|name| name.contains(" ms late, in ")), "{seen:?}");
     let page = browser.text("main").await;
-    assert!(page.contains("fault_hogger") && page.contains("What cures it"), "{page}");
+    assert!(page.contains("fault_hogger") && page.contains("Remedy"), "{page}");
     let again = browser.text(AGAIN).await;
     assert!(again.starts_with("onbeat hunt -a 1 -i 1ms"), "{again}");
 

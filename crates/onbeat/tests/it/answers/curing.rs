@@ -110,6 +110,6 @@ fn a_story_is_told_again_from_its_folder() {
     assert!(text.contains("Held: 1 change is kept."), "{text}");
     assert!(onbeat(&["report", &folder, "-o", &page]).status.success());
     let page = fs::read_to_string(page).unwrap();
-    assert!(page.contains("Who took the time") && page.matches("<svg").count() >= 6, "{}", page.len());
+    assert!(page.contains("Culprits") && page.matches("<svg").count() >= 6, "{}", page.len());
     assert!(refused(&["report", &folder, "-o", &place.path("story.svg")], 2).contains("by itself"));
 }

@@ -460,7 +460,7 @@ fn a_record_that_decides_is_answered_without_measuring() {
     assert_eq!(document["experiment"]["segments"], 14);
     assert_eq!(calls(&place), "", "nothing was switched");
     let page = fs::read_to_string(page).unwrap();
-    assert!(page.contains("Better: with the change") && page.contains("fewer in 7 of 7 pairs"));
+    assert!(page.contains("Better: fewer late") && page.contains("fewer in 7 of 7 pairs"));
     let refuses = |change: &dyn Fn(&mut Value), said: &str| {
         let mut changed = record.clone();
         change(&mut changed);
