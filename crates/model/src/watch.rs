@@ -49,7 +49,7 @@ keywords! {
     pub enum Victims {
         /// threads of programs
         User = "user",
-        /// threads of the kernel
+        /// kernel threads
         Kernel = "kernel",
     }
 }

@@ -91,16 +91,13 @@ pub fn kept_off(run: &Run) -> Option<Shortfall> {
     };
     let less = match load.count {
         0 | 1 => String::new(),
-        many => format!(", or take less of it (--load {}:{})", clean(&load.name), (many / 4).max(1)),
+        many => format!(", or reduce it (--load {}:{})", clean(&load.name), (many / 4).max(1)),
     };
     let own: CpuSet = run.plan.housekeeping.iter().copied().collect();
     Some(Shortfall {
-        what: format!(
-            "onbeat's own thread came late by up to {late}, beside {processes} on {}",
-            named_cpus(own)
-        ),
+        what: format!("onbeat's own thread was up to {late} late, with {processes} on {}", named_cpus(own)),
         remedy: format!(
-            "give it another CPU with --housekeeping CPU, keep the load off that one with --load-cpus{less}"
+            "give it another CPU with --housekeeping CPU, keep the load off that CPU with --load-cpus{less}"
         ),
     })
 }
@@ -163,9 +160,9 @@ mod tests {
         run.plan.housekeeping = vec![Cpu(1)];
         assert_eq!(
             kept_off(&run).expect("late").to_string(),
-            "onbeat's own thread came late by up to 26.0 s, beside 410 processes of the load messaging on \
-             CPU 1: give it another CPU with --housekeeping CPU, keep the load off that one with \
-             --load-cpus, or take less of it (--load messaging:2)"
+            "onbeat's own thread was up to 26.0 s late, with 410 processes of the load messaging on CPU 1: \
+             give it another CPU with --housekeeping CPU, keep the load off that CPU with --load-cpus, or \
+             reduce it (--load messaging:2)"
         );
         run.loads[0].unseen_ns = None;
         assert_eq!(kept_off(&run), None, "it came in time");

@@ -215,7 +215,7 @@ fn fair(suite: &SuiteRun) -> String {
     };
     match (all, invalid) {
         (0, _) => format!("not known: nothing was measured{rest}{left}"),
-        (_, 0) => format!("yes: no phase is invalid{rest}{left}"),
+        (_, 0) => format!("yes: all phases are valid{rest}{left}"),
         (all, invalid) => {
             format!("in part: {invalid} of {all} phases invalid{rest}{left}")
         }

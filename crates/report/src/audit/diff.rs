@@ -11,7 +11,7 @@ const PARTS: [(DiffVerdict, &str); 4] = [
     (DiffVerdict::Worse, "worse"),
     (DiffVerdict::Unknown, "cannot be compared: unknown on one side"),
     (DiffVerdict::Better, "better"),
-    (DiffVerdict::Same, "another value, judged the same"),
+    (DiffVerdict::Same, "another value, same verdict"),
 ];
 
 /// Difference as text; `names` are those of the two machines or times.
@@ -58,12 +58,20 @@ pub fn sentence(diff: &AuditDiff) -> String {
         n => format!(" {} could not be compared.", several(n, "rule", "rules")),
     };
     let said = match (worse, better) {
-        (0, 0) => "Equal: no rule is judged otherwise.".to_owned(),
+        (0, 0) => "Equal: no verdict changed.".to_owned(),
         (0, better) => format!("Better: {} no longer.", several(better, "rule fails", "rules fail")),
-        (worse, 0) => format!("Worse: {} that did not.", several(worse, "rule fails", "rules fail")),
+        (worse, 0) => format!(
+            "Worse: {} that did not fail before.",
+            several(
+                worse,
+                "rule fails",
+                "rules \
+                                                                                                   fail"
+            )
+        ),
         (worse, better) => {
             format!(
-                "Worse: {} that did not; {better} that failed no longer do.",
+                "Worse: {} that did not fail before; {better} no longer fail.",
                 several(worse, "rule fails", "rules fail")
             )
         }

@@ -60,7 +60,7 @@ impl HuntGains {
         }
         let names: Vec<String> = left.iter().take(NAMED).map(|one| clean(&one.0)).collect();
         Some(format!(
-            "{} of the time went to what no setting here takes away ({}): see the next step that the hunt \
+            "{} of the time has causes that no setting here removes ({}): see the next step that the hunt \
              names for each",
             percent(share.min(1.0)),
             names.join("; ")
@@ -71,7 +71,7 @@ impl HuntGains {
     pub fn of_rule(&self, rule: &str) -> Option<String> {
         let (share, whose) = self.shares.get(rule)?;
         let most = percent(*share);
-        Some(format!("up to {most} of the time that the hunt's spikes lost, most of it to {}", clean(whose)))
+        Some(format!("up to {most} of the time lost in the hunt's spikes, most of it to {}", clean(whose)))
     }
 
     /// Short form of `of_rule`.
@@ -89,12 +89,13 @@ impl HuntGains {
         let any = worst_first(audit, AuditVerdict::Fail).iter().any(|found| self.share(found.rule) > 0.0);
         if !any {
             return format!(
-                "The hunt {title} lost none of its {total} to a setting that fails here: worst first.{other}"
+                "The hunt {title} lost none of its {total} to a setting that fails here: the worst are \
+                 listed first.{other}"
             );
         }
         format!(
-            "In the order of what the hunt {title} says they would gain of {total}; what it lost nothing to \
-             comes last.{other}"
+            "Ordered by the possible gain, of {total}, according to the hunt {title}; settings without a \
+             gain come last.{other}"
         )
     }
 

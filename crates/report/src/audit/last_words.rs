@@ -54,22 +54,19 @@ fn next(audit: &Audit, first: Option<&str>) -> String {
     if audit.texts.is_some() {
         return match first {
             Some(first) => {
-                format!("onbeat rules {first} (all about it); --copy (what to set where); -v (the rest)")
+                format!("onbeat rules {first} (details); --copy (lines to set); -v (the rest)")
             }
-            None => "onbeat audit where it runs (the rest needs that); -v (what passed)".into(),
+            None => "onbeat audit on the running kernel (for the other rules); -v (passed rules)".into(),
         };
     }
     let Some(first) = first else {
-        return "onbeat measure -D 60s (how late this machine is); -v (what passed)".into();
+        return "onbeat measure -D 60s (latency of this machine); -v (passed rules)".into();
     };
     let cpus = match audit.chosen {
         CpuSelection::Asked if !audit.cpus.is_empty() => format!(" --cpus {}", audit.cpus),
         _ => String::new(),
     };
-    format!(
-        "onbeat rules {first} (all about it); onbeat tune plan{cpus} (what can be set on a running \
-         kernel); -v (the rest)"
-    )
+    format!("onbeat rules {first} (details); onbeat tune plan{cpus} (run-time changes); -v (the rest)")
 }
 
 #[cfg(test)]

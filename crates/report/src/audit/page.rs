@@ -52,7 +52,7 @@ pub fn parts(audit: &Audit, map: &Map, aids: &AuditAids) -> Result<PageParts> {
         body: html! {
             (answer(audit, &failing, aids))
             (blocks(aids.blocks))
-            h2 { "What stands in the way" }
+            h2 { "Failed rules" }
             @if failing.is_empty() { p { "No rule failed." (unless_unknown(audit)) } }
             @for found in failing { (failed(found, aids.gains)) }
             (unknown(audit))
@@ -60,11 +60,11 @@ pub fn parts(audit: &Audit, map: &Map, aids: &AuditAids) -> Result<PageParts> {
                 h2 { "The machine" }
                 (machine(map))
             }
-            (rest(audit, AuditVerdict::Pass, "As it should be"))
+            (rest(audit, AuditVerdict::Pass, "Passed"))
             (rest(audit, AuditVerdict::NotApplicable, "Does not apply"))
             footer class="muted" { p {
                 "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". "
-                code { "onbeat rules ID" } " tells all about a rule: what it reads, what a change costs, where it is written."
+                code { "onbeat rules ID" } " documents a rule: the files read, the cost of a change, the sources."
             } }
             (document(&json))
         },
@@ -76,12 +76,12 @@ pub fn parts(audit: &Audit, map: &Map, aids: &AuditAids) -> Result<PageParts> {
 fn answer(audit: &Audit, failing: &[&Finding], aids: &AuditAids) -> Markup {
     let grave = failing.iter().filter(|found| found.severity >= Severity::High).count();
     let lead = match (failing.len() as u64, grave as u64) {
-        (0, _) => format!("No setting stands in the way.{}", unless_unknown(audit)),
+        (0, _) => format!("No rule failed.{}", unless_unknown(audit)),
         (all, 0) => {
-            format!("{} in the way, none of them grave.", several(all, "setting stands", "settings stand"))
+            format!("{}, none of them severe.", several(all, "failed rule", "failed rules"))
         }
         (all, grave) => {
-            format!("{} in the way, {grave} of them grave.", several(all, "setting stands", "settings stand"))
+            format!("{}, {grave} of them severe.", several(all, "failed rule", "failed rules"))
         }
     };
     let more = failing.len().saturating_sub(NAMED);
@@ -104,7 +104,7 @@ fn answer(audit: &Audit, failing: &[&Finding], aids: &AuditAids) -> Markup {
             }
         }
         @if more > 0 {
-            p class="muted" { "And " (several(more as u64, "less grave one", "less grave ones")) " below." }
+            p class="muted" { "And " (several(more as u64, "less severe one", "less severe ones")) " below." }
         }
         (next(&steps(audit, failing, aids)))
         p class="muted" { (conditions(audit)) " " (count(audit)) }
@@ -115,22 +115,23 @@ fn steps(audit: &Audit, failing: &[&Finding], aids: &AuditAids) -> Vec<String> {
     let mut steps = Vec::new();
     if audit.texts.is_some() {
         steps.extend((!aids.blocks.is_empty()).then(|| "Copy the blocks below to their places.".to_owned()));
-        steps.push("Where the kernel runs, `onbeat audit` tells the rest.".into());
+        steps.push("On the running kernel, `onbeat audit` checks the rest.".into());
         return steps;
     }
     if failing.is_empty() {
         return vec![
-            "`onbeat measure` shows what latency this gives, `onbeat hunt` who takes the rest.".into(),
+            "`onbeat measure` shows the resulting latency, `onbeat hunt` the remaining culprits.".into(),
         ];
     }
     if !aids.blocks.is_empty() {
-        let copy = "Copy the blocks below to their places, or let `onbeat tune plan` show what can be \
-                    set now and undone.";
+        let copy = "Copy the blocks below to their places, or use `onbeat tune plan` to see the changes \
+                    that can be made and undone now.";
         steps.push(copy.into());
     }
     if aids.gains.is_none() {
         steps.push(
-            "Which matter most here: `onbeat hunt`; its last lines have the `onbeat audit --hunt` for it."
+            "To rank them for this machine, run `onbeat hunt`; its last lines give the matching `onbeat \
+             audit --hunt`."
                 .into(),
         );
     }
@@ -141,10 +142,10 @@ fn steps(audit: &Audit, failing: &[&Finding], aids: &AuditAids) -> Vec<String> {
 fn blocks(blocks: &[CopyBlock]) -> Markup {
     html! {
         @if !blocks.is_empty() {
-            h2 { "What to copy" }
+            h2 { "Lines to copy" }
             p class="muted" {
-                "All of what fails that such a file can set; nothing of the machine was changed. "
-                "Read it first: what a change costs is in " code { "onbeat rules ID" } "."
+                "All failed rules that such a file can fix; nothing on the machine was changed. "
+                "Read it first; for the cost of a change see " code { "onbeat rules ID" } "."
             }
             @for block in blocks {
                 details class="block" {
@@ -164,14 +165,14 @@ fn settings(text: &str) -> u64 {
 }
 
 fn unless_unknown(audit: &Audit) -> &'static str {
-    if audit.summary.unknown > 0 { " What is unknown might." } else { "" }
+    if audit.summary.unknown > 0 { " Unknown rules might." } else { "" }
 }
 
 /// Picture, and its words for screen readers.
 fn machine(map: &Map) -> Markup {
     html! {
-        @if map.cpus.is_empty() { p { "Which CPUs there are is not known, so there is no picture of them." } }
-        (figure("A figure in a cell counts the interrupts that land there now, or the threads that may run there.", |size| {
+        @if map.cpus.is_empty() { p { "The CPUs are not known, so there is no picture of them." } }
+        (figure("A number in a cell counts the interrupts that arrive there now, or the threads that may run there.", |size| {
             map_svg::draw(map, size, &theme::PAGE)
         }))
         @if !map.unknown.is_empty() {
@@ -179,8 +180,8 @@ fn machine(map: &Map) -> Markup {
             ul { @for what in &map.unknown { li { (prose(what)) } } }
         }
         details {
-            summary { "The same in words" }
-            (scroll("The machine in words", html! { pre { (map_text::render(map, 110, false)) } }))
+            summary { "As text" }
+            (scroll("The machine as text", html! { pre { (map_text::render(map, 110, false)) } }))
         }
     }
 }
@@ -249,9 +250,9 @@ fn unknown(audit: &Audit) -> Markup {
     let found = worst_first(audit, AuditVerdict::Unknown);
     html! {
         @if !found.is_empty() {
-            h2 { "What could not be told" }
+            h2 { "Unknown" }
             p class="muted" { "Each of these might fail. As root, less is unknown." }
-            (scroll("What could not be told", html! { table {
+            (scroll("Unknown", html! { table {
                 thead { tr { th class="left" { "rule" } th class="left" { "if it failed" } th class="left" { "why it is unknown" } } }
                 tbody { @for found in found { tr {
                     th class="left" { (found.rule) } td class="left" { (badge(found.severity)) } td class="wrap" { (prose(&found.reason)) }
@@ -308,8 +309,8 @@ mod tests {
         let aids = AuditAids { blocks: std::slice::from_ref(&block), gains: None };
         let text = html(&audit, &map_of(&machine), &aids).unwrap();
         assert!(text.contains("/etc/x</strong> 1 line") && text.contains("&lt;b&gt; = 1"));
-        assert!(text.find("What to copy") < text.find("What each CPU does"), "the answer is before the map");
-        assert!(text.contains("aria-label=\"What each CPU does: CPUs 0-1 not set apart"));
+        assert!(text.find("Lines to copy") < text.find("What each CPU does"), "the answer is before the map");
+        assert!(text.contains("aria-label=\"What each CPU does: CPUs 0-1 not isolated"));
         let places: Vec<usize> = worst_first(&audit, AuditVerdict::Fail)
             .iter()
             .map(|found| text.find(&format!("</span> {}", found.rule)).unwrap())
@@ -352,6 +353,6 @@ mod tests {
     fn a_large_or_empty_machine_is_a_page_too() {
         assert!(page(&machine(256, "--cpus 5-9")).len() < 300_000);
         let nothing = page(&Machine::of(std::collections::BTreeMap::new()));
-        assert!(nothing.contains("Which CPUs there are is not known") && !nothing.contains("<svg"));
+        assert!(nothing.contains("The CPUs are not known") && !nothing.contains("<svg"));
     }
 }

@@ -33,7 +33,7 @@ pub fn render(audit: &Audit, gains: Option<&HuntGains>, width: usize, color: boo
         fields(&mut page, found, &gain(found), width);
     }
     if !slight.is_empty() {
-        let _ = writeln!(page, "\n{}", palette.paint(BOLD, "and less grave (all about them with -v)"));
+        let _ = writeln!(page, "\n{}", palette.paint(BOLD, "less severe (details: -v)"));
     }
     in_a_line(&mut page, slight, width);
     let unknown = worst_first(audit, AuditVerdict::Unknown);
@@ -48,7 +48,7 @@ pub fn render(audit: &Audit, gains: Option<&HuntGains>, width: usize, color: boo
         }
     }
     if verbose {
-        rest(&mut page, audit, AuditVerdict::Pass, &palette.paint(BOLD, "as it should be"), width);
+        rest(&mut page, audit, AuditVerdict::Pass, &palette.paint(BOLD, "passing rules"), width);
         rest(&mut page, audit, AuditVerdict::NotApplicable, &palette.paint(BOLD, "does not apply"), width);
     }
     page
@@ -76,21 +76,21 @@ pub fn conditions(audit: &Audit) -> String {
     let host = &audit.host;
     let or = |text: &str, otherwise: &str| if text.is_empty() { otherwise.to_owned() } else { clean(text) };
     let machine = match host.virtualization.as_str() {
-        "" => "virtual or not is unknown".to_owned(),
-        "none" => "on metal".to_owned(),
+        "" => "virtualization unknown".to_owned(),
+        "none" => "on bare metal".to_owned(),
         name => format!("in a virtual machine ({})", clean(name)),
     };
     let chosen = match audit.chosen {
-        CpuSelection::Asked => "as asked",
+        CpuSelection::Asked => "as requested",
         CpuSelection::Isolated if audit.cpus.is_empty() => {
-            "those that are isolated are offline: say with --cpus which matter"
+            "the isolated ones are offline: choose with --cpus"
         }
         CpuSelection::Isolated => "the isolated ones",
-        CpuSelection::All => "all that run",
+        CpuSelection::All => "all online",
         CpuSelection::Unknown if audit.cpus.is_empty() => {
-            "which run could not be read: say with --cpus which matter"
+            "the online CPUs could not be read: choose with --cpus"
         }
-        CpuSelection::Unknown => "all that run, for which are isolated is unknown",
+        CpuSelection::Unknown => "all online, because the isolated CPUs are unknown",
     };
     format!(
         "Linux {} {}, preemption {}, {machine}; judged as {} for {} ({chosen}).",
@@ -112,8 +112,7 @@ fn without_running(audit: &Audit, texts: &JudgedTexts) -> String {
     let kconfig = texts.kconfig.as_ref().map(|path| {
         let machine =
             if host.machine.is_empty() { String::new() } else { format!(" for {}", clean(&host.machine)) };
-        let rest =
-            if texts.is_excerpt { " (an excerpt: options that it leaves out count as not set)" } else { "" };
+        let rest = if texts.is_excerpt { " (an excerpt: missing options count as not set)" } else { "" };
         let release =
             if host.release.is_empty() { "of unknown release".into() } else { clean(&host.release) };
         format!("kernel configuration {}, {release}{machine}, preemption {}{rest}", clean(path), host.preempt)
@@ -243,10 +242,10 @@ mod tests {
     fn the_worst_comes_first_and_control_characters_are_escaped() {
         assert_eq!(
             render(&audit(), None, 80, false, false),
-            "Linux 6.12.9 x86_64, preemption rt, on metal; judged as control-loop for\n  \
+            "Linux 6.12.9 x86_64, preemption rt, on bare metal; judged as control-loop for\n  \
              CPUs 2-3 (the isolated ones).\n\nfatal   b\n  is         0\u{fffd}[2J\n  should be  1\n  \
              why        it waits\n  \
-             to do      echo 1 >/a\n\nand less grave (all about them with -v)\n  \
+             to do      echo 1 >/a\n\nless severe (details: -v)\n  \
              low    a: 0\u{fffd}[2J, should be 1\n\nunknown\n  c (high): it waits\n"
         );
     }
@@ -254,10 +253,7 @@ mod tests {
     #[test]
     fn all_of_it_on_demand() {
         let text = render(&audit(), None, 80, true, true);
-        assert!(
-            text.contains("low") && text.contains("as it should be") && text.contains("  d: 0"),
-            "{text}"
-        );
+        assert!(text.contains("low") && text.contains("passing rules") && text.contains("  d: 0"), "{text}");
         assert_eq!(text.matches("to do").count(), 2, "{text}");
     }
 }

@@ -74,7 +74,9 @@ pub fn conditions(bounds: &Bounds, run: Option<&Run>) -> Vec<String> {
     );
     lines.push(match run {
         Some(run) => format!("Measured on {}: {}.", probes::sample(run).1, in_short(run)),
-        None => "A list does not say how its maxima were measured: the period holds for that alone.".into(),
+        None => "A list does not state how its maxima were measured: the period holds only for that \
+                 method."
+            .into(),
     });
     lines
 }

@@ -110,12 +110,12 @@ pub fn conditions(check: &ProgramCheck) -> String {
         false => format!("Real-time threads: {}{more}", threads.join(", ")),
     };
     let cost = match check.cost_ns_per_wakeup {
-        None => "what recording cost was not measured".to_owned(),
-        Some(0) => "nothing was recorded meanwhile".to_owned(),
-        Some(..100) => "recording took less than 0.1 us of each wake-up meanwhile".to_owned(),
-        Some(ns) => format!("recording took about {:.1} us of each wake-up meanwhile", ns as f64 / 1000.0),
+        None => "the cost of recording was not measured".to_owned(),
+        Some(0) => "nothing was recorded".to_owned(),
+        Some(..100) => "recording cost less than 0.1 us per wake-up".to_owned(),
+        Some(ns) => format!("recording cost about {:.1} us per wake-up", ns as f64 / 1000.0),
     };
-    format!("{threads}. Looked at for {}; {cost}.", check.window_ns.spoken())
+    format!("{threads}. Observed for {}; {cost}.", check.window_ns.spoken())
 }
 
 fn thread_words(thread: &rules::checks::findings::CheckedThread) -> String {

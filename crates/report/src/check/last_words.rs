@@ -32,17 +32,17 @@ pub fn render(check: &ProgramCheck, width: usize, color: bool) -> String {
     lines.styled("answer", answer(check), style).row("first", named.join(", "));
     let unknown = check.summary.unknown as u64;
     if unknown > 0 {
-        lines.row("fair", format!("{} could not be judged", several(unknown, "check", "checks")));
+        lines.row("fair", format!("{} could not be checked", several(unknown, "check", "checks")));
     }
     lines.row("next", next(first));
     lines.render(width, Palette(color))
 }
 
 fn next(first: Option<&str>) -> String {
-    let cycles = "onbeat hunt -- PROGRAM (which of its cycles are late, and why)";
+    let cycles = "onbeat hunt -- PROGRAM (its late cycles and their causes)";
     match first {
-        Some(first) => format!("onbeat rules {first} (all about it); {cycles}"),
-        None => format!("{cycles}; -v (what passed)"),
+        Some(first) => format!("onbeat rules {first} (details); {cycles}"),
+        None => format!("{cycles}; -v (passed checks)"),
     }
 }
 
@@ -68,6 +68,6 @@ mod tests {
         let text = render(&ExampleProgram::of(edits).check(), 80, false);
         assert!(text.starts_with("\nanswer  robot (100): 2 checks failed, the worst high; "), "{text}");
         assert!(text.contains("\nfirst   highest-priority (high), no-affinity ("), "{text}");
-        assert!(text.contains("\nnext    onbeat rules highest-priority (all about it); "), "{text}");
+        assert!(text.contains("\nnext    onbeat rules highest-priority (details); "), "{text}");
     }
 }

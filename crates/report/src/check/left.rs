@@ -15,14 +15,13 @@ pub fn still_running(program: &ProgramRun, beside: &[u32]) -> Option<String> {
     match (program.left_running, beside.is_empty()) {
         (false, true) => None,
         (false, false) => Some(format!(
-            "{end}, and has left {left} running ({which}), which the check does not end: end them \
-             with kill."
+            "{end} and left {left} running ({which}), which the check does not end: end them with kill."
         )),
         (true, true) => {
-            Some(format!("{end}, though it was asked to: it goes on as process {}.", program.pid))
+            Some(format!("{end} although it was asked to: it continues as process {}.", program.pid))
         }
         (true, false) => Some(format!(
-            "{end}, though it was asked to: it goes on as process {}, with {left} beside it ({which}).",
+            "{end} although it was asked to: it continues as process {}, together with {left} ({which}).",
             program.pid
         )),
     }
@@ -34,7 +33,7 @@ pub fn in_background(program: &ProgramRun, beside: &[u32]) -> Option<String> {
     let left = several(beside.len() as u64, "process", "processes");
     (!beside.is_empty()).then(|| {
         format!(
-            "{} and went to the background with {left} ({}): keep it in the foreground, or judge it there \
+            "{} and went to the background with {left} ({}): keep it in the foreground, or check it there \
              with `onbeat check {}`",
             end(program),
             named(beside),
@@ -49,13 +48,13 @@ pub fn ended_early(program: &ProgramRun) -> String {
     const FAULTS: [i32; 5] = [4, 6, 7, 8, 11];
     let remedy = match (program.signal, program.exit_code) {
         (Some(signal), _) if FAULTS.contains(&signal) => {
-            "its output or its core dump tells where; mend that first"
+            "its output or core dump shows where; fix that first"
         }
-        (Some(_), _) => "nothing may end it for the time of the check (-D)",
-        (None, Some(1..)) => "its output may tell why; it has to run for the time of the check (-D)",
-        (None, _) => "keep it running for the time of the check (-D)",
+        (Some(_), _) => "it must not be ended during the check (-D)",
+        (None, Some(1..)) => "its output may tell why; it must run during the check (-D)",
+        (None, _) => "keep it running during the check (-D)",
     };
-    format!("{}, before it could be judged: {remedy}", end(program))
+    format!("{} before it could be checked: {remedy}", end(program))
 }
 
 fn named(pids: &[u32]) -> String {
@@ -81,12 +80,12 @@ mod tests {
         let ended = of(false, Some(15));
         assert_eq!((still_running(&ended, &[]), in_background(&ended, &[])), (None, None));
         let left = still_running(&ended, &[12, 13]).expect("a sentence");
-        assert!(left.contains("(SIGTERM), and has left 2 processes running (12, 13)"), "{left}");
+        assert!(left.contains("(SIGTERM) and left 2 processes running (12, 13)"), "{left}");
         let stays = still_running(&of(true, None), &[]).expect("a sentence");
-        assert_eq!(stays, "robot has not ended, though it was asked to: it goes on as process 9.");
+        assert_eq!(stays, "robot has not ended although it was asked to: it continues as process 9.");
         let both = still_running(&of(true, None), &(20..40).collect::<Vec<u32>>()).expect("a sentence");
         assert!(
-            both.contains("with 20 processes beside it (20, ") && both.contains(" 27 and 12 more"),
+            both.contains("together with 20 processes (20, ") && both.contains(" 27 and 12 more"),
             "{both}"
         );
         let daemon = in_background(&ended, &[12]).expect("a line");
@@ -103,7 +102,7 @@ mod tests {
         assert!(code.starts_with("robot ended with exit code 5 after ") && code.contains("output"), "{code}");
         let crash = of(None, Some(11));
         assert!(crash.contains("(SIGSEGV)") && !crash.contains("-D"), "{crash}");
-        assert!(of(Some(0), None).ends_with("keep it running for the time of the check (-D)"));
-        assert!(of(None, Some(9)).contains("nothing may end it"));
+        assert!(of(Some(0), None).ends_with("keep it running during the check (-D)"));
+        assert!(of(None, Some(9)).contains("it must not be ended"));
     }
 }

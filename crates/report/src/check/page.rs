@@ -37,23 +37,23 @@ pub fn html(check: &ProgramCheck) -> Result<String> {
                 p class="muted" { "And " (failing.len() - NAMED) " more below." }
             }
             @if !failing.is_empty() {
-                (next(&["Begin with the first below, then ask again: `onbeat check` judges a running program, \
-                    `onbeat hunt -- PROGRAM` shows which of its cycles are late."
+                (next(&["Start with the first below, then repeat the check: `onbeat check` checks a running \
+                    program, `onbeat hunt -- PROGRAM` shows its late cycles."
                     .to_owned()]))
             }
             p { (conditions(check)) }
             @for remark in &check.remarks { p class="muted" { (prose(remark)) } }
-            h2 { "What to change" }
+            h2 { "Failed checks" }
             @if failing.is_empty() {
-                p { "No check failed." @if check.summary.unknown > 0 { " What is unknown might." } }
+                p { "No check failed." @if check.summary.unknown > 0 { " Unknown checks might." } }
             }
             @for found in &failing { (failed(found)) }
-            (list(&groups(check, AuditVerdict::Unknown), "What could not be told"))
-            (list(&groups(check, AuditVerdict::Pass), "As it should be"))
+            (list(&groups(check, AuditVerdict::Unknown), "Unknown"))
+            (list(&groups(check, AuditVerdict::Pass), "Passed"))
             (list(&groups(check, AuditVerdict::NotApplicable), "Does not apply"))
             footer class="muted" { p {
                 "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". "
-                code { "onbeat rules ID" } " tells all about a check."
+                code { "onbeat rules ID" } " documents a check."
             } }
             (document(&json))
         },

@@ -36,7 +36,7 @@ pub fn render(check: &ProgramCheck, width: usize, color: bool, verbose: bool) ->
     }
     list(&mut page, &groups(check, AuditVerdict::Unknown), &palette.paint(BOLD, "unknown"), width);
     if verbose {
-        list(&mut page, &groups(check, AuditVerdict::Pass), &palette.paint(BOLD, "as it should be"), width);
+        list(&mut page, &groups(check, AuditVerdict::Pass), &palette.paint(BOLD, "passing checks"), width);
         list(
             &mut page,
             &groups(check, AuditVerdict::NotApplicable),
@@ -85,7 +85,7 @@ mod tests {
         assert!(text.find("highest-priority").unwrap() < text.find("no-affinity").unwrap(), "{text}");
         assert!(text.contains("\nunknown\n  blocking-calls: "), "{text}");
         assert!(
-            !text.contains("as it should be") && text.lines().all(|line| line.chars().count() <= 80),
+            !text.contains("passing checks") && text.lines().all(|line| line.chars().count() <= 80),
             "{text}"
         );
     }

@@ -20,10 +20,10 @@ pub fn summary(document: &IsolationDocument, columns: usize, color: bool) -> Str
     let pending = document.interrupts.iter().filter(|irq| irq.pending).count() as u64;
     let until = match pending {
         0 => String::new(),
-        some => format!(" ({some} until it occurs next)"),
+        some => format!(" ({some} until their next occurrence)"),
     };
     let line = format!(
-        "{} {} and {}{until} may still be there: `onbeat isolate list` names them.",
+        "{} {} and {}{until} may still use them: `onbeat isolate list` names them.",
         headline(document, Palette(color)),
         several(stuck + free, "thread", "threads"),
         several(document.interrupts.len() as u64, "interrupt", "interrupts")
@@ -39,12 +39,12 @@ pub fn render(document: &IsolationDocument, columns: usize, color: bool, verbose
     wrapped(&mut page, &headline(document, palette), columns);
     let (stuck, free): (Vec<_>, Vec<_>) = document.threads.iter().partition(|thread| !thread.movable);
     threads(&mut page, "threads that may run there", &free, palette, columns, verbose);
-    threads(&mut page, "threads that cannot leave", &stuck, palette, columns, verbose);
+    threads(&mut page, "threads that cannot be moved", &stuck, palette, columns, verbose);
     let (leaving, coming): (Vec<_>, Vec<_>) = document.interrupts.iter().partition(|irq| irq.pending);
     let (stuck, free): (Vec<_>, Vec<_>) = coming.into_iter().partition(|irq| !irq.movable);
-    interrupts(&mut page, "interrupts that may go there and could be moved", &free, palette, columns);
-    interrupts(&mut page, "interrupts that the kernel does not move", &stuck, palette, columns);
-    interrupts(&mut page, "interrupts that are there until they occur next", &leaving, palette, columns);
+    interrupts(&mut page, "interrupts that may arrive there and can be moved", &free, palette, columns);
+    interrupts(&mut page, "interrupts that the kernel cannot move", &stuck, palette, columns);
+    interrupts(&mut page, "interrupts that stay until their next occurrence", &leaving, palette, columns);
     if let Some(ns) = document.counted_ns {
         arrivals(&mut page, &document.arrivals, Nanos(ns), palette, columns);
     }
@@ -53,7 +53,7 @@ pub fn render(document: &IsolationDocument, columns: usize, color: bool, verbose
 
 fn headline(document: &IsolationDocument, palette: Palette) -> String {
     let cpus = match document.cpus.as_str() {
-        "" => return "No CPU is isolated: `onbeat isolate create CPUS` isolates some.".to_owned(),
+        "" => return "No CPU is isolated: use `onbeat isolate create CPUS`.".to_owned(),
         cpus => named_cpus(clean(cpus)),
     };
     let reason = match document.reason.as_str() {
@@ -67,7 +67,7 @@ fn headline(document: &IsolationDocument, palette: Palette) -> String {
     let state = match document.partition {
         PartitionState::Isolated => palette.paint(GREEN, "isolated"),
         PartitionState::Invalid => palette.paint(RED, "invalid"),
-        PartitionState::None => palette.paint(YELLOW, "no partition of onbeat's"),
+        PartitionState::None => palette.paint(YELLOW, "no partition by onbeat"),
     };
     format!("{cpus}: {state}{entry}{reason}.")
 }
@@ -142,7 +142,7 @@ fn interrupts(
 }
 
 fn arrivals(page: &mut String, rows: &[Arrivals], span: Nanos, palette: Palette, columns: usize) {
-    let _ = writeln!(page, "\n{}", palette.paint(BOLD, &format!("what came in {}", duration(span))));
+    let _ = writeln!(page, "\n{}", palette.paint(BOLD, &format!("arrivals in {}", duration(span))));
     if rows.is_empty() {
         page.push_str("  nothing\n");
     }
@@ -153,7 +153,7 @@ fn arrivals(page: &mut String, rows: &[Arrivals], span: Nanos, palette: Palette,
     }
     let sum = |wanted: &str| rows.iter().filter(|row| row.kind == wanted).map(|row| row.count).sum::<u64>();
     let line = format!(
-        "In all {} besides {} of the CPUs' own timers.",
+        "Total {}, plus {} of the CPUs' own timers.",
         several(sum("interrupt"), "interrupt", "interrupts"),
         sum("timer")
     );
@@ -211,17 +211,17 @@ CPUs 2-3: isolated (entry 4).
 threads that may run there (1)
   900 control: it is in onbeat/rt
 
-threads that cannot leave (2)
+threads that cannot be moved (2)
   the kernel refuses another affinity (PF_NO_SETAFFINITY)
   cpuhp/2, cpuhp/3: it switches this CPU on and off
 
-interrupts that the kernel does not move (1)
+interrupts that the kernel cannot move (1)
   27 nvme0q3 (CPU 2): the kernel refused it: EPERM
 
-what came in 10.0 s
+arrivals in 10.0 s
   CPU 2   12  timer      LOC: Local timer interrupts
   CPU 2    1  interrupt  27: nvme0q3
-  In all 1 interrupt besides 12 of the CPUs' own timers.
+  Total 1 interrupt, plus 12 of the CPUs' own timers.
 ";
         assert_eq!(render(&document(), 80, false, false), expected);
         let verbose = render(&document(), 80, false, true);
@@ -243,7 +243,7 @@ what came in 10.0 s
         let none = IsolationDocument { cpus: String::new(), partition: PartitionState::None, ..document() };
         assert!(render(&none, 80, false, false).starts_with("No CPU is isolated"));
         let summed = summary(&document(), 80, false);
-        assert!(summed.contains("3 threads and 1 interrupt may still be there"), "{summed}");
+        assert!(summed.contains("3 threads and 1 interrupt may still use them"), "{summed}");
     }
 
     #[test]
@@ -264,12 +264,12 @@ what came in 10.0 s
             text.starts_with("CPUs 2-3: isolated (entry 4, undone in 42.0 s unless confirmed).\n"),
             "{text}"
         );
-        let until = "\ninterrupts that are there until they occur next (1)\n  \
+        let until = "\ninterrupts that stay until their next occurrence (1)\n  \
                      24 eth0 (may go to CPUs 0-1): on CPU 2 until its next interrupt\n";
         assert!(text.contains(until), "{text}");
-        assert!(text.contains("does not move (1)\n") && !text.contains("could be moved"), "{text}");
+        assert!(text.contains("cannot move (1)\n") && !text.contains("can be moved"), "{text}");
         let summed = summary(&pending, 200, false);
-        assert!(summed.contains("2 interrupts (1 until it occurs next) may still"), "{summed}");
+        assert!(summed.contains("2 interrupts (1 until their next occurrence) may still"), "{summed}");
     }
 
     #[test]

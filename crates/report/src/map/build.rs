@@ -62,7 +62,7 @@ impl Map {
         }
         if unclear > 0 {
             (self.lands.partial, self.may.partial) = (true, true);
-            unknown.push(format!("where {unclear} of the interrupts may land could not be read"));
+            unknown.push(format!("the CPUs of {unclear} interrupts could not be read"));
         }
     }
 
@@ -72,8 +72,7 @@ impl Map {
             return;
         };
         if found.kernel.is_empty() {
-            unknown
-                .push("the kernel's threads do not show: in a container, or hidden by hidepid=".to_owned());
+            unknown.push("kernel threads are not visible: in a container, or hidden by hidepid=".to_owned());
         } else if !found.complete {
             unknown.push("not every thread could be read, so some may be missing".to_owned());
         }
@@ -90,7 +89,7 @@ impl Map {
         }
         if unclear > 0 {
             self.movable.partial = true;
-            unknown.push(format!("where {unclear} of the kernel's threads may run could not be read"));
+            unknown.push(format!("the CPUs of {unclear} kernel threads could not be read"));
         }
         self.realtime = tasks::steps(found, &self.matter);
     }

@@ -28,10 +28,10 @@ pub struct Map {
     pub lands: Work,
     /// Interrupts on the CPUs that may take them.
     pub may: Work,
-    /// Movable threads of the kernel, on the CPUs that they may run on; without those of
-    /// interrupts, which follow their interrupt.
+    /// Movable kernel threads, on the CPUs that they may run on; without those of interrupts, which
+    /// follow their interrupt.
     pub movable: Work,
-    /// Threads of the kernel that are bound to their CPU.
+    /// Kernel threads that are bound to their CPU.
     pub bound: Work,
     /// Real-time threads, the highest first.
     pub realtime: Vec<PriorityStep>,

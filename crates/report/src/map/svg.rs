@@ -228,10 +228,10 @@ impl Frame<'_> {
         );
         let mut notes = Vec::new();
         if !map.matter.is_empty() {
-            notes.push("Shaded: the CPUs that matter.".to_owned());
+            notes.push("Shaded: the audited CPUs.".to_owned());
         }
         if map.realtime.iter().any(|step| step.each) {
-            notes.push("Thin bars: each of the threads may run on a part of these CPUs only.".to_owned());
+            notes.push("Thin bars: each thread may run only on some of these CPUs.".to_owned());
         }
         if map.realtime.len() > STEPS {
             notes.push(format!(

@@ -24,7 +24,7 @@ pub fn render(map: &Map, width: usize, color: bool) -> String {
     let palette = Palette(color);
     let mut page = String::new();
     if map.cpus.is_empty() {
-        page.push_str("Which CPUs there are is not known, so there is no map of them.\n");
+        page.push_str("The CPUs are not known, so there is no map of them.\n");
     } else {
         table(&mut page, map, width, palette);
         legend(&mut page, map, width);
@@ -59,7 +59,7 @@ fn table(page: &mut String, map: &Map, width: usize, palette: Palette) {
             format!("{}{}", group.cpus, if group.alike.matters { " *" } else { "" })
         }),
         column("cores", 7, &|_, group| cores(group)),
-        column("set apart by", 9, &|_, group| apart(group)),
+        column("isolated via", 9, &|_, group| apart(group)),
         column("interrupts", 10, &|_, group| {
             let count = |work: &Work| work.on(&group.cpus).count();
             known(&map.lands, format!("{} ({})", count(&map.lands), count(&map.may)))
@@ -182,11 +182,11 @@ fn folded(text: &str, width: usize) -> Vec<String> {
 }
 
 fn legend(page: &mut String, map: &Map, width: usize) {
-    let star = if map.matter.is_empty() { "" } else { "* matters. " };
+    let star = if map.matter.is_empty() { "" } else { "* audited. " };
     wrapped(
         page,
         &format!(
-            "{star}interrupts: that land there now (that may). kernel threads: that can be moved + that belong there. unbound work: whether workqueues may use the CPUs."
+            "{star}interrupts: arriving there now (allowed). kernel threads: movable + bound. unbound work: whether workqueues may use the CPUs."
         ),
         width,
     );
@@ -200,7 +200,7 @@ fn besides(page: &mut String, map: &Map, width: usize, palette: Palette) {
     let _ = writeln!(
         page,
         "\n{}",
-        palette.paint(BOLD, &format!("What may run on {} beside its task", named_cpus(&map.matter)))
+        palette.paint(BOLD, &format!("Other work that may run on {}", named_cpus(&map.matter)))
     );
     let landing: BTreeSet<Option<u32>> = map.lands.on(&map.matter).map(|item| item.number).collect();
     let more: Vec<&WorkItem> =
@@ -282,7 +282,7 @@ fn scale(page: &mut String, map: &Map, width: usize, palette: Palette) {
     }
     wrapped(
         page,
-        "# may run there, + one or some of them may, . none may. What is not marked as a program is the kernel's.",
+        "# may run there, + one or some of them may, . none may. Threads not marked as a program are kernel threads.",
         width,
     );
 }
@@ -310,14 +310,13 @@ mod tests {
     #[test]
     fn a_machine_with_two_isolated_cpus() {
         let expected = "\
-CPU    set apart by         interrupts  kernel threads  unbound work
+CPU    isolated via         interrupts  kernel threads  unbound work
 0-1    -                    3 (3)       2 + 4           yes
 2-3 *  isolcpus, rcu_nocbs  2 (3)       1 + 4           no
-* matters. interrupts: that land there now (that may). kernel threads: that can
-  be moved + that belong there. unbound work: whether workqueues may use the
-  CPUs.
+* audited. interrupts: arriving there now (allowed). kernel threads: movable +
+  bound. unbound work: whether workqueues may use the CPUs.
 
-What may run on CPUs 2-3 beside its task
+Other work that may run on CPUs 2-3
   interrupts       nvme0qN (2)
   more may come    9 acpi
   movable threads  kcompactd0
@@ -328,8 +327,8 @@ Real-time threads by priority
   stop  + + + +  all  migration/N (4)
     80  . . # .  2    program control
     50  # . . .  0    irq/9-acpi
-# may run there, + one or some of them may, . none may. What is not marked as a
-  program is the kernel's.
+# may run there, + one or some of them may, . none may. Threads not marked as a
+  program are kernel threads.
 ";
         assert_eq!(render(&map_of(&four()), 80, false), expected);
     }

@@ -48,7 +48,7 @@ pub fn cpus(map: &Map) -> String {
     let matters = map.groups.iter().filter(|group| group.alike.matters);
     let outside = matters.fold(CpuSet::default(), |all, group| all.or(&group.split)).without(&map.matter);
     if !outside.is_empty() {
-        words.push(format!("{}: on cores of those that matter", named_cpus(outside)));
+        words.push(format!("{}: on cores of the audited CPUs", named_cpus(outside)));
     }
     if !map.offline.is_empty() {
         words.push(format!("{} offline", map.offline));
@@ -81,8 +81,8 @@ pub fn threads(map: &Map) -> String {
 
 fn of_those_that_matter(count: usize, names: &str) -> String {
     match count {
-        0 => "none where it matters".to_owned(),
-        n => format!("{n} where it matters: {names}"),
+        0 => "none on audited CPUs".to_owned(),
+        n => format!("{n} on audited CPUs: {names}"),
     }
 }
 
@@ -105,9 +105,9 @@ pub fn label(map: &Map) -> String {
             .map(|(mark, _)| mark.name)
             .collect();
         let apart = if apart.is_empty() {
-            "not set apart".to_owned()
+            "not isolated".to_owned()
         } else {
-            format!("set apart by {}", apart.join(", "))
+            format!("isolated by {}", apart.join(", "))
         };
         format!("{} {apart}", named_cpus(&group.cpus))
     });

@@ -51,7 +51,7 @@ pub fn draw(
         width: size.width(),
         height: plot.bottom + 58.0 + legend_height,
         body: svg::group(theme, body),
-        label: "What each took before and after.".into(),
+        label: "Time that each took before and after.".into(),
         notes: Vec::new(),
     })
 }

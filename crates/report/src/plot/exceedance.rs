@@ -50,7 +50,7 @@ pub fn draw(lines: &[PlotLine], size: Size, theme: &Theme) -> Option<Picture> {
     let (legend, legend_height) = legend(&keys, &plot, plot.bottom + 58.0, theme);
     let body = html! {
         (plot.x_axis(&x, &x.ticks(size.x_ticks(), span_label), "latency, logarithmic", theme))
-        (plot.y_axis(&y, &y.ticks(8, power_label), "share of wake-ups at least so late", theme))
+        (plot.y_axis(&y, &y.ticks(8, power_label), "share of wake-ups at least this late", theme))
         @if shown.len() < lines.len() { (band(&curves, &x, &y, theme)) }
         @for (colour, curve) in &dashed {
             path d=(curve.path(&x, &y).0) fill="none" stroke=(theme.lines[colour % LINES])
@@ -75,7 +75,7 @@ pub fn draw(lines: &[PlotLine], size: Size, theme: &Theme) -> Option<Picture> {
             .iter()
             .any(|line| line.max.is_none() && line.overflows > 0)
             .then(|| {
-                "A line that ends above the axis has samples beyond its histogram's end, values unknown."
+                "A line that ends above the axis has samples beyond the histogram's end, with unknown values."
                     .into()
             })
             .into_iter()
@@ -98,7 +98,7 @@ fn keys(lines: &[PlotLine], shown: &[usize], dashed: bool, theme: &Theme) -> Vec
         keys.push(LegendEntry {
             colour: "none",
             area: false,
-            words: "dashed: slots, with the missed".into(),
+            words: "dashed: slots, including missed ones".into(),
         });
     }
     keys

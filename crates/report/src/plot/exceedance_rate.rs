@@ -59,7 +59,7 @@ pub fn draw(series: &Series, bounds: &Bounds, size: Size, theme: &Theme) -> Opti
     };
     let far = limit.filter(|_| shown.is_none());
     let refused = (beyond.status != ExtrapolationStatus::Ok)
-        .then(|| "Nothing is extrapolated: the checks below say why.".to_owned());
+        .then(|| "No extrapolation: see the checks below.".to_owned());
     Some(Picture {
         width: size.width(),
         height: plot.bottom + 58.0 + legend_height,
@@ -81,10 +81,10 @@ fn keys(series: &Series, bounds: &Bounds, theme: &Theme) -> Vec<LegendEntry> {
             area: false,
             words: format!("seen in {}", duration(series.observed)),
         },
-        LegendEntry { colour: theme.band, area: true, words: "up to what counting allows (95 %)".into() },
+        LegendEntry { colour: theme.band, area: true, words: "upper bound from counting (95 %)".into() },
     ];
     if beyond.gev.is_some() && beyond.status == ExtrapolationStatus::Ok {
-        let words = format!("law fitted to {} maxima", beyond.blocks);
+        let words = format!("distribution fitted to {} maxima", beyond.blocks);
         keys.push(LegendEntry { colour: theme.lines[1], area: false, words });
     }
     keys
@@ -220,12 +220,12 @@ mod tests {
             |bounds: &Bounds| draw(&sample.series, bounds, Size::Narrow, &PAPER).unwrap().body.into_string();
         bounds.extrapolation.status = ExtrapolationStatus::Refused;
         let refused = text(&bounds);
-        assert!(!refused.contains("law fitted") && refused.contains("limit 30 us"));
+        assert!(!refused.contains("distribution fitted") && refused.contains("limit 30 us"));
         bounds.extrapolation.typical_ns = Some(25_000.0);
         assert!(!text(&bounds).contains("typical"), "a level of a refused law");
         bounds.extrapolation.status = ExtrapolationStatus::Ok;
         bounds.extrapolation.typical_ns = Some(25_000.0);
-        assert!(text(&bounds).contains("typical 25 us") && text(&bounds).contains("law fitted"));
+        assert!(text(&bounds).contains("typical 25 us") && text(&bounds).contains("distribution fitted"));
     }
 
     #[test]

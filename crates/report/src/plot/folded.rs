@@ -71,7 +71,7 @@ pub fn draw(period: &Period, series: &Series, size: Size, theme: &Theme) -> Opti
         width: size.width(),
         height: plot.bottom + 58.0 + legend_height,
         body: svg::group(theme, body),
-        label: format!("{}: latency over the time before and after one was due, {range}.", heading(period)),
+        label: format!("{}: latency over the time before and after the due times, {range}.", heading(period)),
         notes: notes(period),
     })
 }

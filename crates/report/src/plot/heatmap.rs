@@ -66,7 +66,7 @@ pub fn draw(history: &History, floor: Option<i64>, size: Size, theme: &Theme) ->
         width: size.width(),
         height: last.bottom + 50.0 + key_height,
         body: svg::group(theme, body),
-        label: "Heat map: how many wake-ups had which latency, over time.".into(),
+        label: "Heat map: number of wake-ups by latency, over time.".into(),
         notes: notes.into_iter().collect(),
     })
 }

@@ -78,7 +78,7 @@ pub fn note(modes: &[Mode]) -> Option<String> {
         String::new()
     };
     Some(format!(
-        "Arrows from above: {}, peaks that stand out from the valleys between them, where there is room with their share of all wake-ups{more}.",
+        "Arrows from above: {}, distinct peaks, with their share of all wake-ups where there is room{more}.",
         several(modes.len() as u64, "separate mode", "separate modes")
     ))
 }

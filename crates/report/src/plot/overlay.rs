@@ -96,7 +96,7 @@ fn keys(groups: &[RunGroup], drawn: &[Option<Drawn>], theme: &Theme) -> Vec<Lege
         let runs = match group.series.len() {
             _ if drawn[i].is_none() => ": no block records".into(),
             0 | 1 => String::new(),
-            n => format!(": {n} {}, thick all together", group.unit.many()),
+            n => format!(": {n} {}, thick: all together", group.unit.many()),
         };
         LegendEntry { colour: theme.lines[i], area: false, words: format!("{}{runs}", clean(&group.name)) }
     };
@@ -112,7 +112,7 @@ fn notes(groups: &[RunGroup], far: Option<(Nanos, bool)>) -> Vec<String> {
     let cut = groups.iter().map(|group| group.series.len()).max().filter(|&most| most > MAX_SINGLE_RUNS);
     let many = groups.first().map_or(ComparedUnit::Run, |group| group.unit).many();
     notes.extend(
-        cut.map(|_| format!("Of each side the first {MAX_SINGLE_RUNS} {many} have a line of their own.")),
+        cut.map(|_| format!("The first {MAX_SINGLE_RUNS} {many} of each side have a separate line.")),
     );
     notes.extend(far.map(|(limit, right)| exceedance_rate::lies_far(limit, right)));
     notes

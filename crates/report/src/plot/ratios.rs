@@ -46,7 +46,7 @@ pub fn draw(rows: &[RatioRow], size: Size, theme: &Theme) -> Option<Picture> {
         width: size.width(),
         height: plot.bottom + 44.0,
         body: svg::group(theme, body),
-        label: "By what factor each change made late wake-ups rarer or more frequent.".into(),
+        label: "Factor by which each change reduced or increased late wake-ups.".into(),
         notes: Vec::new(),
     })
 }

@@ -53,10 +53,7 @@ pub fn draw(shifts: &[QuantileShift], of: ComparedUnit, size: Size, theme: &Them
     let note = if without {
         format!("No intervals: unknown, too few {many} how far {many} of one side differ.")
     } else {
-        format!(
-            "Bars: 95 % intervals over the {many}, each for itself and not for all together; grey where it \
-             holds 0."
-        )
+        format!("Bars: 95 % intervals over the {many}, individual, not simultaneous; grey if they contain 0.")
     };
     let worst = &shifts[last];
     Some(Picture {

@@ -26,9 +26,9 @@ struct Part {
 }
 
 const PARTS: [Part; 2] = [
-    Part { title: "T, how late timers came", columns: |cpu| &cpu.timer, of: |worst| worst.timer_ns },
+    Part { title: "T, lateness of timers", columns: |cpu| &cpu.timer, of: |worst| worst.timer_ns },
     Part {
-        title: "W, how long threads then waited for their CPU",
+        title: "W, time that threads then waited for their CPU",
         columns: |cpu| &cpu.wakeup,
         of: |worst| worst.wakeup_ns,
     },
@@ -98,11 +98,11 @@ fn label(of: &WatchSummary) -> String {
 
 fn notes(of: &WatchSummary) -> Vec<String> {
     let mut notes = vec![format!(
-        "A step is the largest of {}, or of the interval, the hour or the day that was kept.",
+        "A step is the largest of {}, or of the stored interval, hour or day.",
         duration(column_width(of))
     )];
     if !of.axis.wall {
-        notes.push("The clock was not set: time runs from the beginning of the record.".into());
+        notes.push("The clock was not set: time runs from the start of the record.".into());
     }
     if of.marks_dropped > 0 {
         notes.push(format!("{} not drawn.", several(of.marks_dropped, "mark is", "marks are")));

@@ -68,21 +68,21 @@ fn culprit_sheet(culprit: &'static CulpritRule) -> Sheet {
     let kinds: Vec<&str> = culprit.kinds.iter().map(|slice| slice.name()).collect();
     let mut points = vec![Point::new(format!("has slices of the kinds {}", kinds.join(", ")))];
     points.push(match culprit.cured_by {
-        [] => Point::new("no setting that `onbeat audit` judges cures it"),
+        [] => Point::new("no setting that `onbeat audit` checks cures it"),
         ids => Point::of("cured by ", ids),
     });
     if culprit.fallback {
-        points.push(Point::new("goes by the kind of the slice: rules that know it by name come first"));
+        points.push(Point::new("matches by the kind of the slice; rules that match its name come first"));
     }
     Sheet {
         id: culprit.id,
         lead: format!("{}: a culprit.", capital(culprit.title)),
         sections: vec![
-            ("What it looks like", Body::Text(culprit.signature.into())),
-            ("How onbeat tells", Body::Text(culprit.detection.into())),
-            ("What to do", Body::Text(sentence(culprit.remedy))),
-            ("What provokes it", Body::Text(sentence(culprit.provoke))),
-            ("Where it stands", Body::Points(points)),
+            ("Symptoms", Body::Text(culprit.signature.into())),
+            ("Detection", Body::Text(culprit.detection.into())),
+            ("Remedy", Body::Text(sentence(culprit.remedy))),
+            ("Triggers", Body::Text(sentence(culprit.provoke))),
+            ("Sources", Body::Points(points)),
         ],
         tried: vec![("fires", culprit.examples.fires), ("silent", culprit.examples.silent)],
         evidence: evidence(culprit.evidence),
@@ -98,17 +98,17 @@ fn check_sheet(check: &'static CheckRule) -> Sheet {
     Sheet {
         id: check.id,
         lead: format!(
-            "{}: a check of programs, {} if it fails.",
+            "{}: a check of programs, severity {} if it fails.",
             capital(check.title),
             check.severity.name()
         ),
         sections: vec![
-            ("What it is", Body::Text(check.description.into())),
-            ("Why it costs time", Body::Text(sentence(check.rationale))),
-            ("How onbeat tells", Body::Text(check.detection.into())),
-            ("What it should be", Body::Text(check.wanted.into())),
-            ("What to change in the program", Body::Text(sentence(check.fix))),
-            ("Where it stands", Body::Points(vec![Point::new(format!("reads {}", reads.join(", ")))])),
+            ("Description", Body::Text(check.description.into())),
+            ("Effect", Body::Text(sentence(check.rationale))),
+            ("Detection", Body::Text(check.detection.into())),
+            ("Recommended", Body::Text(check.wanted.into())),
+            ("Remedy", Body::Text(sentence(check.fix))),
+            ("Sources", Body::Points(vec![Point::new(format!("reads {}", reads.join(", ")))])),
         ],
         tried,
         evidence: evidence(check.evidence),
@@ -118,26 +118,26 @@ fn check_sheet(check: &'static CheckRule) -> Sheet {
 
 fn knob_sheet(knob: &'static Knob) -> Sheet {
     let (id, title, severity) = (knob.id, capital(knob.title), knob.severity.name());
-    let found = "`onbeat audit` says what to type, for the CPUs and the files that it found.";
+    let found = "`onbeat audit` prints the commands for the CPUs and files of the machine.";
     let usual = (knob.fix)().text(&Cmdline::default());
     let fix = if usual.is_empty() { found.to_owned() } else { usual };
     let mut sections = vec![
-        ("What it is", Body::Text(knob.description.into())),
-        ("Why it matters", Body::Text(sentence(knob.rationale))),
-        ("How onbeat tells", Body::Text(knob.detection.into())),
-        ("What it should be", Body::Text(knob.wanted.into())),
-        ("What to do", Body::Text(fix)),
-        ("What a change costs", Body::Text(knob.side_effects.into())),
+        ("Description", Body::Text(knob.description.into())),
+        ("Effect", Body::Text(sentence(knob.rationale))),
+        ("Detection", Body::Text(knob.detection.into())),
+        ("Recommended", Body::Text(knob.wanted.into())),
+        ("Remedy", Body::Text(fix)),
+        ("Cost of a change", Body::Text(knob.side_effects.into())),
     ];
     if !knob.disputed.is_empty() {
-        sections.push(("What experts disagree about", Body::Text(sentence(knob.disputed))));
+        sections.push(("Open questions", Body::Text(sentence(knob.disputed))));
     }
-    sections.push(("Where it stands", Body::Points(links(knob))));
+    sections.push(("Sources", Body::Points(links(knob))));
     let examples = &knob.examples;
     Sheet {
         id,
         lead: format!(
-            "{title}: a knob, {severity} if it is wrong; a change lasts {}.",
+            "{title}: a knob, severity {severity} if it is wrong; a change lasts {}.",
             persistence(knob.persistence)
         ),
         sections,
@@ -164,10 +164,10 @@ fn links(knob: &'static Knob) -> Vec<Point> {
     }
     points.push(Point::new(setting(knob)));
     if !knob.after.is_empty() {
-        points.push(Point { after: ", and undone before", ..Point::of("is set after ", knob.after) });
+        points.push(Point { after: ", and undone before it", ..Point::of("is set after ", knob.after) });
     }
     if !knob.conflicts.is_empty() {
-        points.push(Point::of("does not go together with ", knob.conflicts));
+        points.push(Point::of("cannot be combined with ", knob.conflicts));
     }
     points
 }
@@ -175,9 +175,9 @@ fn links(knob: &'static Knob) -> Vec<Point> {
 /// Sentence on whether `onbeat tune` sets it, and on the file that takes a given value.
 fn setting(knob: &Knob) -> String {
     match (knob.unsettable, controls::of_pattern(knob.sets)) {
-        ("", None) => "set by `onbeat tune`, where the machine can be set".to_owned(),
+        ("", None) => "set by `onbeat tune`, if the machine supports it".to_owned(),
         ("", Some(control)) => format!(
-            "set by `onbeat tune`, where the machine can be set; `{}=VALUE` writes {} to `{}`",
+            "set by `onbeat tune`, if the machine supports it; `{}=VALUE` writes {} to `{}`",
             knob.id,
             control.accepts.words(),
             knob.sets
@@ -190,18 +190,18 @@ fn setting(knob: &Knob) -> String {
 pub fn persistence(persistence: Persistence) -> &'static str {
     match persistence {
         Persistence::Runtime => "until the next boot",
-        Persistence::Boot => "from boot to boot",
-        Persistence::Build => "until another kernel is built",
-        Persistence::Firmware => "for good, as the firmware or the machine itself",
+        Persistence::Boot => "across boots",
+        Persistence::Build => "until the kernel is rebuilt",
+        Persistence::Firmware => "permanently, as part of the firmware or the machine",
     }
 }
 
 fn evidence(evidence: EvidenceKind) -> &'static str {
     match evidence {
-        EvidenceKind::Documented => "documented by those who made it",
+        EvidenceKind::Documented => "documented by the vendor",
         EvidenceKind::Source => "read in the source",
         EvidenceKind::Observed => "seen on a real kernel",
-        EvidenceKind::Practice => "what practitioners do: measure before relying on it",
+        EvidenceKind::Practice => "practice of users: measure before relying on it",
     }
 }
 

@@ -26,23 +26,23 @@ pub fn next_commands(suite: &SuiteRun, folder: &str) -> Vec<NextCommand> {
         let spun = suite.phases.iter().any(|phase| phase.valid);
         let rules = NextCommand {
             line: "onbeat rules rt-throttling".into(),
-            does: "says what these limits are for.",
-            brief: "what these limits are for",
+            does: "explains these limits.",
+            brief: "these limits",
         };
         return spun.then_some(rules).into_iter().collect();
     };
     let hunt = NextCommand {
         line: hunt(suite, worst),
-        does: "names what took the time under the worst load.",
-        brief: "what took the time under the worst load",
+        does: "names the culprits under the worst load.",
+        brief: "culprits under the worst load",
     };
     let limit = suite.limit_ns.map_or_else(|| "100us".to_owned(), |limit| span(limit).replace(' ', ""));
     // The folder is quoted for a shell; the names below it are plain.
     let plain = worst.bundle.bytes().all(|b| b.is_ascii_alphanumeric() || b"/-._".contains(&b));
     let bounds = (plain && !worst.bundle.is_empty()).then(|| NextCommand {
         line: format!("onbeat bounds {folder}/{} --limit {limit}", worst.bundle),
-        does: "says whether these samples support a limit: the maximum of few says little.",
-        brief: "what limit its samples support",
+        does: "tells whether these samples support a limit: the maximum of few samples means little.",
+        brief: "the limit that its samples support",
     });
     [Some(hunt), bounds].into_iter().flatten().collect()
 }
@@ -50,7 +50,7 @@ pub fn next_commands(suite: &SuiteRun, folder: &str) -> Vec<NextCommand> {
 /// Sentences with the commands in back-ticks.
 pub fn sentences(commands: &[NextCommand]) -> Vec<String> {
     if commands.is_empty() {
-        return vec!["Mend what spoiled the phases, then run the suite again.".to_owned()];
+        return vec!["Fix the cause of the invalid phases, then run the suite again.".to_owned()];
     }
     commands.iter().map(|next| format!("{} {}", code(&next.line), next.does)).collect()
 }
@@ -108,6 +108,6 @@ mod tests {
         suite.phases.iter_mut().for_each(|phase| phase.measure = "spin".into());
         assert!(said(&suite, "/s")[0].starts_with("`onbeat rules rt-throttling`"));
         suite.phases.iter_mut().for_each(|phase| phase.valid = false);
-        assert!(said(&suite, "/s")[0].starts_with("Mend"));
+        assert!(said(&suite, "/s")[0].starts_with("Fix"));
     }
 }

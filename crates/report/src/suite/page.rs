@@ -57,7 +57,7 @@ pub fn html(story: &SuiteStory, json: &str) -> String {
 /// Worst of all phases, compared with the limit if the recipe has one.
 pub fn verdict(suite: &SuiteRun) -> String {
     let Some(phase) = worst(suite) else {
-        return stops::longest(suite).unwrap_or_else(|| "No phase may be compared.".into());
+        return stops::longest(suite).unwrap_or_else(|| "No phase can be compared.".into());
     };
     let max = phase.max_ns.unwrap_or_default();
     let of = several(suite.phases.iter().filter(|phase| phase.valid).count() as u64, "phase", "phases");
@@ -75,7 +75,7 @@ fn spoiled(suite: &SuiteRun) -> Markup {
         @if !suite.complete { div class="banner" role="alert" { "NOT COMPLETE: phases are missing." } }
         @if !holes.is_empty() {
             div class="banner" role="alert" {
-                (several(holes.len() as u64, "phase", "phases")) " may not be compared:"
+                (several(holes.len() as u64, "phase", "phases")) " cannot be compared:"
                 ul { @for phase in holes { li { (clean(&phase.id)) ": " (clean(&phase.why)) } } }
             }
         }
@@ -119,7 +119,7 @@ fn conditions(suite: &SuiteRun) -> String {
             words += &format!("; {name} {}", named_cpus(clean(cpus)));
         }
     }
-    if suite.shortened { words + "; shortened: its numbers are not those of the recipe" } else { words }
+    if suite.shortened { words + "; shortened: not comparable with the full recipe" } else { words }
 }
 
 fn tables(suite: &SuiteRun) -> Markup {
@@ -144,9 +144,9 @@ fn tables(suite: &SuiteRun) -> Markup {
         }
         @if let Some((head, rows)) = matrix.split_first() {
             p class="muted" {
-                "The worst of each row under each load, with the quantile of 99.99 % behind, in us"
+                "The maximum of each row under each load, followed by the 99.99 % quantile, in us"
             }
-            (table("The worst under each load", head, rows))
+            (table("Maximum under each load", head, rows))
         }
     }
 }
@@ -172,17 +172,17 @@ fn table(name: &str, head: &[String], rows: &[Vec<String>]) -> Markup {
 
 fn left_out(suite: &SuiteRun) -> Markup {
     html! { @if !suite.left_out.is_empty() {
-        h3 { "Left out" }
+        h3 { "Omitted" }
         ul { @for left in &suite.left_out { li { strong { (clean(&left.id)) } ": " (prose(&left.why)) } } }
     } }
 }
 
-const OF_CURVES: &str = "All CPUs of a phase are added up. Read upwards from a latency: which share of the \
-                         wake-ups had it or a larger one.";
+const OF_CURVES: &str = "Sum over all CPUs of a phase. For each latency: the share of wake-ups that reached \
+                         it.";
 
 fn curves(lines: &[PlotLine]) -> Markup {
     html! { @if !lines.is_empty() {
-        h2 { "How late, phase by phase" }
+        h2 { "Latency by phase" }
         (figure(OF_CURVES, |size| {
             exceedance::draw(lines, size, &PAGE)
         }))
@@ -238,7 +238,7 @@ mod tests {
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}"));
         assert!(at("hdd did not load") < at("28 ms at worst, in the phase cpu (2 phases)."), "{text}");
         assert!(at("at worst") < at("class=\"bars") && at("class=\"bars") < at("What to do next"));
-        assert!(at("What to do next") < at("How late, phase by phase") && at("another boot") > 0);
+        assert!(at("What to do next") < at("Latency by phase") && at("another boot") > 0);
         let mut of = suite();
         of.limit_ns = Some(Nanos(125_000));
         assert!(

@@ -12,7 +12,7 @@ pub fn stopped_by<'a>(phases: impl Iterator<Item = &'a SuitePhase>) -> String {
     by.retain(|by| !by.is_empty());
     by.dedup();
     match by.as_slice() {
-        [one] => format!("the {}", clean(one).replace("throttling", "throttling of the scheduler")),
+        [one] => format!("the {}", clean(one).replace("throttling", "real-time throttling")),
         _ => String::new(),
     }
 }

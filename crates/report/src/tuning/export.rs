@@ -10,7 +10,7 @@ pub fn render(folder: &str, about: &str, files: &[(&str, u64)], left: &[LeftOut]
         filled(&mut page, "  ", &format!("{name}: {}", several(*lines, "line", "lines")), 4, columns);
     }
     if !left.is_empty() {
-        page += "\nnot kept over a boot\n";
+        page += "\nnot kept across a boot\n";
     }
     for one in left {
         filled(&mut page, "  ", &format!("{}: {}", one.rule, clean(&one.why)), 4, columns);
@@ -22,8 +22,11 @@ pub fn render(folder: &str, about: &str, files: &[(&str, u64)], left: &[LeftOut]
 pub fn head(folder: &str, about: &str, files: &[(&str, u64)], columns: usize) -> String {
     let mut page = String::new();
     let head = match files {
-        [] => format!("{folder}: nothing to keep for {about}; README says why."),
-        _ => format!("{folder}: what keeps the settings for {about} over a boot; README says where it goes."),
+        [] => format!("{folder}: nothing to export for {about}; see README for the reasons."),
+        _ => format!(
+            "{folder}: files that make the settings for {about} permanent; see README for their \
+                      places."
+        ),
     };
     wrapped(&mut page, &head, columns);
     page
@@ -45,14 +48,14 @@ mod tests {
             render("kept", "CPUs 2-3 as control-loop", &[("cmdline", 1), ("kernel.cfg", 2)], &[left], 100);
         assert_eq!(
             page,
-            "kept: what keeps the settings for CPUs 2-3 as control-loop over a boot; README says where \
-            it goes.\n  \
-             cmdline: 1 line\n  kernel.cfg: 2 lines\n\nnot kept over a boot\n  \
+            "kept: files that make the settings for CPUs 2-3 as control-loop permanent; see README for \
+             their places.\n  \
+             cmdline: 1 line\n  kernel.cfg: 2 lines\n\nnot kept across a boot\n  \
              irq-affinity: numbers of interrupts can change\n"
         );
         assert_eq!(
             render("kept", "CPU 2", &[], &[], 100),
-            "kept: nothing to keep for CPU 2; README says why.\n"
+            "kept: nothing to export for CPU 2; see README for the reasons.\n"
         );
     }
 }

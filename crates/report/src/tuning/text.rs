@@ -54,7 +54,7 @@ pub fn brief(document: &PlanDocument, columns: usize) -> String {
     while let [first, ..] = rest {
         let alike = |change: &&PlannedChange| change.rule == first.rule && is_alike(change, first);
         let (group, others) = rest.split_at(rest.iter().take_while(alike).count().max(1));
-        let rule = if first.rule.is_empty() { "asked for" } else { &first.rule };
+        let rule = if first.rule.is_empty() { "requested" } else { &first.rule };
         let line = format!("{rule}: {} {}", keys(group), movement(first, Stage::Planned));
         filled(&mut page, "  ", &line, 4, columns);
         rest = others;
@@ -77,10 +77,10 @@ pub fn plan_answer(document: &PlanDocument, about: &str, layout: Layout) -> Stri
         answer.row("beyond", format!("{rules} not changed at run time"));
     }
     let next = if document.changes.is_empty() {
-        "onbeat audit (what is wrong beyond run time)"
+        "onbeat audit (failures that need a boot or more)"
     } else {
-        "sudo onbeat tune apply with the same flags (undone by `onbeat tune undo`); onbeat tune export DIR \
-         (kept over a boot)"
+        "sudo onbeat tune apply with the same flags (undo: `onbeat tune undo`); onbeat tune export DIR \
+         (permanent)"
     };
     answer.row("next", next).render(layout.columns, Palette(layout.color))
 }
@@ -102,13 +102,13 @@ fn summary(document: &PlanDocument, stage: Stage, about: &str) -> String {
             document.id,
             format_args!("{} made", changes(count(ChangeState::Applied) + count(ChangeState::Pending))),
             others(&[
-                (ChangeState::Pending, "of them to take effect with the next event"),
+                (ChangeState::Pending, "of them take effect at the next event"),
                 (ChangeState::Refused, "refused"),
-                (ChangeState::Void, "gone by itself"),
+                (ChangeState::Void, "target no longer exists"),
                 (ChangeState::Undone, "undone again"),
             ]),
         ),
-        Stage::InForce if all == 0 => "No change of onbeat's is in force.".to_owned(),
+        Stage::InForce if all == 0 => "No change by onbeat is in force.".to_owned(),
         Stage::InForce => format!(
             "{} in force{}.",
             changes(count(ChangeState::Applied) + count(ChangeState::Pending)),
@@ -117,7 +117,7 @@ fn summary(document: &PlanDocument, stage: Stage, about: &str) -> String {
                 (ChangeState::Kept, "kept because another program changed them"),
                 (ChangeState::Refused, "not undone"),
                 (ChangeState::Undone, "undone"),
-                (ChangeState::Void, "gone by itself"),
+                (ChangeState::Void, "target no longer exists"),
             ]),
         ),
         Stage::Undone if all == 0 => "Nothing to undo.".to_owned(),
@@ -127,7 +127,7 @@ fn summary(document: &PlanDocument, stage: Stage, about: &str) -> String {
             others(&[
                 (ChangeState::Kept, "kept because another program changed them (--force restores them)"),
                 (ChangeState::Refused, "not undone"),
-                (ChangeState::Void, "gone by itself"),
+                (ChangeState::Void, "target no longer exists"),
             ]),
         ),
     }
@@ -136,13 +136,13 @@ fn summary(document: &PlanDocument, stage: Stage, about: &str) -> String {
 fn of_rule(page: &mut String, changes: &[PlannedChange], stage: Stage, layout: Layout) {
     let palette = Palette(layout.color);
     let Some(first) = changes.first() else { return };
-    let name = if first.rule.is_empty() { "asked for" } else { &first.rule };
+    let name = if first.rule.is_empty() { "requested" } else { &first.rule };
     let entry = match first.entry.as_str() {
         "" => String::new(),
         id => format!("  entry {id}{}", undone_in(first.undone_in_ns, first.confirmable)),
     };
     let risk = match changes.iter().map(|change| change.setting.risk).max() {
-        Some(Risk::High) => palette.paint(RED, "  a safeguard is lost: --yes"),
+        Some(Risk::High) => palette.paint(RED, "  removes a safeguard; needs --yes"),
         _ => String::new(),
     };
     let _ = writeln!(page, "\n{}{entry}{risk}", palette.paint(BOLD, name));
@@ -192,7 +192,7 @@ fn keys(group: &[PlannedChange]) -> String {
         [] => String::new(),
         [one] => clean(&short(one)),
         [first, .., last] if group.len() == 2 => clean(&format!("{} and {}", short(first), short(last))),
-        [first, ..] => clean(&format!("{} and {} more like it", short(first), group.len() - 1)),
+        [first, ..] => clean(&format!("{} and {} similar", short(first), group.len() - 1)),
     }
 }
 
@@ -222,10 +222,10 @@ fn state_of(change: &PlannedChange, stage: Stage, palette: Palette) -> String {
         ChangeState::Planned => return String::new(),
         ChangeState::Applied if stage == Stage::InForce => return why_of(change, stage),
         ChangeState::Applied => (GREEN, "applied"),
-        ChangeState::Pending => (YELLOW, "takes effect with its next event"),
+        ChangeState::Pending => (YELLOW, "takes effect at its next event"),
         ChangeState::Refused => (RED, if stage == Stage::Undone { "not undone" } else { "refused" }),
         ChangeState::Kept => (YELLOW, "kept"),
-        ChangeState::Void => (YELLOW, "gone by itself"),
+        ChangeState::Void => (YELLOW, "target no longer exists"),
         ChangeState::Undone => (GREEN, "undone"),
         ChangeState::Overdue => (RED, "overdue"),
     };
@@ -254,7 +254,7 @@ fn left_out(page: &mut String, left: &[LeftOut], stage: Stage, layout: Layout) {
             if !safeguards.is_empty() {
                 let names: Vec<&str> = safeguards.iter().map(|one| one.rule.as_str()).collect();
                 let words = format!(
-                    "\nNot changed, because a safeguard would be lost: {}; {WITH_CONSENT} to change it, too.",
+                    "\nNot changed, because this removes a safeguard: {}; {WITH_CONSENT} to change it, too.",
                     names.join(", ")
                 );
                 wrapped(page, &words, layout.columns);
@@ -263,11 +263,11 @@ fn left_out(page: &mut String, left: &[LeftOut], stage: Stage, layout: Layout) {
                 return;
             }
             let rules = several(left.len() as u64, "failing rule is", "failing rules are");
-            let words = format!("\n{rules} not changed at run time: `onbeat tune plan` says why.");
+            let words = format!("\n{rules} not changed at run time: see `onbeat tune plan` for the reasons.");
             return wrapped(page, &words, layout.columns);
         }
         Stage::Planned => "not changed at run time",
-        Stage::InForce => "not known whether it is in force",
+        Stage::InForce => "not known whether in force",
         Stage::Undone => "not undone",
     };
     let palette = Palette(layout.color);
@@ -325,8 +325,9 @@ mod tests {
         assert_eq!(
             render(&document(), Stage::Planned, "CPUs 2-3 as control-loop", NARROW),
             "4 changes for CPUs 2-3 as control-loop; nothing is changed yet.\n\n\
-             irq-affinity\n  irq:24 and 2 more like it 0-3 -> 0-1\n  why   it runs there\n\n\
-             rt-throttling  a safeguard is lost: --yes\n  sysctl:kernel.sched_rt_runtime_us 950000 -> -1\n  \
+             irq-affinity\n  irq:24 and 2 similar 0-3 -> 0-1\n  why   it runs there\n\n\
+             rt-throttling  removes a safeguard; needs --yes\n  \
+             sysctl:kernel.sched_rt_runtime_us 950000 -> -1\n  \
              why   it runs there\n  cost  A task that never sleeps takes its CPU.\n\n\
              not changed at run time\n  nohz-full: the kernel reads it at boot; instead, add \
              nohz_full=2-3\n  \
@@ -345,11 +346,14 @@ mod tests {
         document.changes[3].why = "the kernel refused it: EBUSY".to_owned();
         let wide = Layout { columns: 120, ..NARROW };
         let text = render(&document, Stage::Applied, "CPUs 2-3 as control-loop", wide);
-        assert!(text.starts_with("Entry 7: 3 changes made for CPUs 2-3 as control-loop, 1 of them to take"));
+        assert!(text.starts_with("Entry 7: 3 changes made for CPUs 2-3 as control-loop, 1 of them take"));
         assert!(text.contains("irq:24 and irq:25 0-3 -> 0-1, applied\n"), "{text}");
         assert!(text.contains("refused (the kernel refused it: EBUSY)"), "{text}");
         assert!(
-            text.ends_with("3 failing rules are not changed at run time: `onbeat tune plan` says why.\n"),
+            text.ends_with(
+                "3 failing rules are not changed at run time: see `onbeat tune plan` for the \
+                            reasons.\n"
+            ),
             "{text}"
         );
     }
@@ -366,7 +370,7 @@ mod tests {
         let text = render(&document, Stage::Planned, "x", NARROW);
         assert_eq!(text.matches("a.conf asks for it").count(), 1, "{text}");
         assert_eq!(text.matches("b.conf asks for it").count(), 1, "{text}");
-        assert_eq!(render(&document, Stage::Undone, "x", NARROW).matches("asked for").count(), 1);
+        assert_eq!(render(&document, Stage::Undone, "x", NARROW).matches("requested").count(), 1);
     }
 
     #[test]

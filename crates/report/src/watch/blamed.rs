@@ -46,7 +46,9 @@ fn blamed(of: &WatchSummary) -> Vec<Blamed<'_>> {
 fn cure(one: &Blamed) -> String {
     match one.first.wakeup.culprit.rule {
         None if one.first.wakeup.culprit.name.is_empty() => {
-            "Nothing proves who it was: a watch has a stack or two of each wake-up, a hunt all events.".into()
+            "The culprit is not proven: a watch has one or two stacks per wake-up, a hunt has all \
+             events."
+                .into()
         }
         _ => step(one),
     }
@@ -58,9 +60,11 @@ fn step(one: &Blamed) -> String {
     match rule {
         Some(rule) => full_stop(rule.remedy),
         None => match one.first.wakeup.victim.comm.as_str() {
-            "" => "`onbeat hunt` records all that happens around late wake-ups, and names more.".to_owned(),
+            "" => "`onbeat hunt` records all events around late wake-ups, and names more \
+                   culprits."
+                .to_owned(),
             comm => format!(
-                "{} records all that happens around its late wake-ups, and names more.",
+                "{} records all events around its late wake-ups, and names more culprits.",
                 code(&format!("onbeat hunt -D 60s --victim {}", quoted_value(comm)))
             ),
         },
@@ -103,12 +107,9 @@ pub fn bars(of: &WatchSummary) -> Markup {
 fn count(all: usize, names: usize) -> String {
     let more = match names.saturating_sub(BARS) {
         0 => String::new(),
-        n => format!(" {n} more have smaller ones, in the tables below."),
+        n => format!(" {n} more, with smaller ones, are in the tables below."),
     };
-    format!(
-        "Of the {all} worst wake-ups that were kept, those that waited for the system; each counts \
-         once.{more}"
-    )
+    format!("Of the {all} worst stored wake-ups, those that waited for the system; each counts once.{more}")
 }
 
 /// Next step in a sentence, for the page and for the terminal.
@@ -120,7 +121,7 @@ pub fn next_step(of: &WatchSummary) -> String {
     match blamed(of).iter().find(|one| one.first.wakeup.culprit.rule.is_some()) {
         Some(one) => {
             let rule = one.first.wakeup.culprit.rule.as_deref().unwrap_or_default();
-            format!("`onbeat rules {}` says all about the culprit that is named first.", clean(rule))
+            format!("`onbeat rules {}` documents the first culprit.", clean(rule))
         }
         None => step(&Blamed { name: String::new(), many: 1, largest: worst.total_ns, first: worst }),
     }

@@ -48,7 +48,7 @@ pub fn render(found: &WatchFound, place: RunPlace, width: usize, color: bool) ->
 /// Share that was recorded.
 fn fair(coverage: &WatchCoverage) -> String {
     let Some(share) = coverage.share() else {
-        return "not known: how many switches there were is not counted".to_owned();
+        return "not known: the total number of switches was not counted".to_owned();
     };
     let word = if share >= NEARLY_ALL { "yes" } else { "in part" };
     format!("{word}: {} of the switches to real-time threads were recorded", percent(share))

@@ -28,12 +28,12 @@ const WORST: usize = 20;
 /// Columns of a series.
 const COLUMNS: [&str; 9] = ["wake-ups", "missed", "early", "min", "mean", "p50", "p99", "p99.99", "max"];
 
-const NUMBERS: &str = "The numbers are those of the table below.";
-const PARTS: &str = "T: how late the timer came. W: how long the thread then waited for its CPU.";
-const WITH_SWITCH: &str = "T: how late the timer came. W: how long the thread then waited for its CPU. \
+const NUMBERS: &str = "For the numbers see the table below.";
+const PARTS: &str = "T: lateness of the timer. W: time that the thread then waited for its CPU.";
+const WITH_SWITCH: &str = "T: lateness of the timer. W: time that the thread then waited for its CPU. \
     S: the switch to it.";
-const OWN_MATTER: &str =
-    "Threads of the application that waited for each other: its own matter, and no latency of the system.";
+const OWN_MATTER: &str = "Threads of the application that waited for each other: caused by the \
+                          application, not a latency of the system.";
 
 /// Page of a record.
 pub fn html(of: &WatchSummary) -> Result<String> {
@@ -49,20 +49,20 @@ pub fn html(of: &WatchSummary) -> Result<String> {
             (next(&[next_step(of)]))
             @for line in rest { p { (prose(line)) } }
             details {
-                summary { "What was recorded: when, for how long, on which kernel" }
+                summary { "Recording: times, length, kernel" }
                 (conditions(of))
             }
             @for line in losses(of) { p { (prose(&line)) } }
             h2 { "Over time" }
             (figure("", |size| watch_over_time::draw(of, size, &PAGE)))
             @if let Some(main) = of.main() {
-                h2 { "How many wake-ups took how long" }
+                h2 { "Number of wake-ups by duration" }
                 @let caption = format!("{}, of threads that waited for the system. {NUMBERS}", main.series);
                 (figure(&caption, |size| Some(histogram(of, main, size, &PAGE))))
             }
             (list("The worst", if has_switch(&of.worst) { WITH_SWITCH } else { PARTS }, of, &of.worst))
             (list("Behind the same or a higher priority", OWN_MATTER, of, &of.worst_by_priority))
-            (list("Threads of the kernel", "", of, &of.worst_of_kernel_threads))
+            (list("Kernel threads", "", of, &of.worst_of_kernel_threads))
             (stacks(of))
             @for totals in &of.series { (series(totals)) }
             (marks(of))
@@ -231,7 +231,7 @@ fn stacks(of: &WatchSummary) -> Markup {
                 @if wakeup.stack.is_empty() {
                     p { "No stack was taken." }
                 } @else {
-                    p class="muted" { "The functions that the CPU was in, innermost first." }
+                    p class="muted" { "Functions on the CPU, innermost first." }
                     pre { @for function in &wakeup.stack { (clean(function)) "\n" } }
                 }
             }
@@ -278,7 +278,7 @@ fn marks(of: &WatchSummary) -> Markup {
             details {
                 summary {
                     (several(of.marks.len() as u64, "mark", "marks"))
-                    ": what happened to the machine, and when onbeat itself was at work"
+                    ": events of the machine, and activity of onbeat itself"
                 }
                 ul { @for mark in &of.marks {
                     li {

@@ -20,7 +20,7 @@ keywords! {
         System = "system",
         /// threads of programs that waited for threads of the same or a higher priority
         Priority = "priority",
-        /// threads of the kernel
+        /// kernel threads
         KernelThreads = "kernel-threads",
     }
 }

@@ -13,7 +13,7 @@ use model::watch::*;
 fn the_answer_comes_first_and_unknown_is_said() {
     let mut of = summary(2);
     let text = text::render(&of, 100, false);
-    let first = "The longest wake-up in 24 h: 340 ns on CPU 1 (its timer came 40 ns late, it waited \
+    let first = "The longest wake-up in 24 h: 340 ns on CPU 1 (its timer was 40 ns late, it waited \
                  300 ns for its CPU), 2026-03-03 02:12:30 UTC.";
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.starts_with(first), "{text}");
@@ -132,8 +132,8 @@ fn coverage_is_a_share_or_unknown() {
     of.coverage = WatchCoverage { recorded: 1, collisions: 2, ..WatchCoverage::default() };
     assert_eq!(
         words::coverage(&of),
-        "1 switch to real-time threads recorded; how many there were is unknown; \
-         2 threads found their place taken."
+        "1 switch to real-time threads recorded; the total is unknown; \
+         2 threads were not recorded because of hash collisions."
     );
     of.coverage_share = Some(0.5);
     of.coverage.voluntary = Some(2);
@@ -164,10 +164,10 @@ fn behind_a_higher_priority_only_who_had_the_cpu_for_long_is_said_to_have_kept_i
         words::answer(&of)[1].rsplit_once("; ").unwrap().1.to_owned()
     };
     assert_eq!(said(Some(Nanos(280)), "hog"), "hog had the CPU.");
-    let some = "migration/0 had the CPU at the end and for 10 ns of W, and who had the rest is unknown.";
+    let some = "migration/0 had the CPU at the end and for 10 ns of W, the rest is unknown.";
     assert_eq!(said(Some(Nanos(10)), ""), some);
     assert_eq!(said(Some(Nanos(300)), ""), "migration/0 had the CPU for all of W.");
-    assert_eq!(said(None, ""), "migration/0 had the CPU at the end, and since when is unknown.");
+    assert_eq!(said(None, ""), "migration/0 had the CPU at the end, for an unknown time.");
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn what_was_merged_and_dropped_is_said() {
     of.losses.cut_bytes = 9;
     let lines = words::losses(&of);
     assert_eq!(lines.len(), 3, "{lines:?}");
-    assert!(lines[0].contains("24 intervals to histograms of hours"), "{lines:?}");
+    assert!(lines[0].contains("24 intervals to hourly histograms"), "{lines:?}");
     assert!(lines[1].contains("the first 5 min (1 interval)"), "{lines:?}");
 }
 

@@ -31,7 +31,7 @@ pub fn render(of: &WatchSummary, columns: usize, color: bool) -> String {
     let lists = [
         (&of.worst, WORST, "the worst, latencies in us"),
         (&of.worst_by_priority, OTHERS, "behind the same or a higher priority"),
-        (&of.worst_of_kernel_threads, OTHERS, "threads of the kernel"),
+        (&of.worst_of_kernel_threads, OTHERS, "kernel threads"),
     ];
     for (list, most, title) in lists {
         if !list.is_empty() {

@@ -58,7 +58,7 @@ pub fn parts(wakeup: &WorstWakeup) -> String {
 /// Parts of a wake-up without the letters.
 fn spoken_parts(wakeup: &WorstWakeup) -> String {
     let parts = [
-        wakeup.timer_ns.map(|ns| format!("its timer came {} late", span(ns))),
+        wakeup.timer_ns.map(|ns| format!("its timer was {} late", span(ns))),
         wakeup.wakeup_ns.map(|ns| format!("it waited {} for its CPU", span(ns))),
         wakeup.switch_ns.map(|ns| format!("the switch to it took {}", span(ns))),
     ];
@@ -105,8 +105,8 @@ pub fn answer(of: &WatchSummary) -> Vec<String> {
     });
     if let Some(worst) = of.worst_by_priority.first() {
         lines.push(format!(
-            "Behind a thread of the same or a higher priority, which is the application's own matter: \
-             {}. {} waited; {}.",
+            "Behind a thread of the same or a higher priority, which is caused by the application: {}. {} \
+             waited; {}.",
             one(worst),
             task(&worst.wakeup.victim),
             behind(&worst.wakeup)
@@ -128,12 +128,9 @@ fn behind(wakeup: &WorstWakeup) -> String {
             format!("{previous} had the CPU for all of W")
         }
         Some(held) => {
-            format!(
-                "{previous} had the CPU at the end and for {} of W, and who had the rest is unknown",
-                span(held)
-            )
+            format!("{previous} had the CPU at the end and for {} of W, the rest is unknown", span(held))
         }
-        None => format!("{previous} had the CPU at the end, and since when is unknown"),
+        None => format!("{previous} had the CPU at the end, for an unknown time"),
     }
 }
 
@@ -150,12 +147,18 @@ pub fn coverage(of: &WatchSummary) -> String {
             counts.voluntary.unwrap_or_default()
         ),
         None => format!(
-            "{} to real-time threads recorded; how many there were is unknown",
+            "{} to real-time threads recorded; the total is unknown",
             several(counts.recorded, "switch", "switches")
         ),
     };
     let others = [
-        (counts.collisions, "thread found its place taken", "threads found their place taken"),
+        (
+            counts.collisions,
+            "thread was not recorded because of a hash collision",
+            "threads were not \
+                                                                                    recorded because of \
+                                                                                    hash collisions",
+        ),
         (
             counts.skipped.unwrap_or(0),
             "event was skipped or lost by the kernel",
@@ -183,16 +186,16 @@ pub fn losses(of: &WatchSummary) -> Vec<String> {
     let mut lines = Vec::new();
     let to = |n: u64, what: &str| (n > 0).then(|| format!("{} {what}", intervals(n)));
     let merged: Vec<String> = [
-        to(losses.rows_to_hours, "to histograms of hours"),
-        to(losses.rows_to_days, "of these on to days"),
+        to(losses.rows_to_hours, "to hourly histograms"),
+        to(losses.rows_to_days, "of these to days"),
         to(losses.worst_to_hours, "to the worst of each hour"),
-        to(losses.worst_to_days, "of these on to the worst of each day"),
+        to(losses.worst_to_days, "of these to the worst of each day"),
     ]
     .into_iter()
     .flatten()
     .collect();
     if !merged.is_empty() {
-        lines.push(format!("Added up: {}. No count is lost by that.", merged.join(", ")));
+        lines.push(format!("Merged: {}. No count was lost.", merged.join(", ")));
     }
     for (n, ns, until, what) in [
         (losses.rows_dropped, losses.rows_dropped_ns, &losses.rows_dropped_until, "histograms"),
@@ -209,8 +212,7 @@ pub fn losses(of: &WatchSummary) -> Vec<String> {
         }
     }
     let damage = [
-        (losses.cut_bytes > 0)
-            .then(|| format!("{} bytes cut from an interval that was not complete", losses.cut_bytes)),
+        (losses.cut_bytes > 0).then(|| format!("{} bytes cut from an incomplete interval", losses.cut_bytes)),
         (losses.damaged_intervals > 0).then(|| format!("{} damaged", intervals(losses.damaged_intervals))),
         (losses.damaged_sections > 0)
             .then(|| format!("{} damaged", several(losses.damaged_sections, "section", "sections"))),

@@ -232,7 +232,7 @@ fn rules_are_told_one_by_one_and_together() {
     let page = String::from_utf8(onbeat(&["rules", "fair-server"]).stdout).unwrap();
     assert!(page.starts_with("fair-server\n") && page.contains("https://docs.kernel.org/"), "{page}");
     let page = String::from_utf8(onbeat(&["rules", "irqs-off-section"]).stdout).unwrap();
-    assert!(page.starts_with("irqs-off-section\n") && page.contains("\nWhat provokes it\n"), "{page}");
+    assert!(page.starts_with("irqs-off-section\n") && page.contains("\nTriggers\n"), "{page}");
     assert!(refused(&["rules", "throttle-rt"], 2).contains("rt-throttling"));
 }
 
