@@ -97,7 +97,8 @@ fn opened(path: &Path, most: u64) -> Result<MachineFiles> {
         // A component of the path is a device or a pipe.
         Fact::Absent | Fact::NotCaptured | Fact::NotRunning | Fact::Refused(libc::ENOTDIR) => {
             return Err(Failure::usage(format!(
-                "{shown} is no bundle: expected a folder that `onbeat capture -o` or `onbeat measure -o` made"
+                "{shown} is not a bundle: expected a folder made by `onbeat capture -o` or `onbeat measure \
+                 -o`"
             )));
         }
         Fact::Refused(errno) => return Err(cannot_read(&shown.to_string(), CAPTURE, errno)),
@@ -130,14 +131,12 @@ fn cannot_read(shown: &str, name: &str, errno: i32) -> Failure {
 
 fn check_schema(bytes: &[u8]) -> Result<(), String> {
     let capture: Capture =
-        serde_json::from_slice(bytes).map_err(|error| format!("{CAPTURE} is not understood: {error}"))?;
+        serde_json::from_slice(bytes).map_err(|error| format!("invalid {CAPTURE}: {error}"))?;
     match capture.schema.as_str() {
         SCHEMA => Ok(()),
         other => {
             let other: String = other.chars().take(40).collect();
-            Err(format!(
-                "{CAPTURE} is of the schema {other}, this onbeat reads {SCHEMA}: take a newer onbeat"
-            ))
+            Err(format!("{CAPTURE} has schema {other}, and this onbeat reads {SCHEMA}: use a newer onbeat"))
         }
     }
 }

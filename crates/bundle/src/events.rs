@@ -147,7 +147,7 @@ pub fn each_window_line(bundle: &Path, mut each: impl FnMut(WindowHead, &[u8])) 
 fn each_line(bundle: &Path, mut each: impl FnMut(&[u8])) -> Result<u64> {
     let path = folder_of(bundle).join(EVENTS).join(SPIKES);
     let failed = |error: io::Error| {
-        let remedy = "expected a bundle, as `onbeat hunt -o` makes one";
+        let remedy = "expected a bundle, made by `onbeat hunt -o`";
         Failure::of_call(format!("cannot read {}", quoted(&path)), &error, Exit::Usage, remedy)
     };
     let mut lines = match host::Lines::open(&path, LINE_LIMIT) {

@@ -151,7 +151,7 @@ pub fn read_notes(
             let seen = parse_note(line).map_err(|what| format!("line {} of {file}: {what}", number + 1))?;
             answers.insert(seen.0, seen.1);
             if answers.len() > NOTES_LIMIT {
-                return Err(format!("{file} has more notes than any machine gives"));
+                return Err(format!("{file} has more notes than any machine"));
             }
         }
     }
@@ -159,7 +159,7 @@ pub fn read_notes(
 }
 
 fn parse_note(line: &[u8]) -> Result<(String, Access), String> {
-    let note: Note = serde_json::from_slice(line).map_err(|error| format!("no note: {error}"))?;
+    let note: Note = serde_json::from_slice(line).map_err(|error| format!("invalid note: {error}"))?;
     if !note.path.starts_with('/') {
         return Err("expected an absolute path".to_owned());
     }
@@ -167,11 +167,11 @@ fn parse_note(line: &[u8]) -> Result<(String, Access), String> {
         Note { errno: Some(libc::ENOENT), .. } => Access::Absent,
         Note { errno: Some(errno), .. } => Access::Refused(errno),
         Note { names: Some(names), .. } if names.len() > NAMES_LIMIT => {
-            return Err("a list has more names than any directory of a machine".to_owned());
+            return Err("a list has more names than any directory".to_owned());
         }
         Note { names: Some(names), .. } => {
             if names.iter().any(|name| name.is_empty() || name.contains('/') || name == "." || name == "..") {
-                return Err("a name of a directory leads elsewhere".to_owned());
+                return Err("a name of a directory points outside of it".to_owned());
             }
             Access::List(names)
         }

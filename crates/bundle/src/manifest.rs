@@ -73,7 +73,7 @@ impl BundleManifest {
         if manifest.schema != MANIFEST_SCHEMA {
             let schema = model::text::excerpt(&manifest.schema);
             return Err(format!(
-                "schema {schema:?} instead of {MANIFEST_SCHEMA:?}: it is another version's, update \
+                "schema {schema:?} instead of {MANIFEST_SCHEMA:?}: written by another version, update \
                  onbeat-farm"
             ));
         }
@@ -84,14 +84,14 @@ impl BundleManifest {
     fn check(&self) -> Result<(), String> {
         if self.files.len() > MOST_FILES || self.bytes() > MOST_BYTES {
             let most = size_words(MOST_BYTES);
-            return Err(format!("more than {MOST_FILES} files or {most}: no bundle is so large"));
+            return Err(format!("more than {MOST_FILES} files or {most}: too large for a bundle"));
         }
         let paths: BTreeSet<&str> = self.files.iter().map(|file| file.path.as_str()).collect();
         if paths.len() < self.files.len() {
-            return Err("a path is there twice: name each file once".to_owned());
+            return Err("duplicate path: name each file once".to_owned());
         }
         if !paths.contains("run.json") {
-            return Err("there is no run.json: send all of a bundle".to_owned());
+            return Err("run.json is missing: send the whole bundle".to_owned());
         }
         self.files.iter().try_for_each(ManifestFile::check)?;
         let mut folders =
@@ -99,7 +99,7 @@ impl BundleManifest {
         match folders.find(|folder| paths.contains(folder)) {
             Some(both) => {
                 let shown = model::text::excerpt(both);
-                Err(format!("{shown:?} is a file and a folder: name the files that are there"))
+                Err(format!("{shown:?} is both a file and a folder: name the existing files"))
             }
             None => Ok(()),
         }
@@ -131,24 +131,20 @@ impl ManifestFile {
         let shown = model::text::excerpt(&self.path);
         if self.path.split('/').any(|name| name.len() > LONGEST_NAME) {
             return Err(format!(
-                "{shown:?} has a name of more than {LONGEST_NAME} bytes, which no file has: send those that \
-                 onbeat writes"
+                "{shown:?} has a name of more than {LONGEST_NAME} bytes: send only files that onbeat writes"
             ));
         }
         if !is_part(&self.path) {
-            return Err(format!("{shown:?} is no part of a bundle: send those that onbeat writes"));
+            return Err(format!("{shown:?} is not part of a bundle: send only files that onbeat writes"));
         }
         if self.path == "run.json" && self.bytes > RUN_LIMIT {
-            return Err(format!(
-                "run.json is larger than {}, more than a run's can be",
-                size_words(RUN_LIMIT)
-            ));
+            return Err(format!("run.json is larger than {}, the limit for a run", size_words(RUN_LIMIT)));
         }
         if self.pieces.len() as u64 != self.bytes.div_ceil(PIECE)
             || !self.pieces.iter().all(|one| is_digest(one))
         {
             return Err(format!(
-                "{shown:?}: its pieces are not its bytes: one SHA-256 for each {PIECE} bytes"
+                "{shown:?}: its pieces do not match its size: expected one SHA-256 for each {PIECE} bytes"
             ));
         }
         Ok(())
@@ -240,7 +236,7 @@ mod tests {
         for paths in [["host/a", "host/a/b", "host/a.b"], ["host/a/b/c/d", "host/a.b", "host/a/b"]] {
             let of = paths.map(|path| file(path, 1)).into_iter().chain([run()]).collect();
             let refused = read(of).unwrap_err();
-            assert!(refused.contains("is a file and a folder"), "{refused}");
+            assert!(refused.contains("is both a file and a folder"), "{refused}");
         }
         assert!(read(vec![run(), file("host/a.b", 1), file("host/a/b", 1), file("host/ab", 1)]).is_ok());
         let name = "n".repeat(LONGEST_NAME);
@@ -256,9 +252,9 @@ mod tests {
     fn sizes_and_digests_have_to_fit() {
         assert!(read(vec![]).is_err() && read(vec![file("run.json", 1), file("run.json", 1)]).is_err());
         let refused = read(vec![file("run.json", RUN_LIMIT + 1)]).unwrap_err();
-        assert_eq!(refused, "run.json is larger than 8 MiB, more than a run's can be");
+        assert_eq!(refused, "run.json is larger than 8 MiB, the limit for a run");
         let refused = read(vec![file("run.json", 1), file("tail", MOST_BYTES)]).unwrap_err();
-        assert_eq!(refused, "more than 20000 files or 1 GiB: no bundle is so large");
+        assert_eq!(refused, "more than 20000 files or 1 GiB: too large for a bundle");
         let upper = ManifestFile { pieces: vec!["A".repeat(64)], ..file("run.json", 1) };
         let few = ManifestFile { pieces: vec![], ..file("run.json", 1) };
         assert!(read(vec![upper]).is_err() && read(vec![few]).is_err());

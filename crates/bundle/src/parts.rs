@@ -63,14 +63,14 @@ impl BundleParts {
     pub fn lacking(&self) -> Option<String> {
         let cut = || {
             format!(
-                "it has more than {MOST_FILES} files or folders more than {DEEPEST} deep, which no bundle \
-                 has: remove what is not of it"
+                "it has more than {MOST_FILES} files, or folders more than {DEEPEST} deep: remove what does \
+                 not belong to the bundle"
             )
         };
         match &self.unread {
             Some((path, errno)) => {
                 let (path, why) = (excerpt(path), errno_name(*errno));
-                Some(format!("its {path} cannot be read ({why}): look at whose it is"))
+                Some(format!("cannot read its {path} ({why}): check its owner"))
             }
             None => self.is_cut.then(cut),
         }
@@ -115,7 +115,7 @@ mod tests {
             assert_eq!(parts.unread.as_ref().map(|unread| unread.0.as_str()), named, "{path}");
             assert_eq!(parts.lacking().is_some(), named.is_some(), "{path}");
         }
-        assert!(of("/host", 13).lacking().unwrap().contains("its host cannot be read (EACCES"));
+        assert!(of("/host", 13).lacking().unwrap().contains("cannot read its host (EACCES"));
     }
 
     #[test]

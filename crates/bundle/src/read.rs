@@ -84,7 +84,7 @@ impl Bundle {
         each_line(&self.blocks, peak_line::parse, |peak: Peak| f(&peak))
     }
 
-    /// Reads the histograms of five minutes in the order of writing; older runs have none.
+    /// Reads the five-minute histograms in the order of writing; older runs have none.
     pub fn each_five_minutes(&self, mut f: impl FnMut(FiveMinuteLine)) -> Result<u64> {
         let mut foreign = 0;
         let unread = each_line(&self.rows, json, |line: FiveMinuteLine| match line.kind() {
@@ -122,7 +122,7 @@ impl Bundle {
         };
         let length = self.run.elapsed_ns.unwrap_or_default();
         self.remarks.push(format!(
-            "the run is incomplete: it was killed or is still on, and {length} of it are kept{reach}"
+            "the run is incomplete: it was killed or is still in progress; {length} of it are stored{reach}"
         ));
         self.remarks.extend(found.remarks());
         self.run.check().map_err(|what| Failure::usage(format!("the bundle contradicts itself: {what}")))
@@ -186,26 +186,30 @@ pub fn parse_run(bytes: &[u8]) -> Result<Run, String> {
         schema: String,
     }
     if depth(bytes) > DEPTH_LIMIT {
-        return Err(format!("it is nested more than {DEPTH_LIMIT} deep, which no run is"));
+        return Err(format!("it is nested more than {DEPTH_LIMIT} deep"));
     }
     // The schema first: a newer run may differ in any other field.
     let schema = serde_json::from_slice::<Schema>(bytes).map_err(|error| damaged(&error))?.schema;
     if schema != SCHEMA {
         let newer =
             schema.strip_prefix("onbeat.run/").and_then(|n| n.parse::<u64>().ok()).is_some_and(|n| n > 1);
-        let remedy =
-            if newer { "it was written by a newer onbeat, use that one" } else { "expected a run of onbeat" };
+        let remedy = if newer {
+            "it was written by a newer onbeat, use that version"
+        } else {
+            "expected a run of \
+                                                                                      onbeat"
+        };
         return Err(format!("schema {schema:?} instead of {SCHEMA:?}: {remedy}"));
     }
     let run: Run = serde_json::from_slice(bytes).map_err(|error| damaged(&error))?;
-    run.check().map_err(|what| format!("it contradicts itself ({what}): take another copy of the bundle"))?;
+    run.check().map_err(|what| format!("it contradicts itself ({what}): use another copy of the bundle"))?;
     Ok(run)
 }
 
 /// Fault of a `run.json`, with the source of a whole one.
 fn damaged(error: &serde_json::Error) -> String {
     let what = if error.is_eof() { "it is cut short" } else { "it is damaged" };
-    format!("{what} ({error}): copy the bundle again from where it was made")
+    format!("{what} ({error}): copy the bundle again from its origin")
 }
 
 /// Parses a line of JSON.
@@ -241,26 +245,26 @@ fn each_line<T>(path: &Path, parse: impl Fn(&[u8]) -> Option<T>, mut f: impl FnM
 fn unreadable(path: &Path, file: &Path, error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::NotFound if super::capture::is_capture(path) => Failure::usage(format!(
-            "{} is a capture and holds no run: judge it with `onbeat audit --bundle`",
+            "{} is a capture without a run: use `onbeat audit --bundle`",
             quoted(path)
         )),
         io::ErrorKind::NotFound if super::record::read::is_record(path) => Failure::usage(format!(
-            "{} is a record of `onbeat watch` and holds no run: show it with `onbeat report`",
+            "{} is a record of `onbeat watch` without a run: use `onbeat report`",
             quoted(path)
         )),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if is_file(path) => Failure::usage(format!(
-            "{} is a file, not a bundle: `onbeat import` makes one of cyclictest's result, and \
-             `onbeat bounds` reads a list of block maxima",
+            "{} is a file, not a bundle: convert a result of cyclictest with `onbeat import`; `onbeat \
+             bounds` reads a list of block maxima",
             quoted(path)
         )),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::usage(format!(
-            "{} is not a bundle: expected a folder with a run.json, as `onbeat measure -o` makes one",
+            "{} is not a bundle: expected a folder with run.json, made by `onbeat measure -o`",
             quoted(path)
         )),
         _ => {
             let remedy = match error.kind() {
                 io::ErrorKind::PermissionDenied => "run as its owner",
-                _ => "expected a bundle, as `onbeat measure -o` makes one",
+                _ => "expected a bundle, made by `onbeat measure -o`",
             };
             Failure::of_call(format!("cannot read {}", quoted(file)), error, Exit::Usage, remedy)
         }

@@ -46,10 +46,10 @@ impl Replayed {
     pub fn remarks(self) -> impl Iterator<Item = String> {
         let Replayed { gaps, overlaps, damaged } = self;
         let gaps = (gaps > 0).then(|| {
-            format!("records are missing before {gaps} of those at its end: a disk was full, or the run went on meanwhile")
+            format!("records are missing before {gaps} of those at its end: a disk was full, or the run continued during the copy")
         });
         let overlaps = (overlaps > 0).then(|| {
-            format!("{overlaps} records at its end begin before the one before them ends: all of their wake-ups are counted")
+            format!("{overlaps} records at its end begin before the previous record ends: all of their wake-ups are counted")
         });
         let damaged = (damaged > 0).then(|| format!("{damaged} records at its end could not be read"));
         [gaps, overlaps, damaged].into_iter().flatten()

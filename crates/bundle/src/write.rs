@@ -120,9 +120,9 @@ impl BundleWriter {
             write_lines(&mut self.lines, blocks).and_then(|()| append(self.blocks.as_mut(), &self.lines));
         self.lines.clear();
         let added = self.five_minutes.add(blocks, tails, &mut self.lines).and_then(|()| self.append_rows());
-        const SINCE: &str = "; from then on only the sums of the run are kept";
+        const SINCE: &str = "; from then on only the sums of the run are stored";
         kept.and(written).map_err(|error| self.lost("block records", &error) + SINCE)?;
-        added.map_err(|error| self.lost("the histograms of five minutes", &error) + SINCE)
+        added.map_err(|error| self.lost("the five-minute histograms", &error) + SINCE)
     }
 
     fn append_rows(&mut self) -> io::Result<()> {
@@ -171,7 +171,7 @@ impl BundleWriter {
         };
         self.dir.remove(SPARE);
         // The tail is what the last checkpoint lacks: it stays if that one could not be replaced.
-        const AS_OF: &str = "; it is kept as of its last checkpoint";
+        const AS_OF: &str = "; it is stored as of its last checkpoint";
         placed.map_err(|error| Failure::internal(self.lost("the end of the run", &error) + AS_OF))?;
         self.dir.remove(TAIL);
         flushed.map_err(|error| Failure::internal(self.lost("block records", &error)))?;
@@ -285,7 +285,7 @@ pub(super) fn refusal(path: &Path, error: &io::Error) -> Failure {
             Failure::usage(format!("{shown} exists and is not empty: choose a new folder with -o"))
         }
         _ => {
-            let what = format!("cannot make the bundle {shown}");
+            let what = format!("cannot create the bundle {shown}");
             Failure::of_call(what, error, Exit::Usage, "choose another folder with -o")
         }
     }

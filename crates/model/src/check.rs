@@ -26,7 +26,7 @@ impl Run {
         // A run is only a plan until its threads exist.
         let begun = self.complete || !self.cpus.is_empty();
         if self.is_exact() && begun && !planned {
-            return Err("cpus are not those of the plan".into());
+            return Err("cpus differ from the plan".into());
         }
         Ok(())
     }
@@ -41,7 +41,7 @@ impl Run {
         let rows = &cpu.histogram;
         let early: u64 = rows.iter().filter(|bucket| bucket.upper.0 <= 0).map(|bucket| bucket.count).sum();
         if let Some(said) = cpu.early.filter(|said| *said != early) {
-            return Err(format!("early is {said} and the histogram holds {early}"));
+            return Err(format!("early is {said}, but the histogram holds {early}"));
         }
         let within = |bucket: Option<&Bucket>, value: Option<Nanos>| match (bucket, value) {
             (Some(bucket), Some(value)) => bucket.lower <= value && value < bucket.upper,
@@ -56,7 +56,7 @@ impl Run {
         let mut quantiles = cpu.clone();
         quantiles.fill_quantiles();
         if quantiles != *cpu {
-            return Err("a quantile is not the histogram's".into());
+            return Err("a quantile does not match the histogram".into());
         }
         if cpu.worst.first().and_then(|worst| worst.latency_ns) != cpu.max_ns {
             return Err("the worst is not max_ns".into());
@@ -84,7 +84,7 @@ impl Run {
             [first, ..] if bare.len() < self.cpus.len() => format!("{} of this run", first.name()),
             _ => "this run".to_owned(),
         };
-        Err(Failure::usage(format!("{what} has no histogram: --rt-tests-json has what is known")))
+        Err(Failure::usage(format!("{what} has no histogram: use --rt-tests-json")))
     }
 }
 
@@ -120,7 +120,7 @@ impl CpuRun {
         match self.cycles {
             Some(cycles) if counted != cycles && !self.is_summary() => {
                 let counted = several(counted, "sample", "samples");
-                return Err(format!("the histogram holds {counted} and cycles says {cycles}"));
+                return Err(format!("the histogram holds {counted}, but cycles is {cycles}"));
             }
             None if !self.is_summary() || self.scheduled.is_some() => {
                 return Err("cycles is null although there is a histogram".into());

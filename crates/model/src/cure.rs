@@ -304,7 +304,7 @@ impl CureRun {
             self.steps.iter().flat_map(|step| [&step.experiment, &step.screened, &step.before, &step.after]);
         let paths = paths.chain(self.runs.iter().map(|run| &run.bundle));
         match paths.chain(self.hunts.iter().map(|hunt| &hunt.bundle)).any(|path| outside(path)) {
-            true => Err("it names a folder outside its own".into()),
+            true => Err("it names a folder outside of its own".into()),
             false => Ok(()),
         }
     }
@@ -316,10 +316,10 @@ impl CureRun {
 /// The fault in the record.
 pub fn parse(bytes: &[u8]) -> Result<CureRun, String> {
     let run: CureRun = serde_json::from_slice(bytes)
-        .map_err(|error| format!("it is no cure: {}", excerpt(&error.to_string())))?;
+        .map_err(|error| format!("it is not a cure: {}", excerpt(&error.to_string())))?;
     match run.schema.as_str() {
         CURE_SCHEMA => run.check().map(|()| run),
-        other => Err(format!("its schema is '{}', and this onbeat reads {CURE_SCHEMA}", excerpt(other))),
+        other => Err(format!("its schema is '{}', but this onbeat reads {CURE_SCHEMA}", excerpt(other))),
     }
 }
 

@@ -82,17 +82,21 @@ pub fn meaning_of(error: &io::Error) -> Option<(Exit, &'static str)> {
     Some(match error.raw_os_error()? {
         libc::EACCES | libc::EPERM | libc::EROFS => (Exit::NotPermitted, ""),
         libc::EMFILE => (Exit::Internal, "raise the limit of open files (ulimit -n)"),
-        libc::ENFILE => (Exit::Internal, "the machine has no open file left: end what holds them"),
+        libc::ENFILE => (
+            Exit::Internal,
+            "the machine has no free file handle: end processes with many open \
+                                          files",
+        ),
         libc::ENOMEM => (Exit::Internal, "free some memory, or raise its limit (ulimit -v)"),
         libc::EAGAIN => (Exit::Internal, "try again, or raise the limit of processes (ulimit -u)"),
         libc::EIO => (Exit::Internal, "look for a failing disk in the kernel's log (dmesg)"),
-        libc::ENOSPC | libc::EDQUOT => (Exit::Internal, "free some space, or choose another place"),
+        libc::ENOSPC | libc::EDQUOT => (Exit::Internal, "free some space, or choose another folder"),
         libc::EFBIG => (Exit::Internal, "raise the limit of file sizes (ulimit -f)"),
         libc::EINTR | libc::EBUSY | libc::ESTALE | libc::ETIMEDOUT | libc::ENOBUFS | libc::ENOLCK => {
             (Exit::Internal, "try again")
         }
         libc::ENOSYS | libc::EOPNOTSUPP => {
-            (Exit::NotSupported, "this kernel, or a filter of system calls, does not offer it")
+            (Exit::NotSupported, "this kernel, or a system call filter, does not support it")
         }
         _ => return None,
     })

@@ -218,7 +218,7 @@ impl ExperimentRun {
             || !(plan.win_at == 0.0 || above_one(plan.win_at))
             || !(0.0..1.0).contains(&plan.load_share)
         {
-            return Err("its rules are none: a level or a margin is out of range".into());
+            return Err("invalid rules: a level or a margin is out of range".into());
         }
         let spans = [plan.segment_ns, plan.settle_ns, plan.settle_trial_ns];
         let is_negative = spans.iter().any(|span| span.0 < 0);
@@ -239,11 +239,11 @@ impl ExperimentRun {
 /// The fault in the record.
 pub fn parse(bytes: &[u8]) -> Result<ExperimentRun, String> {
     let run: ExperimentRun = serde_json::from_slice(bytes)
-        .map_err(|error| format!("it is no experiment: {}", excerpt(&error.to_string())))?;
+        .map_err(|error| format!("it is not an experiment: {}", excerpt(&error.to_string())))?;
     match run.schema.as_str() {
         EXPERIMENT_SCHEMA => run.check().map(|()| run),
         other => {
-            Err(format!("its schema is '{}', and this onbeat reads {EXPERIMENT_SCHEMA}", excerpt(other)))
+            Err(format!("its schema is '{}', but this onbeat reads {EXPERIMENT_SCHEMA}", excerpt(other)))
         }
     }
 }

@@ -144,7 +144,7 @@ impl FromStr for Key {
 
     /// Parses a key of a document of any origin: no path in it leads out of its tree.
     fn from_str(text: &str) -> Result<Key, String> {
-        let wrong = || format!("{} is no key of a setting", crate::text::quoted(text));
+        let wrong = || format!("invalid setting key {}", crate::text::quoted(text));
         let (kind, rest) = text.split_once(':').ok_or_else(wrong)?;
         let key = match kind {
             "sysctl" => Some(Key::Sysctl(rest.to_owned())),

@@ -25,11 +25,11 @@ impl Labels {
         for text in texts {
             let (name, value) = parse_label(text)?;
             if labels.insert(name.clone(), value).is_some() {
-                return Err(format!("{name} is there twice: give each name once"));
+                return Err(format!("duplicate {name}: give each name once"));
             }
         }
         match labels.len() > MOST {
-            true => Err(format!("at most {MOST} labels: leave some out")),
+            true => Err(format!("expected at most {MOST} labels")),
             false => Ok(Labels(labels)),
         }
     }
@@ -71,8 +71,9 @@ impl FromIterator<(String, String)> for Labels {
 
 /// Parses a label such as `build=123`.
 pub fn parse_label(text: &str) -> Result<(String, String), String> {
-    let refused = |why: &str| format!("{:?} is no label: {why}", excerpt(text));
-    let (name, value) = text.split_once('=').ok_or_else(|| refused("write NAME=VALUE, as in build=123"))?;
+    let refused = |why: &str| format!("invalid label {:?}: {why}", excerpt(text));
+    let (name, value) =
+        text.split_once('=').ok_or_else(|| refused("expected NAME=VALUE, as in build=123"))?;
     let (name, value) = (name.trim(), value.trim());
     check(name, value).map_err(refused)?;
     Ok((name.to_owned(), value.to_owned()))
@@ -82,10 +83,10 @@ fn check(name: &str, value: &str) -> Result<(), &'static str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(plain);
     if !is_name || name.len() > LONGEST_NAME {
-        return Err("its name has 1 to 32 letters, digits and - _ ., a letter first");
+        return Err("expected a name of 1 to 32 letters, digits and - _ ., a letter first");
     }
     match value.is_empty() || value.len() > LONGEST_VALUE || value.contains(steers) {
-        true => Err("its value has 1 to 256 bytes, and no control characters"),
+        true => Err("expected a value of 1 to 256 bytes without control characters"),
         false => Ok(()),
     }
 }
@@ -115,7 +116,7 @@ mod tests {
             let refused = parse(&[text]).unwrap_err();
             assert!(!refused.contains('\n') && refused.len() < 400, "{refused}");
         }
-        assert!(parse(&["a=1", "a=1"]).unwrap_err().contains("twice"));
+        assert!(parse(&["a=1", "a=1"]).unwrap_err().contains("duplicate"));
         let many: Vec<String> = (0..=MOST).map(|n| format!("a{n}=x")).collect();
         assert!(Labels::parse(&many[1..]).is_ok() && Labels::parse(&many).is_err());
     }

@@ -146,7 +146,7 @@ impl PlanDocument {
     pub fn parse(text: &str, name: &str) -> Result<PlanDocument, Failure> {
         let refuse = |what: String| {
             Failure::usage(format!(
-                "{} is no plan ({what}): give the file that `onbeat tune plan -o` wrote",
+                "{} is not a plan ({what}): give the file that `onbeat tune plan -o` wrote",
                 quoted(name)
             ))
         };

@@ -118,9 +118,9 @@ pub struct SuiteDrift {
 /// Reads a document; refuses other schemas.
 pub fn parse(bytes: &[u8]) -> Result<SuiteRun, String> {
     let suite: SuiteRun = serde_json::from_slice(bytes)
-        .map_err(|error| format!("it is no suite: {}", excerpt(&error.to_string())))?;
+        .map_err(|error| format!("it is not a suite: {}", excerpt(&error.to_string())))?;
     match suite.schema.as_str() {
         SUITE_SCHEMA => Ok(suite),
-        other => Err(format!("its schema is '{}', and this onbeat reads {SUITE_SCHEMA}", excerpt(other))),
+        other => Err(format!("its schema is '{}', but this onbeat reads {SUITE_SCHEMA}", excerpt(other))),
     }
 }

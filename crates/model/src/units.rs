@@ -147,7 +147,7 @@ impl TryFrom<u32> for Cpu {
     type Error = String;
 
     fn try_from(number: u32) -> Result<Cpu, String> {
-        if number < CPU_LIMIT { Ok(Cpu(number)) } else { Err(format!("{number} is no number of a CPU")) }
+        if number < CPU_LIMIT { Ok(Cpu(number)) } else { Err(format!("invalid CPU number {number}")) }
     }
 }
 
@@ -206,7 +206,7 @@ impl CpuSet {
                     "'{part}' takes {used} of each {group} CPUs: expected FIRST-LAST:USED/GROUP"
                 ));
             }
-            left = left.checked_sub(last - first + 1).ok_or("the list names its CPUs over and over")?;
+            left = left.checked_sub(last - first + 1).ok_or("the list repeats its CPUs too often")?;
             set.extend((first..=last).filter(|n| (n - first) % group < used).map(Cpu));
         }
         Ok(CpuSet(set))
@@ -302,7 +302,7 @@ pub fn named_cpus(list: impl fmt::Display) -> String {
 }
 
 fn parse_mask(mask: &str) -> Result<CpuSet, String> {
-    const EXPECTED: &str = "expected hexadecimal digits behind 0x, like 0xc for CPUs 2-3";
+    const EXPECTED: &str = "expected hexadecimal digits after 0x, like 0xc for CPUs 2-3";
     // Length of a mask of all CPUs, with its commas.
     if mask.len() > CPU_LIMIT as usize / 4 + CPU_LIMIT as usize / 32 {
         return Err(format!("the mask is longer than one of {CPU_LIMIT} CPUs"));

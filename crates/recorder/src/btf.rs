@@ -49,23 +49,23 @@ impl<'a> Btf<'a> {
     /// Finds the two sections of `/sys/kernel/btf/vmlinux`.
     pub fn parse(bytes: &'a [u8]) -> Result<Btf<'a>, String> {
         if bytes.len() > SIZE_LIMIT {
-            return Err("the kernel's types take more than any kernel's".to_owned());
+            return Err("the kernel's types are larger than those of any kernel".to_owned());
         }
         let magic = bytes.get(..2).map(|two| u16::from_ne_bytes([two[0], two[1]]));
         if magic != Some(MAGIC) || bytes.get(2) != Some(&1) {
-            return Err("the kernel's types are not in BTF's first version".to_owned());
+            return Err("the kernel's types are not in BTF version 1".to_owned());
         }
         let section = |offset: usize, length: usize| {
             let begin = word(bytes, 4)?.checked_add(word(bytes, offset)?)? as usize;
             let end = begin.checked_add(word(bytes, length)? as usize)?;
             bytes.get(begin..end)
         };
-        let cut = || "the kernel's types are cut short".to_owned();
+        let cut = || "the kernel's types are truncated".to_owned();
         let types = section(8, 12).ok_or_else(cut)?;
         let strings = section(16, 20).ok_or_else(cut)?;
         let btf = Btf { types, strings };
         if btf.walk().any(|found| found.is_none()) {
-            return Err("the kernel's types have a kind that is not known, or are cut short".to_owned());
+            return Err("the kernel's types have an unknown kind, or are truncated".to_owned());
         }
         Ok(btf)
     }

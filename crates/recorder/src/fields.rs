@@ -124,7 +124,7 @@ impl ByFormat {
         let format = |event: usize| {
             let (subsystem, name) = EVENTS[event];
             let read = text(&format!("events/{subsystem}/{name}/format"));
-            Format::parse(&read.map_err(|error| format!("the event {name} cannot be read: {error}"))?)
+            Format::parse(&read.map_err(|error| format!("cannot read the event {name}: {error}"))?)
         };
         let (start, expire) = (format(START)?, format(EXPIRE)?);
         let (waking, switch) = (format(WAKING)?, format(SWITCH)?);

@@ -84,7 +84,7 @@ fn ask(fields: &EventFields, maps: &Maps, cpu: u32, expiries: [Nanos; 4]) -> Res
     let name = EVENTS[START].1;
     let words = expiries.map(|expiry| expiry.0 as u64);
     let code = timers::learning(fields, maps, &words)
-        .map_err(|bad| Failure::internal(format!("the program for {name} is none ({bad}): report this")))?;
+        .map_err(|bad| Failure::internal(format!("invalid program for {name} ({bad}): report this")))?;
     let attached =
         fields.attached(START).ok_or_else(|| Failure::not_supported(format!("this kernel has no {name}")))?;
     let program = Program::load("onbeat_learn", attached, &code)

@@ -152,9 +152,7 @@ impl KernelRecorder {
             }
         }
         let Some((fields, (learned, programs))) = opened else {
-            return Err(
-                refused.unwrap_or_else(|| Failure::not_supported("no way to read events was asked for"))
-            );
+            return Err(refused.unwrap_or_else(|| Failure::not_supported("no recording method was chosen")));
         };
         let other_numbers = learned.tid.is_some_and(|tid| tid != rt::thread_id() as u32);
         let mut about = About {
@@ -209,7 +207,7 @@ impl KernelRecorder {
     pub fn choose(&mut self, tid: u32) -> Result<()> {
         if self.about.other_numbers {
             return Err(Failure::not_supported(
-                "threads cannot be chosen in a PID namespace: run onbeat outside of the container",
+                "threads cannot be chosen in a PID namespace: run onbeat outside the container",
             ));
         }
         self.slots.choose(&self.maps.slots, tid)
@@ -254,7 +252,7 @@ pub(crate) fn cpus_of_the_machine() -> Result<Cpus> {
         let text = MachineFiles::live().read_text(&format!("/sys/devices/system/cpu/{name}"));
         let set = text.known().and_then(|text| CpuSet::parse(text.trim()).ok());
         set.filter(|set| !set.is_empty()).ok_or_else(|| {
-            Failure::not_supported(format!("/sys/devices/system/cpu/{name} cannot be read: mount sysfs"))
+            Failure::not_supported(format!("cannot read /sys/devices/system/cpu/{name}: mount sysfs"))
         })
     };
     let (all_possible, all_online) = (list("possible")?, list("online")?);
@@ -270,7 +268,7 @@ fn refuse_old_preempt_rt() -> Result<()> {
     let release = host::release();
     if is_real_time && version_of(&release).is_some_and(|version| version < (5, 10)) {
         return Err(Failure::not_supported(format!(
-            "programs are not safe in PREEMPT_RT before 5.10 (this is {release}): use a newer kernel"
+            "BPF programs are not safe in PREEMPT_RT before 5.10 (this is {release}): use a newer kernel"
         )));
     }
     Ok(())
@@ -311,7 +309,7 @@ fn with_switch(wanted: bool, fields: EventFields) -> Result<EventFields> {
             Ok(_) => return Ok(fields),
             Err(why) => why.as_str(),
         },
-        EventFields::Format(_) => "only the kernel's types tell of its end",
+        EventFields::Format(_) => "its end is only visible with the kernel's types",
     };
     Err(no_switch(why))
 }
@@ -349,9 +347,8 @@ fn open(fields: &EventFields, maps: &Held, cpu: u32) -> Result<Opened> {
             continue;
         };
         let name = EVENTS[event].1;
-        let code = generator(fields, numbers, &learned.functions).map_err(|bad| {
-            Failure::internal(format!("the program for {name} is none ({bad}): report this"))
-        })?;
+        let code = generator(fields, numbers, &learned.functions)
+            .map_err(|bad| Failure::internal(format!("invalid program for {name} ({bad}): report this")))?;
         let program = Program::load(&format!("onbeat_{name}"), attached, &code)
             .map_err(|refused| refusals::no_program(name, &refused))?;
         loaded.push((name, program));

@@ -15,29 +15,29 @@ const BPF: u32 = 39;
 
 /// A map was not made.
 pub fn no_map(error: &io::Error) -> Failure {
-    let what = "the kernel makes no map for the recorder's programs";
+    let what = "the kernel refuses a map for the recorder's programs";
     match error.raw_os_error() {
         Some(libc_errno::EPERM) => not_permitted(what, error, BPF, "CAP_BPF"),
         Some(libc_errno::ENOSYS) => {
             Failure::not_supported(format!("{what} ({error}): it is built without CONFIG_BPF_SYSCALL"))
         }
         Some(libc_errno::EINVAL) => {
-            Failure::not_supported(format!("{what} ({error}): it takes Linux 5.5 or later"))
+            Failure::not_supported(format!("{what} ({error}): it needs Linux 5.5 or later"))
         }
-        _ => Failure::of_call(what, error, Exit::NotSupported, "look into the kernel's log (dmesg)"),
+        _ => Failure::of_call(what, error, Exit::NotSupported, "see the kernel's log (dmesg)"),
     }
 }
 
 /// A program was not loaded.
 pub fn no_program(name: &str, refused: &Refused) -> Failure {
-    let what = format!("the kernel does not load the recorder's program {name}");
+    let what = format!("the kernel refuses the recorder's program {name}");
     let error = &refused.error;
     match error.raw_os_error() {
         Some(libc_errno::EPERM) => not_permitted(&what, error, PERFMON, "CAP_PERFMON"),
         _ if !refused.log.is_empty() => {
             Failure::not_supported(format!("{what} ({error}); its verifier says: {}", one_line(&refused.log)))
         }
-        _ => Failure::of_call(what, error, Exit::NotSupported, "this kernel lacks what it uses"),
+        _ => Failure::of_call(what, error, Exit::NotSupported, "this kernel lacks a feature that it uses"),
     }
 }
 
@@ -52,7 +52,7 @@ pub fn refuse_interpreted(machine: &str, version: Option<(u32, u32)>) -> Result<
         return Ok(());
     }
     Err(Failure::not_supported(
-        "the kernel interprets the recorder's programs, which here gives them a wrong CPU: run \
+        "the kernel interprets the recorder's programs, which gives them a wrong CPU number here: run \
          `sysctl net.core.bpf_jit_enable=1`",
     ))
 }
@@ -62,14 +62,15 @@ pub fn no_link(name: &str, error: &io::Error) -> Failure {
     let what = format!("the kernel does not run the recorder's program at {name}");
     match error.raw_os_error() {
         Some(libc_errno::EPERM | libc_errno::EACCES) => not_permitted(&what, error, PERFMON, "CAP_PERFMON"),
-        Some(libc_errno::EEXIST) => {
-            Failure::not_supported(format!("{what} ({error}): too many programs run there, end some"))
-        }
+        Some(libc_errno::EEXIST) => Failure::not_supported(format!(
+            "{what} ({error}): too many programs are attached there, end \
+                                            some"
+        )),
         _ => Failure::of_call(
             what,
             error,
             Exit::NotSupported,
-            "it takes CONFIG_BPF_EVENTS and CONFIG_PERF_EVENTS",
+            "it needs CONFIG_BPF_EVENTS and CONFIG_PERF_EVENTS",
         ),
     }
 }
@@ -82,7 +83,7 @@ pub fn no_tracing(why: NotHere) -> Failure {
             Failure::not_supported("tracefs is not mounted: mount -t tracefs tracefs /sys/kernel/tracing")
         }
         NotHere::NotPermitted(_) => Failure::not_permitted(
-            "tracefs may not be read: run with CAP_DAC_READ_SEARCH, a unit without ProtectKernelTunables",
+            "tracefs cannot be read: run with CAP_DAC_READ_SEARCH, a unit without ProtectKernelTunables",
         ),
         NotHere::Failed(errno) => {
             let error = io::Error::from_raw_os_error(errno);
@@ -93,19 +94,19 @@ pub fn no_tracing(why: NotHere) -> Failure {
 
 /// Failure to create a private tracing instance.
 pub fn no_instance(error: &io::Error) -> Failure {
-    let what = "the kernel makes no tracing instance for the recorder";
+    let what = "the kernel refuses a tracing instance for the recorder";
     match error.raw_os_error() {
         Some(libc_errno::EPERM | libc_errno::EACCES) => {
             Failure::not_permitted(format!("{what} ({}): {}", reason(error), run_with("CAP_DAC_OVERRIDE")))
         }
-        _ => Failure::of_call(what, error, Exit::NotSupported, "look into the kernel's log (dmesg)"),
+        _ => Failure::of_call(what, error, Exit::NotSupported, "see the kernel's log (dmesg)"),
     }
 }
 
 /// An event was not let in.
 pub fn no_event(name: &str, error: &io::Error) -> Failure {
     let what = format!("the event {name} cannot be recorded");
-    Failure::of_call(what, error, Exit::NotSupported, "it takes CONFIG_EVENT_TRACING")
+    Failure::of_call(what, error, Exit::NotSupported, "it needs CONFIG_EVENT_TRACING")
 }
 
 /// Failure for want of a capability, or the other mechanism that forbids it.
@@ -117,7 +118,7 @@ fn not_permitted(what: &str, error: &io::Error, capability: u32, name: &str) -> 
     } else if is_locked_down() {
         "the kernel is locked down to keep its memory confidential (/sys/kernel/security/lockdown)".to_owned()
     } else {
-        format!("{name} is there, so a filter of system calls or a security module refuses it")
+        format!("{name} is present, so a system call filter or a security module refuses it")
     };
     Failure::not_permitted(format!("{what} ({}): {remedy}", reason(error)))
 }

@@ -143,7 +143,7 @@ impl Slots {
 
     /// Gives a thread separate histograms.
     pub fn choose(&mut self, slots: &ArrayMap, tid: u32) -> Result<()> {
-        let facts = thread_facts(tid).ok_or_else(|| Failure::usage(format!("there is no thread {tid}")))?;
+        let facts = thread_facts(tid).ok_or_else(|| Failure::usage(format!("no thread {tid}")))?;
         let index = index_of(tid);
         let view = view_of(slots, index..index + 1)?;
         match view.u32(index, slot::TID).load(Relaxed) {
@@ -158,7 +158,7 @@ impl Slots {
             }
             other => {
                 return Err(Failure::not_supported(format!(
-                    "thread {tid} cannot be recorded: thread {other} has its place"
+                    "cannot record thread {tid}: hash collision with thread {other}"
                 )));
             }
         }
@@ -166,7 +166,7 @@ impl Slots {
             return Ok(());
         }
         let free = self.chosen.iter().position(Option::is_none).ok_or_else(|| {
-            Failure::usage(format!("at most {} threads have histograms of their own", self.chosen.len()))
+            Failure::usage(format!("at most {} threads can have separate histograms", self.chosen.len()))
         })?;
         self.chosen[free] = Some(ChosenThread::of(&facts));
         view.u32(index, slot::THREAD).store(free as u32 + 1, Release);

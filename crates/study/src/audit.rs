@@ -131,7 +131,7 @@ pub fn hunt_gains(path: &Path) -> Result<HuntGains> {
         return refused(format!("a run of `onbeat {}`: give one of `onbeat hunt`", run.command));
     }
     if run.culprits.iter().all(|culprit| culprit.knobs.is_empty()) {
-        return refused("no culprit of it has a setting that cures it: leave --hunt out".to_owned());
+        return refused("none of its culprits is cured by a setting: remove --hunt".to_owned());
     }
     let title = path.file_name().map_or_else(|| run.id.clone(), |name| name.to_string_lossy().into_owned());
     Ok(HuntGains::of(&title, &run))

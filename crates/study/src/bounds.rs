@@ -17,7 +17,7 @@ pub fn bounds(measurement: &Measurement, question: &Question) -> Result<Bounds> 
     let complete = measurement.run.as_ref().is_none_or(|run| run.complete);
     if measurement.series.worst().is_none() && samples == Some(0) && complete {
         return Err(Failure::usage(format!(
-            "{} holds no wake-up, which bounds nothing: measure again",
+            "{} contains no wake-up, so it gives no bound: measure again",
             quoted(&measurement.path)
         )));
     }

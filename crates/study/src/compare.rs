@@ -165,16 +165,16 @@ pub fn check_comparable(a: &[Measurement], b: &[Measurement]) -> Result<()> {
     let all: Vec<&Measurement> = a.iter().chain(b).collect();
     for (at, measurement) in all.iter().enumerate() {
         if all[..at].iter().any(|other| is_same(other, measurement)) {
-            return Err(Failure::usage(format!(
-                "{} is given twice: one run is one unit, give each once",
-                measurement.title
-            )));
+            return Err(Failure::usage(format!("{} is given twice: give each run once", measurement.title)));
         }
     }
     let Some(first) = all.first() else { return Ok(()) };
     if !measured::have_common_quantity(&all) {
-        let differ = "the runs have measured nothing that all of them have";
-        return Err(Failure::usage(format!("{differ}: give runs that measure the same, like wake-ups")));
+        let differ = "the runs have no measured quantity in common";
+        return Err(Failure::usage(format!(
+            "{differ}: give runs that measure the same quantity, like \
+                                           wake-ups"
+        )));
     }
     all.iter().try_for_each(|other| check_alike(first, other))
 }
@@ -193,7 +193,7 @@ fn check_alike(first: &Measurement, other: &Measurement) -> Result<()> {
     };
     let in_blocks = |one: &Measurement| !one.series.blocks.is_empty();
     if first.series.block != other.series.block && in_blocks(first) && in_blocks(other) {
-        return refused("the length of their blocks", "their maxima are of different things, measure again");
+        return refused("the length of their blocks", "their maxima are not comparable, measure again");
     }
     let measured = |measurement: &Measurement| {
         let run = measurement.run.as_ref();
@@ -201,7 +201,7 @@ fn check_alike(first: &Measurement, other: &Measurement) -> Result<()> {
     };
     if measured(first).zip(measured(other)).is_some_and(|(one, two)| one != two) {
         return refused(
-            "what they measured",
+            "the measured quantity",
             "give runs of one command, and of a probe with the same options",
         );
     }
@@ -214,13 +214,13 @@ fn check_alike(first: &Measurement, other: &Measurement) -> Result<()> {
         measurement.run.as_ref().filter(|run| !run.follows()).map(|run| run.cpus.len())
     };
     if own(first).zip(own(other)).is_some_and(|(one, two)| one != two) {
-        return refused("how many CPUs they measured", "name CPUs that all of them have with -a");
+        return refused("the number of measured CPUs", "choose common CPUs with -a");
     }
     let interval = |measurement: &Measurement| measurement.run.as_ref().and_then(|run| run.plan.interval_ns);
     if interval(first).zip(interval(other)).is_some_and(|(one, two)| one != two) {
         return refused(
             "their interval",
-            "a block's maximum is one of another number of wake-ups, measure both with the same -i",
+            "a block's maximum depends on the number of wake-ups, measure both with the same -i",
         );
     }
     Ok(())
@@ -241,10 +241,10 @@ struct Flaw {
 
 /// Flaws of a run that forbid a verdict, the most severe last.
 fn flaws(measurement: &Measurement) -> Vec<Flaw> {
-    let remedy = "leave that run out, or measure it again";
+    let remedy = "remove that run, or measure it again";
     let invalid = measurement.invalid().into_iter().next().map(|reason| Flaw {
-        remark: format!("{} was spoiled: {reason}", measurement.title),
-        reason: "a run was spoiled",
+        remark: format!("{} is invalid: {reason}", measurement.title),
+        reason: "a run is invalid",
         remedy,
     });
     let lost = measurement.series.lost().map(|lost| Flaw {
@@ -259,7 +259,7 @@ fn flaws(measurement: &Measurement) -> Vec<Flaw> {
 fn without_blocks(all: &[&Measurement]) -> Option<String> {
     let bare = |measurement: &&&Measurement| measurement.series.blocks.is_empty();
     let titles: Vec<&str> = all.iter().filter(bare).map(|one| one.title.as_str()).collect();
-    let why = "no block records, as a histogram does not say when: all wake-ups are compared, not seconds";
+    let why = "no block records, because a histogram has no times: all wake-ups are compared, not seconds";
     (!titles.is_empty()).then(|| of_these(&titles, why))
 }
 

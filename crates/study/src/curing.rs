@@ -86,7 +86,7 @@ pub fn hunted(
 ) -> Result<CureHunt> {
     let run = Bundle::open(&folder.join(&begun.bundle))?.run;
     if let Some(what) = nothing_measured(&run) {
-        let remedy = "see that what is followed runs all the time, and can be started over and over";
+        let remedy = "make sure that the followed program runs all the time, and can be started repeatedly";
         let message = format!("{what} in the hunt: {remedy}");
         return Err(Failure { exit: Exit::Inconclusive, message });
     }
@@ -139,8 +139,8 @@ fn require_cheap(recorder: &Recorder, limit: Nanos) -> Result<()> {
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "--limit: with the kernel's events recorded the usual wake-up takes {}, and {} cannot be told from \
-         that: choose a higher limit",
+        "invalid --limit: with tracing, the usual wake-up takes {}, and {} cannot be distinguished from \
+         that; choose a higher limit",
         median.spaced(),
         limit.spaced()
     )))
@@ -197,14 +197,14 @@ fn offer(finding: &Finding, document: &PlanDocument) -> std::result::Result<Opti
     if document.changes.iter().any(|change| lets_run_for_ever(&change.setting)) {
         return Err(LeftOut {
             rule: finding.rule.to_owned(),
-            why: "nothing would stop a real-time thread that never sleeps".into(),
+            why: "real-time throttling is off, so nothing would stop a thread that never sleeps".into(),
             instead: finding.fix.clone(),
         });
     }
     if document.changes.iter().all(|change| is_for_later(&change.setting)) && !document.changes.is_empty() {
         return Err(LeftOut {
             rule: finding.rule.to_owned(),
-            why: "it is for interrupts that are asked for later, and moves none that is there".into(),
+            why: "it only affects interrupts requested later, and moves none of the present ones".into(),
             instead: String::new(),
         });
     }
@@ -212,7 +212,7 @@ fn offer(finding: &Finding, document: &PlanDocument) -> std::result::Result<Opti
         return Err(LeftOut {
             rule: finding.rule.to_owned(),
             why: format!(
-                "{} can cut this machine off, or take the CPUs from what measures",
+                "{} can disconnect this machine, or take CPUs from the measurement",
                 change.setting.key
             ),
             instead: finding.fix.clone(),

@@ -31,7 +31,7 @@ pub fn open(path: &Path) -> Result<ExplainedRun> {
     let (mut run, mut remarks) = (std::mem::take(&mut bundle.run), std::mem::take(&mut bundle.remarks));
     if run.command != Command::Hunt {
         return Err(Failure::usage(format!(
-            "{} is a run of `onbeat {}`, in which nothing was traced: give one of `onbeat hunt`",
+            "{} is a run of `onbeat {}` without a trace: give one of `onbeat hunt`",
             quoted(path),
             run.command
         )));
@@ -39,7 +39,7 @@ pub fn open(path: &Path) -> Result<ExplainedRun> {
     let unread = explain(path, &mut run, &stolen, |_| ())?;
     if unread > 0 {
         remarks.push(format!(
-            "{} of events could not be read: what was explained before stays",
+            "{} of events could not be read: their stored explanation stays",
             several(unread, "window", "windows")
         ));
     }

@@ -30,7 +30,7 @@ impl Findings {
     pub fn explain(window: &Window, host: &Host, cost: Cost) -> Spike {
         let mut spike = timeline::explain_window(window, host, cost);
         if window.begins_late {
-            spike.notes.push("the buffer did not reach back to where the spike began".to_owned());
+            spike.notes.push("the buffer did not reach back to the start of the spike".to_owned());
         }
         spike
     }
@@ -72,7 +72,7 @@ impl Findings {
     pub fn notes(&self) -> Option<String> {
         (self.stolen_dropped > 0).then(|| {
             format!(
-                "{} seconds in which the hypervisor took time near spikes are not compared with them: there were too many",
+                "{} seconds with hypervisor steal near spikes are not compared with them: there were too many",
                 self.stolen_dropped
             )
         })
@@ -203,6 +203,6 @@ mod tests {
         (0..MAX_STOLEN as i64 + 9)
             .for_each(|second| findings.second(&[block(0, second, 10), block(1, second, 10)]));
         assert!(findings.stolen_dropped >= 9 && findings.stolen.len() <= MAX_STOLEN);
-        assert!(findings.notes().is_some_and(|note| note.contains("seconds in which the hypervisor")));
+        assert!(findings.notes().is_some_and(|note| note.contains("seconds with hypervisor steal")));
     }
 }

@@ -72,7 +72,7 @@ pub fn count_arrivals(document: &mut IsolationDocument, wait: impl FnOnce() -> i
     let cpus = CpuSet::parse(&document.cpus).unwrap_or_default();
     let count = || {
         arrivals::counts(&files, &cpus)
-            .ok_or_else(|| Failure::not_supported("/proc/interrupts cannot be read: mount /proc"))
+            .ok_or_else(|| Failure::not_supported("cannot read /proc/interrupts: mount /proc"))
     };
     let before = count()?;
     let span = wait();
@@ -98,7 +98,7 @@ pub fn movable_process(pid: u32) -> Result<MovableProcess> {
         let read = files.read(&format!("/proc/{pid}/task/{tid}/stat"));
         read.parse(|bytes| parse_task_stat(&bytes)).known().cloned()
     };
-    let gone = || Failure::usage(format!("there is no process {pid}: give the number of one that runs"));
+    let gone = || Failure::usage(format!("no process {pid}: give the number of a running one"));
     let process = stat(pid).ok_or_else(gone)?;
     if process.kernel {
         return Err(Failure::usage(format!(

@@ -55,7 +55,7 @@ fn not_running(
     let is_system = is_system(tree);
     if found == FoundTexts::default() && !is_system {
         return Err(refused(
-            &"it holds nothing of a machine: expected /proc and /sys, or a kernel configuration such as \
+            &"it contains no machine state: expected /proc and /sys, or a kernel configuration such as \
               /boot/config-RELEASE, or a boot loader's text such as /boot/cmdline.txt",
         ));
     }

@@ -42,15 +42,15 @@ impl<'a> MachineSource<'a> {
                 Ok(true) => Ok(MachineFiles::tree(root)),
                 Ok(false) => {
                     let file = match host::written_at(root) {
-                        Some(_) => "; `onbeat audit --kconfig FILE` judges a kernel configuration",
+                        Some(_) => "; for a kernel configuration use `onbeat audit --kconfig FILE`",
                         None => "",
                     };
                     let root = quoted(root);
-                    let what = format!("--root: {root} is no folder: give a copy of a file system{file}");
+                    let what = format!("--root: {root} is not a folder: give a copy of a file system{file}");
                     Err(Failure::usage(what))
                 }
                 Err(error) => {
-                    let what = format!("--root: cannot look at {}", quoted(root));
+                    let what = format!("--root: cannot access {}", quoted(root));
                     Err(Failure::of_call(what, &error, Exit::Usage, "give a copy of a file system"))
                 }
             },

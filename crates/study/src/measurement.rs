@@ -126,11 +126,14 @@ impl ReadOptions {
         let mut bundle = Bundle::open(path)?;
         let wanted = &self.cpus;
         if self.block.is_some() || self.resolution.is_some() {
-            return Err(Failure::usage("--block and --resolution are for CSV files: a run says them itself"));
+            return Err(Failure::usage(
+                "--block and --resolution are only for CSV files: a run contains \
+                                       them",
+            ));
         }
         if let Some(thread) = bundle.run.cpus.iter().find(|cpu| cpu.cpu.is_none() && wanted.is_some()) {
             let (name, shown) = (thread.name(), quoted(path));
-            return Err(Failure::usage(format!("{shown} does not state the CPU of {name}: leave -a out")));
+            return Err(Failure::usage(format!("{shown} does not state the CPU of {name}: remove -a")));
         }
         if let Some(missing) =
             wanted.iter().flat_map(CpuSet::iter).find(|cpu| !bundle.run.plan.cpus.contains(cpu))
@@ -147,7 +150,7 @@ impl ReadOptions {
         let unread = bundle.each_peak(|peak| collector.add(peak))?;
         if unread > 0 {
             bundle.remarks.push(format!(
-                "{} of blocks.jsonl could not be read and left out",
+                "{} of blocks.jsonl could not be read and were skipped",
                 several(unread, "line", "lines")
             ));
         }
@@ -162,7 +165,7 @@ impl ReadOptions {
         let shown = quoted(path);
         let failed = |error: std::io::Error| self.unreadable(path, &error);
         if self.cpus.is_some() {
-            return Err(Failure::usage(format!("{shown} is a list, which has no CPUs: leave -a out")));
+            return Err(Failure::usage(format!("{shown} is a list, which has no CPUs: remove -a")));
         }
         let block = self.block.unwrap_or(BLOCK);
         let mut lines = host::Lines::open(path, LINE_LIMIT).map_err(failed)?;
@@ -171,7 +174,7 @@ impl ReadOptions {
         while let Some(line) = lines.next_line().map_err(failed)? {
             if std::mem::take(&mut first) && line.starts_with(b"{") {
                 return Err(Failure::usage(format!(
-                    "{shown} is JSON: give a bundle's folder; `onbeat import` makes one of cyclictest's result"
+                    "{shown} is JSON: give a bundle's folder; `onbeat import` converts a result of cyclictest"
                 )));
             }
             maxima.line(line).map_err(|what| Failure::usage(format!("{shown}: {what}")))?;
@@ -192,7 +195,7 @@ impl ReadOptions {
         let step = match (self.resolution, coarse_step(|| maxima::values(&list).flatten())) {
             (None, Some(step)) => {
                 remarks.push(format!(
-                    "few different values, all multiples of {}: taken as recorded in such steps, --resolution says otherwise",
+                    "few different values, all multiples of {}: used as the resolution, --resolution overrides it",
                     step.spoken()
                 ));
                 step
@@ -246,12 +249,11 @@ fn of_hunt(run: &Run) -> Option<String> {
     let worst = run.threads.iter().filter_map(|thread| thread.worst_ns).max();
     Some(match worst {
         Some(worst) => format!(
-            "a hunt of a program: these are its wake-ups, not its responses, of which the worst observed was \
-             {} and {late} were later than the deadline",
+            "a hunt of a program: these are its wake-ups; of its responses, the worst was {} and {late} \
+             missed the deadline",
             worst.spoken()
         ),
-        None => "a hunt, whose recording delays what it measures: the machine's own latency is in a \
-                 run of `onbeat measure`"
+        None => "a hunt, whose tracing adds latency: for the machine's latency use a run of `onbeat measure`"
             .to_owned(),
     })
 }

@@ -51,7 +51,7 @@ impl ReportedRun {
         })?;
         if unread > 0 {
             bundle.remarks.push(format!(
-                "{} of blocks.jsonl could not be read; the pictures over time lack that",
+                "{} of blocks.jsonl could not be read and are missing from the pictures over time",
                 several(unread, "line", "lines")
             ));
         }
@@ -136,7 +136,7 @@ fn windows(path: &Path, bundle: &mut Bundle, stolen: &[StealInterval]) -> Result
     };
     if unread > 0 {
         bundle.remarks.push(format!(
-            "{} of events could not be read; the pictures lack that",
+            "{} of events could not be read and are missing from the pictures",
             several(unread, "window", "windows")
         ));
     }

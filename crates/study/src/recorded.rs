@@ -282,7 +282,7 @@ impl Fold {
         }
         if self.rows_dropped > 0 {
             summary.remarks.push(format!(
-                "{} of more than {ROWS_KEPT} CPUs and threads are in no total",
+                "{} of more than {ROWS_KEPT} CPUs and threads are not included in any total",
                 several(self.rows_dropped, "histogram", "histograms")
             ));
         }

@@ -97,7 +97,7 @@ pub fn boot_id() -> Result<String> {
     match host::MachineFiles::live().read_text("/proc/sys/kernel/random/boot_id") {
         Fact::Known(id) => Ok(id.trim().to_owned()),
         _ => Err(Failure::not_supported(
-            "/proc/sys/kernel/random/boot_id cannot be read, which tells this boot from others: mount /proc",
+            "cannot read /proc/sys/kernel/random/boot_id, which identifies this boot: mount /proc",
         )),
     }
 }

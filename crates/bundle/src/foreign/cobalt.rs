@@ -110,7 +110,7 @@ impl<'a> Gathered<'a> {
     /// Builds the only thread; the caller fills its extremes, which have signs.
     fn thread(&mut self, width: Nanos) -> Result<ImportedThread, ImportError> {
         let extremes = self.total.map(|total| (total.min, total.max));
-        let (min, max) = extremes.or(self.best).ok_or("no row and no total: give the whole output")?;
+        let (min, max) = extremes.or(self.best).ok_or("neither rows nor a total: give the whole output")?;
         let mut buckets = std::mem::take(&mut self.buckets);
         buckets.retain(|bucket| bucket.1 > 0);
         let held = buckets.iter().try_fold(0u64, |sum, bucket| sum.checked_add(bucket.1));

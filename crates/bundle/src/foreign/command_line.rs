@@ -63,7 +63,7 @@ pub(super) fn fill(plan: &mut Plan, line: &str) {
     };
     if given.relative {
         plan.wake = Word::Other("clock_nanosleep, relative time".into());
-        plan.notes.push("relative time (-r): a late wake-up puts off all later ones".into());
+        plan.notes.push("relative time (-r): a late wake-up delays all later ones".into());
     }
     if given.clock.is_some_and(|clock| clock.trim() == "1") {
         plan.notes.push("CLOCK_REALTIME (-c 1): steps of the wall clock are among the latencies".into());

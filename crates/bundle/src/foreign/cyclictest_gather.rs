@@ -62,7 +62,7 @@ impl Gathered {
                 cycles.truncate(room);
                 self.overflow_cycles_kept += cycles.len();
                 if self.overflow_cycles.insert(thread, cycles).is_some() {
-                    return Err(format!("# Thread {thread} is there twice: expected one result in a file"));
+                    return Err(format!("duplicate # Thread {thread}: expected one result in a file"));
                 }
             }
             Line::Summary(thread, summary) => {

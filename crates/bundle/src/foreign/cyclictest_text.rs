@@ -60,7 +60,7 @@ pub(super) fn read(
     let mut imported = gathered.imported(command, unit, options)?;
     if passed > 0 {
         let lines = several(passed, "line between its own was", "lines between its own were");
-        imported.remarks.push(format!("{lines} passed over"));
+        imported.remarks.push(format!("{lines} skipped"));
     }
     if unit == Nanos::MICRO && command.is_none() && stated.is_none() {
         imported.remarks.push(TAKEN_AS_US.into());

@@ -11,13 +11,13 @@ pub(super) const FORMAT: ForeignFormat = ForeignFormat {
     origin: "public results",
     carries: "least, mean and largest latency, overruns, CPU, time, period, priority, the largest of each \
               second; with -g a histogram, kernel and command line",
-    hides: "the number of samples without -g; the last bucket holds all longer ones; with -I and -O it is \
-            the answer to a GPIO edge that is measured, as the context alone tells",
+    hides: "the number of samples without -g; the last bucket holds all longer ones; with -I and -O the \
+            response to a GPIO edge is measured, which only the context shows",
     find: |source| find(source, TableMaker::Evl),
     reader: Reader::Run(|source, finding, _| {
         let mut imported = read(source, finding, "EVL latmus")?;
         if imported.run.plan.notes.iter().any(|note| note.contains("gpio")) {
-            imported.remarks.push("the latency is that of an answer to a GPIO edge, not of a timer".into());
+            imported.remarks.push("the latency is that of a response to a GPIO edge, not of a timer".into());
         }
         Ok(imported)
     }),

@@ -23,8 +23,8 @@ pub(super) const FORMAT: ForeignFormat = ForeignFormat {
     origin: "run here",
     carries: "each window's longest gap with its wall time and CPU, threshold, planned length; of a --report \
               the same without threshold and length",
-    hides: "gaps outside of its windows, by default half of the time; how long each but the longest of a \
-            window was; CPU and number of gaps in old versions",
+    hides: "gaps outside of its windows, by default half of the time; the length of all gaps but the \
+            longest of a window; CPU and number of gaps in old versions",
     find,
     reader: Reader::Run(read),
 };
@@ -217,7 +217,7 @@ fn check(stated: &Stated, windows: &[Window]) -> Result<(), String> {
     }
     let longest = windows.iter().map(|window| window.longest_us).max();
     if stated.max.is_some_and(|max| max != longest) {
-        return Err("Max Latency is not that of the samples: give the output as it was printed".into());
+        return Err("Max Latency does not match the samples: give the output as it was printed".into());
     }
     let gaps: Option<u64> =
         windows.iter().try_fold(0u64, |sum, window| sum.checked_add(window.count.unwrap_or(1)));

@@ -136,7 +136,7 @@ impl ImportedThread {
             (mean + step).checked_mul(count)? >= least && (mean - step).checked_mul(count)? <= most;
         let shown = mean / i128::from(unit.0);
         (!is_possible)
-            .then(|| format!("the mean, {shown}, is not that of the rows: give the output as it was"))
+            .then(|| format!("the mean, {shown}, does not match the rows: give the output as it was"))
     }
 
     /// The thread with the extremes that cyclictest's unsigned arithmetic hides.
@@ -188,13 +188,16 @@ pub(super) fn fill(run: &mut Run, threads: Vec<ImportedThread>, unit: Nanos) -> 
             let others = if unknown == 0 {
                 String::new()
             } else {
-                format!("; {unknown} more beyond the histogram are early or late, which is not known")
+                format!(
+                    "; for {unknown} more beyond the histogram it is not known whether they are early \
+                         or late"
+                )
             };
             run.integrity.push(Integrity {
                 kind: IntegrityKind::Early.into(),
                 cpu: cpu.cpu,
                 detail: format!(
-                    "{}: a wake-up came {} before its time, which the tool printed as its maximum{others}",
+                    "{}: a wake-up was {} early, which the tool printed as its maximum{others}",
                     cpu.name(),
                     Nanos(i64::try_from(-early).unwrap_or(i64::MAX).saturating_mul(unit.0)),
                 ),

@@ -17,8 +17,8 @@ pub(super) const FORMAT: ForeignFormat = ForeignFormat {
     versions: "0.3.1 (file version 3)",
     origin: "run here",
     carries: "histogram, count, least, mean and largest latency per CPU; kernel; the unit (-N)",
-    hides: "samples of 1 ms and more are in count and max, in no row; an average of no samples is -nan; \
-            interval, priority and duration",
+    hides: "samples of 1 ms or more are in count and max, but in no row; the average of zero samples is \
+            -nan; interval, priority and duration",
     find,
     reader: Reader::Run(read),
 };

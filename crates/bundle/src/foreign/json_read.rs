@@ -287,7 +287,7 @@ impl<'de, K: NumberedKey<'de>, V: Deserialize<'de>> Deserialize<'de> for Numbere
                 }
                 entries.sort_by(|one, other| one.0.cmp(&other.0));
                 match entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-                    Some(pair) => Err(A::Error::custom(format!("the key {} is there twice", pair[0].0))),
+                    Some(pair) => Err(A::Error::custom(format!("duplicate key {}", pair[0].0))),
                     None => Ok(NumberedEntries(entries)),
                 }
             }
@@ -358,7 +358,7 @@ mod tests {
             (r#"{"thread":{"0":{"cycles":1,"histogram":{"5":2}}}}"#, "thread 0"),
             (r#"{"thread":{"1":{"cycles":1}}}"#, "thread 1"),
             (r#"{"thread":{"0":{"cycles":1,"cpu":99999}}}"#, "cpu 99999"),
-            (r#"{"thread":{"0":{"cycles":2,"histogram":{"5":1,"5":1}}}}"#, "twice"),
+            (r#"{"thread":{"0":{"cycles":2,"histogram":{"5":1,"5":1}}}}"#, "duplicate key"),
             (r#"{"thread":{"0":{"cycles":1}},"num_threads":2}"#, "num_threads"),
             (r#"{"thread":{"0":{"cycles":1}},"resolution_in_ns":7}"#, "0 or 1"),
             (r#"{"thread":{}}"#, "num_threads"),

@@ -82,7 +82,7 @@ fn read(source: &SourceText, finding: &ResultSpan, _: &ImportOptions) -> Result<
         match rows.iter().position(|known| known.thread == row.thread) {
             Some(known) if row.min > rows[known].min || row.max < rows[known].max => {
                 return Err(at(ImportError(format!(
-                    "the extremes of {} shrink: give one run at a time",
+                    "the minimum or maximum of {} shrinks: give one run at a time",
                     quoted(row.thread)
                 ))));
             }
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(import(log.as_bytes(), &ImportOptions::default()).unwrap().len(), 2);
         for (from, to, wanted) in [
             ("max:92336.100", "max:9233x.100", "expected N s thread"),
-            ("max:34576.700", "max:4576.700", "extremes of 'base' shrink"),
+            ("max:34576.700", "max:4576.700", "maximum of 'base' shrinks"),
         ] {
             let error =
                 import(log!("nox").replacen(from, to, 1).as_bytes(), &ImportOptions::default()).unwrap_err();

@@ -105,7 +105,7 @@ impl Maxima {
         }
         if self.unit.is_none() && self.values.iter().all(|ns| ns < 1_000) {
             remarks.push(
-                "all values are below 1,000 ns, which no wake-up is: if they are in us, say so in a heading \
+                "all values are below 1,000 ns, too short for wake-ups: if they are in us, add a heading \
                  like max_us"
                     .into(),
             );
@@ -118,7 +118,7 @@ impl Maxima {
             ));
         }
         if self.comments > 0 {
-            remarks.push(format!("{} with # left out", several(self.comments, "line", "lines")));
+            remarks.push(format!("{} with # skipped", several(self.comments, "line", "lines")));
         }
         Ok((self.values, remarks))
     }
@@ -175,7 +175,7 @@ fn integer(text: &str) -> Result<Nanos, &'static str> {
         return text.parse().map(Nanos).map_err(|_| "is beyond 292 years, the largest span in ns");
     }
     if text.contains([',', ';', '\t', ' ']) {
-        return Err("has several columns: keep the one with the maxima, in ns");
+        return Err("has several columns: keep only the column of maxima, in ns");
     }
     if text.parse::<f64>().is_ok() {
         return Err("is not a whole number: latencies are integers in ns");

@@ -21,7 +21,7 @@ pub(super) type Buckets = BTreeMap<u64, u64>;
 pub(super) fn require_cyclictest(run: &Run) -> Result<()> {
     let refused = |cpu: &CpuRun, what: &str| {
         let name = cpu.name();
-        Err(Failure::usage(format!("{name}: cyclictest's formats do not hold {what}: use --csv or --json")))
+        Err(Failure::usage(format!("{name}: cyclictest's formats cannot hold {what}: use --csv or --json")))
     };
     for cpu in &run.cpus {
         if !cpu.measures.is_empty() && cpu.measures != Quantity::default() {

@@ -225,7 +225,7 @@ fn of_hosts(source: &SourceText, options: &ImportOptions) -> Result<Option<Vec<I
         _ if all.is_empty() => Ok(None),
         None => Ok(Some(all)),
         Some(name) => Err(ImportError(format!(
-            "the lines of {count} hosts, and of {name} no result: give those of one host at a time \
+            "the lines of {count} hosts, with no result of {name}: give the lines of one host at a time \
              (grep '^{name}: ')"
         ))),
     }

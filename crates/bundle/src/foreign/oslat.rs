@@ -24,8 +24,8 @@ pub(super) const TEXT: ForeignFormat = ForeignFormat {
     versions: "rt-tests 2.4, 2.6, 2.10",
     origin: "run here",
     carries: "histogram, least, mean and largest gap, and duration per CPU; priority, planned length",
-    hides: "the last row holds all longer gaps; the mean counts each gap as its row's upper edge, and with \
-            -W that is no multiple of 1000 it is wrong, and not taken",
+    hides: "the last row holds all longer gaps; the mean counts each gap as its row's upper edge, and is \
+            wrong and ignored if -W is not a multiple of 1000",
     find: oslat_text::find,
     reader: Reader::Run(oslat_text::read),
 };
@@ -36,8 +36,8 @@ pub(super) const JSON: ForeignFormat = ForeignFormat {
     versions: "rt-tests 2.4, 2.6, 2.10",
     origin: "run here",
     carries: "the same with the command line, kernel, start and end",
-    hides: "the last bucket holds all longer gaps, which nothing in it says; min and max are nanoseconds \
-            with -W that is no multiple of 1000",
+    hides: "the last bucket holds all longer gaps, without a mark; min and max are in nanoseconds if -W is \
+            not a multiple of 1000",
     find: |source| json_read::find_program(source, "oslat"),
     reader: Reader::Run(|source, _, _| read_json(source)),
 };
@@ -49,10 +49,10 @@ pub(super) const UNFINISHED: ForeignFormat = ForeignFormat {
     versions: "rt-tests 2.4, 2.6, 2.10",
     origin: "run here",
     carries: "nothing: refused",
-    hides: "how many gaps there were: -T ends the test at the first that reaches the threshold",
+    hides: "the number of gaps: -T ends the test at the first that reaches the threshold",
     find: oslat_text::find_unfinished,
     reader: Reader::Refused(
-        "it ended at its threshold (-T) or was ended: run it without -T, or give the whole output",
+        "it ended at its threshold (-T) or was interrupted: run it without -T, or give the whole output",
     ),
 };
 

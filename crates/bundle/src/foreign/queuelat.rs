@@ -19,8 +19,8 @@ pub(super) const FORMAT: ForeignFormat = ForeignFormat {
     versions: "rt-tests 2.4, 2.6, 2.10",
     origin: "run here",
     carries: "histogram of the times of a loop that copies memory, least and largest as edges of their rows",
-    hides: "CPU, exact extremes and mean (Avg takes upper edges); rows left out have the count of the next \
-            one, not 0; a time-out (-t) that comes while it sizes its block gives the last trial's numbers",
+    hides: "CPU, exact extremes and mean (Avg uses upper edges); omitted rows have the count of the next \
+            one, not 0; a time-out (-t) while it sizes its block gives the last trial's numbers",
     find,
     reader: Reader::Run(read),
 };
@@ -138,13 +138,13 @@ impl Histogram {
         let count: u128 = all().map(|row| u128::from(row.1)).sum();
         let sum: u128 = all().map(|row| u128::from(row.0 + WIDTH - 1) * u128::from(row.1)).sum();
         if count == 0 {
-            return Err("queuelat counted no loop: run it for longer (-t)".into());
+            return Err("queuelat counted no loop: run it longer (-t)".into());
         }
         if !is_row(self.min, all().next())
             || !is_row(self.max, all().last())
             || sum / count != u128::from(avg)
         {
-            return Err("queuelat's Min, Max and Avg are not those of its rows: give the whole output".into());
+            return Err("queuelat's Min, Max and Avg do not match its rows: give the whole output".into());
         }
         Ok(())
     }

@@ -44,7 +44,7 @@ impl Recognised<'_> {
         let kernel = source.kernel_lines_within(&finding.lines) as u64;
         if kernel > 0 {
             let lines = several(kernel, "line of the kernel's log was", "lines of the kernel's log were");
-            one.remarks.push(format!("{lines} passed over between its own"));
+            one.remarks.push(format!("{lines} skipped between its own"));
         }
         if let Some(interval) = options.interval {
             set_interval(&mut one.run, interval);
@@ -207,7 +207,7 @@ fn tie(all: &[Recognised]) -> Option<ImportError> {
     let tools: Vec<&str> = candidates.iter().map(|format| format.tool).collect();
     let flags: Vec<String> = candidates.iter().map(|format| format!("--as {}", format.id)).collect();
     Some(ImportError(format!(
-        "line {line}: this may be {}: say which with {}",
+        "line {line}: this may be {}: choose with {}",
         tools.join(" or "),
         flags.join(" or ")
     )))

@@ -33,7 +33,7 @@ macro_rules! refused {
         $(pub(super) const $name: ForeignFormat = ForeignFormat {
             id: $id,
             tool: $tool,
-            versions: "recognised by its words",
+            versions: "recognised by its text",
             origin: "run here or public",
             carries: "nothing: refused",
             hides: $instead,
@@ -51,39 +51,39 @@ refused! {
          wake-ups with onbeat measure";
     HACKBENCH: "hackbench", "hackbench's time", "hackbench",
         &[&["Running in process mode with", "groups using"], &["Running in threaded mode with"]],
-        "it is a load and prints its own time: run onbeat measure beside it (--load), and import the \
-         result of the tool that measured";
+        "it is a load and prints its own time: run it during onbeat measure (--load), and import the result \
+         of the measuring tool";
     IPERF3: "iperf3", "iperf3's result", "",
         &[
             &["Interval", "Transfer", "Bitrate"],
             &["Interval", "Transfer", "Bandwidth"],
             &["\"sum_received\"", "\"bits_per_second\""],
         ],
-        "it measures throughput: measure wake-ups beside it with onbeat measure";
+        "it measures throughput: run onbeat measure at the same time";
     LATENCYTOP: "latencytop", "latencytop's table", "", &[&["Cause", "Maximum", "Percentage"]],
-        "it has the time in which threads waited for anything, by cause: onbeat hunt explains late wake-ups";
+        "it has the waiting times of threads by cause: onbeat hunt explains late wake-ups";
     LAVA_RESULTS: "lava-results", "the results of a LAVA job", "",
         &[&["measurement:", "units:", "result:"], &["<LAVA_SIGNAL_TESTCASE", "MEASUREMENT="]],
-        "they hold what the job's script took from a tool's output: give the job's log, which has the \
-         tool's own lines";
+        "they hold values that the job's script extracted from a tool's output: give the job's log, which \
+         has the tool's own lines";
     PERF_SCHED: "perf-sched", "perf sched's table", "",
         &[&["Runtime ms", "Avg delay ms", "Max delay"], &["wait time", "sch delay", "run time"]],
-        "it has sums over other threads: give its recording, perf.data, to onbeat explain, or measure with \
-         onbeat measure";
+        "it has sums over other threads: give perf.data to onbeat explain, or measure with onbeat measure";
     PING: "ping", "ping's statistics", "",
         &[&["min/avg/max/mdev = "], &["round-trip min/avg/max"]],
         "it has extremes of a network's round trips: measure wake-ups with onbeat measure";
     PI_STRESS: "pi_stress", "pi_stress's result", "pi_stress",
         &[&["Total inversion performed:"]],
-        "it counts inversions and times none: onbeat probe ipc measures how long a mutex with priority \
-         inheritance takes to hand over";
+        "it counts inversions but does not time them: onbeat probe ipc measures a mutex with priority \
+         inheritance";
     PIP_STRESS: "pip_stress", "pip_stress's result", "pip_stress",
         &[&["Successfully used priority inheritance to handle an inversion"]],
-        "it says whether an inversion was resolved and times none: onbeat probe ipc measures the hand-over";
+        "it reports whether an inversion was resolved, but does not time it: onbeat probe ipc measures a \
+         mutex with priority inheritance";
     RT_APP_LOG: "rt-app-log", "rt-app's log", "",
         &[&["idx", "perf", "run", "period", "slack"], &["idx", "perf", "c_duration", "c_period"]],
-        "its columns are loops of a described load: run the load beside onbeat measure, or let onbeat hunt \
-         --victim follow its threads";
+        "its columns are loops of a described load: run the load during onbeat measure, or follow its \
+         threads with onbeat hunt --victim";
     RT_APP_SCREEN: "rt-app-screen", "rt-app's messages", "",
         &[
             &["<notice> Calibrate ns per loop"],
@@ -91,7 +91,7 @@ refused! {
             &["<notice>", "] Using SCHED_", " policy with priority"],
             &["<notice>", "] starting thread ..."],
         ],
-        "they hold no latency: let onbeat hunt --victim follow its threads";
+        "they hold no latency: follow its threads with onbeat hunt --victim";
     RT_MIGRATE_TEST: "rt-migrate-test", "rt-migrate-test's result", "rt-migrate-test",
         &[&["Task ", "(prio ", "(pid "]],
         "it times how long tasks of several priorities wait for each other, not a wake-up: measure with \
@@ -99,7 +99,7 @@ refused! {
     SCHBENCH: "schbench", "schbench's percentiles", "", &[&["Latencies percentiles (usec)"]],
         "it has percentiles of ordinary threads under its own load: use it as a load (onbeat measure --load)";
     SSDD: "ssdd", "ssdd's result", "ssdd", &[&["forktest#", ": STARTING"], &["forktest#", ": EXITING"]],
-        "it tests ptrace and times nothing: measure with onbeat measure";
+        "it tests ptrace and measures no time: measure with onbeat measure";
     SYSBENCH: "sysbench", "sysbench's result", "",
         &[&["sysbench ", " (using ", "LuaJIT"], &["95th percentile:"]],
         "it times its own requests, no wake-ups: use it as a load (onbeat measure --load)";
@@ -109,7 +109,7 @@ refused! {
 pub(super) const RT_TESTS_OTHER: ForeignFormat = ForeignFormat {
     id: "rt-tests-other",
     tool: "the JSON of another program of rt-tests",
-    versions: "recognised by its words",
+    versions: "recognised by its text",
     origin: "run here or public",
     carries: "nothing: refused",
     hides: "which of its numbers are latencies",
@@ -119,7 +119,7 @@ pub(super) const RT_TESTS_OTHER: ForeignFormat = ForeignFormat {
         whole(source, other.is_some())
     },
     reader: Reader::Refused(
-        "its cmdline: names the program: give the result of one that docs/formats.md lists",
+        "its cmdline: names the program: give the result of a program in docs/formats.md",
     ),
 };
 
@@ -131,7 +131,7 @@ pub(super) fn unexpanded<'a>(mut lines: impl Iterator<Item = TextLine<'a>>) -> O
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         is_name.then(|| {
             ImportError(format!(
-                "line {}: a shell's variable, {}, stands in place of a value: give the tool's own output",
+                "line {}: found a shell variable, {}, instead of a value: give the tool's own output",
                 line.number,
                 quoted(&format!("${{{name}}}"))
             ))

@@ -19,7 +19,7 @@ const PARTS: &[Part] = &[
     (
         &["T:", "Spike:"],
         "cyclictest's spikes",
-        "they are only what was over its --spike: give its whole output, with the T: lines",
+        "these are only samples over its --spike: give its whole output, with the T: lines",
     ),
     (
         &["Max-Min:", "(us)"],
@@ -34,12 +34,12 @@ const PARTS: &[Part] = &[
     (
         &["File \"", "hwlatdetect", "\", line "],
         "a traceback of hwlatdetect",
-        "it failed before it measured, as its last line says: measure with onbeat probe hw",
+        "it failed before measuring, see its last line: measure with onbeat probe hw",
     ),
     (
         &["Traceback (most recent call last):"],
         "a traceback of a Python program",
-        "it failed, as its last line says: run it again, and give its output",
+        "it failed, see its last line: run it again, and give its output",
     ),
     (&["<LAVA_SIGNAL_"], "signals of a LAVA job", "give the job's log, which has the tool's own lines"),
 ];
@@ -56,8 +56,8 @@ fn part_of(source: &SourceText) -> Option<ImportError> {
     }
     lines().any(|line| is_event(line.text)).then(|| {
         ImportError::new(
-            "this is the text of a trace (perf script, trace-cmd report), with events and no result: \
-             give onbeat explain the recording, perf.data or trace.dat",
+            "this is the text of a trace (perf script, trace-cmd report), with events but no result: give \
+             the recording, perf.data or trace.dat, to onbeat explain",
         )
     })
 }
@@ -107,7 +107,7 @@ pub(super) fn refusal(source: &SourceText, weak: &[Recognised]) -> ImportError {
         ids => {
             let tried: Vec<String> = ids.iter().map(|id| format!("--as {id}")).collect();
             format!(
-                "the rows alone do not say what they are: give the whole output, or {}",
+                "rows alone do not identify their format: give the whole output, or {}",
                 tried.join(" or ")
             )
         }
@@ -167,9 +167,9 @@ mod tests {
             ),
             (
                 "T: 0 ( 12) P:80 I:${interval} C:  10000 Min:      2 Act:    3 Avg:    3 Max:      21\n",
-                "line 1: a shell's variable, '${interval}', stands in place of a value: ",
+                "line 1: found a shell variable, '${interval}', instead of a value: ",
             ),
-            ("{\"cycles\": ${cycles}}\n", "line 1: a shell's variable, '${cycles}', stands"),
+            ("{\"cycles\": ${cycles}}\n", "line 1: found a shell variable, '${cycles}', instead"),
         ] {
             let error = import(text.as_bytes(), &ImportOptions::default()).expect_err(text).0;
             assert!(error.starts_with(what) && !error.contains('\n'), "{error}");

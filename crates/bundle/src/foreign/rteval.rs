@@ -29,10 +29,10 @@ pub(super) const REPORT: ForeignFormat = ForeignFormat {
     tool: "rteval's report",
     versions: "3.7, 3.8",
     origin: "run here",
-    carries: "what the summary has, less the histograms",
+    carries: "the summary without the histograms",
     hides: "",
     find: find_report,
-    reader: Reader::Refused("give the summary.xml that it kept, which has the histograms"),
+    reader: Reader::Refused("give its summary.xml, which has the histograms"),
 };
 
 /// Quantity of timerlat's histograms.
@@ -70,7 +70,7 @@ fn read(source: &SourceText, _: &ResultSpan, _: &ImportOptions) -> Result<Import
     if is_mixed {
         let what = "IRQ, thread and user latency are in one histogram, three samples per wake-up";
         run.plan.notes.push(what.into());
-        remarks.push(format!("{what}: rtla's own output keeps them apart"));
+        remarks.push(format!("{what}: rtla's own output separates them"));
     }
     let priority = measurement.cores.first().and_then(|core| core.priority);
     if measurement.cores.iter().all(|core| core.priority == priority) {
@@ -147,8 +147,8 @@ fn chosen(measurement: RtevalMeasurement) -> Result<Vec<RtevalSamples>, ImportEr
     if chosen.is_empty() || chosen.iter().any(|samples| samples.count.is_none()) {
         let larger = if module == "cyclictest" { " with a larger --cyclictest-buckets" } else { "" };
         return Err(ImportError(format!(
-            "line {line}: rteval dropped the statistics of {module}, as it does where the maximum is beyond \
-             its buckets: run it again{larger}"
+            "line {line}: rteval dropped the statistics of {module}, because the maximum is beyond its \
+             buckets: run it again{larger}"
         )));
     }
     if chosen.iter().all(|samples| samples.count == Some(0)) {
@@ -310,7 +310,7 @@ mod tests {
     fn the_printed_report_is_named() {
         let text = include_bytes!("../../../../tests/fixtures/foreign/rteval/3.8-break.screen.txt");
         let error = refusal(text);
-        assert!(error.contains("this is rteval's report: give the summary.xml"), "{error}");
+        assert!(error.contains("this is rteval's report: give its summary.xml"), "{error}");
     }
 
     #[test]
@@ -321,7 +321,7 @@ mod tests {
             ("<samples>413</samples>", "<samples>x</samples>", "expected a count in <samples>"),
             ("<bucket index=\"5404\" value=\"1\"/>", "", "the buckets hold 827"),
             ("<maximum unit=\"us\">4510", "<maximum unit=\"ms\">4510", "expected the unit of the other"),
-            ("<core id=\"1\"", "<core id=\"0\"", "core 0 is there twice"),
+            ("<core id=\"1\"", "<core id=\"0\"", "duplicate core 0"),
             ("<core id=\"1\"", "<core id=\"x\"", "expected the number of a CPU"),
             ("</core>", "</cor>", "damaged XML"),
             ("<cyclictest ", "<sysstat ", "damaged XML"),

@@ -121,7 +121,7 @@ impl Walk {
         };
         self.unit = attribute("unit").and_then(|text| unit::stated(&text));
         if self.path.len() >= DEPTH {
-            return Err(ImportError(format!("more than {DEPTH} elements within each other")));
+            return Err(ImportError(format!("elements nested more than {DEPTH} deep")));
         }
         self.path.push(name);
         let depth = self.path.len();
@@ -169,7 +169,7 @@ impl Walk {
                 if let Some(measurement) = self.summary.measurements.last_mut() {
                     if measurement.cores.iter().any(|core| core.cpu == samples.cpu) {
                         return Err(ImportError(format!(
-                            "core {cpu} is there twice: expected one result in a file"
+                            "duplicate core {cpu}: expected one result in a file"
                         )));
                     }
                     measurement.cores.push(samples);

@@ -43,7 +43,7 @@ pub(super) const BARE_HIST: ForeignFormat = ForeignFormat {
     tool: "a histogram of rtla without its header or index",
     versions: VERSIONS,
     origin: "run here",
-    carries: "nothing: it is refused",
+    carries: "nothing: refused",
     hides: "with --no-header what the columns are, and the unit; with --no-index the latencies",
     find: |source| rtla_hist_find::find(source, rtla_hist_find::RtlaTable::Bare),
     reader: Reader::Refused("run rtla without --no-header and --no-index"),
@@ -57,7 +57,7 @@ pub(super) const TIMERLAT_TOP: ForeignFormat = ForeignFormat {
     origin: "run here",
     carries: "count, least, mean and largest latency per CPU, those of interrupt, thread and return to \
               user space apart; of a screen's updates the last",
-    hides: "COUNT is that of the interrupts, the last thread may not have run yet; no quantiles",
+    hides: "COUNT counts interrupts, the last thread may not have run yet; no quantiles",
     find: |source| rtla_top::find(source, rtla_top::TopKind::Timerlat),
     reader: Reader::Run(rtla_top::read_timerlat),
 };
@@ -68,8 +68,8 @@ pub(super) const OSNOISE_TOP: ForeignFormat = ForeignFormat {
     tool: "rtla osnoise top",
     versions: VERSIONS,
     origin: "run here",
-    carries: "longest noise and share of the time that was lost per CPU, what interrupted how often; also \
-              of rtla hwnoise",
+    carries: "longest noise and share of lost time per CPU, number of interruptions by source; also of rtla \
+              hwnoise",
     hides: "the number of gaps, the least and the mean one",
     find: |source| rtla_top::find(source, rtla_top::TopKind::Osnoise),
     reader: Reader::Run(rtla_top::read_osnoise),
@@ -81,7 +81,7 @@ pub(super) const AUTO_ANALYSIS: ForeignFormat = ForeignFormat {
     tool: "rtla auto-analysis",
     versions: VERSIONS,
     origin: "run here",
-    carries: "nothing: it is refused",
+    carries: "nothing: refused",
     hides: "all latencies but the one that stopped the run",
     find: find_analysis,
     reader: Reader::Refused("onbeat explain reads it"),

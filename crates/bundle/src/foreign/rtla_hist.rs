@@ -80,7 +80,7 @@ fn read_block(
     let mut imported = Imported::from(run);
     if hist.passed > 0 {
         let lines = several(hist.passed, "line between its own was", "lines between its own were");
-        imported.remarks.push(format!("{lines} passed over"));
+        imported.remarks.push(format!("{lines} skipped"));
     }
     Ok(imported)
 }

@@ -140,7 +140,7 @@ pub(super) fn all(hist: &RtlaHist) -> Result<(), ImportError> {
         let contradicts = |label: usize| {
             let line = hist.all[label].as_ref().map_or(*line, |line| line.0);
             refuse(format!(
-                "line {line}: {}: of ALL {name} is not that of its CPUs: give the output as it was",
+                "line {line}: {}: of ALL {name} does not match its CPUs: give the output as it was",
                 LABELS[label]
             ))
         };

@@ -78,7 +78,7 @@ fn gap_at(samples: &[(u64, i64)]) -> Option<(u64, u64)> {
 
 fn gap(samples: &[(u64, i64)]) -> String {
     let (before, after) = gap_at(samples).unwrap_or_default();
-    format!("sample {after} follows sample {before}, so that lines are missing: give the whole output")
+    format!("sample {after} follows sample {before}, so lines are missing: give the whole output")
 }
 
 fn worst(interval: Option<Nanos>, samples: &[(u64, i64)], unit: Nanos) -> Vec<Worst> {

@@ -199,7 +199,7 @@ mod tests {
             );
         }
         let half = both("node1: ", "node2: ") + "node3: no such program\n";
-        assert!(all(&half).unwrap_err().0.contains("the lines of 3 hosts, and of node3"));
+        assert!(all(&half).unwrap_err().0.contains("the lines of 3 hosts, with no result of node3"));
         // The error of one host, with the line's number in the file.
         let whole = both("node1: ", "node2: ");
         let row = "node2: 000006 ";

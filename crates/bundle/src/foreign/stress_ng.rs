@@ -35,7 +35,7 @@ pub(super) const OTHER: ForeignFormat = ForeignFormat {
     carries: "no latency: other stressors and the YAML have none",
     hides: "",
     find: |source| findings(source, false),
-    reader: Reader::Refused("run it with --cyclic 1 and give what it prints, as --log-file keeps it"),
+    reader: Reader::Refused("run it with --cyclic 1 and give its output, or the file of --log-file"),
 };
 
 /// Invocations in a text: those with a result of `--cyclic`, or the others and YAML.
@@ -245,7 +245,7 @@ fn plan_of(run: &mut Run, instances: &BTreeMap<u64, Instance>, method: Option<&s
         plan.policy = Word::<Policy>::from(first.policy.to_ascii_lowercase().as_str());
         plan.interval_ns = Some(first.delay).filter(|delay| delay.0 > 0);
     }
-    plan.notes.push("relative time: a late wake-up puts off all later ones".into());
+    plan.notes.push("relative time: a late wake-up delays all later ones".into());
     plan.notes.extend(method.map(|method| format!("method {}", quoted(method))));
     let needed = instances.values().filter_map(|one| one.needed).fold(0u64, u64::saturating_add);
     if needed > 0 {

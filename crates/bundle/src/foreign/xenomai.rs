@@ -11,7 +11,7 @@ pub(super) const FORMAT: ForeignFormat = ForeignFormat {
     origin: "public results",
     carries: "least, mean and largest latency, overruns, time, period, priority; with -h a histogram",
     hides: "the CPU; the number of samples without -h or -s; the last bucket holds all longer ones, and \
-            early ones are there without their sign; of the mean each second's is averaged",
+            early ones have no sign; the mean averages those of each second",
     find: |source| find(source, TableMaker::Xenomai),
     reader: Reader::Run(|source, finding, _| read(source, finding, "Xenomai latency")),
 };

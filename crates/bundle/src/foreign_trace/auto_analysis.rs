@@ -107,14 +107,14 @@ impl Analysed {
         }
         let section = match line {
             _ if is("IRQ handler delay:") && line.contains("(exit from idle)") => {
-                let evidence = "rtla: the timer's interrupt came late out of an idle state";
+                let evidence = "rtla: the timer's interrupt was late after an idle state";
                 self.add(SliceKind::IdleExit, Who::default(), micros(line), evidence);
                 Section::None
             }
             _ if is("IRQ handler delay:") => {
                 let late =
                     micros(line).map_or("late".to_owned(), |ns| format!("{} late", Nanos(ns).spoken()));
-                self.notes.push(format!("rtla: the timer's interrupt came {late}, without a reason"));
+                self.notes.push(format!("rtla: the timer's interrupt was {late}, without a reason"));
                 Section::None
             }
             _ if is("Timerlat IRQ duration:") => {
@@ -164,8 +164,8 @@ impl Analysed {
                 (SliceKind::Thread, who, "rtla: it had the CPU when the timer's interrupt came, and kept it")
             }
             Section::Thread => (SliceKind::Thread, thread(), "rtla: it ran before the thread"),
-            Section::Irq => (SliceKind::Irq, irq(), "rtla: an interrupt in that time"),
-            Section::Softirq => (SliceKind::Softirq, irq(), "rtla: a softirq in that time"),
+            Section::Irq => (SliceKind::Irq, irq(), "rtla: an interrupt during this time"),
+            Section::Softirq => (SliceKind::Softirq, irq(), "rtla: a softirq during this time"),
             Section::None => return,
         };
         self.add(kind, who, Some(ns), evidence);
@@ -237,7 +237,7 @@ impl AutoAnalysis {
         match spikes.is_empty() {
             true => Err(TraceError::new(
                 "invalid auto-analysis: expected rtla's text up to the line of the latency, found a part; \
-                 give all that it printed",
+                 give the whole output",
             )),
             false => Ok(AutoAnalysis { spikes }),
         }
@@ -246,7 +246,7 @@ impl AutoAnalysis {
 
 impl ForeignTrace for AutoAnalysis {
     fn facts(&self) -> TraceFacts {
-        let notes = vec!["parts are in rtla's order: their times are not in its text".to_owned()];
+        let notes = vec!["slices are in rtla's order: its text does not have their times".to_owned()];
         TraceFacts { source: "rtla's auto-analysis".to_owned(), notes, ..TraceFacts::default() }
     }
 

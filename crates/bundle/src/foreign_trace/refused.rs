@@ -66,19 +66,19 @@ const KNOWN: &[KnownFile] = &[
     KnownFile {
         is: |_, text| text.contains("\"traceEvents\""),
         what: "a trace for Perfetto or Chrome",
-        remedy: "give the trace that it was made from",
+        remedy: "give the original trace",
     },
     KnownFile {
         is: |_, text| {
             has_line(text, &["# RTLA timerlat histogram", "# RTLA osnoise histogram", "# Histogram"])
         },
         what: "a histogram, which has no events",
-        remedy: "keep it with `onbeat import`",
+        remedy: "convert it with `onbeat import`",
     },
     KnownFile {
         is: |_, text| has_line(text, &["T: 0 (", "T:0 (", "\"file_version\""]),
-        what: "a result of cyclictest's, which has no events",
-        remedy: "keep it with `onbeat import`",
+        what: "a result of cyclictest, which has no events",
+        remedy: "convert it with `onbeat import`",
     },
     KnownFile {
         is: |_, text| text.contains("Timer Latency") && text.contains("IRQ Timer Latency"),

@@ -176,7 +176,7 @@ fn a_text_that_lacks_events_of_its_heading_says_so() {
     let text = std::str::from_utf8(file("ftrace.txt")).expect("text");
     let events = text.lines().filter(|line| !line.starts_with('#')).count();
     let notes = |text: &str| read(text.as_bytes()).expect("events").facts.notes;
-    let said = format!("{events} of the 7025 events that its heading names are in it: it may be cut");
+    let said = format!("{events} of the 7025 events in its heading are in the file: it may be truncated");
     assert_eq!(notes(text), [said]);
     let whole = text.replacen("7025/7025", &format!("{events}/7025"), 1);
     assert_eq!(notes(&whole), [""; 0]);
@@ -199,7 +199,7 @@ fn a_file_that_ends_early_or_says_too_much_is_refused_in_one_line() {
         (b"PERFILE2\x10\0\0\0\0\0\0\0", "perf record -o"),
         (b"hello\n", "none of these"),
         (COUNTED.as_bytes(), "expected times in seconds"),
-        (BACKWARDS.as_bytes(), "7.000000 s is behind 8.000001 s"),
+        (BACKWARDS.as_bytes(), "found 7.000000 s after 8.000001 s"),
     ] {
         let error = read(bytes).expect_err(what).to_string();
         assert!(error.contains(what), "{error}");

@@ -77,15 +77,15 @@ pub fn words_of_lacking(rows: u64, files: &[LackingFile]) -> String {
     });
     let others = match files.len().saturating_sub(1) as u64 {
         0 => String::new(),
-        more => format!(", and {} so", several(more, "file more is", "files more are")),
+        more => format!(", and {} too", several(more, "file more is", "files more are")),
     };
-    format!("{what} lacking: {first}{others}; import the undamaged record, from a copy of its folder")
+    format!("{what} lacking: {first}{others}; import the undamaged record from a copy of its folder")
 }
 
 /// Text on intervals of a tail that cannot be read, before others that can.
 pub fn words_of_tail(intervals: u64, tail: &str) -> String {
     format!(
-        "{} left out: {tail} was changed after it was written; import the undamaged record, from a copy of \
+        "{} omitted: {tail} was changed after it was written; import the undamaged record from a copy of \
          its folder",
         several(intervals, "interval", "intervals")
     )
@@ -105,8 +105,8 @@ pub fn words_of(rows: u64, sections: &[DamagedSection]) -> String {
         all => format!("{all} sections, the first of them in {first},"),
     };
     format!(
-        "{}{when} left out: the checksum of {which} is another than when it was written; import the \
-         undamaged record, from a copy of its folder",
+        "{}{when} omitted: the checksum of {which} has changed since it was written; import the undamaged \
+         record from a copy of its folder",
         several(rows, "row", "rows")
     )
 }
@@ -120,20 +120,20 @@ mod tests {
         let cut = LackingFile { name: "x.jsonl".into(), bytes: Some(1) };
         let missing = LackingFile { name: "y.tail".into(), bytes: None };
         let words = words_of_lacking(2, std::slice::from_ref(&cut));
-        let helps = "; import the undamaged record, from a copy of its folder";
+        let helps = "; import the undamaged record from a copy of its folder";
         assert_eq!(words, format!("2 rows are lacking: x.jsonl is cut short by 1 byte{helps}"));
         let words = words_of_lacking(0, &[LackingFile { bytes: Some(0), ..cut.clone() }]);
         assert_eq!(words, format!("rows are lacking: x.jsonl is cut short{helps}"));
         let words = words_of_lacking(0, &[missing, cut]);
-        assert_eq!(words, format!("rows are lacking: y.tail is missing, and 1 file more is so{helps}"));
+        assert_eq!(words, format!("rows are lacking: y.tail is missing, and 1 file more is too{helps}"));
     }
 
     #[test]
     fn words_name_the_tail_that_was_changed() {
-        let helps = "; import the undamaged record, from a copy of its folder";
+        let helps = "; import the undamaged record from a copy of its folder";
         let words = |intervals| words_of_tail(intervals, "x.tail");
-        assert_eq!(words(1), format!("1 interval left out: x.tail was changed after it was written{helps}"));
-        assert!(words(2).starts_with("2 intervals left out"));
+        assert_eq!(words(1), format!("1 interval omitted: x.tail was changed after it was written{helps}"));
+        assert!(words(2).starts_with("2 intervals omitted"));
     }
 
     #[test]

@@ -57,22 +57,22 @@ impl Faults {
         let mut remarks = Vec::new();
         if self.changed > 0 {
             remarks.push(format!(
-                "{name} was changed after it was written: the checksum of {} is another",
+                "{name} was changed after it was written: the checksum of {} differs",
                 several(self.changed, "section", "sections")
             ));
         }
         if self.cut {
-            remarks.push(format!("{name} is cut short"));
+            remarks.push(format!("{name} is truncated"));
         }
         if self.unread > 0 {
             remarks.push(format!("{} of {name} cannot be read", lines(self.unread)));
         }
         if self.newer > 0 {
-            remarks.push(format!("{name} is of another schema: use a newer onbeat"));
+            remarks.push(format!("{name} has another schema: use a newer onbeat"));
         }
         if self.repeated > 0 {
             remarks.push(format!(
-                "{} of {name} repeat what another file holds, and are not counted twice",
+                "{} of {name} repeat the content of another file, and are not counted twice",
                 lines(self.repeated)
             ));
         }

@@ -75,11 +75,11 @@ impl RecordReader<RecordFolder> {
         RecordReader::open(folder).map_err(|fault| match fault {
             ManifestFault::Newer(schema) => Failure::usage(format!(
                 "the record in {shown} is of schema {schema:?} instead of {WATCH_SCHEMA:?}: \
-                 it was written by a newer onbeat, use that one"
+                 it was written by a newer onbeat, use that version"
             )),
             ManifestFault::Io(error) => failed(&error),
             ManifestFault::Missing | ManifestFault::Damaged => {
-                Failure::usage(format!("{shown} is no record: expected a folder of `onbeat watch`"))
+                Failure::usage(format!("{shown} is not a record: expected a folder of `onbeat watch`"))
             }
         })
     }
@@ -132,7 +132,7 @@ impl<D: RecordDisk> RecordReader<D> {
                 for file in &segment.files {
                     let series = WatchSeries::named(&file.series);
                     if (kind == SegmentKind::Rows) != series.is_some() {
-                        self.remarks.push(format!("{} is of a series that is not known", file.name));
+                        self.remarks.push(format!("{} has an unknown series", file.name));
                         continue;
                     }
                     // Rows of hours and days are not passed on.
@@ -145,12 +145,12 @@ impl<D: RecordDisk> RecordReader<D> {
                             length
                         }
                         Ok(length) => {
-                            self.remarks.push(format!("{} is cut short", file.name));
+                            self.remarks.push(format!("{} is truncated", file.name));
                             self.short.extend(has_rows.then(|| short(Some(file.bytes - length))));
                             length
                         }
                         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                            self.remarks.push(format!("{} is missing, with what it held", file.name));
+                            self.remarks.push(format!("{} is missing, with its content", file.name));
                             self.short.extend(has_rows.then(|| short(None)));
                             continue;
                         }
@@ -165,7 +165,7 @@ impl<D: RecordDisk> RecordReader<D> {
         self.tail = match self.disk.length(&manifest.tail) {
             Ok(length) => Some((manifest.tail.clone(), length)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.remarks.push(format!("{} is missing, with what was recorded last", manifest.tail));
+                self.remarks.push(format!("{} is missing, with the latest data", manifest.tail));
                 self.short.push((None, LackingFile { name: manifest.tail.clone(), bytes: None }));
                 None
             }
@@ -203,8 +203,8 @@ impl<D: RecordDisk> RecordReader<D> {
             return Err(io::Error::other("it holds no files of a record"));
         }
         self.remarks.push(format!(
-            "{MANIFEST} is missing or damaged: what the other files hold is shown, \
-             what was dropped is not known"
+            "{MANIFEST} is missing or damaged: the content of the other files is shown; dropped data are \
+             not known"
         ));
         Ok(())
     }
@@ -247,7 +247,7 @@ impl<D: RecordDisk> RecordReader<D> {
         })?;
         if wrong > 0 {
             self.remark(format!(
-                "{} of {} do not add up to the wake-ups that they are of",
+                "{} of {} do not add up to their wake-ups",
                 several(wrong, "histogram", "histograms"),
                 series.name()
             ));
@@ -287,7 +287,11 @@ impl<D: RecordDisk> RecordReader<D> {
             let read = read_file(&self.disk, &file, (&mut seen, &mut faults), &parse, wants, &mut f);
             match read {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    self.remark(format!("{} was merged or dropped while it was read: read again", file.name));
+                    self.remark(format!(
+                        "{} was merged or dropped while it was read: read it \
+                                         again",
+                        file.name
+                    ));
                 }
                 read => read?,
             }
@@ -319,13 +323,13 @@ impl<D: RecordDisk> RecordReader<D> {
         if found.damaged > 0 {
             self.damaged_tail = Some((name.clone(), found.damaged));
             self.remark(format!(
-                "{} in {name} cannot be read any more",
+                "{} in {name} can no longer be read",
                 several(found.damaged, "interval", "intervals")
             ));
         }
         if found.end < length {
             self.remark(format!(
-                "the last {} bytes of {name} are of an interval that was not complete",
+                "the last {} bytes of {name} belong to an incomplete interval",
                 length - found.end
             ));
         }

@@ -50,7 +50,7 @@ impl RecordWriter<RecordFolder> {
         let shown = quoted(path);
         if size < LEAST_SIZE {
             return Err(Failure::usage(format!(
-                "a record takes at least {} MiB: give --size that or more",
+                "invalid --size: expected at least {} MiB",
                 LEAST_SIZE >> 20
             )));
         }
@@ -106,15 +106,15 @@ impl RecordFault {
                 "choose another folder with -o",
             ),
             RecordFault::Manifest(ManifestFault::Newer(schema)) => Failure::usage(format!(
-                "the record in {shown} is of schema {schema:?}, from a newer onbeat: \
-                 use that one, or choose another folder with -o"
+                "the record in {shown} has schema {schema:?} of a newer onbeat: use that version, or choose \
+                 another folder with -o"
             )),
             RecordFault::Manifest(_) => Failure::usage(format!(
-                "{MANIFEST} in {shown} is damaged: `onbeat report` still shows what can be read; \
-                 record to another folder with -o"
+                "{MANIFEST} in {shown} is damaged: `onbeat report` still shows the readable part; record to \
+                 another folder with -o"
             )),
             RecordFault::Foreign(name) => Failure::usage(format!(
-                "{shown} holds {} and no record: choose a new folder with -o",
+                "{shown} contains {} but no record: choose a new folder with -o",
                 quoted(&name)
             )),
         }
@@ -186,7 +186,7 @@ impl<D: RecordDisk> RecordWriter<D> {
                 if length > file.bytes {
                     self.disk.truncate(&file.name, file.bytes)?;
                 } else if length < file.bytes {
-                    short.push(format!("{} is cut short by {} bytes", file.name, file.bytes - length));
+                    short.push(format!("{} is truncated by {} bytes", file.name, file.bytes - length));
                     file.bytes = length;
                     file.ends.retain(|end| *end <= length);
                 }
@@ -197,7 +197,7 @@ impl<D: RecordDisk> RecordWriter<D> {
         let name = self.manifest.tail.clone();
         let length = match self.disk.length(&name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                remarks.push(format!("{name} is missing, with what was recorded last"));
+                remarks.push(format!("{name} is missing, with the latest data"));
                 self.disk.append(&name, b"")?;
                 self.disk.sync_names()?;
                 0
@@ -208,10 +208,7 @@ impl<D: RecordDisk> RecordWriter<D> {
         if self.tail.end < length {
             self.disk.truncate(&name, self.tail.end)?;
             self.manifest.losses.cut_bytes += length - self.tail.end;
-            remarks.push(format!(
-                "{} bytes of an interval that was not complete were cut",
-                length - self.tail.end
-            ));
+            remarks.push(format!("{} bytes of an incomplete interval were removed", length - self.tail.end));
         }
         Ok(())
     }
@@ -327,6 +324,6 @@ impl<D: RecordDisk> RecordWriter<D> {
     fn lost(&self, error: &io::Error) -> String {
         let remedy = meaning_of(error).map_or("", |(_, remedy)| remedy);
         let remedy = if remedy.is_empty() { "make its folder writable again" } else { remedy };
-        format!("cannot write to the record ({error}): {remedy}; what is on the disk stays")
+        format!("cannot write to the record ({error}): {remedy}; data on the disk stay")
     }
 }

@@ -47,7 +47,7 @@ impl RingState {
         let learned = source.learn();
         if has_other_numbers(&learned) {
             return Err(Failure::not_supported(
-                "in a PID namespace events have other thread numbers: run onbeat outside of the container",
+                "in a PID namespace events have other thread numbers: run onbeat outside the container",
             ));
         }
         let kind_of = |tid| thread_facts(tid).map(|facts| facts.kernel);

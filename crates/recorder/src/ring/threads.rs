@@ -43,17 +43,17 @@ impl RingThreads {
 
     /// Gives a thread separate histograms.
     pub fn choose(&mut self, machine: &mut WakeupMachine, tid: u32) -> Result<()> {
-        let facts = thread_facts(tid).ok_or_else(|| Failure::usage(format!("there is no thread {tid}")))?;
+        let facts = thread_facts(tid).ok_or_else(|| Failure::usage(format!("no thread {tid}")))?;
         if self.chosen.iter().any(|chosen| chosen.tid == tid) {
             return Ok(());
         }
         if self.chosen.len() >= self.limit {
             let limit = self.limit;
-            return Err(Failure::usage(format!("at most {limit} threads have histograms of their own")));
+            return Err(Failure::usage(format!("at most {limit} threads can have separate histograms")));
         }
         if !machine.add(tid, facts.kernel, facts.asleep) {
             return Err(Failure::not_supported(format!(
-                "thread {tid} cannot be recorded: there are too many real-time threads"
+                "cannot record thread {tid}: there are too many real-time threads"
             )));
         }
         machine.choose(tid);

@@ -61,7 +61,7 @@ pub fn sentence(diff: &AuditDiff) -> String {
         (0, 0) => "Equal: no verdict changed.".to_owned(),
         (0, better) => format!("Better: {} no longer.", several(better, "rule fails", "rules fail")),
         (worse, 0) => format!(
-            "Worse: {} that did not fail before.",
+            "Worse: {} that did not.",
             several(
                 worse,
                 "rule fails",
@@ -71,7 +71,7 @@ pub fn sentence(diff: &AuditDiff) -> String {
         ),
         (worse, better) => {
             format!(
-                "Worse: {} that did not fail before; {better} no longer fail.",
+                "Worse: {} that did not; {better} no longer fail.",
                 several(worse, "rule fails", "rules fail")
             )
         }

@@ -34,7 +34,7 @@ const NAMED: [Aspect; 5] = [
 const DECISIVE: [Aspect; 3] = [
     Aspect { name: "the tool", of: tool_name },
     Aspect { name: "the interval", of: interval },
-    Aspect { name: "how many threads", of: threads },
+    Aspect { name: "the number of threads", of: threads },
 ];
 
 /// Aspects in which the sides, or the runs of one side, were measured differently.
@@ -77,7 +77,7 @@ pub fn confounded(a: &[Measurement], b: &[Measurement]) -> Option<(String, &'sta
     };
     let all: Vec<String> = DECISIVE.iter().filter_map(differs).collect();
     let reason =
-        format!("A and B differ in {}, and what differs may be how they were measured", all.join(" and in "));
+        format!("A and B differ in {}, so the difference may come from the method", all.join(" and in "));
     (!all.is_empty()).then_some((reason, "measure both sides with the same tool, interval and threads"))
 }
 

@@ -58,7 +58,7 @@ pub fn place(boots: &mut [PlacedBoot], remarks: &mut Vec<String>) -> WatchAxis {
     }
     if wall && unset > 0 {
         remarks.push(format!(
-            "the clock was not set in {}: what was recorded then is drawn next to the boot before",
+            "the clock was not set in {}: its data are drawn next to the previous boot",
             several(unset, "boot", "boots")
         ));
     }

@@ -12,17 +12,17 @@ use trace::late_wakeups::{WantedThreads, WantedWakeups};
 /// Events, any of which is sufficient evidence, and the consequence if all are missing.
 const EVIDENCE: &[(&[&str], &str)] = &[
     (&["timer:hrtimer_start"], "when a timer was due: lateness counts from the waking"),
-    (&["timer:hrtimer_expire_exit"], "how long the functions of timers took"),
-    (&["irq:irq_handler_exit"], "how long interrupts of devices took"),
+    (&["timer:hrtimer_expire_exit"], "the duration of timer functions"),
+    (&["irq:irq_handler_exit"], "the duration of device interrupts"),
     (&["timer:hrtimer_expire_entry"], "when a timer expired: lateness counts from the waking"),
-    (&["irq:irq_handler_entry"], "interrupts of devices"),
+    (&["irq:irq_handler_entry"], "device interrupts"),
     (&["irq:softirq_entry"], "softirqs"),
     (&["irq_vectors:local_timer_entry", "ipi:ipi_entry"], "the timer's interrupt and those of other CPUs"),
     (
         &["ftrace:kernel_stack"],
         "the functions that had interrupts or preemption off: trace-cmd records it with `-T`",
     ),
-    (&["sched:sched_waking"], "where wake-ups began: they count from the run queue"),
+    (&["sched:sched_waking"], "the start of wake-ups: they count from the run queue"),
 ];
 
 /// Names of threads in a sentence; the others are counted.
@@ -59,7 +59,7 @@ impl TracedRun<'_> {
         };
         run.plan.cpus = run.cpus.iter().filter_map(|cpu| cpu.cpu).collect();
         run.plan.expiry = Expiry::Unknown.into();
-        let own = || "threads of timerlat, as the tool took their wake-ups apart".to_owned();
+        let own = || "threads of timerlat, as analysed by the tool".to_owned();
         let followed = if took_apart { own() } else { followed(first, question) };
         run.plan.notes.push(format!("following {followed}"));
         let found = spikes.len() as u64;
@@ -132,13 +132,15 @@ fn lacking(facts: &TraceFacts, first: &FirstPass, question: &TraceQuestion, took
     }
     if facts.clock == TraceClock::Unknown && facts.events.iter().any(|event| event.starts_with("timer:")) {
         lines.push(
-            "the trace does not say its clock: that of timers was found from their expiries".to_owned(),
+            "the trace does not state its clock: the clock of timers was derived from their \
+             expiries"
+                .to_owned(),
         );
     }
     let lost = facts.lost.max(first.lost);
     if lost > 0 {
         lines.push(format!(
-            "{} lost while it was recorded: late wake-ups among them are missing",
+            "{} lost during recording: late wake-ups may be missing",
             several(lost, "event was", "events were")
         ));
     }

@@ -38,8 +38,8 @@ const LARGEST: usize = 10;
 const MOST: usize = 2_000;
 
 /// A note on a trace that has stacks.
-const NO_CODE: &str = "the trace has no code of the kernel's: a function that had interrupts off is known by \
-                       its name, or by three late interrupts or more at one of its instructions";
+const NO_CODE: &str = "the trace has no kernel code: a function that disabled interrupts is identified by \
+                       name, or by three or more late interrupts at one of its instructions";
 
 /// The part of a trace that is to be explained.
 #[derive(Clone, Debug)]
@@ -126,7 +126,7 @@ fn wanted(mut spikes: Vec<Spike>, wakeups: &WantedWakeups) -> Vec<Spike> {
 
 fn why_unexplained(spike: &mut Spike) {
     if spike.unexplained_ns.0 * 10 >= spike.latency_ns.0 {
-        spike.unexplained_why = "it cannot be told: the tool that took it apart does not say".to_owned();
+        spike.unexplained_why = "unknown: the tool that analysed it does not state it".to_owned();
     }
     spike.classes = trace::timeline::classes(spike);
 }
@@ -135,19 +135,21 @@ fn why_unexplained(spike: &mut Spike) {
 fn nothing(facts: &TraceFacts, question: &TraceQuestion) -> String {
     let has = |event: &str| has(facts, event);
     if !has("sched:sched_switch") || !has("sched:sched_waking") && !has("sched:sched_wakeup") {
-        return "invalid trace: expected the events sched_switch and sched_waking, by which wake-ups are \
-                found; record all CPUs, with `trace-cmd record -e sched` or `perf record -a -e sched:*`"
+        return "invalid trace: expected the events sched_switch and sched_waking, which show wake-ups; \
+                record all CPUs, with `trace-cmd record -e sched` or `perf record -a -e sched:*`"
             .to_owned();
     }
     match &question.threads {
         WantedThreads::RealTime => {
-            "no wake-up of a real-time thread is in it: name another thread by --victim NAME|TID".to_owned()
+            "it contains no wake-up of a real-time thread: choose another thread with --victim \
+             NAME|TID"
+                .to_owned()
         }
         WantedThreads::Thread(tid) => {
-            format!("no wake-up of the thread {tid} is in it: name one that was recorded")
+            format!("it contains no wake-up of thread {tid}: choose a recorded thread")
         }
         WantedThreads::Named(name) => {
-            format!("no wake-up of a thread '{name}' is in it: name one that was recorded")
+            format!("it contains no wake-up of a thread '{name}': choose a recorded thread")
         }
     }
 }

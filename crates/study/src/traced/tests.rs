@@ -69,7 +69,7 @@ fn what_the_trace_lacks_is_said() {
     for event in ["hrtimer_start", "hrtimer_expire_entry", "irq_handler_entry", "local_timer_entry"] {
         assert!(perf.contains(event), "{event}: {perf}");
     }
-    assert!(remarks("ftrace.txt").contains("does not say its clock"));
+    assert!(remarks("ftrace.txt").contains("does not state its clock"));
     assert!(remarks("auto-analysis.txt").contains("rtla's order"));
 }
 

@@ -293,7 +293,7 @@ fn damage_names_the_line() {
         ("microseconds (us)", "milliseconds (ms)", "line 2: invalid unit"),
         ("timerlat histogram", "osnoise histogram", "not those of the heading"),
         ("Thr-000   IRQ-001", "Thr-000   IRQ-000", "not those of one run"),
-        ("count:     3882", "count:     3883", "count: of ALL IRQ is not that of its CPUs"),
+        ("count:     3882", "count:     3883", "count: of ALL IRQ does not match its CPUs"),
         ("ALL:        IRQ       Thr", "ALL:        IRQ       Usr", "ALL: has other columns"),
     ] {
         assert!(hist.contains(from), "{from}");

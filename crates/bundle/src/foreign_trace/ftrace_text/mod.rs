@@ -76,7 +76,7 @@ fn announced(head: &str) -> Option<u64> {
 fn lacking(events: u64, announced: u64) -> Option<String> {
     let is_less = events > 0 && events < announced;
     is_less.then(|| {
-        format!("{events} of the {announced} events that its heading names are in it: it may be cut")
+        format!("{events} of the {announced} events in its heading are in the file: it may be truncated")
     })
 }
 
@@ -90,14 +90,14 @@ impl FtraceText {
     pub fn open(input: TraceInput, head: &str) -> Result<FtraceText, TraceError> {
         if in_latency_format(head) {
             return Err(TraceError::new(
-                "invalid ftrace text: expected its ordinary layout, and this is the latency format; save it \
-                 with `echo nolatency-format > trace_options`",
+                "invalid ftrace text: expected the normal layout, found the latency format; save it with \
+                 `echo nolatency-format > trace_options`",
             ));
         }
         if is_counted(head) {
             return Err(TraceError::new(
-                "invalid ftrace text: expected times in seconds, and its clock counts something else; record \
-                 with `echo mono > trace_clock`, or `trace-cmd record -C mono`",
+                "invalid ftrace text: expected times in seconds, found another clock; record with `echo \
+                 mono > trace_clock`, or `trace-cmd record -C mono`",
             ));
         }
         Ok(FtraceText {
@@ -188,8 +188,8 @@ impl ForeignTrace for FtraceText {
             }
             if first && head.time.0.saturating_add(BACK.0) < latest.0 {
                 return Err(TraceError::new(format!(
-                    "invalid ftrace text: expected its lines in the order of time, and {} s is behind {} s; \
-                     save the file `trace` of all CPUs, of one recording",
+                    "invalid ftrace text: expected lines ordered by time, found {} s after {} s; save the \
+                     file `trace` of all CPUs, of one recording",
                     in_seconds(head.time),
                     in_seconds(latest)
                 )));

@@ -74,8 +74,8 @@ impl PerfHeader {
         let at = |bytes: &[u8], place| order.u64(bytes, place).unwrap_or_default();
         if at(&head, 8) == STREAM_HEAD {
             return Err(TraceError::new(
-                "invalid perf.data: expected a file, and this is the stream that perf writes into a pipe; \
-                 record into a file with `perf record -o perf.data`",
+                "invalid perf.data: expected a file, found the stream that perf writes to a pipe; record to \
+                 a file with `perf record -o perf.data`",
             ));
         }
         let head = input.bytes(0, HEAD as usize)?;
@@ -167,8 +167,7 @@ impl PerfHeader {
             CPU_COUNT => self.cpus = self.order.u32(&input.bytes(offset, 4)?, 0).unwrap_or_default(),
             COMPRESSED => {
                 return Err(TraceError::new(
-                    "invalid perf.data: expected records as they are, and these are compressed; record \
-                     without -z",
+                    "invalid perf.data: expected uncompressed records; record without -z",
                 ));
             }
             _ => {}

@@ -154,10 +154,10 @@ impl ForeignTrace for PerfData {
         let name = |id: &u16| self.description.events.get(id).cloned();
         let mut notes = Vec::new();
         if self.late > 0 {
-            notes.push(format!("{} records are out of order, and omitted", self.late));
+            notes.push(format!("{} records are out of order and were skipped", self.late));
         }
         if self.without_cpu > 0 {
-            notes.push(format!("{} samples do not say their CPU: record with -a", self.without_cpu));
+            notes.push(format!("{} samples do not state their CPU: record with -a", self.without_cpu));
         }
         let PerfHeader { release, version, machine, cpus, clock, .. } = &self.header;
         let online = match cpus {

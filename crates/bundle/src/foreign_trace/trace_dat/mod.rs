@@ -62,7 +62,7 @@ impl TraceDat {
         let mut facts = facts_of(&header, &buffer)?;
         if header.buffers.iter().filter(|other| size(other) > 0).count() > 1 {
             let name = if buffer.name.is_empty() { "the top level" } else { &buffer.name };
-            facts.notes.push(format!("of several tracing instances the largest is explained: {name}"));
+            facts.notes.push(format!("only the largest of several tracing instances is explained: {name}"));
         }
         let formats: Vec<(&'static EventSpec, &str)> =
             header.formats.iter().map(|(wanted, text)| (*wanted, text.as_str())).collect();
@@ -115,14 +115,14 @@ fn facts_of(header: &DatHeader, buffer: &DatBuffer) -> Result<TraceFacts, TraceE
         "mono" => TraceClock::Monotonic,
         "counter" | "uptime" => {
             return Err(TraceError::new(format!(
-                "invalid trace.dat: expected times in nanoseconds, and its clock is '{clock}'; record with \
-                 `-C mono`"
+                "invalid trace.dat: expected times in nanoseconds, found clock '{clock}'; record with `-C \
+                 mono`"
             )));
         }
         "x86-tsc" | "ppc-tb" | "s390-tod" if header.scale.is_none() => {
             return Err(TraceError::new(format!(
-                "invalid trace.dat: expected times in nanoseconds, and its clock is '{clock}' without what \
-                 it counts in; record with `-C mono`"
+                "invalid trace.dat: expected times in nanoseconds, found clock '{clock}' without a unit; \
+                 record with `-C mono`"
             )));
         }
         _ => TraceClock::Other(clock),

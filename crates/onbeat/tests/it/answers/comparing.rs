@@ -305,7 +305,7 @@ fn what_no_number_of_runs_decides_has_a_remedy_that_is_true() {
         blocks.clear();
     });
     let said = screen(&[&a[..], &[spoiled]].concat(), &b, &["--limit", "50us"]);
-    assert!(said.contains("a run was spoiled") && said.contains("next leave that run out"), "{said}");
+    assert!(said.contains("a run is invalid") && said.contains("next remove that run"), "{said}");
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn what_two_tools_differ_in_is_named() {
         })
     };
     let (gaps, both) = (measuring("gaps", ["gap", "signal"]), measuring("both", ["irq", "wakeup"]));
-    assert!(refused(&["compare", "-q", &a[0], &gaps], 2).contains("nothing that all of them have"));
+    assert!(refused(&["compare", "-q", &a[0], &gaps], 2).contains("no measured quantity in common"));
     let paired = compared(&a[..1], &[both], &[], 7);
     assert_eq!(paired["b"][0]["max_ns"], 30_000, "{paired}");
     // Conditions missing in a file are neither the same nor different.

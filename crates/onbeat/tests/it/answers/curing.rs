@@ -63,7 +63,7 @@ fn a_record_that_cannot_be_gone_on_with_says_why() {
     refuses(&|record| record["plan"]["look_ns"] = json!(0), "out of range");
     refuses(
         &|record| record["steps"] = json!([{ "kept": true, "experiment": "/etc" }]),
-        "names a folder outside its own",
+        "names a folder outside of its own",
     );
     refuses(
         &|record| (record["boot"], record["steps"]) = (json!("another"), json!([{ "kept": true }])),

@@ -111,7 +111,7 @@ fn each_kind_is_a_run_of_its_own_and_one_document() {
     both.iter().for_each(|bundle| is_read(bundle));
     let [one, other] = both.map(|path| path.display().to_string());
     let said = refused(&["compare", &one, &other], 2);
-    assert!(said.contains("what they measured"), "{said}");
+    assert!(said.contains("the measured quantity"), "{said}");
     let one =
         json(&[&["probe", "ipc", "pi", "--place", "same", "-o", &place.path("one")][..], &flags].concat(), 0);
     assert_eq!((&one["plan"]["kind"], &one["ended"]), (&Value::from("pi-mutex"), &Value::from("loops")));

@@ -128,7 +128,7 @@ fn an_import_without_a_histogram_says_so() {
     assert!(page.contains("without a histogram") && !page.contains("Number of wake-ups by latency"));
     for (flag, file) in [("-o", "x.svg"), ("-o", "x.csv"), ("--hist", "x.txt")] {
         let said = refused(&["report", &place.path("run"), flag, &place.path(file)], 2);
-        assert!(said.contains("this run has no histogram: --rt-tests-json"), "{said}");
+        assert!(said.contains("this run has no histogram: use --rt-tests-json"), "{said}");
         assert!(!place.at(file).exists(), "{file}");
     }
     let said = refused(&["report", &place.path("run"), &place.path("run"), "-o", &place.path("x.csv")], 2);
