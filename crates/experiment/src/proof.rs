@@ -238,7 +238,7 @@ impl Proof {
                 "neither side could win any more, however the pairs that were left went"
             }
             _ if self.pairs < 2 * self.ties => "in most pairs as much was late with the change as without it",
-            _ => "the difference is neither sure nor surely small",
+            _ => "the difference is neither significant nor certainly small",
         }
         .to_owned()
     }

@@ -74,10 +74,10 @@ impl Series {
             return None;
         }
         if let Some(cpu) = self.unseen.first() {
-            return Some(format!("CPU {cpu} was measured and has no block record"));
+            return Some(format!("CPU {cpu} was measured but has no block record"));
         }
         let much = self.unrecorded.0 > self.observed.0 / 100;
-        much.then(|| format!("{} of the run are in no block record", self.unrecorded.spoken()))
+        much.then(|| format!("{} of the run have no block record", self.unrecorded.spoken()))
     }
 
     /// All blocks, full or not, in the order of time.

@@ -103,7 +103,7 @@ impl PageLayout {
             && data.size >= 8
             && data.offset <= 64;
         if !sound {
-            return Err("header_page: not a layout that is known".to_owned());
+            return Err("header_page: unknown layout".to_owned());
         }
         Ok(PageLayout {
             commit_offset: commit.offset,

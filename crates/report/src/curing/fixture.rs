@@ -53,7 +53,7 @@ fn in_vain() -> CureStep {
         culprit: THREAD.into(),
         change: "swap".into(),
         verdict: "inconclusive".into(),
-        why: "the difference is neither sure nor surely small".into(),
+        why: "the difference is neither significant nor certainly small".into(),
         level: 120.0,
         e_value: 0.4,
         rate_ratio: Some(1.1),

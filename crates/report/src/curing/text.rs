@@ -99,7 +99,7 @@ mod tests {
              fewer in 8 of 8 pairs: \
              e-value 50.3 of 40",
             "  2. swap, against a thread of higher priority: undone\n",
-            "     inconclusive: the difference is neither sure nor surely small\n",
+            "     inconclusive: the difference is neither significant nor certainly small\n",
             "  what needs a reboot\n    a thread of higher priority: isolation-lists: boot with",
             "\nanswer  Held: 1 change is kept.",
             "\nlate    none of 90000 wake-ups in 90 s reached 30 ms",

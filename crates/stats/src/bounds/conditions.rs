@@ -55,7 +55,7 @@ pub fn enough(n: usize, values: usize, resolution: Nanos) -> Gate {
         return Gate::passed("G7", NAME, detail);
     }
     let (refusal, remedy) = if n < MIN_FIT_BLOCKS {
-        (format!("Too little data: {blocks} where {MIN_FIT_BLOCKS} are the least."), "Measure for longer.")
+        (format!("Too little data: {blocks}, at least {MIN_FIT_BLOCKS} are needed."), "Measure longer.")
     } else if values == 1 {
         (
             "Too little data: all maxima are the same value.".into(),
@@ -75,16 +75,16 @@ pub fn horizon(question: &Question, observed: Nanos) -> Gate {
     const NAME: &str = "horizon";
     let most = farthest(question, observed);
     let (asked, from, farthest) = (question.horizon.spoken(), observed.spoken(), most.spoken());
-    let detail = format!("{asked} from {from}; the most is {farthest}");
+    let detail = format!("{asked} from {from}; the maximum is {farthest}");
     if question.horizon <= most {
         return Gate::passed("G8", NAME, detail);
     }
     if !question.chosen {
-        let detail = format!("{detail}, which is taken, as no --horizon was given");
+        let detail = format!("{detail}, which is used, because no --horizon was given");
         return Gate::passed("G8", NAME, detail);
     }
-    let refusal = format!("Asked for {asked} from {from}: the most that this run carries is {farthest}.");
-    Gate::refused("G8", NAME, detail, refusal, "Ask for a shorter --horizon, or measure for longer.")
+    let refusal = format!("Requested {asked} from {from}: this run supports at most {farthest}.");
+    Gate::refused("G8", NAME, detail, refusal, "Use a shorter --horizon, or measure longer.")
 }
 
 /// Reach of an extrapolation from a run of this length.
@@ -100,8 +100,7 @@ pub fn integrity(input: &BoundsInput) -> Gate {
     // A wake-up later than the interval takes the next ones' slots; each would have been late.
     let slept = (input.run.missed > 0).then(|| {
         format!(
-            "{} slept through, behind wake-ups later than the interval: how late those would have been is not \
-             among the maxima",
+            "{} missed after wake-ups later than the interval: their lateness is not included in the maxima",
             several(input.run.missed, "slot was", "slots were")
         )
     });
@@ -110,7 +109,7 @@ pub fn integrity(input: &BoundsInput) -> Gate {
     let left_out = series.partial.len();
     let share = left_out as f64 / (left_out + series.blocks.len()).max(1) as f64;
     if share > MAX_PARTIAL_SHARE && left_out > 1 {
-        reasons.push(format!("{left_out} blocks lack a CPU or are cut short"));
+        reasons.push(format!("{left_out} blocks lack a CPU or are incomplete"));
     }
     reasons.extend(series.lost());
     let joined = match series.joined {
@@ -121,7 +120,7 @@ pub fn integrity(input: &BoundsInput) -> Gate {
         ),
     };
     if reasons.is_empty() {
-        return Gate::passed("G11", NAME, format!("nothing spoiled the run{joined}"));
+        return Gate::passed("G11", NAME, format!("the run is valid{joined}"));
     }
     let detail = format!("{}{joined}", reasons.join("; "));
     if only_slept && reasons.len() == 1 {
@@ -134,6 +133,6 @@ pub fn integrity(input: &BoundsInput) -> Gate {
             "Measure with an interval (-i) longer than the largest latency, or remove the cause first.",
         );
     }
-    let refusal = format!("The run was spoiled: {}.", reasons[0]);
+    let refusal = format!("The run is invalid: {}.", reasons[0]);
     Gate::refused("G11", NAME, detail, refusal, "Remove the cause, then measure again.")
 }

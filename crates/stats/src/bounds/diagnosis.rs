@@ -173,7 +173,7 @@ impl Course {
                 let inside = ranks::median(values.part(stretch.first..end)).unwrap_or_default();
                 let rest = values.without(stretch.first..end);
                 format!(
-                    "Spikes are bunched: within {} from {} on the blocks have typically {}, the others {}",
+                    "Spikes are bunched: for {} from {} on the blocks typically have {}, the others {}",
                     at(stretch.blocks),
                     at(stretch.first),
                     us(inside),
@@ -181,7 +181,7 @@ impl Course {
                 )
             }
             Course::Spreading(more) => {
-                format!("Large values come ever {} often", if more { "more" } else { "less" })
+                format!("Large values become {} frequent", if more { "more" } else { "less" })
             }
             Course::Wandering => "The level of the maxima wanders".to_owned(),
         }
@@ -194,8 +194,8 @@ impl Course {
             Course::Drifting(_) => "if the maxima did not rise",
             Course::Changed(..) => "if the level had not changed",
             Course::Bunched(_) => BUNCHED,
-            Course::Spreading(true) => "if large values did not come ever more often",
-            Course::Spreading(false) => "if large values did not come ever less often",
+            Course::Spreading(true) => "if large values did not become more frequent",
+            Course::Spreading(false) => "if large values did not become less frequent",
             Course::Wandering => "if the level did not wander",
         }
     }

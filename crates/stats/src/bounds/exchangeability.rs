@@ -60,7 +60,7 @@ impl Exchangeability {
         let holds = if open.is_some() { Holds::Unknown } else { Holds::Yes };
         let reason = open.map_or_else(String::new, |gate| {
             let why = gate.detail.trim_start_matches("not judged: ");
-            format!("Whether the blocks are alike could not be judged: {why}.")
+            format!("It was not possible to check whether the blocks are alike: {why}.")
         });
         // A constant is steady as far as it was recorded, and with fewer than ten blocks counting
         // claims little in any case.

@@ -186,11 +186,8 @@ fn refuse(beyond: &mut Extrapolation, gates: &[Gate]) {
         None => {
             let open: Vec<&str> = gates.iter().filter(|gate| !gate.judged).map(|gate| gate.name).collect();
             (
-                format!(
-                    "Not everything that an extrapolation rests on could be judged: {}.",
-                    open.join(", ")
-                ),
-                "Measure for longer, or record in finer steps.".into(),
+                format!("Some conditions of an extrapolation could not be checked: {}.", open.join(", ")),
+                "Measure longer, or record in finer steps.".into(),
             )
         }
     };

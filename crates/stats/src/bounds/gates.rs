@@ -9,7 +9,7 @@ pub const ALPHA: f64 = 0.01;
 pub const BUNCHED: &str = "if the spikes were not bunched";
 
 /// Reason why a gate that needs the order of the samples is not judged.
-pub const LOST: &str = "the histogram does not say when its values came";
+pub const LOST: &str = "a histogram has no times";
 
 /// Outcome of a gate.
 #[derive(Clone, Debug, PartialEq, Serialize)]

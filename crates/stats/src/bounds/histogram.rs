@@ -40,14 +40,14 @@ fn enough(input: &BoundsInput) -> Gate {
     let (detail, refusal) = match input.histogram.buckets.is_empty() {
         true => (
             "no histogram and no block maxima".to_owned(),
-            "Neither block maxima nor a histogram were kept: nothing can be checked.".to_owned(),
+            "The run has neither block maxima nor a histogram: nothing can be checked.".to_owned(),
         ),
         false => (
             format!("a histogram of {} and no block maxima", several(values, "value", "values")),
-            format!("Only a histogram was kept: {LOST}, so neither steadiness nor bursts can be checked."),
+            format!("The run has only a histogram: {LOST}, so neither steadiness nor bursts can be checked."),
         ),
     };
-    let remedy = "Measure with onbeat, which keeps the maximum of each second with its time.";
+    let remedy = "Measure with onbeat, which stores the maximum of each second with its time.";
     Gate::refused("G7", "enough data", detail, refusal, remedy)
 }
 

@@ -79,7 +79,7 @@ fn about(input: &BoundsInput) -> String {
         _ => format!("{listed}, the first ones of each CPU,"),
     };
     format!(
-        "{beyond} beyond the histogram's end{late}: how late is not known. The import lists {lists} of them by their cycle, not by how late they were."
+        "{beyond} beyond the histogram's end{late}, with unknown values. The import lists {lists} of them by cycle, not by lateness."
     )
 }
 
@@ -97,7 +97,7 @@ pub fn period(input: &BoundsInput, structure: &Structure) -> Gate {
         ),
         _ if structure.spikes_looked_at < MIN_SPIKES => {
             format!(
-                "{samples} beyond the histogram's end came at {} different times, which is too few",
+                "{samples} beyond the histogram's end have {} different times, which is too few",
                 structure.spikes_looked_at
             )
         }

@@ -15,7 +15,7 @@ use crate::tail::profile::{self, Level, TWO_SIDED_95};
 use model::text::several;
 use model::units::Nanos;
 
-const NO_FIT: &str = "no law could be fitted";
+const NO_FIT: &str = "no distribution could be fitted";
 
 /// The second half's blocks are compared with the level that one in this number exceeds.
 const ONE_IN: f64 = 30.0;
@@ -52,18 +52,20 @@ pub fn fits(sample: &Sample, doubled: &Sample, blocks: f64) -> Gate {
         test.refits
     );
     if test.a2_p < ALPHA / 2.0 || test.au2_p < ALPHA / 2.0 {
-        let refusal = "One tail law does not describe this run.".to_owned();
+        let refusal = "One tail distribution does not describe this run.".to_owned();
         return Gate::refused(
             "G4",
             NAME,
             detail,
             refusal,
-            "Look at the histogram for separate modes, and bound what causes them.",
+            "Look for separate modes in the histogram, and bound their causes.",
         );
     }
     if overlap == Some(false) {
-        let refusal = "The tail depends on the block length: one law does not describe this run.".to_owned();
-        return Gate::refused("G4", NAME, detail, refusal, "Measure for longer.");
+        let refusal = "The tail depends on the block length: one distribution does not describe this \
+                       run."
+            .to_owned();
+        return Gate::refused("G4", NAME, detail, refusal, "Measure longer.");
     }
     Gate::passed("G4", NAME, detail)
 }
@@ -138,13 +140,13 @@ pub fn width(sample: &Sample, levels: Option<&PredictedLevels>) -> Gate {
     let Shape { low, high } = fit.shape;
     let (detail, why) = match found.at_edge {
         true => (
-            format!("{shape}, at an end of those that are fitted, {low} to {high}"),
+            format!("{shape}, at an end of the fitted range, {low} to {high}"),
             if fit.law.xi > 0.0 { "it is too heavy for a bound" } else { "its end is too sharp for a fit" },
         ),
         false => (format!("{shape}, no bound"), "no level can be excluded"),
     };
     let refusal = format!("The tail is not determined by this run: {why}.");
-    Gate::refused("G9", NAME, detail, refusal, "Measure for longer, and in finer steps.")
+    Gate::refused("G9", NAME, detail, refusal, "Measure longer, and in finer steps.")
 }
 
 /// G10: the first half's fit tested on the second half. Only a warning, as the fit of a half is
@@ -155,7 +157,7 @@ pub fn back_test(sample: &Sample) -> Gate {
     let (first, second) = values.split_at(values.len() / 2);
     let steps = GroupedSample::new(first, sample.step.0 as f64);
     let Some(fit) = steps.as_ref().and_then(|steps| gev::fit(steps, Shape::USUAL)) else {
-        return Gate::not_judged("G10", NAME, "the first half is too short, or all alike");
+        return Gate::not_judged("G10", NAME, "the first half is too short, or all its values are equal");
     };
     let level = fit.law.quantile(1.0 - 1.0 / ONE_IN);
     let above = second.iter().filter(|value| *value > level).count() as u64;

@@ -23,7 +23,7 @@ use model::units::Nanos;
 const TOO_FEW: &str = "too few blocks";
 const ALIKE: &str = "all blocks have the same value";
 const SHARED: &str = "more than half of the blocks share one value";
-const REMEDY: &str = "Find what changed, let the machine settle, or judge the stretches by themselves.";
+const REMEDY: &str = "Find what changed, let the machine settle, or analyse the parts separately.";
 
 /// Number of lags of the test of dependence.
 const LAGS: usize = 10;
@@ -97,7 +97,7 @@ impl<'a> Steadiness<'a> {
     fn refuse(&self, id: &'static str, name: &'static str, detail: String, course: Course) -> Gate {
         let refusal = format!("{}.", course.said(self.finest, self.series.block));
         let remedy = match course {
-            Course::Bunched(_) => "Find what ran then; bound that stretch by itself.",
+            Course::Bunched(_) => "Find what ran then; bound that part separately.",
             _ => REMEDY,
         };
         Gate::refused(id, name, detail, refusal, remedy).on(course.condition())
@@ -147,10 +147,10 @@ impl<'a> Steadiness<'a> {
             return Gate::passed("G2", NAME, detail);
         }
         let refusal = format!(
-            "Neighbouring blocks resemble each other, even blocks of {}: there is less in this run than its length says.",
+            "Neighbouring blocks resemble each other, even blocks of {}: this run has less information than its length suggests.",
             block.spoken()
         );
-        let remedy = "Measure for longer, so that longer blocks remain enough of them.";
+        let remedy = "Measure longer, so that enough longer blocks remain.";
         Gate::refused("G2", NAME, detail, refusal, remedy).on("if neighbouring blocks were independent")
     }
 
@@ -188,7 +188,7 @@ impl<'a> Steadiness<'a> {
         let at = |blocks: usize| Nanos(self.series.block.0.saturating_mul(blocks as i64)).spoken();
         let fullest = self.window.map_or_else(String::new, |window| {
             format!(
-                "; fullest within {} from {} on (p {})",
+                "; most within {} from {} on (p {})",
                 at(window.blocks),
                 at(window.first),
                 p_value(window.p)
@@ -230,7 +230,7 @@ impl<'a> Steadiness<'a> {
         let error = block / (k * (k * k - 1.0)).sqrt();
         let period = period_name::spoken(found.period * block, error);
         let detail = format!(
-            "folded at {period}: {} from {at} on stand out by {:.1} standard deviations (p {})",
+            "folded at {period}: {} from {at} on exceed the rest by {:.1} standard deviations (p {})",
             several(found.teeth as u64, "block", "blocks"),
             found.z,
             p_value(found.p)
@@ -375,7 +375,7 @@ mod tests {
         for (seed, by) in [(4, 30_000.0), (5, 6_000.0), (6, 8_000.0)] {
             let values = edited(seed, |i, x| *x += if (100..130).contains(&i) { by } else { 0.0 });
             let gate = &gates(&values)[2];
-            assert!(!gate.passed && gate.refusal.contains("Spikes are bunched: within "), "{gate:?}");
+            assert!(!gate.passed && gate.refusal.contains("Spikes are bunched: for "), "{gate:?}");
             assert!(gate.refusal.contains("from 1 min 4") || gate.refusal.contains("from 9"), "{gate:?}");
         }
     }

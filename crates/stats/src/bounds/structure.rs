@@ -76,7 +76,7 @@ pub fn structure(input: &BoundsInput) -> Structure {
     found.sentences = sentences(&found);
     if tick > series.tick && blocks >= MIN_SPIKES {
         found.sentences.push(
-            "Nearly every block has its largest latency at the same time of the block: something does it each time, or the times are no finer than blocks.".into(),
+            "Nearly every block has its largest latency at the same time within the block: it has one recurring cause, or the times are no finer than blocks.".into(),
         );
     }
     found

@@ -244,10 +244,10 @@ impl Unit {
 }
 
 /// Reason if the units show neither a difference nor equivalence.
-pub const UNDECIDED: &str = "the difference is neither sure nor surely small";
+pub const UNDECIDED: &str = "the difference is neither significant nor certainly small";
 
 /// Reason if no limit could be chosen.
-pub const ALL_ALIKE: &str = "the largest latency of every block is the same, and no limit separates any";
+pub const ALL_ALIKE: &str = "the largest latency of every block is the same, so no limit separates them";
 
 impl Compared {
     /// Withdraws a verdict, because of properties of the runs rather than their results.
@@ -284,7 +284,7 @@ impl Compared {
         }
         self.verdict = Verdict::Inconclusive;
         let one = self.unit.one();
-        self.reason = format!("a {one} has no block records: how often it reached the limit is not known");
+        self.reason = format!("a {one} has no block records, so its rate at the limit is not known");
         (self.rate_ratio, self.ci, self.difference_ns) = (None, None, None);
         (self.p_value, self.event_p_value, self.e_value) = (None, None, None);
         (self.overdispersion, self.baseline, self.smallest_detectable) = (None, None, None);

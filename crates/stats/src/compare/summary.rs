@@ -136,7 +136,7 @@ impl WholeRunMetric {
         let first = |lacking: &dyn Fn(&RunSummary) -> bool| all.iter().copied().find(|run| lacking(run));
         if let Some(run) = first(&|run| run.wake_ups == Some(0)) {
             let reason = format!("{} measured no wake-up", run.name());
-            return Some(MetricRefusal { reason, remedy: "leave it out of the comparison".into() });
+            return Some(MetricRefusal { reason, remedy: "remove it from the comparison".into() });
         }
         match self {
             WholeRunMetric::RateAt(limit) => {
@@ -145,15 +145,15 @@ impl WholeRunMetric {
                     let (from, to) = (row.lower.spoken(), row.upper.spoken());
                     return Some(MetricRefusal {
                         reason: format!(
-                            "the histogram of {} has one row from {from} to {to}: how many of it reached {} \
-                             is not known",
+                            "the histogram of {} has one row from {from} to {to}: the number that reached \
+                             {} is not known",
                             run.name(),
                             limit.spoken()
                         ),
                         remedy: format!("compare at a limit of {from} or {to}"),
                     });
                 }
-                let unknown = format!("how many reached {} is not known", limit.spoken());
+                let unknown = format!("the number that reached {} is not known", limit.spoken());
                 let lower = format!("compare at a limit of at most {}", run.end().spoken());
                 Some(run.cut_refusal(&unknown, &lower))
             }
@@ -162,7 +162,7 @@ impl WholeRunMetric {
                 if run.rows.is_empty() {
                     return Some(MetricRefusal {
                         reason: format!("{} has no histogram: its {name} is not known", run.name()),
-                        remedy: "leave --metric out (then the maximum decides), or measure with onbeat, or \
+                        remedy: "remove --metric (then the maximum decides), or measure with onbeat, or \
                                  with a histogram (cyclictest -h)"
                             .into(),
                     });
@@ -204,8 +204,8 @@ impl WholeRunMetric {
 
 /// Reason why maxima show nothing: a longer run has the larger one, whatever it measured.
 fn maximum_refusal(all: &[&RunSummary]) -> Option<MetricRefusal> {
-    let remedy = "measure with onbeat, or keep the tool's histogram (cyclictest -h 400): a maximum alone \
-                  says too little";
+    let remedy = "measure with onbeat, or store the tool's histogram (cyclictest -h 400): a maximum alone \
+                  is not enough";
     let refused = |reason: String| Some(MetricRefusal { reason, remedy: remedy.into() });
     let bare = all.iter().find(|run| run.rows.is_empty())?;
     if let Some(run) = all.iter().find(|run| run.max.is_none()) {
@@ -215,20 +215,20 @@ fn maximum_refusal(all: &[&RunSummary]) -> Option<MetricRefusal> {
             run.name()
         ));
     }
-    let why = "has no histogram, and maxima are compared only of runs of one length";
+    let why = "has no histogram, and maxima are only compared between runs of equal length";
     let timed = all.iter().all(|run| run.observed.0 > 0);
     let length = |run: &&&RunSummary| {
         if timed { Some(run.observed.0 as f64) } else { run.wake_ups.map(|n| n as f64) }
     };
     if let Some(run) = all.iter().find(|run| length(run).is_none()) {
-        return refused(format!("{} {why}: that of {} is not known", bare.name(), run.name()));
+        return refused(format!("{} {why}: the length of {} is not known", bare.name(), run.name()));
     }
     let units: Vec<Exposure> =
         all.iter().filter_map(|run| length(&run)).map(|time| Exposure { events: 0, time }).collect();
     if verdict::is_one_length(&units, &[]) {
         return None;
     }
-    refused(format!("{} {why}: these differ in theirs", bare.name()))
+    refused(format!("{} {why}: these lengths differ", bare.name()))
 }
 
 impl RunSummary {

@@ -38,13 +38,14 @@ impl ComparedUnit {
     pub const fn within_baseline(self) -> &'static str {
         match self {
             ComparedUnit::Run => {
-                "one new run: it lies within the spread of the baseline, which is no proof that it is as good"
+                "one new run: it lies within the spread of the baseline, which does not prove that it is as \
+                 good"
             }
             ComparedUnit::Day => {
-                "B is one day, and lies within the spread of A's, which is no proof that it is as good"
+                "B is one day, and lies within the spread of A's, which does not prove that it is as good"
             }
             ComparedUnit::Board => {
-                "B is one board, and lies within the spread of A's, which is no proof that it is as good"
+                "B is one board, and lies within the spread of A's, which does not prove that it is as good"
             }
         }
     }
@@ -52,9 +53,18 @@ impl ComparedUnit {
     /// Reason if the baseline has too few units.
     pub const fn too_few_for_baseline(self) -> &'static str {
         match self {
-            ComparedUnit::Run => "one new run, and too few past runs to know their spread: 5 are the least",
-            ComparedUnit::Day => "B is one day, and A has too few to know their spread: 5 are the least",
-            ComparedUnit::Board => "B is one board, and A has too few to know their spread: 5 are the least",
+            ComparedUnit::Run => {
+                "one new run, and too few past runs to know their spread: at least 5 are \
+                                  needed"
+            }
+            ComparedUnit::Day => {
+                "B is one day, and A has too few to know their spread: at least 5 are \
+                                  needed"
+            }
+            ComparedUnit::Board => {
+                "B is one board, and A has too few to know their spread: at least 5 are \
+                                    needed"
+            }
         }
     }
 }
@@ -76,7 +86,7 @@ impl PairRefusal {
     /// Reason in one line.
     pub fn words(self, unit: ComparedUnit) -> String {
         match (self, unit) {
-            (PairRefusal::NoValue, _) => "a unit has no value: leave it out of the comparison".into(),
+            (PairRefusal::NoValue, _) => "a unit has no value: remove it from the comparison".into(),
             (PairRefusal::OneEach, ComparedUnit::Run) => {
                 "one run each cannot separate the change from the boot: measure more of each".into()
             }

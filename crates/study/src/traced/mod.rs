@@ -126,7 +126,7 @@ fn wanted(mut spikes: Vec<Spike>, wakeups: &WantedWakeups) -> Vec<Spike> {
 
 fn why_unexplained(spike: &mut Spike) {
     if spike.unexplained_ns.0 * 10 >= spike.latency_ns.0 {
-        spike.unexplained_why = "unknown: the tool that analysed it does not state it".to_owned();
+        spike.unexplained_why = "it cannot be told: the tool that analysed it does not state it".to_owned();
     }
     spike.classes = trace::timeline::classes(spike);
 }

@@ -189,21 +189,20 @@ fn before(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> {
 fn expiring(case: &Case<'_>, piece: &Stretch<'_>) -> Option<Cause> {
     let current = case.current(piece)?;
     if runs_softirqs(&current) {
-        let evidence = format!("{} ran on the way to the timer's expiry", current.comm);
+        let evidence = format!("{} ran before the timer's expiry", current.comm);
         return Some(Cause::new(SliceKind::TimerSoftirq, who(current), evidence));
     }
     let expiry = case.path.expiry.as_ref()?;
     let server = case.tasks.at(expiry.pid, expiry.time).filter(runs_softirqs);
-    let switch = || {
-        Cause::new(SliceKind::Switch, Who::default(), "on the way from the interrupt to the timer's softirq")
-    };
+    let switch =
+        || Cause::new(SliceKind::Switch, Who::default(), "between the interrupt and the timer's softirq");
     let Some(server) = server else { return Some(switch()) };
     if is_stopper(&current) {
         return Some(stopper::cause(case, current, piece.start, piece.end));
     }
     let shares = !server.real_time() && !current.idle();
     if shares || current.not_below(server.prio) && !current.idle() {
-        let evidence = format!("it ran while {}, which expires the timer, was to run", server.comm);
+        let evidence = format!("it ran while {}, which expires the timer, was runnable", server.comm);
         return Some(
             work(piece, current).unwrap_or_else(|| Cause::new(SliceKind::Thread, who(current), evidence)),
         );
@@ -278,11 +277,7 @@ fn runs(case: &Case<'_>, piece: &Stretch<'_>, victim: Task) -> Option<Cause> {
             Some(Cause::new(SliceKind::ReturnToUser, Who::default(), evidence))
         }
         true => None,
-        false => Some(Cause::new(
-            SliceKind::Thread,
-            who(victim),
-            "the thread itself ran and had not gone to sleep",
-        )),
+        false => Some(Cause::new(SliceKind::Thread, who(victim), "the thread itself ran and did not sleep")),
     }
 }
 

@@ -62,7 +62,7 @@ fn doings(wait: &LockWait, parts: &[WaitPart]) -> Option<String> {
         (sum(&|what| matches!(what, Meanwhile::Kept(_))), "was runnable without a CPU for".to_owned()),
         (sum(&|what| what == Meanwhile::Slept), "slept for".to_owned()),
         (waited, format!("waited for {name} for")),
-        (sum(&|what| what == Meanwhile::Unknown), "did what no event shows for".to_owned()),
+        (sum(&|what| what == Meanwhile::Unknown), "was in an unknown state for".to_owned()),
     ];
     let least = (wait.to - wait.from) / SMALL;
     if sums[1..].iter().all(|(ns, _)| *ns <= least) {

@@ -183,8 +183,7 @@ pub fn contested_as_stop(slice: &Slice) -> Slice {
         kind: SliceKind::Stopped.into(),
         start_ns: slice.start_ns,
         ns: slice.ns,
-        evidence: "a timer that was due on another CPU came late, too; how long of it is estimated"
-            .to_owned(),
+        evidence: "a timer due on another CPU was late, too; the length is estimated".to_owned(),
         estimated: true,
         overrun_of_ns: slice.overrun_of_ns,
         ..Slice::default()
@@ -210,12 +209,10 @@ fn take_back(host: &Host, spike: &mut Spike, taken: &[Slice]) {
     let kind = &longest.kind;
     spike.notes.push(match longest.contested {
         true => format!(
-            "{length} of {kind} ({name}) are taken for a stop from outside: a timer that was due on another CPU came late, too, and few spikes of \
-             the run show the same"
+            "{length} of {kind} ({name}) is attributed to a stop from outside: a timer due on another CPU was late, too, and few spikes of the run show the same"
         ),
         false => format!(
-            "{length} of {kind} ({name}) are not counted: in a virtual machine a stop of the virtual CPU looks the same, and too \
-             few spikes of the run show it"
+            "{length} of {kind} ({name}) is not counted: in a virtual machine a stop of the virtual CPU looks the same, and too few spikes of the run show it"
         ),
     });
 }

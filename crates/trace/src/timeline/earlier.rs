@@ -7,7 +7,7 @@ use model::units::Nanos;
 const MAX_SLICES: usize = 512;
 
 /// Text if the earlier cycle's time has no cause either.
-const UNKNOWN: &str = "its previous cycle overran, and no event tells what kept that one";
+const UNKNOWN: &str = "its previous cycle overran, and no event shows the cause";
 
 /// Sets the reason to an unknown earlier cycle, if most of the unexplained time is of that.
 pub(super) fn tell_unknown(spike: &mut Spike, of_earlier: i64) {

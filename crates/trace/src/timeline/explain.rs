@@ -161,11 +161,11 @@ impl Account {
 }
 
 /// Note if there is no switch to the thread.
-pub(super) const NO_SWITCH: &str = "no event tells of the switch to the thread";
+pub(super) const NO_SWITCH: &str = "no event shows the switch to the thread";
 
 /// Note if the thread did not sleep.
-const NO_SLEEP: &str = "its timer was due before it was started: the thread did not sleep, and what came \
-                        before that made it late";
+const NO_SLEEP: &str = "its timer was due before it was started: the thread did not sleep, and was already \
+                        late";
 
 /// Slice of a stretch of time with its cause.
 pub(super) fn slice(cause: Cause, start: i64, end: i64) -> Slice {
@@ -206,29 +206,29 @@ fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
     let window = case.window;
     if window.events_lost > 0 {
         notes.push(format!(
-            "{} of this CPU lost: overwritten before being read, or without room",
+            "{} of this CPU lost: overwritten before being read, or no space",
             several(window.events_lost, "event", "events")
         ));
     }
     if window.left_out > 0 {
         notes.push(format!(
-            "for want of space {} of other CPUs left out",
+            "{} of other CPUs omitted for lack of space",
             several(window.left_out, "event", "events")
         ));
     }
     if account.contradictions_ns > 0 {
         let ns = Nanos(account.contradictions_ns).spaced();
-        notes.push(format!("events contradict each other: some are missing, {ns} lies between them"));
+        notes.push(format!("events contradict each other: some are missing, in a gap of {ns}"));
     }
     if account.tickless > 0 {
         let ns = Nanos(account.tickless).spaced();
         notes.push(format!(
-            "no tick came in {ns} in which a thread was to run: interrupts were off or the virtual CPU did not run"
+            "no tick came in {ns} while a thread was runnable: interrupts were off or the virtual CPU did not run"
         ));
     }
     for (kind, &ns) in &account.stalled {
         let ns = Nanos(ns).spaced();
-        notes.push(format!("{ns} passed without an event in {kind}, more than its own work takes"));
+        notes.push(format!("{ns} passed without an event in {kind}, longer than its usual work"));
     }
     let home = case.events(case.home());
     if home.first().is_none_or(|event| event.time.0 > case.from) {
@@ -239,7 +239,7 @@ fn notes(case: &Case<'_>, account: &Account) -> Vec<String> {
         return notes;
     }
     if case.path.waking.is_none() && case.phase(case.from) == Phase::Unknown {
-        notes.push("no event tells of the thread's waking".to_owned());
+        notes.push("no event shows the thread's waking".to_owned());
     }
     if case.path.switch.is_none() && case.phase(case.from) != Phase::Runnable {
         notes.push(NO_SWITCH.to_owned());

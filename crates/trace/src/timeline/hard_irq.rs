@@ -22,7 +22,7 @@ const MAX_EVENTS_BACK: usize = 1_024;
 const HANDLER: &str = "; no event has its handler's function";
 
 /// Evidence for irq_work, whose items have no events in the kernel (kernel/irq_work.c).
-const IRQ_WORK: &str = "; which function it called, and what queued that, is in no event";
+const IRQ_WORK: &str = "; no event shows the called function or its origin";
 
 /// Cause of a hard interrupt.
 pub(super) fn cause(case: &Case<'_>, cpu: Cpu, hard: &Hard<'_>) -> Cause {

@@ -47,8 +47,8 @@ impl LentPriority {
         let who = Who { function: SPINS.to_owned(), ..tasks.who(holder, since) };
         let comm = if who.comm.is_empty() { "thread" } else { &who.comm };
         let evidence = format!(
-            "it lent its priority to {comm}:{holder} and did not sleep: a lock with priority inheritance \
-             that this one held until it gave the priority back"
+            "it lent its priority to {comm}:{holder} and did not sleep: that thread held a lock with \
+             priority inheritance until it returned the priority"
         );
         Some(Cause::new(SliceKind::Blocked, who, evidence))
     }

@@ -16,17 +16,17 @@ use model::units::Nanos;
 pub(super) fn silence(stop: Stop) -> Cause {
     let evidence = match (stop.certainty, stop.estimated) {
         (StopCertainty::Likely, _) => {
-            "all CPUs were silent and a busy one missed its ticks; how long of it is estimated"
+            "all CPUs were silent and a busy one missed its ticks; the length is estimated"
         }
-        (_, true) => "all CPUs were silent until a timer that was due came late; how long of it is estimated",
-        (_, false) => "all CPUs were silent, and a timer that was due on another one came late",
+        (_, true) => "all CPUs were silent until a due timer came late; the length is estimated",
+        (_, false) => "all CPUs were silent, and a timer due on another one was late",
     };
     Cause { estimated: stop.estimated, ..Cause::new(SliceKind::Stopped, Who::default(), evidence) }
 }
 
 /// Stop in a path of bounded work.
 pub(super) fn in_path(of: SliceKind) -> Cause {
-    let evidence = format!("no event came in {}, for longer than its own work takes", of.name());
+    let evidence = format!("no event came in {}, for longer than its usual work", of.name());
     Cause::new(SliceKind::Stopped, Who::default(), evidence)
 }
 

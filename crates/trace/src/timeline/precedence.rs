@@ -39,7 +39,7 @@ pub(super) fn thread(case: &Case<'_>, piece: &Stretch<'_>, current: Task) -> Cau
 }
 
 /// Evidence for RCU: most kernels are built without its events (`CONFIG_RCU_TRACE`).
-const CALLBACK: &str = "; which callback of RCU it ran is in no event";
+const CALLBACK: &str = "; no event shows the RCU callback";
 
 /// True if the events up to the piece show that the thread, current since before, was never marked
 /// for rescheduling, although the victim was in the run queue.
@@ -89,7 +89,12 @@ mod tests {
             );
             explained(20_007.0, &events).slices.swap_remove(1)
         };
-        let unknown = |comm: &str, stack: &str| of(comm, stack).evidence.contains("callback of RCU it ran");
+        let unknown = |comm: &str, stack: &str| {
+            of(comm, stack).evidence.contains(
+                "no event shows the RCU \
+                                                                                   callback",
+            )
+        };
         assert!(unknown("rcuc/1", "") && unknown("rcuop/1", "") && !unknown("rcub/1", ""));
         let stack = "3 1 60 dh stack hrtimer_interrupt,asm_sysvec_apic_timer_interrupt,free_it,rcu_do_batch";
         assert!(!unknown("rcuc/1", stack));

@@ -27,8 +27,8 @@ pub(super) fn late(case: &Case<'_>) -> Option<(i64, i64, Cause)> {
     let start = left.time.0.max(case.from);
     let function = "__hrtimer_rearm_deferred".to_owned();
     let who = Who { irq: "local_timer".to_owned(), function, ..Who::default() };
-    let evidence = "on the way out of an earlier interrupt of the timer; the clock device was set for this \
-                    one only at its end (hrtimer_rearm)";
+    let evidence = "at the exit of an earlier timer interrupt, which set the clock device for this timer \
+                    only at its end (hrtimer_rearm)";
     (start < set).then(|| (start, set, Cause::new(SliceKind::TimerIrq, who, evidence)))
 }
 

@@ -47,7 +47,7 @@ pub(super) fn waited_for(
     let mut calls = case.sent.iter().filter(asked).filter(|event| event.time.0 >= stretch.since);
     let last = calls.rfind(|event| queued(event).is_some()).and_then(queued);
     let Some((_, function)) = last else {
-        return "; it waited for other CPUs to run a function, which no event names".to_owned();
+        return "; it waited for other CPUs to run a function that no event names".to_owned();
     };
     let same =
         case.sent.iter().filter(asked).filter(|event| event.time.0 >= stretch.since).filter_map(queued);
@@ -92,7 +92,7 @@ mod tests {
         let said = evidence(queue, "smp_call_function_many_cond");
         assert!(said.ends_with("it waited for CPU 0,2 to run ipi_mb"), "{said}");
         let said = evidence("", "smp_call_function_many_cond");
-        assert!(said.ends_with("it waited for other CPUs to run a function, which no event names"), "{said}");
+        assert!(said.ends_with("it waited for other CPUs to run a function that no event names"), "{said}");
         // The caller has preemption off, and enables it after the wait.
         let found = "3 1 60 dh1 stack hrtimer_interrupt,asm_sysvec_apic_timer_interrupt,\
                      __smp_call_function_single,hold_long";
@@ -105,7 +105,7 @@ mod tests {
         assert!(said.ends_with("it waited for CPU 0 to run called"), "{said}");
         // A call of another thread, and a section that waits for no call.
         let said = evidence("-20 1 61 . queue 0 site ipi_mb", "smp_call_function_many_cond");
-        assert!(said.ends_with("which no event names"), "{said}");
+        assert!(said.ends_with("that no event names"), "{said}");
         assert!(!evidence(queue, "hold_long").contains("waited for"), "{}", evidence(queue, "hold_long"));
     }
 

@@ -74,7 +74,7 @@ pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
     }
     if unseen > 0 {
         let ns = Nanos(unseen).spaced();
-        response.notes.push(format!("{UNSEEN}: {ns} are its own or were waited, and are unexplained"));
+        response.notes.push(format!("{UNSEEN}: {ns} of its own work or waiting are unexplained"));
     }
     if all.len() > MAX_SEGMENTS {
         let rest = several((all.len() - MAX_SEGMENTS) as u64, "part", "parts");
@@ -101,7 +101,7 @@ pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
     spike.notes.extend(faults(window).into_iter().chain(cycle.calls.note()));
     if window.events_lost > 0 {
         let lost = several(window.events_lost, "event", "events");
-        spike.notes.push(format!("{lost} of this CPU lost: overwritten before being read, or without room"));
+        spike.notes.push(format!("{lost} of this CPU lost: overwritten before being read, or no space"));
     }
     spike.classes = classes(&spike);
     why::tell(host, Known { lost: window.events_lost > 0 || window.begins_late, waits: false }, &mut spike);
@@ -180,7 +180,7 @@ impl Response {
         let victim = case.window.victim;
         let itself = matches!(piece.top, RunningContext::Thread | RunningContext::Work(_))
             && piece.pid == Some(victim.pid);
-        let still = "the thread itself ran and had not gone to sleep";
+        let still = "the thread itself ran and did not sleep";
         let calls = &cycle.calls;
         let own = || match calls.name_at(piece.start).zip(calls.words_at(piece.start)) {
             _ if segment.last_cycle => Cause::new(SliceKind::Thread, who(victim), still),
@@ -415,7 +415,7 @@ mod tests {
             80.0,
             &(RELEASE.to_owned() + "31 1 50 d switch rt/50/19 D swapper/1/0/120\n60 0 9 h waking rt/50/19"),
         );
-        assert!(spike.slices.iter().any(|slice| slice.evidence.contains("no stack tells where")));
+        assert!(spike.slices.iter().any(|slice| slice.evidence.contains("without a stack")));
     }
 
     #[test]
@@ -493,13 +493,13 @@ mod tests {
             assert!(told.iter().any(|told| told == line), "{line}: {told:#?}");
         }
         let words = "a lock with priority inheritance, released by low:61, in its last cycle; in that time \
-                     low ran for 1 ms, did what no event shows for 9 ms";
+                     low ran for 1 ms, was in an unknown state for 9 ms";
         assert_eq!(spike.slices[0].evidence, words);
         assert_eq!((spike.unexplained_why.as_str(), spike.switched_ns), ("", Some(Nanos(E + 10_034_000))));
         // No event shows the start and the place of its sleep.
         let later = events.lines().skip(3).collect::<Vec<_>>().join("\n");
         let spike = explained(10_100.0, &later);
-        let words = "it slept, no stack tells where, until low:61 woke it, in its last cycle";
+        let words = "it slept, without a stack, until low:61 woke it, in its last cycle";
         assert_eq!((spike.slices[0].evidence.as_str(), spike.unexplained_why.as_str()), (words, ""));
     }
 

@@ -48,8 +48,8 @@ pub(super) fn cause(case: &Case<'_>, waiter: &Who, how: &str, frames: &[String],
     let release = release(case, waiter.pid, span.0, span.1);
     let holder = release.map_or_else(Who::default, |event| case.tasks.who(event.pid, event.time.0));
     let held = match release {
-        Some(event) => format!("{} gave it free on CPU {}", holder.comm, event.cpu),
-        None => format!("who holds it is not known; running meanwhile: {}", running(case, span)),
+        Some(event) => format!("{} released it on CPU {}", holder.comm, event.cpu),
+        None => format!("its holder is not known; running at the time: {}", running(case, span)),
     };
     let evidence = format!("{comm} waited for a lock{place}: {how}; {held}");
     Cause { stack: frames.to_vec(), ..Cause::new(SliceKind::LockContention, holder, evidence) }
@@ -110,7 +110,7 @@ fn running(case: &Case<'_>, (from, to): (i64, i64)) -> String {
     if more > 0 {
         told.push(format!("{more} more"));
     }
-    if told.is_empty() { "no thread that the events show".to_owned() } else { told.join(", ") }
+    if told.is_empty() { "no thread in the events".to_owned() } else { told.join(", ") }
 }
 
 /// Splits a section with interrupts off by its wait: up to the moment at which another CPU left its
@@ -131,7 +131,7 @@ pub(super) fn parted(case: &Case<'_>, section: (i64, i64, Cause)) -> Vec<(i64, i
 /// Wait shown by the event of the release, if nothing else shows the holder's section.
 fn given(case: &Case<'_>, cause: &Cause, start: i64, end: i64) -> Option<(i64, i64, String)> {
     let event = release(case, cause.who.pid, start, end)?;
-    let how = "it went on when a lock that others wait for was given free".to_owned();
+    let how = "it continued when a contended lock was released".to_owned();
     (event.time.0.saturating_sub(start) >= end.saturating_sub(start) / 2).then_some((
         start,
         event.time.0,
@@ -148,11 +148,11 @@ fn held_elsewhere(case: &Case<'_>, start: i64, end: i64) -> Option<(i64, i64, St
     let sections = others.filter_map(|(&cpu, events)| {
         let off = || {
             let (from, to) = silent(case, cpu, events, end, close)?;
-            Some((from, to, format!("it went on when CPU {cpu} let interrupts in again")))
+            Some((from, to, format!("it continued when CPU {cpu} enabled interrupts again")))
         };
         let pinned = || {
             let (from, to) = pinned(events, start, end, close)?;
-            Some((from, to, format!("it went on when CPU {cpu} let preemption in again")))
+            Some((from, to, format!("it continued when CPU {cpu} enabled preemption again")))
         };
         let (from, to, how) = off().or_else(pinned)?;
         Some((from.max(start), to.min(end), how))
@@ -252,7 +252,7 @@ mod tests {
         let slice = wait(&spike);
         assert_eq!(slice.who, model::run::Who::default());
         for part in
-            ["waiter waited for a lock in take [faults]", "not known", "running meanwhile: holder on CPU 0"]
+            ["waiter waited for a lock in take [faults]", "not known", "running at the time: holder on CPU 0"]
         {
             assert!(slice.evidence.contains(part), "{part}: {}", slice.evidence);
         }

@@ -20,7 +20,7 @@ use model::slice::SliceKind;
 pub(super) fn cause(case: &Case<'_>, task: Task, start: i64, end: i64) -> Cause {
     let (who, asked) = asked(case, who(task), start, end, start);
     let evidence =
-        format!("the stopper thread ran, which no priority is above; no event has its function{asked}");
+        format!("the stopper thread ran, which has the highest priority; no event has its function{asked}");
     Cause::new(SliceKind::StopMachine, who, evidence)
 }
 

@@ -426,5 +426,5 @@ fn a_thread_whose_timer_was_due_before_it_was_started_did_not_sleep() {
     );
     assert_eq!(told(&spike), ["thread hog 20", "thread rt 7", "return-to-user 4", "unexplained 0"]);
     assert!(spike.notes.iter().any(|note| note.contains("did not sleep")), "{:?}", spike.notes);
-    assert!(spike.notes.iter().all(|note| !note.contains("no event tells")), "{:?}", spike.notes);
+    assert!(spike.notes.iter().all(|note| !note.contains("no event shows")), "{:?}", spike.notes);
 }

@@ -27,8 +27,7 @@ fn cannot(host: &Host) -> String {
         "" => "firmware (SMI), hardware or a hypervisor can stop a CPU without an event",
         "none" => "firmware (SMI) and hardware can stop a CPU without an event",
         _ => {
-            "a virtual CPU that the hypervisor did not run looks the same as one that had interrupts off or was busy \
-             without an event"
+            "a virtual CPU that was not run by the hypervisor looks the same as one with interrupts off or busy without an event"
         }
     };
     format!("it cannot be told: {why}")

@@ -111,7 +111,7 @@ pub fn stopped(seen: &Witness<'_>, host: &Host) -> Option<Slice> {
         kind: SliceKind::Stopped.into(),
         start_ns: Nanos(seen.at.0.saturating_sub(if late { seen.wakeup.0 } else { 0 }).saturating_sub(ns.0)),
         ns,
-        evidence: format!("{evidence}; how long of it is estimated"),
+        evidence: format!("{evidence}; the length is estimated"),
         estimated: true,
         ..Slice::default()
     })

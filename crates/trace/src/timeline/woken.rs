@@ -107,7 +107,7 @@ impl SleepEnd {
             SleepKind::Lock => "a lock with priority inheritance,".to_owned(),
             SleepKind::Page => "it slept in a page fault".to_owned(),
             SleepKind::Output | SleepKind::Other => format!("it slept in {function}"),
-            SleepKind::Unknown => "it slept, no stack tells where,".to_owned(),
+            SleepKind::Unknown => "it slept, without a stack,".to_owned(),
         };
         match (self, kind) {
             (SleepEnd::TimeOut, _) => format!("{place} until its time-out"),
@@ -120,7 +120,7 @@ impl SleepEnd {
                 format!("{place} until {} woke it", name(who))
             }
             (SleepEnd::Interrupt, _) => format!("{place} until an interrupt woke it"),
-            (SleepEnd::Unknown, _) => format!("{place} until what no event names woke it"),
+            (SleepEnd::Unknown, _) => format!("{place} until an unknown source woke it"),
         }
     }
 }

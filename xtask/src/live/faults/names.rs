@@ -12,7 +12,7 @@ pub const FAULTS: &[Fault] = &[
             logged: "irq",
             kinds: &["irq"],
             names: &["irq_work"],
-            said: &["which function it called, and what queued that, is in no event"],
+            said: &["no event shows the called function or its origin"],
             ..ORIGIN
         }],
         ..NAMED

@@ -135,7 +135,7 @@ impl<'a> SegmentSetup<'a> {
         if !pilot.valid {
             require_online(&self.chosen.cpus, &record.plan.load_cpus)?;
             let why = clean(&pilot.why);
-            let message = format!("the warm-up was spoiled: {why}: fix that first, or choose another load");
+            let message = format!("the warm-up is invalid: {why}: fix that first, or choose another load");
             return Err(Failure { exit: Exit::Inconclusive, message });
         }
         require_rare(plan.limit_ns, plan.counted(), &pilot)?;

@@ -277,7 +277,7 @@ fn what_no_number_of_runs_decides_has_a_remedy_that_is_true() {
     };
     let cut: Vec<String> = (0..6).map(cut).collect();
     let said = screen(&a, &cut, &["--limit", "50us"]);
-    assert!(said.contains("9 wake-ups lie beyond: how many reached 50 us is not known"), "{said}");
+    assert!(said.contains("9 wake-ups lie beyond: the number that reached 50 us is not known"), "{said}");
     assert!(said.contains("next compare at a limit of at most 11 us, or measure with onbeat"), "{said}");
     assert!(screen(&a, &b, &["--limit", "1ms"]).contains("next compare at a limit that some runs reach"));
     // One run with a histogram among many with blocks: all have one.
@@ -323,8 +323,8 @@ fn maxima_alone_decide_where_runs_are_of_one_length() {
     assert_eq!((found["metric"].as_str(), found["rate_ratio"].is_null()), (Some("max"), true));
     let said = screen(&a, &long, &[]);
     assert!(
-        said.contains("only of runs of one length: these differ")
-            && said.contains("keep the tool's histogram"),
+        said.contains("only compared between runs of equal length: these lengths differ")
+            && said.contains("store the tool's histogram"),
         "{said}"
     );
 }
