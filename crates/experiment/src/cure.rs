@@ -163,7 +163,7 @@ fn unsteady(runs: &[&CureCleanRun], last: &CureCleanRun) -> CureMove {
     match runs.iter().rev().take_while(says_nothing).count() >= SPOILED {
         true => CureMove::End(
             CureEnd::NoCandidate,
-            format!("nothing was late in the last run, and it does not support the limit: {}", last.said),
+            format!("nothing was late in the last run, but it does not support the limit: {}", last.said),
         ),
         false => CureMove::Confirm,
     }
@@ -198,18 +198,23 @@ fn round(record: &CureRun, kept: usize) -> CureMove {
     match (hunts.len() >= ROUNDS, found) {
         (_, true) if !worth_it(hunt).any(|culprit| more(&culprit)) => {
             let why = match hunt.culprits.iter().any(|culprit| more(&culprit)) {
-                false => "there is nothing left that could be tried",
-                true => "what is left to try is against what took next to nothing of the time lost",
+                false => "nothing is left to try",
+                true => {
+                    "the remaining candidates are against culprits that took a negligible part of the \
+                         time lost"
+                }
             };
             CureMove::End(CureEnd::NoCandidate, why.into())
         }
-        (true, true) => CureMove::End(CureEnd::NoGain, "two rounds in turn brought nothing".into()),
+        (true, true) => CureMove::End(
+            CureEnd::NoGain,
+            "two consecutive rounds found no proven \
+                                                        change"
+                .into(),
+        ),
         (true, false) => CureMove::End(
             CureEnd::NoGain,
-            format!(
-                "{} are late, and none was while the kernel's events were recorded",
-                record.plan.counted().many()
-            ),
+            format!("{} are late, but none was late while tracing", record.plan.counted().many()),
         ),
         (false, true) => CureMove::Hunt(record.plan.hunt_ns),
         // A rare cause takes longer to be seen.
@@ -251,19 +256,22 @@ fn fits(record: &CureRun, wanted: CureMove, left: Nanos) -> CureMove {
     let around = around(plan.counted());
     let (takes, what) = match &wanted {
         CureMove::Look => (sum(plan.look_ns, around), "another run"),
-        CureMove::Confirm => (sum(long_run(plan.horizon_ns), around), "the run that could support the limit"),
+        CureMove::Confirm => (sum(long_run(plan.horizon_ns), around), "the final run"),
         CureMove::Hunt(length) => {
-            (sum(sum(*length, AROUND_HUNT), reserve(plan)), "another hunt and the last run")
+            (sum(sum(*length, AROUND_HUNT), reserve(plan)), "another hunt and the final run")
         }
         CureMove::Try(tried) => (
             sum(least_experiment(record, tried.number), reserve(plan)),
-            "proving another change, and the last run,",
+            "another experiment and the final run",
         ),
         CureMove::Keep | CureMove::End(..) | CureMove::Spoiled(_) => return wanted,
     };
     match takes <= left {
         true => wanted,
-        false => CureMove::End(CureEnd::Time, format!("the time is over: {what} takes {}", takes.spoken())),
+        false => {
+            let why = format!("the time is over: {what} would take {}", takes.spoken());
+            CureMove::End(CureEnd::Time, why)
+        }
     }
 }
 
@@ -312,14 +320,14 @@ pub fn proven(step: &mut CureStep, proof: &Proof, level: f64) {
     step.why = match proof.verdict {
         // Set when it is kept.
         Verdict::Better => String::new(),
-        Verdict::Worse if proof.reason.is_empty() => "more was late with it".into(),
+        Verdict::Worse if proof.reason.is_empty() => "more was late with the change".into(),
         Verdict::Equivalent => {
-            format!("with it as many {} are late, within a factor of 2", proof.counted.many())
+            format!("the number of late {} is the same within a factor of 2", proof.counted.many())
         }
         Verdict::Worse | Verdict::Inconclusive => proof.reason.clone(),
     };
     if !first && proof.verdict != Verdict::Better {
-        step.why = format!("it won once, and not again: {}", step.why);
+        step.why = format!("it won once, but not again: {}", step.why);
     }
 }
 

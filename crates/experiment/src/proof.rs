@@ -153,7 +153,7 @@ impl Proof {
         }
         if self.end.is_none() {
             let pairs = several(self.pairs, "pair", "pairs");
-            self.reason = format!("it was ended after {pairs}, before they decided");
+            self.reason = format!("it was ended after {pairs}, too early to decide");
             return;
         }
         let against = vetoes(plan, &tally.pairs);
@@ -213,7 +213,7 @@ impl Proof {
             true => (
                 Verdict::Inconclusive,
                 format!(
-                    "in {} of {} an interrupt was not where the change, or its undoing, has it",
+                    "in {} of {} an interrupt was on other CPUs than its side sets",
                     self.astray,
                     several(self.pairs, "pair", "pairs")
                 ),
@@ -225,9 +225,7 @@ impl Proof {
     fn torn(&self) -> String {
         let [a, b] = self.late;
         let fewer = if self.wins > self.pairs - self.ties - self.wins { "fewer" } else { "more" };
-        format!(
-            "in most pairs {fewer} were late with the change, and in all together {b} with it and {a} without"
-        )
+        format!("in most pairs {fewer} were late with the change, but in total {b} with it and {a} without")
     }
 
     /// Reason for which the pairs are inconclusive.
@@ -235,9 +233,9 @@ impl Proof {
         match self.late {
             [0, 0] => "nothing was late with or without the change: choose a lower limit, or more load",
             _ if self.end == Some(ExperimentEnd::Futile) => {
-                "neither side could win any more, however the pairs that were left went"
+                "neither side could still win with the remaining pairs"
             }
-            _ if self.pairs < 2 * self.ties => "in most pairs as much was late with the change as without it",
+            _ if self.pairs < 2 * self.ties => "most pairs have equal numbers with and without the change",
             _ => "the difference is neither significant nor certainly small",
         }
         .to_owned()

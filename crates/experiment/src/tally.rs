@@ -79,7 +79,7 @@ impl<'a> PairTally<'a> {
         let all = a + b;
         (all >= FEW && most * 4 >= all * 3).then(|| {
             let lost = if self.missing == [0, 0] { "invalid" } else { "invalid or interrupted" };
-            format!("{most} of {all} {lost} segments were those {arm}")
+            format!("{most} of {all} {lost} segments were {arm}")
         })
     }
 
@@ -212,7 +212,7 @@ mod tests {
         };
         assert_eq!(tally(8, &[B, B]), (None, false));
         assert_eq!(tally(7, &[A, B]).0.as_deref(), Some("2 of 9 pairs were dropped"));
-        let of_one = Some("3 of 3 invalid segments were those with the change".to_owned());
+        let of_one = Some("3 of 3 invalid segments were with the change".to_owned());
         assert_eq!(tally(16, &[B, B, B]).0, of_one);
         assert_eq!((tally(16, &[A, B, B]), tally(16, &[A, A, B, B])), ((None, false), (None, false)));
         assert!(!tally(3, &[A, B, A, B]).1 && tally(3, &[A, B, A, B, A]).1);
@@ -227,7 +227,7 @@ mod tests {
             let half = lack.iter().enumerate().map(|(at, arm)| segment(16 + at as u32, other(arm), 1));
             PairTally::of(&whole.chain(half).collect::<Vec<_>>()).unfair()
         };
-        let of_one = "3 of 3 invalid or interrupted segments were those with the change";
+        let of_one = "3 of 3 invalid or interrupted segments were with the change";
         assert_eq!(unfair(&[B, B, B]).as_deref(), Some(of_one));
         assert_eq!([unfair(&[B, B]), unfair(&[A, B, B]), unfair(&[A, B, A, B, A])], [None, None, None]);
     }

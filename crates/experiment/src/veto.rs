@@ -56,7 +56,7 @@ fn median(plan: &ExperimentPlan, pairs: &[CountedPair]) -> Option<String> {
     let [span, _] = interval(&differences, plan.stop_at)?;
     (factor > plan.p50_factor.ln() && span > plan.p50_ns.0 as f64).then(|| {
         let counted = plan.counted().one();
-        format!("its median {counted} is {:.0} % later or more", 100.0 * factor.exp_m1())
+        format!("its median {counted} is later by {:.0} % or more", 100.0 * factor.exp_m1())
     })
 }
 
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn the_whole_interval_has_to_lie_beyond() {
         let later = |ns: i64| ([10_000, ns], [100.0, 100.0]);
-        assert_eq!(found(&[later(12_000); 7]), ["its median wake-up is 20 % later or more"]);
+        assert_eq!(found(&[later(12_000); 7]), ["its median wake-up is later by 20 % or more"]);
         let mixed: Vec<_> = (0..7).map(|at| later(if at == 3 { 10_900 } else { 12_000 })).collect();
         assert_eq!(found(&mixed), [""; 0], "one of seven is within");
         assert_eq!(found(&[later(12_000); 6]), [""; 0], "too few");
@@ -127,7 +127,7 @@ mod tests {
         pairs.push(CountedPair { a: &a, b: &silent });
         assert_eq!(
             vetoes(&usual(), &pairs),
-            ["its median wake-up is 20 % later or more", "the load mem does 40 % less work or worse"]
+            ["its median wake-up is later by 20 % or more", "the load mem does 40 % less work or worse"]
         );
         assert_eq!(works(&usual(), &pairs)[0].ratio, 1.0);
     }

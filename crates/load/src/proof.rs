@@ -108,7 +108,7 @@ impl WindowRates {
             Some((least, _)) if least > 0.0 && least >= self.floor() => None,
             Some((least, at)) => {
                 let usual = match self.median() {
-                    usual if usual > least => format!(", where {usual:.0} are usual"),
+                    usual if usual > least => format!(", usually {usual:.0}"),
                     _ => String::new(),
                 };
                 Some(format!("{least:.0} {what} in the window that ended after {:.0} s{usual}", at.as_secs()))
@@ -291,13 +291,16 @@ impl ProofSeries {
             proof.push(complete("processes that counted", self.stalled, all));
             why.extend(self.stalled.map(|(stalled, at)| {
                 let at = at.as_secs();
-                format!("after {at:.0} s {stalled} of {all} processes had done nothing for {STALLED} windows")
+                format!(
+                    "after {at:.0} s {stalled} of {all} processes had made no progress for {STALLED} \
+                         windows"
+                )
             }));
         }
         let stood_still = !self.own.went_on_unseen() || !self.kernel.went_on_unseen();
         why.extend(self.unseen.filter(|_| stood_still).map(|(span, at)| {
             format!(
-                "after {:.0} s it had not been looked at for {:.0} s, and did less than half of the usual",
+                "after {:.0} s it had not been checked for {:.0} s, and did less than half of its usual work",
                 at.as_secs(),
                 span.as_secs()
             )
@@ -381,7 +384,7 @@ mod tests {
             let mut rates = steady(10);
             rates[6] = stalled;
             let judged = judged(1, &rates);
-            assert!(!judged.held && judged.why.contains("after 7 s, where "), "{judged:?}");
+            assert!(!judged.held && judged.why.contains("after 7 s, usually "), "{judged:?}");
         }
         let mut rates = steady(10);
         rates[6] = (150, 150, 2);
@@ -420,7 +423,7 @@ mod tests {
     #[test]
     fn a_process_that_stalls_is_seen_behind_the_others() {
         let judged = sampled(1, &each_second(10, |second| [second * 1000, second.min(5) * 1000]));
-        assert!(!judged.held && judged.why.contains("1 of 2 processes had done nothing"), "{judged:?}");
+        assert!(!judged.held && judged.why.contains("1 of 2 processes had made no progress"), "{judged:?}");
         // A process that waits for its turn has not stalled.
         assert!(sampled(1, &each_second(10, |second| [second * 1000, second / 2 * 1000])).held);
     }
@@ -454,7 +457,7 @@ mod tests {
             }
             let judged = sampled(1, &samples);
             assert_eq!(judged.held, held, "{judged:?}");
-            assert_eq!(judged.why.contains("not been looked at for 12 s, and did less"), !held, "{judged:?}");
+            assert_eq!(judged.why.contains("not been checked for 12 s, and did less"), !held, "{judged:?}");
         }
     }
 

@@ -138,19 +138,19 @@ impl RunningLoads {
 
     fn shortage(&self) -> Option<String> {
         if available_memory().is_some_and(|bytes| bytes < MEMORY_LEFT) {
-            return Some("the loads were ended: the machine's memory ran short".into());
+            return Some("the loads were ended: the machine was low on memory".into());
         }
         let writers = self.loads.iter().filter(|load| load.plan.needs().disk > 0);
         let full = writers.map(|load| &load.plan.folder).find(|folder| {
             // A file of full size has its share already.
             free_space(folder).is_some_and(|bytes| bytes < SPACE_LEFT)
         });
-        full.map(|_| "the loads were ended: the disk's free space ran short".to_owned())
+        full.map(|_| "the loads were ended: the disk was low on free space".to_owned())
     }
 
     /// Running loads before any verdict, for the record of a run that is killed.
     pub fn begun(&self) -> Vec<LoadRun> {
-        let unknown = "the run was cut short before the load was judged";
+        let unknown = "the run ended before the load was checked";
         self.loads.iter().map(|load| LoadRun { why: unknown.into(), ..load.described(&self.cpus) }).collect()
     }
 
@@ -236,35 +236,35 @@ impl RunningLoad {
 
     fn refused(&self, error: &io::Error) -> Failure {
         use io::ErrorKind::*;
-        let what = format!("the load {} cannot begin", self.plan.spec);
+        let what = format!("cannot start the load {}", self.plan.spec);
         let (exit, remedy) = match error.kind() {
             NotFound | NotADirectory if self.is_program() => {
-                (Exit::Usage, "name a program that is there, with its path")
+                (Exit::Usage, "give the path of an existing program")
             }
             // ENOEXEC has no `ErrorKind`.
             _ if self.is_program() && error.raw_os_error() == Some(NO_PROGRAM) => (
                 Exit::Usage,
-                "it is no program of this machine: name one, or a script's interpreter before it",
+                "it is not a program for this machine: give another, or an interpreter before the script",
             ),
             PermissionDenied if self.is_program() => {
-                (Exit::NotPermitted, "name a program that this user may run")
+                (Exit::NotPermitted, "give a program that this user may run")
             }
             NotFound | NotADirectory if self.plan.needs().disk > 0 => {
-                (Exit::Usage, "name a folder that is there with folder=PATH")
+                (Exit::Usage, "give an existing folder with folder=PATH")
             }
             PermissionDenied | ReadOnlyFilesystem if self.plan.needs().disk > 0 => {
-                (Exit::NotPermitted, "name a folder that this user may write to with folder=PATH")
+                (Exit::NotPermitted, "give a folder that this user may write to with folder=PATH")
             }
-            NotFound => (Exit::NotSupported, "this machine has none: leave it out"),
-            PermissionDenied => (Exit::NotPermitted, "leave it out, or run as a user who may"),
+            NotFound => (Exit::NotSupported, "this machine has none: remove it"),
+            PermissionDenied => (Exit::NotPermitted, "remove it, or run as a permitted user"),
             InvalidInput => (
                 Exit::Usage,
-                "choose CPUs with --load-cpus that are online and not kept from this process by a cpuset",
+                "choose CPUs with --load-cpus that are online and permitted by the cpuset of this process",
             ),
             AddrNotAvailable | NetworkUnreachable => {
                 (Exit::NotSupported, "the loopback device is off: ip link set lo up")
             }
-            _ => (Exit::Internal, "leave it out, or choose other CPUs with --load-cpus"),
+            _ => (Exit::Internal, "remove it, or choose other CPUs with --load-cpus"),
         };
         Failure::of_call(what, error, exit, remedy)
     }
@@ -339,5 +339,5 @@ impl RunningLoad {
 }
 
 fn failed(what: &str, error: &io::Error) -> Failure {
-    Failure::of_call(format!("{what} cannot be made"), error, Exit::Internal, "try again")
+    Failure::of_call(format!("cannot create {what}"), error, Exit::Internal, "try again")
 }

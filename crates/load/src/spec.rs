@@ -69,7 +69,7 @@ pub fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Vec<LoadSpec>, String> {
         one_text(text.as_ref(), &mut specs)?;
     }
     match specs.is_empty() {
-        true => Err(format!("no load is named: choose among {}", names())),
+        true => Err(format!("a load is missing: choose from {}", names())),
         false => Ok(specs),
     }
 }
@@ -97,7 +97,7 @@ fn one_text(text: &str, specs: &mut Vec<LoadSpec>) -> Result<(), String> {
     }
     match begun {
         true => Ok(()),
-        false => Err(format!("a load has no name: choose among {}", names())),
+        false => Err(format!("a load has no name: choose from {}", names())),
     }
 }
 
@@ -108,7 +108,10 @@ fn one(item: &str) -> Result<Vec<LoadSpec>, String> {
     if let Some((_, mix)) = MIXES.iter().find(|(mix, _)| *mix == name) {
         return match (amount, rate) {
             (None, None) => parse(&[mix]),
-            _ => Err(format!("{name} takes no count, size or rate: it is {mix}, which can be named instead")),
+            _ => Err(format!(
+                "{name} takes no count, size or rate: it stands for {mix}, which can be used \
+                              instead"
+            )),
         };
     }
     let mut spec = LoadSpec::of(named(name)?);
@@ -123,7 +126,7 @@ fn named(name: &str) -> Result<&'static Load, String> {
     let found = loads::LOADS.iter().copied().find(|load| load.name == name);
     found.filter(|load| load.name != "cmd").ok_or_else(|| match name {
         "cmd" => "cmd needs a command: cmd:'stress-ng --vm 2'".to_owned(),
-        _ => format!("'{name}' is no load: choose among {}", names()),
+        _ => format!("invalid load '{name}': choose from {}", names()),
     })
 }
 
@@ -157,7 +160,7 @@ fn set_amount(spec: &mut LoadSpec, amount: &str) -> Result<(), String> {
         spec.count = Some(number);
     }
     if let Some(bytes) = bytes {
-        let size = spec.load.size.ok_or_else(|| format!("{name} takes no size: leave out '{bytes}'"))?;
+        let size = spec.load.size.ok_or_else(|| format!("{name} takes no size: remove '{bytes}'"))?;
         let number = size::parse(bytes).map_err(|what| format!("{name}: {what}"))?;
         if !(size.least..=size.most).contains(&number) {
             let (least, most) = (size::text(size.least), size::text(size.most));
@@ -170,7 +173,7 @@ fn set_amount(spec: &mut LoadSpec, amount: &str) -> Result<(), String> {
 
 fn set_rate(spec: &mut LoadSpec, rate: Option<u64>) -> Result<(), String> {
     if rate.is_some() && !spec.load.paced {
-        return Err(format!("{} takes no rate: leave out what is behind @", spec.load.name));
+        return Err(format!("{} takes no rate: remove the part after @", spec.load.name));
     }
     spec.rate = rate.or(spec.rate);
     Ok(())
@@ -181,10 +184,10 @@ fn set_key(spec: &mut LoadSpec, name: &str, value: &str) -> Result<(), String> {
     let load = spec.load;
     let key = load.keys.iter().find(|key| key.name == name);
     let key = key.ok_or_else(|| match load.keys {
-        [] => format!("{} takes no keys: leave out '{name}={value}'", load.name),
+        [] => format!("{} takes no keys: remove '{name}={value}'", load.name),
         keys => {
             let known: Vec<&str> = keys.iter().map(|key| key.name).collect();
-            format!("{}: '{name}' is no key of it: choose among {}", load.name, known.join(" "))
+            format!("{}: invalid key '{name}': choose from {}", load.name, known.join(" "))
         }
     })?;
     let (value, rate) = if key.values.is_empty() { (value, None) } else { with_rate(value)? };
@@ -200,12 +203,12 @@ fn set_key(spec: &mut LoadSpec, name: &str, value: &str) -> Result<(), String> {
 }
 
 fn command_of(text: &str) -> Result<LoadSpec, String> {
-    let mut words = shell_words::split(text).map_err(|_| format!("cmd: a quote is not closed in {text}"))?;
+    let mut words = shell_words::split(text).map_err(|_| format!("cmd: missing closing quote in {text}"))?;
     // The whole command may be quoted: cmd:'stress-ng --vm 2'.
     if let [whole] = words.as_slice()
         && whole.contains(char::is_whitespace)
     {
-        words = shell_words::split(whole).map_err(|_| format!("cmd: a quote is not closed in {whole}"))?;
+        words = shell_words::split(whole).map_err(|_| format!("cmd: missing closing quote in {whole}"))?;
     }
     if words.first().is_none_or(String::is_empty) {
         return Err("cmd needs a command: cmd:'stress-ng --vm 2'".into());
@@ -250,10 +253,10 @@ mod tests {
     fn what_is_wrong_is_named_with_what_would_be_right() {
         for (given, said) in [
             ("", "has no name"),
-            ("memory", "is no load"),
+            ("memory", "invalid load"),
             ("cmd", "needs a command"),
             ("cmd:", "needs a command"),
-            ("cmd:'a", "not closed"),
+            ("cmd:'a", "missing closing quote"),
             ("cpu:0", "expected 1 to"),
             ("cpu:5000", "expected 1 to"),
             ("cpu:2x1G", "takes no size"),
@@ -261,11 +264,11 @@ mod tests {
             ("vm:2x1", "expected 4K to"),
             ("fork@", "not a size"),
             ("messaging,through=mail", "expected sockets or pipes"),
-            ("messaging,to=mail", "is no key"),
+            ("messaging,to=mail", "invalid key"),
             ("messaging,through=pipes,through=pipes", "given twice"),
             ("through=pipes", "name is first"),
             ("cpu,through=pipes", "takes no keys"),
-            ("full:2", "which can be named instead"),
+            ("full:2", "which can be used instead"),
             ("messaging@5", "takes no rate"),
         ] {
             let error = parse(&[given]).err().unwrap_or_else(|| panic!("{given} is taken"));

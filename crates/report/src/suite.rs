@@ -282,7 +282,7 @@ mod tests {
     }
     #[test]
     fn a_mirrored_order_is_one_column_and_a_missing_boot_an_empty_row() {
-        let left = SuiteLeftOut { id: "regular".into(), why: "it takes a boot without threadirqs".into() };
+        let left = SuiteLeftOut { id: "regular".into(), why: "it needs a boot without threadirqs".into() };
         let suite = SuiteRun {
             phases: vec![
                 phase("threaded/cpu", "6.12", 48_000),
@@ -305,6 +305,6 @@ mod tests {
         assert_eq!(row("worst (p99.99)"), ["cpu", "hdd"], "{page}");
         assert_eq!(row("threaded "), ["72.0", "(36.0)", "–"], "the second hdd is a hole: {page}");
         assert_eq!(row("regular "), ["–", "–"], "{page}");
-        assert!(page.contains("- regular: it takes a boot without threadirqs"), "{page}");
+        assert!(page.contains("- regular: it needs a boot without threadirqs"), "{page}");
     }
 }

@@ -103,17 +103,17 @@ impl RecipePhase {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let id = &self.id;
         if id.is_empty() || id.len() > 40 || !id.chars().all(plain) {
-            return wrong(id, format!("'{id}' is no id: expected small letters, digits and hyphens"));
+            return wrong(id, format!("invalid id '{id}': expected lower-case letters, digits and hyphens"));
         }
         match self.measure {
             PhaseMeasure::WakeUps if self.samples == 0 => {
                 return wrong(id, format!("{id}: samples: expected 1 or more"));
             }
             PhaseMeasure::WakeUps if self.hog || !self.length.is_empty() => {
-                return wrong(id, format!("{id}: length and hog are of measure = \"spin\""));
+                return wrong(id, format!("{id}: length and hog need measure = \"spin\""));
             }
             PhaseMeasure::Spin if self.samples > 0 || !self.load.is_empty() => {
-                return wrong(id, format!("{id}: spinning takes a length, and no samples and no load"));
+                return wrong(id, format!("{id}: spinning takes a length, but no samples and no load"));
             }
             PhaseMeasure::Spin => match parse_span(&self.length, Bare::Seconds) {
                 Err(what) => return wrong(id, format!("{id}: length: {what}")),

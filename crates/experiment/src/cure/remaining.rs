@@ -31,10 +31,10 @@ pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
         }
         all.extend(culprit.left.iter().cloned());
         if !cures.is_empty() {
-            all.push(decision(format!("it still takes time with what was kept: {}", cures.join(", "))));
+            all.push(decision(format!("it still takes time with the kept changes: {}", cures.join(", "))));
         }
         if !in_vain.is_empty() {
-            let what = format!("what was tried was not proven to help: {}", in_vain.join(", "));
+            let what = format!("tried, but not proven to help: {}", in_vain.join(", "));
             all.push(decision(what));
         }
     }
@@ -47,10 +47,10 @@ pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
 fn unexplained(hunt: &CureHunt) -> Option<CureRemaining> {
     let most = hunt.culprits.iter().map(|culprit| culprit.lost_ns).max().unwrap_or_default();
     (hunt.unexplained_ns > most).then(|| CureRemaining {
-        culprit: "no event of the kernel".into(),
+        culprit: "no kernel event".into(),
         needs: "hardware".into(),
-        what: "most of the late time is the hardware's, the firmware's or a hypervisor's, or of what is not \
-               traced: `onbeat probe spin` shows what takes time from a CPU without the kernel's doing"
+        what: "most of the late time is due to hardware, firmware or a hypervisor, or is not traced: \
+               `onbeat probe spin` detects time lost outside the kernel"
             .into(),
     })
 }

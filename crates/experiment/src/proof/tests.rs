@@ -156,7 +156,7 @@ fn what_cannot_be_decided_any_more_says_so() {
     let turns: Vec<(u64, u64)> = (0..8).map(|at| if at % 2 == 0 { (10, 2) } else { (2, 10) }).collect();
     let found = prove(&plan, &PairTally::of(&pairs(&turns)));
     assert_eq!((found.verdict, found.end), (Verdict::Inconclusive, Some(ExperimentEnd::Futile)));
-    assert!(found.reason.starts_with("neither side could win any more"), "{}", found.reason);
+    assert!(found.reason.starts_with("neither side could still win"), "{}", found.reason);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_cure_that_makes_every_wake_up_later_is_none() {
     let found = proof(&pairs(&[(10, 0); 7]).into_iter().map(slow).collect::<Vec<_>>());
     assert_eq!(
         (found.verdict, found.reason.as_str()),
-        (Verdict::Worse, "its median wake-up is 50 % later or more")
+        (Verdict::Worse, "its median wake-up is later by 50 % or more")
     );
 }
 

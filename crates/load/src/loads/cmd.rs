@@ -9,11 +9,10 @@ use host::work::{Figure, become_program};
 
 pub const LOAD: Load = Load {
     name: "cmd",
-    title: "runs a program of yours",
+    title: "runs another program",
     doc: "Runs a command in the same cage as the other loads: on the CPUs of the load, without real-time \
-          priority, ended with all it has started. Its words are split at blanks, quotes hold them \
-          together, no shell sees them, and what it prints is dropped. Its proof is processor time \
-          alone, for only the program knows what it does.",
+          priority, ended with all processes that it started. Its words are split at blanks unless quoted, \
+          without a shell, and its output is discarded. Its proof is processor time only.",
     count: Count { what: "", default: Some(1) },
     size: None,
     keys: &[],
@@ -30,6 +29,6 @@ fn run(work: &mut LoadTask) -> io::Result<Infallible> {
     let command = work.command();
     match command.split_first() {
         Some((program, arguments)) => Err(become_program(program, arguments)),
-        None => Err(io::Error::other("no command was given")),
+        None => Err(io::Error::other("a command is missing")),
     }
 }

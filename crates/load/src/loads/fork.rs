@@ -10,8 +10,8 @@ use host::work::{Figure, fork_and_wait};
 pub const LOAD: Load = Load {
     name: "fork",
     title: "starts processes that end at once",
-    doc: "Each process starts another, which ends, and waits for it: address spaces made and torn down, \
-          the process table, RCU.",
+    doc: "Each process starts another, which ends, and waits for it: creates and destroys address spaces, \
+          and uses the process table and RCU.",
     count: Count { what: "processes", default: None },
     size: None,
     keys: &[],

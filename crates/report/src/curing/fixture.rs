@@ -121,6 +121,6 @@ pub fn untouched() -> CureRun {
     record.runs.truncate(1);
     record.hunts.truncate(1);
     (record.held, record.ended) = (false, "no-candidate".into());
-    record.why = "there is nothing left that could be tried".into();
+    record.why = "nothing is left to try".into();
     record
 }

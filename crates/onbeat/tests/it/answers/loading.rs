@@ -316,14 +316,14 @@ fn killed_it_leaves_no_process_and_no_group() {
 #[test]
 fn what_cannot_be_is_refused_in_one_line() {
     for (arguments, exit, said) in [
-        (&["load", "memory"][..], 2, "choose among"),
-        (&["load", "mem:2x1T"], 2, "can be had without harm"),
-        (&["load", "cmd:no-such-program-anywhere"], 2, "name a program"),
+        (&["load", "memory"][..], 2, "choose from"),
+        (&["load", "mem:2x1T"], 2, "safely available"),
+        (&["load", "cmd:no-such-program-anywhere"], 2, "give the path of an existing program"),
         (&["load", "cpu", "--load-cpus", "4000"], 2, "choose CPUs"),
         (&["load", "cpu", "-D", "0"], 2, "more than 0"),
         (&["load", "hdd,folder=/nowhere/at/all"], 2, "folder=PATH"),
         (&["load", "hdd,folder=/dev/null"], 2, "folder=PATH"),
-        (&["load", "cmd:/dev/null/x"], 2, "name a program"),
+        (&["load", "cmd:/dev/null/x"], 2, "give the path of an existing program"),
         (&["load", "cmd:/dev/null"], 4, "may run"),
         (&["measure", "--load-cpus", "0", "-D", "1s"], 2, "--load"),
         (&["measure", "--load", "cpu:0", "-D", "1s"], 2, "--load: cpu"),

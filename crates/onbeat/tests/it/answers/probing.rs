@@ -190,7 +190,7 @@ fn what_cannot_be_measured_is_refused_in_a_line_and_leaves_nothing() {
     for probe in ["spin", "ipc", "switch"] {
         refused_with(
             &["probe", probe, "-p", "0", "-a", &cpu, "--load", "memory"],
-            &["--load", "choose among"],
+            &["--load", "choose from"],
         );
         refused_with(&["probe", probe, "-p", "0", "--load", "cpu"], &["no CPU is left", "--load-cpus"]);
     }

@@ -142,7 +142,7 @@ fn a_plan_runs_nothing_and_refusals_are_one_line() {
     let wrong = place.text("wrong.toml", &RECIPE.replace("priority", "prio").replace("LOAD", "cpu"));
     let taken = place.path("");
     for (arguments, exit, said) in [
-        (&["suite", "slow"][..], 2, "choose among"),
+        (&["suite", "slow"][..], 2, "choose from"),
         (&["suite", &wrong], 2, "wrong.toml:4:1: unknown field `prio`"),
         (&["suite", "./no-such.toml"], 2, "cannot read"),
         (&["suite", "quick", "--phase", "0"], 2, "more than 0"),
