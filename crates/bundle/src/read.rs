@@ -196,8 +196,7 @@ pub fn parse_run(bytes: &[u8]) -> Result<Run, String> {
         let remedy = if newer {
             "it was written by a newer onbeat, use that version"
         } else {
-            "expected a run of \
-                                                                                      onbeat"
+            "expected a run of onbeat"
         };
         return Err(format!("schema {schema:?} instead of {SCHEMA:?}: {remedy}"));
     }

@@ -200,18 +200,15 @@ fn round(record: &CureRun, kept: usize) -> CureMove {
             let why = match hunt.culprits.iter().any(|culprit| more(&culprit)) {
                 false => "nothing is left to try",
                 true => {
-                    "the remaining candidates are against culprits that took a negligible part of the \
-                         time lost"
+                    "the remaining candidates are against culprits that took a negligible part of the time \
+                     lost"
                 }
             };
             CureMove::End(CureEnd::NoCandidate, why.into())
         }
-        (true, true) => CureMove::End(
-            CureEnd::NoGain,
-            "two consecutive rounds found no proven \
-                                                        change"
-                .into(),
-        ),
+        (true, true) => {
+            CureMove::End(CureEnd::NoGain, "two consecutive rounds found no proven change".into())
+        }
         (true, false) => CureMove::End(
             CureEnd::NoGain,
             format!("{} are late, but none was late while tracing", record.plan.counted().many()),

@@ -292,8 +292,7 @@ impl ProofSeries {
             why.extend(self.stalled.map(|(stalled, at)| {
                 let at = at.as_secs();
                 format!(
-                    "after {at:.0} s {stalled} of {all} processes had made no progress for {STALLED} \
-                         windows"
+                    "after {at:.0} s {stalled} of {all} processes had made no progress for {STALLED} windows"
                 )
             }));
         }

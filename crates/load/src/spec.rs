@@ -109,8 +109,7 @@ fn one(item: &str) -> Result<Vec<LoadSpec>, String> {
         return match (amount, rate) {
             (None, None) => parse(&[mix]),
             _ => Err(format!(
-                "{name} takes no count, size or rate: it stands for {mix}, which can be used \
-                              instead"
+                "{name} takes no count, size or rate: it stands for {mix}, which can be used instead"
             )),
         };
     }

@@ -82,11 +82,9 @@ pub fn meaning_of(error: &io::Error) -> Option<(Exit, &'static str)> {
     Some(match error.raw_os_error()? {
         libc::EACCES | libc::EPERM | libc::EROFS => (Exit::NotPermitted, ""),
         libc::EMFILE => (Exit::Internal, "raise the limit of open files (ulimit -n)"),
-        libc::ENFILE => (
-            Exit::Internal,
-            "the machine has no free file handle: end processes with many open \
-                                          files",
-        ),
+        libc::ENFILE => {
+            (Exit::Internal, "the machine has no free file handle: end processes with many open files")
+        }
         libc::ENOMEM => (Exit::Internal, "free some memory, or raise its limit (ulimit -v)"),
         libc::EAGAIN => (Exit::Internal, "try again, or raise the limit of processes (ulimit -u)"),
         libc::EIO => (Exit::Internal, "look for a failing disk in the kernel's log (dmesg)"),

@@ -63,8 +63,7 @@ pub fn no_link(name: &str, error: &io::Error) -> Failure {
     match error.raw_os_error() {
         Some(libc_errno::EPERM | libc_errno::EACCES) => not_permitted(&what, error, PERFMON, "CAP_PERFMON"),
         Some(libc_errno::EEXIST) => Failure::not_supported(format!(
-            "{what} ({error}): too many programs are attached there, end \
-                                            some"
+            "{what} ({error}): too many programs are attached there, end some"
         )),
         _ => Failure::of_call(
             what,

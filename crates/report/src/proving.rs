@@ -258,10 +258,9 @@ mod tests {
         assert_eq!(settling(&run), None);
         run.plan.settle_trial_ns = Nanos(20_000_000_000);
         run.trial = vec![seen(b, 0), seen(a, 0)];
-        assert!(said(&run).contains(
-            "No change of the results was seen after either switch: 2 s are \
-                                     skipped"
-        ));
+        assert!(
+            said(&run).contains("No change of the results was seen after either switch: 2 s are skipped")
+        );
         assert!(said(&run).contains("at least 2 s skipped before each"), "{}", said(&run));
         (run.trial, run.plan.settle_ns) = (vec![seen(b, 7), seen(a, 4)], Nanos(7_000_000_000));
         assert!(said(&run).contains("the results with the change changed for 7 s: 7 s are skipped"));

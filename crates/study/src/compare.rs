@@ -172,8 +172,7 @@ pub fn check_comparable(a: &[Measurement], b: &[Measurement]) -> Result<()> {
     if !measured::have_common_quantity(&all) {
         let differ = "the runs have no measured quantity in common";
         return Err(Failure::usage(format!(
-            "{differ}: give runs that measure the same quantity, like \
-                                           wake-ups"
+            "{differ}: give runs that measure the same quantity, like wake-ups"
         )));
     }
     all.iter().try_for_each(|other| check_alike(first, other))

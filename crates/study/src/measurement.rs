@@ -127,8 +127,7 @@ impl ReadOptions {
         let wanted = &self.cpus;
         if self.block.is_some() || self.resolution.is_some() {
             return Err(Failure::usage(
-                "--block and --resolution are only for CSV files: a run contains \
-                                       them",
+                "--block and --resolution are only for CSV files: a run contains them",
             ));
         }
         if let Some(thread) = bundle.run.cpus.iter().find(|cpu| cpu.cpu.is_none() && wanted.is_some()) {

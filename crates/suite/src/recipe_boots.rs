@@ -46,8 +46,7 @@ impl RecipeBoots {
         for id in [&self.with, &self.without] {
             if id.is_empty() || id.len() > 40 || !id.chars().all(plain) {
                 return Err(format!(
-                    "boots: invalid id '{}': expected lower-case letters and \
-                                    digits",
+                    "boots: invalid id '{}': expected lower-case letters and digits",
                     clean(id)
                 ));
             }

@@ -23,8 +23,8 @@ pub(super) const FORMAT: ForeignFormat = ForeignFormat {
     origin: "run here",
     carries: "each window's longest gap with its wall time and CPU, threshold, planned length; of a --report \
               the same without threshold and length",
-    hides: "gaps outside of its windows, by default half of the time; the length of all gaps but the \
-            longest of a window; CPU and number of gaps in old versions",
+    hides: "gaps outside of its windows, by default half of the time; the length of all gaps but the longest \
+            of a window; CPU and number of gaps in old versions",
     find,
     reader: Reader::Run(read),
 };

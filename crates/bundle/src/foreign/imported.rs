@@ -189,8 +189,8 @@ pub(super) fn fill(run: &mut Run, threads: Vec<ImportedThread>, unit: Nanos) -> 
                 String::new()
             } else {
                 format!(
-                    "; for {unknown} more beyond the histogram it is not known whether they are early \
-                         or late"
+                    "; for {unknown} more beyond the histogram it is not known whether they are early or \
+                     late"
                 )
             };
             run.integrity.push(Integrity {

@@ -136,9 +136,9 @@ impl Read {
                 let list = self.numbers(values, "(us)", micros)?;
                 let agrees = |core: &OslatCore, ns: u64| core.max.checked_sub(core.min) == Some(ns);
                 if !self.cores.iter().zip(list).all(|(core, ns)| agrees(core, ns)) {
-                    return Err("Max-Min is not Maximum minus Minimum: give the text as it was \
-                                printed"
-                        .into());
+                    return Err(
+                        "Max-Min is not Maximum minus Minimum: give the text as it was printed".into()
+                    );
                 }
             }
             "Duration" => {

@@ -85,8 +85,8 @@ pub fn words_of_lacking(rows: u64, files: &[LackingFile]) -> String {
 /// Text on intervals of a tail that cannot be read, before others that can.
 pub fn words_of_tail(intervals: u64, tail: &str) -> String {
     format!(
-        "{} omitted: {tail} was changed after it was written; import the undamaged record from a copy of \
-         its folder",
+        "{} omitted: {tail} was changed after it was written; import the undamaged record from a copy of its \
+         folder",
         several(intervals, "interval", "intervals")
     )
 }

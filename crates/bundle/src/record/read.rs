@@ -74,8 +74,8 @@ impl RecordReader<RecordFolder> {
         let folder = RecordFolder::open(path).map_err(|error| failed(&error))?;
         RecordReader::open(folder).map_err(|fault| match fault {
             ManifestFault::Newer(schema) => Failure::usage(format!(
-                "the record in {shown} is of schema {schema:?} instead of {WATCH_SCHEMA:?}: \
-                 it was written by a newer onbeat, use that version"
+                "the record in {shown} is of schema {schema:?} instead of {WATCH_SCHEMA:?}: it was written \
+                 by a newer onbeat, use that version"
             )),
             ManifestFault::Io(error) => failed(&error),
             ManifestFault::Missing | ManifestFault::Damaged => {
@@ -203,8 +203,8 @@ impl<D: RecordDisk> RecordReader<D> {
             return Err(io::Error::other("it holds no files of a record"));
         }
         self.remarks.push(format!(
-            "{MANIFEST} is missing or damaged: the content of the other files is shown; dropped data are \
-             not known"
+            "{MANIFEST} is missing or damaged: the content of the other files is shown; dropped data are not \
+             known"
         ));
         Ok(())
     }
@@ -288,8 +288,7 @@ impl<D: RecordDisk> RecordReader<D> {
             match read {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     self.remark(format!(
-                        "{} was merged or dropped while it was read: read it \
-                                         again",
+                        "{} was merged or dropped while it was read: read it again",
                         file.name
                     ));
                 }

@@ -49,9 +49,10 @@ fn unexplained(hunt: &CureHunt) -> Option<CureRemaining> {
     (hunt.unexplained_ns > most).then(|| CureRemaining {
         culprit: "no kernel event".into(),
         needs: "hardware".into(),
-        what: "most of the late time is due to hardware, firmware or a hypervisor, or is not traced: \
-               `onbeat probe spin` detects time lost outside the kernel"
-            .into(),
+        what:
+            "most of the late time is due to hardware, firmware or a hypervisor, or is not traced: `onbeat \
+             probe spin` detects time lost outside the kernel"
+                .into(),
     })
 }
 

@@ -12,8 +12,8 @@ pub const LOAD: Load = Load {
     name: "proc",
     title: "reads files of /proc",
     doc: "Each process reads files of /proc, as monitoring programs do: the kernel walks lists under locks, \
-          some with interrupts disabled, and for slabinfo those of the memory allocator. Absent or \
-          forbidden files are skipped.",
+          some with interrupts disabled, and for slabinfo those of the memory allocator. Absent or forbidden \
+          files are skipped.",
     count: Count { what: "processes", default: Some(1) },
     size: None,
     keys: &[],

@@ -149,8 +149,7 @@ impl Args {
         let (first, second) = (&captures[0], captures.get(1));
         if second.is_some() && (self.bundle.is_some() || self.root.is_some()) {
             return Err(Failure::usage(
-                "--diff compares two captures: omit the second one, or --bundle and \
-                                       --root",
+                "--diff compares two captures: omit the second one, or --bundle and --root",
             ));
         }
         let machine = second.map_or(machine, |path| MachineSource::Captured(path));

@@ -32,8 +32,7 @@ const LONGEST: Nanos = Nanos(600_000_000_000);
 #[derive(clap::Args)]
 #[command(
     mut_arg("json", |arg| arg.help("Write the findings as JSON; `-` is standard output, which then holds nothing else")),
-    mut_arg("quiet", |arg| arg.help("Print one line per failed check, the answer, and whether a gate \
-                                     failed")),
+    mut_arg("quiet", |arg| arg.help("Print one line per failed check, the answer, and whether a gate failed")),
     after_help = "Examples:\n  onbeat check robot\n  onbeat check 1234 -D 10s --syscalls\n  onbeat check -D 10s -- ./robot --arg\n  onbeat check -q --fail-on high --junit check.xml robot"
 )]
 pub struct Args {

@@ -33,8 +33,7 @@ use study::compare::{Pairing, Remarks, check_comparable, compare, differing, rem
 /// 7 inconclusive.
 #[derive(clap::Args)]
 #[command(
-    mut_arg("quiet", |arg| arg.help("Print only the table and the answer: no notes, no progress, no \
-                                     details")),
+    mut_arg("quiet", |arg| arg.help("Print only the table and the answer: no notes, no progress, no details")),
     after_help = "Examples:\n  onbeat compare before after\n  onbeat compare --limit 50us -o ab.html a1 a2 a3 a4 a5 a6 -- b1 b2 b3 b4 b5 b6\n  onbeat compare --limit 8kHz past/* -- new        a gate against a baseline\n  onbeat compare --metric p99 a*.csv -- b*.csv     block maxima, one integer in ns a line\n  onbeat compare --limit 50us nights-6.1/* -- nights-6.12/*    imported histograms"
 )]
 pub struct Args {
@@ -138,8 +137,8 @@ impl Args {
             ([a, b], []) => (vec![a.clone()], vec![b.clone()]),
             (_, []) | ([], _) => {
                 return Err(Failure::usage(
-                    "`--` is missing: put it between the runs of A and those of B, \
-                                           onbeat compare A... -- B...",
+                    "`--` is missing: put it between the runs of A and those of B, onbeat compare A... -- \
+                     B...",
                 ));
             }
             (a, b) => (a.to_vec(), b.to_vec()),

@@ -154,8 +154,7 @@ pub fn require_online(measured: &CpuSet, load: &str) -> Result<()> {
         Err(Failure {
             exit: Exit::Inconclusive,
             message: format!(
-                "CPU {cpu} went offline during the run: bring it online, then continue with \
-                              --resume"
+                "CPU {cpu} went offline during the run: bring it online, then continue with --resume"
             ),
         })
     })

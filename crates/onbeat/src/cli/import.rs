@@ -88,8 +88,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let folders: Vec<PathBuf> = (0..results.len()).map(|index| folder(args, environment, index)).collect();
     if let Some(there) = folders.iter().find(|folder| folder.exists()) {
         return Err(Failure::usage(format!(
-            "{} already exists: choose another folder with \
-                                           -o",
+            "{} already exists: choose another folder with -o",
             quoted(there)
         )));
     }
@@ -155,10 +154,9 @@ fn is_numbered(worst: &Worst) -> bool {
 fn interval(text: &str) -> Result<Nanos> {
     match parse_span(text, Bare::Micros) {
         Ok(span) if span.0 > 0 => Ok(span),
-        Ok(_) => Err(Failure::usage(
-            "invalid -i: expected an interval above 0; give that of the \
-                                     measurement",
-        )),
+        Ok(_) => {
+            Err(Failure::usage("invalid -i: expected an interval above 0; give that of the measurement"))
+        }
         Err(what) => Err(Failure::usage(format!("-i: {what}"))),
     }
 }

@@ -233,10 +233,7 @@ fn follow(starter: u32) -> Result<()> {
     host::end_with(starter).map_err(|error| {
         let remedy = "--starter is for onbeat's own processes: remove it";
         Failure::of_call(
-            format!(
-                "process {starter} is not waiting for this \
-                                  one"
-            ),
+            format!("process {starter} is not waiting for this one"),
             &error,
             Exit::Usage,
             remedy,

@@ -22,8 +22,8 @@ pub fn named_run(named: &Path, environment: &Environment) -> Result<PathBuf> {
         return Ok(kept);
     }
     Err(Failure::usage(format!(
-        "cannot read {}: not found in the current folder, nor as a run in {}: give the path of a run, or \
-         the name of a run in that folder",
+        "cannot read {}: not found in the current folder, nor as a run in {}: give the path of a run, or the \
+         name of a run in that folder",
         quoted(named),
         quoted(&runs)
     )))

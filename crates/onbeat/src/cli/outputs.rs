@@ -56,8 +56,7 @@ impl Outputs {
         let standard = named.iter().filter(|path| is_dash(path)).count();
         if standard > 1 {
             return Err(Failure::usage(
-                "only one document can go to standard output: give a file for the \
-                                       other",
+                "only one document can go to standard output: give a file for the other",
             ));
         }
         if named.iter().enumerate().any(|(at, path)| !is_dash(path) && named[..at].contains(path)) {

@@ -201,8 +201,8 @@ impl Args {
         let of_runs = self.rt_tests_json.is_some() || self.hist.is_some() || self.asked.is_given();
         let ([one], false) = (self.bundles.as_slice(), of_runs) else {
             return Err(Failure::usage(
-                "a record of `onbeat watch` cannot be combined with others: `report DIR`, with -o \
-                 FILE.html, .svg, .csv or .json",
+                "a record of `onbeat watch` cannot be combined with others: `report DIR`, with -o FILE.html, \
+                 .svg, .csv or .json",
             ));
         };
         let record = study::recorded::record(one)?;
@@ -254,8 +254,8 @@ impl Args {
     /// Report of a suite: its tables, and the curves of its phases.
     fn of_suite(&self, format: Option<ReportFormat>, mut outputs: Outputs) -> Result<Exit> {
         let of_runs = self.rt_tests_json.is_some() || self.hist.is_some() || self.asked.is_given();
-        let refusal = "the folder of a suite cannot be combined with others: `report DIR`, with -o \
-                       FILE.html or .json; its phases are bundles below it";
+        let refusal = "the folder of a suite cannot be combined with others: `report DIR`, with -o FILE.html \
+                       or .json; its phases are bundles below it";
         let ([one], false) = (self.bundles.as_slice(), of_runs) else {
             return Err(Failure::usage(refusal));
         };
@@ -303,8 +303,7 @@ impl Args {
             (_, Some(format)) => {
                 if self.file.is_none() && std::io::stdout().is_terminal() && format != ReportFormat::Csv {
                     return Err(Failure::usage(format!(
-                        "{name} cannot be printed on a terminal: give a file \
-                                                       with -o"
+                        "{name} cannot be printed on a terminal: give a file with -o"
                     )));
                 }
                 Ok(Some(format))

@@ -310,8 +310,7 @@ fn thread_change(thread: &CureThread, kernel: &dyn Kernel) -> Result<Option<Plan
     let limit = MachineFiles::live().read_text("/proc/sys/kernel/sched_rt_runtime_us");
     if limit.known().is_none_or(|limit| limit.trim() == "-1") {
         return Err(
-            "real-time throttling is off, so no thread is moved: one that never sleeps could not be \
-                    stopped"
+            "real-time throttling is off, so no thread is moved: one that never sleeps could not be stopped"
                 .to_owned(),
         );
     }

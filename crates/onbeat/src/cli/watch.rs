@@ -152,8 +152,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let follows = shows && io::stderr().is_terminal() && !environment.dumb;
     if shows {
         remark(&format!(
-            "onbeat: recording to {}; Ctrl-C ends the recording and keeps the \
-                         data",
+            "onbeat: recording to {}; Ctrl-C ends the recording and keeps the data",
             quoted(&folder)
         ));
     }
@@ -208,11 +207,8 @@ impl Asked {
             return Err(Failure::usage("invalid --threads: expected numbers or names"));
         }
         if args.threads.len() > THREADS {
-            let message = format!(
-                "invalid --threads: expected at most {THREADS}, not \
-                                   {}",
-                args.threads.len()
-            );
+            let message =
+                format!("invalid --threads: expected at most {THREADS}, not {}", args.threads.len());
             return Err(Failure::usage(message));
         }
         Ok(Asked {

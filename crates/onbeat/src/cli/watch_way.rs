@@ -57,8 +57,7 @@ pub fn about(about: &About) -> Vec<String> {
     }
     if !about.unlearned.is_empty() {
         lines.push(format!(
-            "no T for threads that sleep with {}: the timer was not \
-                           found",
+            "no T for threads that sleep with {}: the timer was not found",
             about.unlearned.join(", ")
         ));
     }
@@ -90,8 +89,8 @@ pub fn keep_after(about: &About) -> Option<String> {
     }
     let error = start_keeper().err()?;
     Some(format!(
-        "if this process is killed, its trace ring stays until onbeat starts again: cannot start a \
-                  keeper ({error})"
+        "if this process is killed, its trace ring stays until onbeat starts again: cannot start a keeper \
+         ({error})"
     ))
 }
 

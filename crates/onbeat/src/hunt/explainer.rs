@@ -329,8 +329,7 @@ impl Explainer {
         account.spikes_unwritten = explained.lost;
         if let Some(why) = &explained.failure {
             account.notes.push(format!(
-                "explained spikes could not be written during the run ({why}): free some \
-                               space"
+                "explained spikes could not be written during the run ({why}): free some space"
             ));
         }
         if last {

@@ -51,8 +51,7 @@ impl FollowedProgram {
             let remedy = match error.raw_os_error() {
                 Some(libc::ENOEXEC) => "give a program, or a script that begins with #! and its interpreter",
                 Some(libc::EPERM | libc::EACCES) => {
-                    "make it executable for its user, or run the hunt as \
-                                                     root"
+                    "make it executable for its user, or run the hunt as root"
                 }
                 Some(libc::ENOENT) => "its interpreter or loader is missing: see `file` and `ldd` of it",
                 _ => "give a program that also runs from this shell",

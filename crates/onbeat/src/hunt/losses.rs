@@ -84,8 +84,8 @@ impl Losses {
         };
         // Recorded late wake-ups are explained as usual: their ranking is valid.
         let detail = format!(
-            "{what}: some wake-ups of the followed threads were not seen, so the true maximum may be \
-             larger; reduce the events: {}",
+            "{what}: some wake-ups of the followed threads were not seen, so the true maximum may be larger; \
+             reduce the events: {}",
             if self.syscalls {
                 "remove --syscalls, or record them for less time, --syscalls=1s"
             } else {

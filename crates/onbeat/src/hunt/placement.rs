@@ -123,8 +123,8 @@ impl HousekeepingPlacement {
             ),
             (false, None) => format!(
                 "{moved}followed threads may use every CPU that onbeat may use, so its own thread shares \
-                 {shared} with them and may affect the results: keep them off one CPU (taskset), or give \
-                 one with --housekeeping"
+                 {shared} with them and may affect the results: keep them off one CPU (taskset), or give one \
+                 with --housekeeping"
             ),
         };
         if self.entries == MAX_ENTRIES {

@@ -314,8 +314,8 @@ impl Housekeeper {
         let Total { cpu, cycles, missed, .. } = self.totals[index];
         if cycles + missed != end.scheduled {
             let detail = format!(
-                "cycles ({cycles}) and missed slots ({missed}) do not add up to the {} scheduled slots: \
-                 this is a bug in onbeat",
+                "cycles ({cycles}) and missed slots ({missed}) do not add up to the {} scheduled slots: this \
+                 is a bug in onbeat",
                 end.scheduled
             );
             self.document.note(entry(IntegrityKind::Sums, Some(cpu), true, detail));

@@ -92,8 +92,7 @@ impl MeasureIntent {
                 Err(Failure::usage("--policy other has no priority: omit -p, or choose --policy fifo or rr"))
             }
             (Some(Policy::Fifo | Policy::Rr), Some(0)) => Err(Failure::usage(
-                "-p 0 is SCHED_OTHER: with --policy fifo or rr give a priority of 1 to \
-                                    99",
+                "-p 0 is SCHED_OTHER: with --policy fifo or rr give a priority of 1 to 99",
             )),
             _ => Ok(()),
         }

@@ -132,8 +132,8 @@ fn check_intervals(intent: &MeasureIntent, cpus: usize) -> Result<()> {
     let longest = Nanos(i64::try_from(longest).unwrap_or(i64::MAX));
     if longest > MAX_SPAN || intent.duration.is_some_and(|duration| longest > duration) {
         return Err(Failure::usage(format!(
-            "with a distance of {} the interval of the last CPU is {longest}, longer than the run: reduce \
-             -d or increase -D",
+            "with a distance of {} the interval of the last CPU is {longest}, longer than the run: reduce -d \
+             or increase -D",
             intent.distance
         )));
     }

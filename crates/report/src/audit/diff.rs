@@ -60,15 +60,7 @@ pub fn sentence(diff: &AuditDiff) -> String {
     let said = match (worse, better) {
         (0, 0) => "Equal: no verdict changed.".to_owned(),
         (0, better) => format!("Better: {} no longer.", several(better, "rule fails", "rules fail")),
-        (worse, 0) => format!(
-            "Worse: {} that did not.",
-            several(
-                worse,
-                "rule fails",
-                "rules \
-                                                                                                   fail"
-            )
-        ),
+        (worse, 0) => format!("Worse: {} that did not.", several(worse, "rule fails", "rules fail")),
         (worse, better) => {
             format!(
                 "Worse: {} that did not; {better} no longer fail.",

@@ -124,8 +124,8 @@ fn steps(audit: &Audit, failing: &[&Finding], aids: &AuditAids) -> Vec<String> {
         ];
     }
     if !aids.blocks.is_empty() {
-        let copy = "Copy the blocks below to their places, or use `onbeat tune plan` to see the changes \
-                    that can be made and undone now.";
+        let copy = "Copy the blocks below to their places, or use `onbeat tune plan` to see the changes that \
+                    can be made and undone now.";
         steps.push(copy.into());
     }
     if aids.gains.is_none() {

@@ -97,9 +97,7 @@ fn counts(bounds: &Bounds) -> Vec<String> {
     }
     if counting.ended_by_limit {
         lines.push(
-            "No prediction for the next hours, because the run was ended by its largest \
-                    latency."
-                .into(),
+            "No prediction for the next hours, because the run was ended by its largest latency.".into(),
         );
     }
     // Below the length of a block nothing follows from blocks.
@@ -161,10 +159,9 @@ fn claim_lines(bounds: &Bounds, claim: &Claim) -> Vec<String> {
                 several(least, "block", "blocks")
             )
         }
-        (least, most) => format!(
-            "was reached between {least} and {most} times (the exact number is not \
-                                  recorded)"
-        ),
+        (least, most) => {
+            format!("was reached between {least} and {most} times (the exact number is not recorded)")
+        }
     };
     let rate =
         counting.rate_upper_per_hour.filter(|_| !always && !is_open).map_or_else(String::new, |rate| {

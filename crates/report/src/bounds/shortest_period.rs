@@ -74,8 +74,7 @@ pub fn conditions(bounds: &Bounds, run: Option<&Run>) -> Vec<String> {
     );
     lines.push(match run {
         Some(run) => format!("Measured on {}: {}.", probes::sample(run).1, in_short(run)),
-        None => "A list does not state how its maxima were measured: the period holds only for that \
-                 method."
+        None => "A list does not state how its maxima were measured: the period holds only for that method."
             .into(),
     });
     lines

@@ -38,7 +38,7 @@ pub fn html(check: &ProgramCheck) -> Result<String> {
             }
             @if !failing.is_empty() {
                 (next(&["Start with the first below, then repeat the check: `onbeat check` checks a running \
-                    program, `onbeat hunt -- PROGRAM` shows its late cycles."
+                         program, `onbeat hunt -- PROGRAM` shows its late cycles."
                     .to_owned()]))
             }
             p { (conditions(check)) }

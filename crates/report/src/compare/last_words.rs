@@ -259,10 +259,7 @@ mod tests {
     fn after_six_pairs_the_number_is_told_that_it_takes() {
         let pairs = undecided(Design::Paired, Some(30), Some(5.0));
         assert!(
-            pairs.starts_with(
-                "more runs: 30 pairs are needed, alternating (A B B A ...); \
-                                   fix"
-            ),
+            pairs.starts_with("more runs: 30 pairs are needed, alternating (A B B A ...); fix"),
             "{pairs}"
         );
         let runs = undecided(Design::Unpaired, Some(30), Some(5.0));

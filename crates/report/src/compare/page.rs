@@ -111,8 +111,8 @@ fn step(verdict: Verdict, of_pairs: bool) -> &'static str {
         }
         _ => {
             "More runs may decide it; a verdict needs four of each, or six alternating pairs. If B differs \
-             by a setting of the machine, `onbeat prove --change RULE=VALUE` makes the runs itself, and \
-             ends as soon as they decide."
+             by a setting of the machine, `onbeat prove --change RULE=VALUE` makes the runs itself, and ends \
+             as soon as they decide."
         }
     }
 }

@@ -195,8 +195,7 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
                 format!("chosen from the {many}: the largest latency of all")
             }
             false => format!(
-                "chosen from the {many}: the latency that one block in 200 reaches, or 20 \
-                              blocks in total"
+                "chosen from the {many}: the latency that one block in 200 reaches, or 20 blocks in total"
             ),
         };
         let limit =
@@ -371,11 +370,7 @@ mod tests {
     fn one_sentence_states_whether_the_e_value_is_valid() {
         let even = said(&[30, 31, 29, 30], &[2, 1, 2, 1]);
         assert!(
-            even.contains("20 is reached, you may stop")
-                && !even.contains(
-                    "no reason to \
-                                                                                stop"
-                ),
+            even.contains("20 is reached, you may stop") && !even.contains("no reason to stop"),
             "{even}"
         );
         let spread = said(&[80, 2, 60, 1], &[2, 1, 2, 1]);

@@ -85,8 +85,8 @@ pub fn next_steps(record: &CureRun) -> Vec<String> {
             Some("`onbeat cure --resume` with the folder of this one continues where it ended.".to_owned())
         }
         (false, "time") => Some(
-            "A new `onbeat cure` with a longer `--for` continues from the kept changes; the time of this \
-             one is over."
+            "A new `onbeat cure` with a longer `--for` continues from the kept changes; the time of this one \
+             is over."
                 .to_owned(),
         ),
         (false, _) if record.remaining.is_empty() => {

@@ -193,10 +193,10 @@ fn machine(story: &CureStory) -> Markup {
     }
 }
 
-const BELIEVED: &str = "If a change has no effect, either run of a pair is equally likely to have fewer \
-                        late ones, however the machine drifts. A change that won had to win again in new \
-                        pairs, the n-th change at an e-value of 20 n (n + 1), so that a change without \
-                        effect is kept in at most one cure of twenty.";
+const BELIEVED: &str = "If a change has no effect, either run of a pair is equally likely to have fewer late \
+                        ones, however the machine drifts. A change that won had to win again in new pairs, \
+                        the n-th change at an e-value of 20 n (n + 1), so that a change without effect is \
+                        kept in at most one cure of twenty.";
 
 /// Conditions that both runs of a pair share.
 fn measured(counted: CountedUnit) -> String {

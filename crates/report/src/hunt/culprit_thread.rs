@@ -66,11 +66,9 @@ fn numbers(culprit: &Culprit) -> String {
         (1, _) if ended == 1 => format!("thread {first}, ended"),
         (1, _) => format!("thread {first}"),
         (many, 0) if ended > 0 => format!("ended; {many} short-lived threads of this name"),
-        (many, alive) if ended > 0 => format!(
-            "{many} threads of this name started, {} still \
-                                               running",
-            is(alive)
-        ),
+        (many, alive) if ended > 0 => {
+            format!("{many} threads of this name started, {} still running", is(alive))
+        }
         (many, _) => format!("{many} threads of this name, {first} took most"),
     }
 }
@@ -212,8 +210,8 @@ mod tests {
         gone.threads[0].found = Some(FoundThread { state: "ended".into(), ..FoundThread::default() });
         assert_eq!(
             short(&gone),
-            "ended; 9 short-lived threads of this name, real-time 95, ran 76 times, typically for \
-             6.10 ms (at most 6.30 ms)"
+            "ended; 9 short-lived threads of this name, real-time 95, ran 76 times, typically for 6.10 ms \
+             (at most 6.30 ms)"
         );
         gone.threads_seen = 1;
         assert!(short(&gone).starts_with("thread 4203, ended, "));

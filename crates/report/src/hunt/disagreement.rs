@@ -173,8 +173,8 @@ mod tests {
             (same.holds, same.sentence.as_str(), same.which.as_str()),
             (
                 true,
-                "in 1 spike the timestamps of the trace and of the thread disagree; without them the \
-                 ranking stays the same, the first with 75 %",
+                "in 1 spike the timestamps of the trace and of the thread disagree; without them the ranking \
+                 stays the same, the first with 75 %",
                 "spike 2"
             )
         );

@@ -19,8 +19,8 @@ pub fn ended(run: &Run) -> Option<String> {
     if program.outlived_by > 0 {
         let left = several(program.outlived_by, "process", "processes");
         words += &format!(
-            " It has left {left} running, which the hunt no longer follows: follow one with --victim PID, \
-             or keep the program in the foreground."
+            " It has left {left} running, which the hunt no longer follows: follow one with --victim PID, or \
+             keep the program in the foreground."
         );
     }
     if program.left_running {

@@ -26,8 +26,8 @@ use model::vocabulary::Command;
 use trace::window::Window;
 
 /// Explanation of the boxes.
-const BOXES: &str = "Each row is part of the one above it: kind, owner, function. The width is the time \
-                     that it took in all stored spikes.";
+const BOXES: &str = "Each row is part of the one above it: kind, owner, function. The width is the time that \
+                     it took in all stored spikes.";
 /// Limit of rows of a spike's table.
 const ROWS: usize = 40;
 /// Limit of rows of the culprits' table; `LEAST` is the least share of a row that is not folded.

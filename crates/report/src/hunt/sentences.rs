@@ -242,13 +242,8 @@ fn reach(recorder: &Recorder) -> String {
     let mut words = vec![format!("buffers of {} KiB per CPU", recorder.buffer_kib)];
     words.extend(recorder.depth_ms.map(|ms| format!("reaching back {} at the highest rate", millis(ms))));
     words.extend(recorder.bytes_per_s.map(|rate| format!("{:.1} MB/s per CPU", rate as f64 / 1e6)));
-    words.extend(recorder.slowest_response_ms.map(|ms| {
-        format!(
-            "slowest response to a spike \
-                                                                {}",
-            millis(ms)
-        )
-    }));
+    words
+        .extend(recorder.slowest_response_ms.map(|ms| format!("slowest response to a spike {}", millis(ms))));
     words.join(", ")
 }
 
@@ -266,10 +261,8 @@ fn lost(recorder: &Recorder) -> String {
         format!("{windows} before they could be read; {all} overwritten in total, as in any flight recorder");
     if recorder.slices_pooled > 0 {
         let slices = several(recorder.slices_pooled, "slice", "slices");
-        words += &format!(
-            "; {slices} counted together as others, because there were too many to \
-                                                                 distinguish"
-        );
+        words +=
+            &format!("; {slices} counted together as others, because there were too many to distinguish");
     }
     if recorder.spikes_unjudged > 0 {
         let spikes = several(recorder.spikes_unjudged, "spike", "spikes");

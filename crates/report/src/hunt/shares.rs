@@ -84,8 +84,8 @@ mod tests {
         assert_eq!(
             sentence(&run),
             "Of 1 ms of lateness the culprits caused 920 us (92 %), those too small to be listed 20 us (2 \
-             %), and no kernel event accounts for 60 us (6 %). Of the culprits' part, 90 us was stopped \
-             from outside."
+             %), and no kernel event accounts for 60 us (6 %). Of the culprits' part, 90 us was stopped from \
+             outside."
         );
         run.culprits[1].estimated_ns = Nanos(30_000);
         let words = "90 us was stopped from outside; of that, 30 us is estimated, not measured.";

@@ -201,8 +201,8 @@ fn remarks(run: &Run) -> Vec<String> {
         let many = several(unseen, "switch", "switches");
         lines.push(format!(
             "The kernel did not record {many} to a thread, as happens when a virtual CPU leaves its idle \
-             state: the responses of these cycles are correct, and the thread's own time in them is an \
-             upper bound."
+             state: the responses of these cycles are correct, and the thread's own time in them is an upper \
+             bound."
         ));
     }
     let without = run.threads.iter().filter(|thread| thread.cycles == 0).count() as u64;
@@ -218,8 +218,7 @@ fn remarks(run: &Run) -> Vec<String> {
         let (one, many) = ("more real-time thread is", "more real-time threads are");
         let dropped = several(run.threads_dropped, one, many);
         lines.push(format!(
-            "{dropped} not in this list: only those with the highest priorities are \
-                            followed."
+            "{dropped} not in this list: only those with the highest priorities are followed."
         ));
     }
     lines

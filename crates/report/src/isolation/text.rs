@@ -205,22 +205,26 @@ mod tests {
 
     #[test]
     fn who_is_there_is_said_once_for_all_of_a_kind() {
-        let expected = "\
-CPUs 2-3: isolated (entry 4).
+        let expected = "CPUs 2-3: isolated (entry 4).
 
 threads that may run there (1)
-  900 control: it is in onbeat/rt
+  900 control: it is \
+                        in onbeat/rt
 
 threads that cannot be moved (2)
-  the kernel refuses another affinity (PF_NO_SETAFFINITY)
+  the kernel refuses another affinity \
+                        (PF_NO_SETAFFINITY)
   cpuhp/2, cpuhp/3: it switches this CPU on and off
 
-interrupts that the kernel cannot move (1)
-  27 nvme0q3 (CPU 2): the kernel refused it: EPERM
+interrupts \
+                        that the kernel cannot move (1)
+  27 nvme0q3 (CPU 2): the kernel refused it: \
+                        EPERM
 
 arrivals in 10.0 s
   CPU 2   12  timer      LOC: Local timer interrupts
-  CPU 2    1  interrupt  27: nvme0q3
+  CPU \
+                        2    1  interrupt  27: nvme0q3
   Total 1 interrupt, plus 12 of the CPUs' own timers.
 ";
         assert_eq!(render(&document(), 80, false, false), expected);

@@ -309,26 +309,34 @@ mod tests {
 
     #[test]
     fn a_machine_with_two_isolated_cpus() {
-        let expected = "\
-CPU    isolated via         interrupts  kernel threads  unbound work
-0-1    -                    3 (3)       2 + 4           yes
-2-3 *  isolcpus, rcu_nocbs  2 (3)       1 + 4           no
+        let expected = "CPU    isolated via         interrupts  kernel threads  unbound work
+0-1    -                    \
+                        3 (3)       2 + 4           yes
+2-3 *  isolcpus, rcu_nocbs  2 (3)       1 + 4           \
+                        no
 * audited. interrupts: arriving there now (allowed). kernel threads: movable +
-  bound. unbound work: whether workqueues may use the CPUs.
+  \
+                        bound. unbound work: whether workqueues may use the CPUs.
 
-Other work that may run on CPUs 2-3
+Other work that may run \
+                        on CPUs 2-3
   interrupts       nvme0qN (2)
   more may come    9 acpi
-  movable threads  kcompactd0
+  movable \
+                        threads  kcompactd0
   bound threads    cpuhp/N (2), migration/N (2)
 
-Real-time threads by priority
+Real-time \
+                        threads by priority
         0 1 2 3  CPU  threads
-  stop  + + + +  all  migration/N (4)
+  stop  + + + +  all  migration/N \
+                        (4)
     80  . . # .  2    program control
     50  # . . .  0    irq/9-acpi
-# may run there, + one or some of them may, . none may. Threads not marked as a
-  program are kernel threads.
+# may run \
+                        there, + one or some of them may, . none may. Threads not marked as a
+  program are \
+                        kernel threads.
 ";
         assert_eq!(render(&map_of(&four()), 80, false), expected);
     }

@@ -123,8 +123,7 @@ pub fn settling(run: &ExperimentRun) -> Option<String> {
     Some(match longest.altered_ns.unwrap_or_default() {
         Nanos(0) => {
             format!(
-                "no change of the results was seen after either switch: {left_out} are skipped after \
-                     each"
+                "no change of the results was seen after either switch: {left_out} are skipped after each"
             )
         }
         altered => format!(
@@ -148,8 +147,8 @@ fn astray(run: &ExperimentRun, proof: &Proof) -> Option<String> {
     }
     (proof.astray > 0).then(|| {
         format!(
-            "In {} of {}, interrupts arrived on CPUs where their side does not place them ({}): they are \
-             too rare to wait for, and make both sides more alike.",
+            "In {} of {}, interrupts arrived on CPUs where their side does not place them ({}): they are too \
+             rare to wait for, and make both sides more alike.",
             proof.astray,
             several(proof.pairs, "pair", "pairs"),
             named.join(", ")
@@ -183,8 +182,7 @@ fn found(plan: &ExperimentPlan, proof: &Proof, needs: ProofNeeds) -> Option<Stri
         || format!("With so few pairs or late {}, no change can be detected.", proof.counted.many()),
         |factor| {
             format!(
-                "This number of pairs detects a change to 1/{} or less four times in \
-                          five.",
+                "This number of pairs detects a change to 1/{} or less four times in five.",
                 digits(factor)
             )
         },

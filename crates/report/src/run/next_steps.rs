@@ -93,10 +93,7 @@ mod tests {
             "{lines:?}"
         );
         assert!(
-            lines[1].contains(
-                "To claim at most one a day on average (95 %), run 3 d below your \
-                                   limit"
-            ),
+            lines[1].contains("To claim at most one a day on average (95 %), run 3 d below your limit"),
             "{lines:?}"
         );
         run.elapsed_ns = Some(Nanos(100_000_000_000));

@@ -47,9 +47,9 @@ pub fn seen_under(run: &Run) -> Option<String> {
              real-time task."
         ),
         (false, _, Some(GivenAway { by, rule, part })) => format!(
-            "It ran under {policy}: as a real-time task that never sleeps. {by} gave ordinary threads \
-             {part} (`onbeat rules {rule}`); the kernel, the firmware, a hypervisor or a thread of higher \
-             priority took the rest."
+            "It ran under {policy}: as a real-time task that never sleeps. {by} gave ordinary threads {part} \
+             (`onbeat rules {rule}`); the kernel, the firmware, a hypervisor or a thread of higher priority \
+             took the rest."
         ),
         (false, _, None) => format!(
             "It ran under {policy}: as a real-time task. Only the kernel, the firmware, a hypervisor or a \

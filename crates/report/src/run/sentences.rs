@@ -53,8 +53,7 @@ pub fn oddities(run: &Run) -> Vec<String> {
                 .map(|min| format!(", by up to {}", span(Nanos(min.0.saturating_neg()))));
             let what = several(n, "wake-up", "wake-ups");
             notes.push(format!(
-                "{}: {what} before the planned \
-                                time{}.",
+                "{}: {what} before the planned time{}.",
                 cpu.name(),
                 down.unwrap_or_default()
             ));

@@ -56,8 +56,8 @@ fn after_culprits(input: &Input) -> Vec<String> {
     if run.culprits.iter().any(|culprit| !culprit.knobs.is_empty()) {
         let audit = format!("onbeat audit --hunt {}", input.place);
         steps.push(format!(
-            "{} lists the relevant settings{}, by the time lost to each in this hunt; `onbeat prove \
-             --change RULE=VALUE` shows whether one helps.",
+            "{} lists the relevant settings{}, by the time lost to each in this hunt; `onbeat prove --change \
+             RULE=VALUE` shows whether one helps.",
             command(&audit),
             if first.is_some() { " for the others" } else { "" },
         ));

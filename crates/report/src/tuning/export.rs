@@ -24,8 +24,7 @@ pub fn head(folder: &str, about: &str, files: &[(&str, u64)], columns: usize) ->
     let head = match files {
         [] => format!("{folder}: nothing to export for {about}; see README for the reasons."),
         _ => format!(
-            "{folder}: files that make the settings for {about} permanent; see README for their \
-                      places."
+            "{folder}: files that make the settings for {about} permanent; see README for their places."
         ),
     };
     wrapped(&mut page, &head, columns);

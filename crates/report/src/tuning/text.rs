@@ -351,8 +351,7 @@ mod tests {
         assert!(text.contains("refused (the kernel refused it: EBUSY)"), "{text}");
         assert!(
             text.ends_with(
-                "3 failing rules are not changed at run time: see `onbeat tune plan` for the \
-                            reasons.\n"
+                "3 failing rules are not changed at run time: see `onbeat tune plan` for the reasons.\n"
             ),
             "{text}"
         );

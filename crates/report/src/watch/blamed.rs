@@ -46,8 +46,7 @@ fn blamed(of: &WatchSummary) -> Vec<Blamed<'_>> {
 fn cure(one: &Blamed) -> String {
     match one.first.wakeup.culprit.rule {
         None if one.first.wakeup.culprit.name.is_empty() => {
-            "The culprit is not proven: a watch has one or two stacks per wake-up, a hunt has all \
-             events."
+            "The culprit is not proven: a watch has one or two stacks per wake-up, a hunt has all events."
                 .into()
         }
         _ => step(one),
@@ -60,9 +59,9 @@ fn step(one: &Blamed) -> String {
     match rule {
         Some(rule) => full_stop(rule.remedy),
         None => match one.first.wakeup.victim.comm.as_str() {
-            "" => "`onbeat hunt` records all events around late wake-ups, and names more \
-                   culprits."
-                .to_owned(),
+            "" => {
+                "`onbeat hunt` records all events around late wake-ups, and names more culprits.".to_owned()
+            }
             comm => format!(
                 "{} records all events around its late wake-ups, and names more culprits.",
                 code(&format!("onbeat hunt -D 60s --victim {}", quoted_value(comm)))

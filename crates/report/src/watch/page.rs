@@ -30,10 +30,10 @@ const COLUMNS: [&str; 9] = ["wake-ups", "missed", "early", "min", "mean", "p50",
 
 const NUMBERS: &str = "For the numbers see the table below.";
 const PARTS: &str = "T: lateness of the timer. W: time that the thread then waited for its CPU.";
-const WITH_SWITCH: &str = "T: lateness of the timer. W: time that the thread then waited for its CPU. \
-    S: the switch to it.";
-const OWN_MATTER: &str = "Threads of the application that waited for each other: caused by the \
-                          application, not a latency of the system.";
+const WITH_SWITCH: &str = "T: lateness of the timer. W: time that the thread then waited for its CPU. S: the \
+                           switch to it.";
+const OWN_MATTER: &str = "Threads of the application that waited for each other: caused by the application, \
+                          not a latency of the system.";
 
 /// Page of a record.
 pub fn html(of: &WatchSummary) -> Result<String> {

@@ -13,8 +13,8 @@ use model::watch::*;
 fn the_answer_comes_first_and_unknown_is_said() {
     let mut of = summary(2);
     let text = text::render(&of, 100, false);
-    let first = "The longest wake-up in 24 h: 340 ns on CPU 1 (its timer was 40 ns late, it waited \
-                 300 ns for its CPU), 2026-03-03 02:12:30 UTC.";
+    let first = "The longest wake-up in 24 h: 340 ns on CPU 1 (its timer was 40 ns late, it waited 300 ns \
+                 for its CPU), 2026-03-03 02:12:30 UTC.";
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.starts_with(first), "{text}");
     assert!(words.contains("control (701, rt 80) waited; the culprit is unknown."), "{text}");
@@ -132,8 +132,8 @@ fn coverage_is_a_share_or_unknown() {
     of.coverage = WatchCoverage { recorded: 1, collisions: 2, ..WatchCoverage::default() };
     assert_eq!(
         words::coverage(&of),
-        "1 switch to real-time threads recorded; the total is unknown; \
-         2 threads were not recorded because of hash collisions."
+        "1 switch to real-time threads recorded; the total is unknown; 2 threads were not recorded because \
+         of hash collisions."
     );
     of.coverage_share = Some(0.5);
     of.coverage.voluntary = Some(2);

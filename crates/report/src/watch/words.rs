@@ -155,9 +155,7 @@ pub fn coverage(of: &WatchSummary) -> String {
         (
             counts.collisions,
             "thread was not recorded because of a hash collision",
-            "threads were not \
-                                                                                    recorded because of \
-                                                                                    hash collisions",
+            "threads were not recorded because of hash collisions",
         ),
         (
             counts.skipped.unwrap_or(0),

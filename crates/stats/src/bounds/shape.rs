@@ -62,9 +62,8 @@ pub fn fits(sample: &Sample, doubled: &Sample, blocks: f64) -> Gate {
         );
     }
     if overlap == Some(false) {
-        let refusal = "The tail depends on the block length: one distribution does not describe this \
-                       run."
-            .to_owned();
+        let refusal =
+            "The tail depends on the block length: one distribution does not describe this run.".to_owned();
         return Gate::refused("G4", NAME, detail, refusal, "Measure longer.");
     }
     Gate::passed("G4", NAME, detail)

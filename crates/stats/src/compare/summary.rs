@@ -145,8 +145,8 @@ impl WholeRunMetric {
                     let (from, to) = (row.lower.spoken(), row.upper.spoken());
                     return Some(MetricRefusal {
                         reason: format!(
-                            "the histogram of {} has one row from {from} to {to}: the number that reached \
-                             {} is not known",
+                            "the histogram of {} has one row from {from} to {to}: the number that reached {} \
+                             is not known",
                             run.name(),
                             limit.spoken()
                         ),
@@ -162,9 +162,10 @@ impl WholeRunMetric {
                 if run.rows.is_empty() {
                     return Some(MetricRefusal {
                         reason: format!("{} has no histogram: its {name} is not known", run.name()),
-                        remedy: "remove --metric (then the maximum decides), or measure with onbeat, or \
-                                 with a histogram (cyclictest -h)"
-                            .into(),
+                        remedy:
+                            "remove --metric (then the maximum decides), or measure with onbeat, or with a \
+                             histogram (cyclictest -h)"
+                                .into(),
                     });
                 }
                 Some(run.cut_refusal(&format!("its {name} is not known"), "compare by a lower quantile"))
@@ -204,8 +205,8 @@ impl WholeRunMetric {
 
 /// Reason why maxima show nothing: a longer run has the larger one, whatever it measured.
 fn maximum_refusal(all: &[&RunSummary]) -> Option<MetricRefusal> {
-    let remedy = "measure with onbeat, or store the tool's histogram (cyclictest -h 400): a maximum alone \
-                  is not enough";
+    let remedy = "measure with onbeat, or store the tool's histogram (cyclictest -h 400): a maximum alone is \
+                  not enough";
     let refused = |reason: String| Some(MetricRefusal { reason, remedy: remedy.into() });
     let bare = all.iter().find(|run| run.rows.is_empty())?;
     if let Some(run) = all.iter().find(|run| run.max.is_none()) {

@@ -54,16 +54,13 @@ impl ComparedUnit {
     pub const fn too_few_for_baseline(self) -> &'static str {
         match self {
             ComparedUnit::Run => {
-                "one new run, and too few past runs to know their spread: at least 5 are \
-                                  needed"
+                "one new run, and too few past runs to know their spread: at least 5 are needed"
             }
             ComparedUnit::Day => {
-                "B is one day, and A has too few to know their spread: at least 5 are \
-                                  needed"
+                "B is one day, and A has too few to know their spread: at least 5 are needed"
             }
             ComparedUnit::Board => {
-                "B is one board, and A has too few to know their spread: at least 5 are \
-                                    needed"
+                "B is one board, and A has too few to know their spread: at least 5 are needed"
             }
         }
     }

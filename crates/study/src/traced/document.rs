@@ -132,8 +132,7 @@ fn lacking(facts: &TraceFacts, first: &FirstPass, question: &TraceQuestion, took
     }
     if facts.clock == TraceClock::Unknown && facts.events.iter().any(|event| event.starts_with("timer:")) {
         lines.push(
-            "the trace does not state its clock: the clock of timers was derived from their \
-             expiries"
+            "the trace does not state its clock: the clock of timers was derived from their expiries"
                 .to_owned(),
         );
     }

@@ -141,8 +141,7 @@ fn nothing(facts: &TraceFacts, question: &TraceQuestion) -> String {
     }
     match &question.threads {
         WantedThreads::RealTime => {
-            "it contains no wake-up of a real-time thread: choose another thread with --victim \
-             NAME|TID"
+            "it contains no wake-up of a real-time thread: choose another thread with --victim NAME|TID"
                 .to_owned()
         }
         WantedThreads::Thread(tid) => {

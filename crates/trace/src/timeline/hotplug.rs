@@ -33,8 +33,8 @@ impl HotplugStep<'_> {
         let way = if self.offline { "off" } else { "on" };
         let HotplugStep { of, function, on, .. } = self;
         format!(
-            "; CPU {of} went {way} line: {function} ran for that on CPU {on}; no event shows the work on \
-             CPU {of}"
+            "; CPU {of} went {way} line: {function} ran for that on CPU {on}; no event shows the work on CPU \
+             {of}"
         )
     }
 
@@ -119,8 +119,7 @@ mod tests {
         let slice = stop(&format!("-40 0 7 . hotplug+ 2 off earlier\n-30 0 7 . hotplug- 2\n{TAKEDOWN}"));
         assert!(
             slice.evidence.contains(
-                "; CPU 2 went off line: takedown_cpu ran for that on CPU 0; no event shows the \
-                           work on CPU 2"
+                "; CPU 2 went off line: takedown_cpu ran for that on CPU 0; no event shows the work on CPU 2"
             ),
             "{}",
             slice.evidence

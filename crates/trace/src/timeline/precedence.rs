@@ -89,12 +89,8 @@ mod tests {
             );
             explained(20_007.0, &events).slices.swap_remove(1)
         };
-        let unknown = |comm: &str, stack: &str| {
-            of(comm, stack).evidence.contains(
-                "no event shows the RCU \
-                                                                                   callback",
-            )
-        };
+        let unknown =
+            |comm: &str, stack: &str| of(comm, stack).evidence.contains("no event shows the RCU callback");
         assert!(unknown("rcuc/1", "") && unknown("rcuop/1", "") && !unknown("rcub/1", ""));
         let stack = "3 1 60 dh stack hrtimer_interrupt,asm_sysvec_apic_timer_interrupt,free_it,rcu_do_batch";
         assert!(!unknown("rcuc/1", stack));

@@ -96,8 +96,8 @@ impl FtraceText {
         }
         if is_counted(head) {
             return Err(TraceError::new(
-                "invalid ftrace text: expected times in seconds, found another clock; record with `echo \
-                 mono > trace_clock`, or `trace-cmd record -C mono`",
+                "invalid ftrace text: expected times in seconds, found another clock; record with `echo mono \
+                 > trace_clock`, or `trace-cmd record -C mono`",
             ));
         }
         Ok(FtraceText {

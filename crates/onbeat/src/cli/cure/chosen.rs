@@ -22,8 +22,8 @@ pub fn chosen(args: &Args, environment: &Environment) -> Result<ChosenCure> {
     let (conditions, cpus) = args.conditions.plan(environment)?;
     if conditions.counted() == CountedUnit::Cycles && !args.conditions.names_cpus() {
         return Err(Failure::usage(
-            "-a is missing: give the CPUs of the program's real-time threads, from which other work is \
-             moved away",
+            "-a is missing: give the CPUs of the program's real-time threads, from which other work is moved \
+             away",
         ));
     }
     let plan = CurePlan {

@@ -42,8 +42,7 @@ pub const CYCLICTEST: &[ForeignFlag] = &[
         'F',
         "fifo",
         "writes the numbers to a pipe",
-        "blocks.jsonl in the bundle gets one line per CPU each \
-                                                      second",
+        "blocks.jsonl in the bundle gets one line per CPU each second",
     ),
     row(' ', "laptop", "leaves idle states unchanged", "--idle as-is"),
     row(

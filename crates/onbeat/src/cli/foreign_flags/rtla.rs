@@ -75,8 +75,7 @@ pub const RTLA: &[ForeignFlag] = &[
         'C',
         "cgroup",
         "the threads' control group",
-        "the threads are in onbeat's control group, so start \
-                                                      onbeat in that group",
+        "the threads are in onbeat's control group, so start onbeat in that group",
     ),
     row(
         'D',

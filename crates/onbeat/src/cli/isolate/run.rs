@@ -95,12 +95,8 @@ pub fn make(
     // The present steps: one may have been added since.
     let entry =
         host::settings::read_entry(&*journal.store, &entry.opened.id).map_err(|error| unwritten(&error))?;
-    let entry = entry.ok_or_else(|| {
-        Failure::internal(
-            "the isolation is missing from the journal of \
-                                                       changes",
-        )
-    })?;
+    let entry =
+        entry.ok_or_else(|| Failure::internal("the isolation is missing from the journal of changes"))?;
     let mut resumed =
         Entry::resume(&mut journal.kernel, &mut *journal.store, &entry).map_err(|error| unwritten(&error))?;
     match resumed.make(change).map_err(|error| unwritten(&error))? {

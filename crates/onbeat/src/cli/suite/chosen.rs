@@ -103,8 +103,8 @@ fn divided(recipe: &Recipe, permitted: &CpuSet) -> Result<(CpuSet, CpuSet)> {
         let first: CpuSet = permitted.iter().take(1).collect();
         return match permitted.len() {
             0 | 1 => Err(Failure::not_supported(format!(
-                "{} keeps the measured CPUs busy with real-time threads: it needs a machine with two or \
-                 more CPUs",
+                "{} keeps the measured CPUs busy with real-time threads: it needs a machine with two or more \
+                 CPUs",
                 recipe.name
             ))),
             _ => Ok((permitted.without(&first), first)),

@@ -117,8 +117,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         no_document(&args.output.json, "the list of suites", "a suite")?;
         if let Some(flag) = args.of_a_suite() {
             return Err(Failure::usage(format!(
-                "{flag} needs a suite: give its name, `onbeat suite` lists \
-                                               them"
+                "{flag} needs a suite: give its name, `onbeat suite` lists them"
             )));
         }
         outputs.print(&overview(outputs.screen.columns));
