@@ -67,7 +67,7 @@ fn said(bounds: &Bounds) -> (String, Style) {
         condition => format!(", {condition}"),
     };
     if let Some(hour) = counting.new_record_probability_1h {
-        words += &format!("; probability of a larger one within an hour: {}{condition}", percent(hour));
+        words += &format!("; chance of a larger one within an hour: {}{condition}", percent(hour));
     }
     (words + "." + &extrapolated(bounds), BOLD)
 }

@@ -41,7 +41,7 @@ pub fn expected(run: &Run) -> Option<String> {
     let (worse, length) = (longer(run), duration(length));
     Some(match hour {
         0.9.. => {
-            format!("{length} is too short: if steady, expect a {worse} within an hour ({}).", percent(hour))
+            format!("{length} is too short: expect a {worse} within an hour ({}, if steady).", percent(hour))
         }
         _ => format!(
             "Probability of a {worse}: {} within an hour, {} within a day, if steady.",
@@ -57,7 +57,7 @@ pub fn claim(run: &Run) -> Option<String> {
     let clean = needed(rate::time_needed(0, DAY.as_secs(), CONFIDENCE));
     let carries = seconds(rate::time_between(0, length.as_secs(), CONFIDENCE));
     let Some(limit) = run.plan.limit_ns else {
-        return Some(format!("To claim at most one a day on average (95 %), run {clean} below your limit."));
+        return Some(format!("At most one a day on average (95 %) needs {clean} below your limit."));
     };
     let rows = run.cpus.iter().flat_map(|cpu| &cpu.histogram);
     let reached = rows.filter(|row| row.lower >= limit).fold(0u64, |sum, row| sum.saturating_add(row.count));
@@ -93,12 +93,12 @@ mod tests {
             "{lines:?}"
         );
         assert!(
-            lines[1].contains("To claim at most one a day on average (95 %), run 3 d below your limit"),
+            lines[1].contains("At most one a day on average (95 %) needs 3 d below your limit"),
             "{lines:?}"
         );
         run.elapsed_ns = Some(Nanos(100_000_000_000));
         assert!(
-            outlook(&run)[0].contains("is too short: if steady, expect a larger one within an hour (97 %)"),
+            outlook(&run)[0].contains("is too short: expect a larger one within an hour (97 %, if steady)"),
             "{run:?}"
         );
         run.plan.limit_ns = Some(Nanos(1));
