@@ -434,7 +434,7 @@ mod tests {
             ("# Avg Latencies: 00027 00037", "# Avg Latencies: 00027", "expected 2 numbers"),
             ("# Min Latencies: 00014", "# Min Latencies: 00016", "below the minimum"),
             ("# Histogram Overflows: 00013", "# Histogram Overflows: -0013", "overflows"),
-            ("# Thread 1:", "# Thread 0:", "twice"),
+            ("# Thread 1:", "# Thread 0:", "duplicate"),
             ("000059", "99999999999999999999", "line 62"),
         ] {
             assert!(text.contains(from), "{from}");

@@ -210,7 +210,7 @@ mod tests {
             ("\"count\": 500", "\"count\": 501", "the rows contradict"),
             ("\"count\": 500", "\"count\": 5", "more samples than count"),
             ("\"16\": 2,", "", "the rows contradict"),
-            ("\"16\": 2,", "\"16\": 2, \"16\": 2,", "twice"),
+            ("\"16\": 2,", "\"16\": 2, \"16\": 2,", "duplicate"),
             ("\"version\": 3", "\"version\": 4", "expected 3"),
             ("\"resolution_in_ns\": 1000", "\"resolution_in_ns\": 7", "expected 1 or 1000"),
             ("\"0\": {", "\"9999999\": {", "number of a CPU"),
