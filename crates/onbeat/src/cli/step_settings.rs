@@ -172,7 +172,7 @@ impl<'a> StepSettings<'a> {
         let noted = Journal::resume(journal.store.as_mut(), id)
             .and_then(|mut journal| journal.note(&JournalRecord::Confirmed));
         noted.map_err(|error| {
-            let what = "cannot write to the journal that a change stays";
+            let what = "cannot record in the journal that a change stays";
             Failure::of_call(what, &error, Exit::Internal, "free some space")
         })?;
         (self.entry, self.in_force) = (None, StepWish::default());

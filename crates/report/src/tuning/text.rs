@@ -102,7 +102,7 @@ fn summary(document: &PlanDocument, stage: Stage, about: &str) -> String {
             document.id,
             format_args!("{} made", changes(count(ChangeState::Applied) + count(ChangeState::Pending))),
             others(&[
-                (ChangeState::Pending, "of them take effect at the next event"),
+                (ChangeState::Pending, "of them taking effect at the next event"),
                 (ChangeState::Refused, "refused"),
                 (ChangeState::Void, "target no longer exists"),
                 (ChangeState::Undone, "undone again"),
@@ -346,7 +346,7 @@ mod tests {
         document.changes[3].why = "the kernel refused it: EBUSY".to_owned();
         let wide = Layout { columns: 120, ..NARROW };
         let text = render(&document, Stage::Applied, "CPUs 2-3 as control-loop", wide);
-        assert!(text.starts_with("Entry 7: 3 changes made for CPUs 2-3 as control-loop, 1 of them take"));
+        assert!(text.starts_with("Entry 7: 3 changes made for CPUs 2-3 as control-loop, 1 of them taking"));
         assert!(text.contains("irq:24 and irq:25 0-3 -> 0-1, applied\n"), "{text}");
         assert!(text.contains("refused (the kernel refused it: EBUSY)"), "{text}");
         assert!(
