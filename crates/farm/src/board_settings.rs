@@ -56,7 +56,7 @@ impl BoardState {
         match self {
             BoardState::Maintenance => "in maintenance",
             BoardState::Replaced => "hardware replaced",
-            BoardState::Unknown => "in a state that is not known",
+            BoardState::Unknown => "in an unknown state",
             other => other.word(),
         }
     }
@@ -188,7 +188,7 @@ pub fn parse_tags(text: &str) -> Result<Vec<String>, &'static str> {
     }
     tags.sort_unstable();
     tags.dedup();
-    if tags.len() > MOST_TAGS { Err("a board has at most 20 tags: leave some out") } else { Ok(tags) }
+    if tags.len() > MOST_TAGS { Err("too many tags: expected at most 20 for a board") } else { Ok(tags) }
 }
 
 /// Prefix of the tag that names a board's location.
@@ -208,7 +208,7 @@ pub fn lab_tag(lab: &str) -> Result<Vec<String>, &'static str> {
     let tag = format!("{LAB}{}", lab.to_lowercase());
     match check_tag(&tag) {
         Ok(()) => Ok(vec![tag]),
-        Err(_) => Err("a lab has 1 to 28 letters, digits and - _ . = : /: choose another name"),
+        Err(_) => Err("invalid name of a lab: expected 1 to 28 letters, digits and - _ . = : /"),
     }
 }
 
@@ -217,7 +217,7 @@ pub fn check_tag(tag: &str) -> Result<(), &'static str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.=:/".contains(c);
     match !tag.is_empty() && tag.len() <= LONGEST_TAG && tag.chars().all(plain) {
         true => Ok(()),
-        false => Err("a tag has 1 to 32 letters, digits and - _ . = : /: choose another"),
+        false => Err("invalid tag: expected 1 to 32 letters, digits and - _ . = : /"),
     }
 }
 

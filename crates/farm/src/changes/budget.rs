@@ -78,21 +78,21 @@ pub fn over_budget(board: &FarmBoard, all: &[BudgetDay], from: i64) -> Option<Fa
     let mut evidence = vec![
         format!("The largest latency was {} on {}.", span(worst.max_ns), date(worst.t)),
         format!(
-            "{} of {since} with samples since then had a larger one than the budget.",
+            "{} of {since} with samples since then exceeded the budget.",
             several(over.len() as u64, "day", "days")
         ),
         format!("The budget is {whose}."),
     ];
     if let Some(last) = before.last() {
         let days = several(before.len() as u64, "day", "days");
-        evidence.push(format!("So had {days} before it, the last on {}.", date(last.t)));
+        evidence.push(format!("It was exceeded on {days} before, too, the last on {}.", date(last.t)));
     }
     Some(FarmChange {
         board: board.board.clone(),
         kind: ChangeKind::OverBudget,
         t: last.t,
         from: first.t,
-        says: format!("Later than its budget of {} {when}.", span(limit)),
+        says: format!("Its budget of {} was exceeded {when}.", span(limit)),
         claim: format!("over its budget of {} by up to {}", span(limit), span(worst.max_ns - limit)),
         evidence,
         p: None,
@@ -143,7 +143,10 @@ mod tests {
         assert!(found.evidence[1].starts_with("2 days of 4") && found.evidence[2].contains("tag lab"));
         assert_eq!(found.address, "/b/a/at/1209600?series=timer%2Bwakeup&plan=p14&worst=day");
         let evidence = over(500).unwrap().evidence;
-        assert!(evidence[3].contains("had 1 day before it, the last on 1970-01-02"), "{evidence:?}");
+        assert!(
+            evidence[3].contains("exceeded on 1 day before, too, the last on 1970-01-02"),
+            "{evidence:?}"
+        );
         // An excess long before is another change.
         assert_eq!(over(500).unwrap().from, 12 * 86_400);
         let first = over_budget(&board(Some(500)), &days[..2], 0).unwrap();

@@ -57,28 +57,29 @@ pub fn new_culprits(all: &[CulpritSeen], since: i64) -> Vec<FarmChange> {
 fn change(one: &CulpritSeen) -> FarmChange {
     let mut evidence = Vec::new();
     if one.spikes > 0 {
-        evidence.push(format!("It had a part in {} since then.", several(one.spikes, "spike", "spikes")));
+        evidence.push(format!("It contributed to {} since then.", several(one.spikes, "spike", "spikes")));
     }
     if one.hunts_before > 0 {
         let hunts = several(one.hunts_before, "hunt", "hunts");
-        evidence.push(format!("{hunts} of this board before it had none of it."));
+        evidence.push(format!("It is in none of {hunts} of this board before."));
     }
     if one.five_minutes > 0 {
         evidence.push(format!(
-            "The recorder names it for the largest latency of a CPU in {} five minutes since then.",
+            "The recorder named it for the largest latency of a CPU in {} intervals of five minutes since \
+             then.",
             one.five_minutes
         ));
     }
     if one.days_before > 0 {
         let days = several(one.days_before, "day", "days");
-        evidence.push(format!("{days} of the recorder before it had none of it."));
+        evidence.push(format!("It is in none of {days} of the recorder before."));
     }
     FarmChange {
         board: one.board.clone(),
         kind: ChangeKind::NewCulprit,
         t: one.first,
         from: one.first,
-        says: format!("Since {} time is taken by {}.", date(one.first), known(&one.name)),
+        says: format!("Since {}, time is taken by {}.", date(one.first), known(&one.name)),
         claim: format!("new culprit: {}", known(&one.name)),
         evidence,
         p: None,

@@ -117,16 +117,16 @@ fn evidence(sides: &[(&str, Sides)], judged: Vec<SeriesEffect>) -> Vec<String> {
     let without = sides.len() - judged.len();
     if let ([(_, (a, b))], 1) = (sides, without) {
         return vec![format!(
-            "Its effect is not known: {} days before and {} days after it have samples of that environment \
-             alone, and {LEAST_DAYS} of each are needed.",
+            "Its effect is unknown: {} days before and {} days after it have samples of one environment \
+             only; {LEAST_DAYS} of each are needed.",
             a.len(),
             b.len()
         )];
     }
     if judged.is_empty() {
         return vec![format!(
-            "Its effect is not known: no series of the board has samples of {LEAST_DAYS} days before and of \
-             {LEAST_DAYS} days after it with that environment alone."
+            "Its effect is unknown: no series of the board has samples of {LEAST_DAYS} days before and \
+             {LEAST_DAYS} days after it with one environment only."
         )];
     }
     let is_alone = sides.len() == 1;
@@ -139,7 +139,7 @@ fn evidence(sides: &[(&str, Sides)], judged: Vec<SeriesEffect>) -> Vec<String> {
         .collect();
     if without > 0 {
         all.push(format!(
-            "Of {} its effect is not known: fewer than {LEAST_DAYS} days before or after it have samples.",
+            "Its effect on {} is unknown: fewer than {LEAST_DAYS} days before or after it have samples.",
             several(without as u64, "other series", "other series")
         ));
     }
@@ -178,7 +178,7 @@ fn effect_in<'a>(name: &'a str, (a, b): &Sides, t: i64) -> SeriesEffect<'a> {
             claim = format!("latencies of {} or more {times}", span(limit));
         }
         evidence.push(format!(
-            "Five minutes whose largest latency is {} or more come {ratio:.2} times as often.",
+            "Intervals of five minutes with a latency of {} or more are {ratio:.2} times as frequent.",
             span(limit)
         ));
     }
@@ -205,7 +205,7 @@ fn seen(verdict: Verdict) -> &'static str {
 pub(super) fn no_more_than_chance(kind: ChangeKind, changes: usize, p: f64) -> String {
     let seen = if kind == ChangeKind::Better { LOWER } else { HIGHER };
     let of = several(changes as u64, "change", "changes");
-    format!("It is {seen}, but no more than chance makes of {of} looked at (p {p:.3}).")
+    format!("It is {seen}, but chance explains this in {of} compared (p {p:.3}).")
 }
 
 fn says(settings: &[SettingChange]) -> String {
@@ -219,7 +219,7 @@ fn says(settings: &[SettingChange]) -> String {
         })
         .collect();
     match settings.len() {
-        0 => "Another environment, with the same settings.".to_owned(),
+        0 => "A new environment with the same settings.".to_owned(),
         count if count > NAMED => format!("{}, and {} more.", named.join(", "), count - NAMED),
         _ => named.join(", ") + ".",
     }
@@ -298,7 +298,7 @@ mod tests {
         assert!(worse.says.contains("from 6.1 to 6.12") && worse.evidence.len() == 3);
         assert_eq!(of(90, 20).kind, ChangeKind::Better);
         assert_eq!(of(50, 50).kind, ChangeKind::Environment);
-        assert!(step(&[]).evidence[0].contains("not known"));
+        assert!(step(&[]).evidence[0].contains("unknown"));
         assert!(step(&[SeriesAround::default()]).evidence[0].contains("0 days before and 0 days after"));
     }
 
@@ -316,7 +316,7 @@ mod tests {
         assert!(
             many.evidence[3].starts_with("Wakeup: 7 days before against 7 days after 1970-01-11: higher.")
         );
-        assert!(many.evidence[4].starts_with("Of 1 other series its effect is not known"));
+        assert!(many.evidence[4].starts_with("Its effect on 1 other series is unknown"));
         // An improvement in one series does not offset a regression in another.
         let both = step(&[series("timer", 150, 5), series("wakeup", 20, 90)]);
         assert_eq!(both.kind, ChangeKind::Worse, "{both:?}");

@@ -300,7 +300,7 @@ mod tests {
             all.iter().map(|one| one.kind).collect::<Vec<_>>(),
             [ChangeKind::Environment, ChangeKind::Silent]
         );
-        let says = "It is higher, but no more than chance makes of 1 change looked at (p 0.200).";
+        let says = "It is higher, but chance explains this in 1 change compared (p 0.200).";
         assert_eq!(all[0].evidence, [says]);
         // Among many, one that would suffice alone is withdrawn, and the others do not mention it.
         let of = |kind, p| change("a", kind, Some(p));
@@ -309,7 +309,7 @@ mod tests {
         let all = hold(many, 9);
         let taken: Vec<&FarmChange> = all.iter().filter(|one| !one.evidence.is_empty()).collect();
         assert_eq!((taken.len(), taken[0].kind), (1, ChangeKind::Environment));
-        assert!(taken[0].evidence[0].starts_with("It is lower, but no more than chance makes of 12 "));
+        assert!(taken[0].evidence[0].starts_with("It is lower, but chance explains this in 12 "));
         let kept = hold(vec![of(ChangeKind::Worse, 1e-4)], 9).remove(0);
         assert!(kept.kind == ChangeKind::Worse && kept.evidence.is_empty(), "{kept:?}");
     }

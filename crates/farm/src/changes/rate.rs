@@ -60,7 +60,7 @@ pub fn rate_changes(of: &RateHistory) -> Vec<FarmChange> {
         };
         let mut evidence = sides.says(&limit);
         evidence.push(format!(
-            "It was seen on {}; how likely it is by chance is of the days up to then.",
+            "It was detected on {}; its probability by chance is computed from the days up to then.",
             date(seen)
         ));
         evidence.push(format!(
@@ -68,7 +68,9 @@ pub fn rate_changes(of: &RateHistory) -> Vec<FarmChange> {
             onset.phi.max(1.0)
         ));
         if let Some(factor) = smallest_factor(onset.before, onset.phi) {
-            evidence.push(format!("At the rate before, {factor:.1} times as many are seen within a week."));
+            evidence.push(format!(
+                "At the previous rate, an increase to {factor:.1} times is detected within a week."
+            ));
         }
         FarmChange {
             board: of.board.to_owned(),
@@ -76,7 +78,7 @@ pub fn rate_changes(of: &RateHistory) -> Vec<FarmChange> {
             t: seen,
             from,
             claim: sides.claim(),
-            says: format!("Latencies{whose} from {limit} on come {often} since {}.", date(from)),
+            says: format!("Latencies{whose} of {limit} or more occur {often} since {}.", date(from)),
             evidence,
             p: Some((onset.p_day * SHOWN_DAYS as f64).min(1.0)),
             settings: Vec::new(),
@@ -116,12 +118,12 @@ impl RateSides<'_> {
         let since = match self.until {
             None => format!("since {}", date(self.from)),
             Some(until) => {
-                format!("since {}, up to {} when that changed again", date(self.from), date(until))
+                format!("from {} until {}, when it changed again", date(self.from), date(until))
             }
         };
         let mut says = vec![format!(
-            "Latencies from {limit} on came {} a day before and {} {since}: the means of the {} with samples \
-             before it, and of the {} from that day on.",
+            "Latencies of {limit} or more occurred {} times a day before and {} times {since}: means of the \
+             {} with samples before, and of the {} from that day on.",
             a_day(mean(self.before)),
             a_day(mean(self.since)),
             several(self.before.len() as u64, "day", "days"),
@@ -130,7 +132,9 @@ impl RateSides<'_> {
         let is_other = |of: &[Exposure]| (total(of).time / of.len().max(1) as f64 - 1.0).abs() > UNEQUAL;
         if is_other(self.before) || is_other(self.since) {
             says.push(
-                "A day counts by its wake-ups: with half of the usual number it is half a day.".to_owned(),
+                "Days are weighted by their wake-ups: with half of the usual number, a day counts as \
+                 half."
+                    .to_owned(),
             );
         }
         says
@@ -227,19 +231,19 @@ pub(super) mod tests {
         assert_eq!((later.t, later.from), (first.t, first.from));
         assert_eq!((&later.subject, &later.says), (&first.subject, &first.says));
         assert!(later.p.unwrap() < 1e-4 && first.p.unwrap() < 1e-4, "{later:?}");
-        assert!(later.evidence[1].starts_with("It was seen on 1970-04-11; "), "{later:?}");
+        assert!(later.evidence[1].starts_with("It was detected on 1970-04-11; "), "{later:?}");
         // Days after the next change do not belong to this one.
         let next = history(&[(12.0, 100), (60.0, 1), (250.0, 59), (900.0, 10)]);
         let all = changes(&next);
         assert_eq!(all.len(), 2, "{all:?}");
         says(&all[0], &next[..at], &next[at..160]);
         says(&all[1], &next[at..160], &next[160..]);
-        assert!(all[0].evidence[0].contains(" up to 1970-06-10 when that changed again: "), "{all:?}");
+        assert!(all[0].evidence[0].contains(" until 1970-06-10, when it changed again: "), "{all:?}");
         // A day of half the length counts half, and the evidence mentions it.
-        assert!(!later.evidence.iter().any(|one| one.starts_with("A day counts by")), "{later:?}");
+        assert!(!later.evidence.iter().any(|one| one.starts_with("Days are weighted")), "{later:?}");
         days[105..].iter_mut().for_each(|day| day.n /= 2);
         let halves = changes(&days).remove(0);
-        assert!(halves.evidence[1].starts_with("A day counts by its wake-ups: "), "{halves:?}");
+        assert!(halves.evidence[1].starts_with("Days are weighted by their wake-ups: "), "{halves:?}");
         let since = |change: &FarmChange| numbers(&change.evidence[0])[2];
         assert!(since(&halves) > 1.2 * since(&later), "{halves:?}");
     }
@@ -253,9 +257,9 @@ pub(super) mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].kind, ChangeKind::MoreOften);
         assert!(found[0].evidence[0].contains("a day before") && found[0].address.contains("series=measure"));
-        assert!(found[0].says.starts_with("Latencies from "), "{}", found[0].says);
+        assert!(found[0].says.starts_with("Latencies of "), "{}", found[0].says);
         let named = of(&days, "wakeup");
-        assert!(named[0].says.starts_with("Latencies of wakeup from "), "{}", named[0].says);
+        assert!(named[0].says.starts_with("Latencies of wakeup of "), "{}", named[0].says);
         let steady = history(&[(15.0, 112)]);
         assert!(of(&steady, "").is_empty() && of(&days[..30], "").is_empty());
         assert!(is_judged(&days[..56]) && !is_judged(&days[..55]) && !is_judged(&history(&[(15.0, 9)])));

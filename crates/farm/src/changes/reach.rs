@@ -55,27 +55,28 @@ impl RateReach {
         if self.days < LEAST + RECENT {
             let since = if self.changed { " since it changed" } else { "" };
             let mut says = format!(
-                "The rate of late wake-ups of this series is not judged yet: it has {} with samples{since}, \
-                 and {} are needed, {LEAST} of them to know what is usual.",
+                "The rate of late wake-ups of this series cannot be judged yet: it has {} with \
+                 samples{since}; {} are needed, {LEAST} of them to find the usual rate.",
                 several(self.days as u64, "day", "days"),
                 LEAST + RECENT
             );
             if let Some(day) = self.left_out {
                 let day = date(day);
-                says += &format!(" The last day with samples, {day}, is left out: more of it may come.");
+                says += &format!(" The last day with samples, {day}, is excluded: it may be incomplete.");
             }
             return says;
         }
         let (Some(limit), Some(rate)) = (self.limit_ns, self.a_day) else {
-            return "The rate of late wake-ups of this series is not judged: it has fewer than ten wake-ups a \
-                    day."
+            return "The rate of late wake-ups of this series cannot be judged: it has fewer than ten \
+                    wake-ups a day."
                 .to_owned();
         };
         let at = format!("At {} late wake-ups a day (from {} on), ", a_day(rate), span(limit));
         match self.factor {
-            Some(factor) => format!("{at}{factor:.1} times as many would be seen within a week."),
+            Some(factor) => format!("{at}an increase to {factor:.1} times is detected within a week."),
             None => format!(
-                "{at}which vary much from day to day, a hundred times as many may go unseen for a week."
+                "{at}which vary widely from day to day, even an increase to 100 times may go undetected for \
+                 a week."
             ),
         }
     }
@@ -99,22 +100,22 @@ mod tests {
         assert!(steady.a_day.is_some_and(|rate| (13.0..17.0).contains(&rate)), "{steady:?}");
         assert!(steady.factor.is_some_and(|factor| (1.3..2.1).contains(&factor)), "{steady:?}");
         let says = steady.says();
-        assert!(says.starts_with("At 1") && says.ends_with(" times as many would be seen within a week."));
+        assert!(says.starts_with("At 1") && says.ends_with(" times is detected within a week."));
         // The more there are, the smaller a change is seen.
         assert!(reach(&history(&[(400.0, 112)])).factor < steady.factor);
         let wild = RateReach { factor: None, ..steady };
-        assert!(wild.says().ends_with("a hundred times as many may go unseen for a week."));
+        assert!(wild.says().ends_with("an increase to 100 times may go undetected for a week."));
     }
 
     #[test]
     fn what_is_not_judged_says_why() {
         let few = reach(&history(&[(15.0, 30)]));
         assert_eq!((few.days, few.limit_ns, few.a_day, few.factor), (30, None, None, None));
-        assert!(few.says().contains("30 days with samples, and 56 are needed, 42 of them"), "{}", few.says());
-        assert!(few.says().ends_with("to know what is usual."), "{}", few.says());
+        assert!(few.says().contains("30 days with samples; 56 are needed, 42 of them"), "{}", few.says());
+        assert!(few.says().ends_with("to find the usual rate."), "{}", few.says());
         let left_out = RateReach { left_out: Some(30 * 86_400), ..few }.says();
         assert!(
-            left_out.ends_with(" The last day with samples, 1970-01-31, is left out: more of it may come.")
+            left_out.ends_with(" The last day with samples, 1970-01-31, is excluded: it may be incomplete.")
         );
         let before = reach(&history(&[(15.0, 55)]));
         assert!(before.a_day.is_none() && before.says().contains("55 days with samples"), "{before:?}");

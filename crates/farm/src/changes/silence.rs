@@ -55,8 +55,8 @@ pub fn silent(board: &FarmBoard, today: i64) -> Option<FarmChange> {
         t: last + allowed * day,
         from: last,
         says: match is_new {
-            true => format!("Nothing came since it was enrolled on {}.", date(last)),
-            false => format!("Nothing came since {}.", date(last)),
+            true => format!("Nothing was received since it was enrolled on {}.", date(last)),
+            false => format!("Nothing was received since {}.", date(last)),
         },
         claim: if is_new { "never sent anything".to_owned() } else { "silent".to_owned() },
         evidence: vec![format!("That is {since} days; {}{}.", before(usual, is_new), pauses(pause))],
@@ -72,21 +72,21 @@ pub fn silent(board: &FarmBoard, today: i64) -> Option<FarmChange> {
 
 /// Clause on earlier pauses of that many days, after the usual gap.
 fn pauses(pause: Option<i64>) -> String {
-    pause.map_or_else(String::new, |days| format!("; twice or more it paused for up to {days} days"))
+    pause.map_or_else(String::new, |days| format!("; it paused at least twice for up to {days} days"))
 }
 
 /// Last clause on the time before a silence.
 fn before(usual: UsualGap, is_new: bool) -> String {
     let days = |seconds: i64| several((seconds / Tier::Day.seconds()).unsigned_abs(), "day", "days");
     match usual {
-        _ if is_new => "it has a valid token, and never sent anything".to_owned(),
-        UsualGap::Daily => "before, it had samples of each day".to_owned(),
+        _ if is_new => "it has a valid token and never sent anything".to_owned(),
+        UsualGap::Daily => "before, it had samples on each day".to_owned(),
         UsualGap::Of(gap) => {
             let said = match gap > Tier::Day.seconds() {
-                true => format!("{} or more from one to the next twice at least", days(gap)),
-                false => "more than a day from one to the next once at most".to_owned(),
+                true => format!("at least two gaps between samples were {} or more", days(gap)),
+                false => "at most one gap between samples was longer than a day".to_owned(),
             };
-            format!("in the {} up to then it was {said}", days(SentGap::recent(gap)))
+            format!("in the {} up to then {said}", days(SentGap::recent(gap)))
         }
         UsualGap::Unknown(count) => {
             let days = several(count as u64, "day", "days");
@@ -135,7 +135,7 @@ mod tests {
         // A board that sends only invalid runs is not silent.
         let uncounted = FarmBoard { sent: board(&[1, 2, 3]).sent, ..board(&[1, 3]) };
         let found = silent(&FarmBoard { uncounted: vec![2 * 86_400], ..uncounted }, today(6)).unwrap();
-        assert!(found.evidence[0].contains("samples of each day"), "{found:?}");
+        assert!(found.evidence[0].contains("samples on each day"), "{found:?}");
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
         assert!(silent(&sends(&[7, 40, 41]), today(43)).is_none());
         let found = silent(&sends(&[7, 40, 41]), today(44)).unwrap();
         assert!(
-            found.evidence[0].ends_with("more than a day from one to the next once at most."),
+            found.evidence[0].ends_with("at most one gap between samples was longer than a day."),
             "{found:?}"
         );
         // From the day on which it was enrolled.
@@ -172,24 +172,32 @@ mod tests {
         let monthly = (0..13).map(|at| at * 31).collect::<Vec<i64>>();
         // Number of days until the report, and the text on the time before.
         for (sent, after, said) in [
-            (all(&|_| true), 3, "before, it had samples of each day."),
+            (all(&|_| true), 3, "before, it had samples on each day."),
             // Away once, for long: it is not waited for that long again.
-            (all(&|day| !(150..355).contains(&day)), 3, "more than a day from one to the next once at most."),
+            (
+                all(&|day| !(150..355).contains(&day)),
+                3,
+                "at most one gap between samples was longer than a day.",
+            ),
             (
                 all(&|day| day % 7 < 5),
                 9,
-                "in the 90 days up to then it was 3 days or more from one to the next",
+                "in the 90 days up to then at least two gaps between samples were 3 days or more",
             ),
-            (all(&|day| day % 7 == 0), 21, "was 7 days or more from one to the next twice at least."),
-            (all(&|day| day % 16 == 0), 48, "was 16 days or more from one to the next twice at least."),
-            (monthly, 93, "in the 93 days up to then it was 31 days or more from one to the next"),
+            (all(&|day| day % 7 == 0), 21, "at least two gaps between samples were 7 days or more."),
+            (all(&|day| day % 16 == 0), 48, "at least two gaps between samples were 16 days or more."),
+            (monthly, 93, "in the 93 days up to then at least two gaps between samples were 31 days or more"),
             // Three days in a row, and ten.
-            (all(&|day| day % 30 < 3), 84, "was 28 days or more from one to the next twice at least."),
-            (all(&|day| day % 30 < 10), 63, "was 21 days or more from one to the next twice at least."),
+            (all(&|day| day % 30 < 3), 84, "at least two gaps between samples were 28 days or more."),
+            (all(&|day| day % 30 < 10), 63, "at least two gaps between samples were 21 days or more."),
             // Another habit since half a year ago.
-            (all(&|day| day % 30 == 0 || day > 183), 3, "before, it had samples of each day."),
-            (all(&|day| day % 30 == 0 || day < 183), 90, "it was 30 days or more from one to the next"),
-            (vec![1, 2, 3, 200, 201], 3, "more than a day from one to the next once at most."),
+            (all(&|day| day % 30 == 0 || day > 183), 3, "before, it had samples on each day."),
+            (
+                all(&|day| day % 30 == 0 || day < 183),
+                90,
+                "at least two gaps between samples were 30 days or more",
+            ),
+            (vec![1, 2, 3, 200, 201], 3, "at most one gap between samples was longer than a day."),
         ] {
             let last = *sent.last().unwrap();
             for sends in [true, false] {
@@ -218,7 +226,7 @@ mod tests {
         let found = silent(&with(31), today(59 + 32)).unwrap();
         assert_eq!((found.from, found.t), (59 * 86_400, (59 + 32) * 86_400));
         assert!(
-            found.evidence[0].ends_with("each day; twice or more it paused for up to 31 days."),
+            found.evidence[0].ends_with("each day; it paused at least twice for up to 31 days."),
             "{found:?}"
         );
     }

@@ -24,16 +24,16 @@ use crate::store::{BundlePlace, FarmStore, PutOutcome};
 
 /// Copy the store and its bundles into a folder, while the server runs
 ///
-/// The database is copied with the bundles that it names. Until that is done `import`, `prune` and
-/// `forget` wait, and boards keep the runs that they would send; rows are stored. What is copied is
-/// a store by itself, wherever it is copied to: `serve --store sqlite:DIR/farm.db`, with
-/// `DIR/farm.db.bundles` beside it. It is whole, or not there: it is made as `.NAME.onbeat.part`
-/// beside its folder, which a failure removes, and the next backup what a killed one left. What
-/// lies in a bucket stays there, and is backed up there.
+/// Copies the database and the bundles that it names. Until the end, `import`, `prune` and `forget`
+/// wait and boards keep their runs; rows are still stored. The copy is a complete store that can be
+/// moved anywhere: `serve --store sqlite:DIR/farm.db`, with `DIR/farm.db.bundles` next to it. It is
+/// complete or absent: it is written as `.NAME.onbeat.part` next to its folder; a failure removes
+/// that, and the next backup removes what a killed one left. Bundles in a bucket are not copied:
+/// back them up there.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  onbeat-farm backup /mnt/backup/$(date +%F)")]
 pub struct Args {
-    /// The folder; it is made, and nothing may be in it yet
+    /// The folder; it is created, and must be empty if it exists
     dir: PathBuf,
     #[command(flatten)]
     farm: FarmFlags,
@@ -66,15 +66,15 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let (place, bucket) = args.farm.open(environment)?;
     if place.is_database() {
         return Err(Failure::usage(
-            "backup copies a store in a file: copy PostgreSQL's with `pg_dump --format=custom`, and then \
-             what lies at --objects",
+            "backup copies a store in a file: copy a PostgreSQL store with `pg_dump --format=custom`, then \
+             the bundles of --objects",
         ));
     }
     let store = place.open_existing().await?;
     if lies_in(&args.dir, &place.bundles) {
         return Err(Failure::usage(format!(
-            "{} is in the farm's own folder of bundles, where `prune` removes what is no run: name a folder \
-             elsewhere",
+            "{} is in the farm's folder of bundles, where `prune` removes everything that belongs to no run: \
+             name a folder elsewhere",
             quoted(&args.dir)
         )));
     }
@@ -91,7 +91,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     if let Some(bucket) = bucket {
         let runs = several(counted.in_bucket, "run lies", "runs lie");
         args.output.remark(&format!(
-            "{runs} in {}: back them up there, by its versions or a copy of it",
+            "{runs} in {}: back them up there, by object versions or a copy of the bucket",
             bucket.name()
         ));
     }
@@ -112,7 +112,7 @@ struct CountedBackup {
 }
 
 fn not_made(dir: &Path, failure: Failure) -> Failure {
-    Failure { message: format!("no backup is left in {}: {}", quoted(dir), failure.message), ..failure }
+    Failure { message: format!("no backup was written to {}: {}", quoted(dir), failure.message), ..failure }
 }
 
 /// Copies the store and its bundles into a new folder.
@@ -127,11 +127,12 @@ async fn copy_all(
     // The database and the copies that it names are a snapshot of one moment.
     let _lock = lock_of_writers(&own, PATIENCE).await?;
     let file = folder.file();
-    let text = file.to_str().ok_or_else(|| Failure::usage("the folder's name is no text: choose another"))?;
+    let text =
+        file.to_str().ok_or_else(|| Failure::usage("the folder's name is not UTF-8: choose another"))?;
     // SQLite would create one that everyone may read.
     host::make_private_file(&file).map_err(|error| {
         let what = format!("cannot write to {}", quoted(&file));
-        Failure::of_call(what, &error, Exit::Usage, "name a folder of your own, with space")
+        Failure::of_call(what, &error, Exit::Usage, "name a folder that you may write to, with enough space")
     })?;
     progress.step("copying the database", None);
     store.copy_to(text).await?;
@@ -208,7 +209,7 @@ impl StoreBackup {
         }
         let copied = match keep(Path::new(&from.place), &name, &self.bundles) {
             Ok((copy, _)) if host::identity(&copy.join("run.json")).is_none() => {
-                Err("it is not there any more".to_owned())
+                Err("it no longer exists".to_owned())
             }
             // A run shown from elsewhere changes until it is over.
             Ok((copy, _)) if !run.is_over && !lies_in(Path::new(&from.place), &self.own) => {
@@ -236,7 +237,7 @@ impl StoreBackup {
     async fn note_state(&self, run: &BundlePlace, copy: PathBuf) -> Result<std::result::Result<(), String>> {
         let mut record = match read(&FoundBundle { place: copy, board: None }) {
             Ok((record, _)) if record.run.id == run.id => record,
-            Ok(_) => return Ok(Err("another run lies in its place".to_owned())),
+            Ok(_) => return Ok(Err("another run is in its place".to_owned())),
             Err(why) => return Ok(Err(why)),
         };
         let Some(known) = self.to.run(&run.id).await? else { return Ok(Err("it was removed".to_owned())) };
@@ -437,7 +438,10 @@ mod tests {
             let run = backup.to.places().await.unwrap().remove(0);
             assert_eq!(run.place, record.run.place);
             let outcome = backup.copy(&run, false).await.unwrap();
-            assert!(matches!(&outcome, BackedUp::Missing(why) if why.contains("not there")), "{outcome:?}");
+            assert!(
+                matches!(&outcome, BackedUp::Missing(why) if why.contains("no longer exists")),
+                "{outcome:?}"
+            );
             let place = backup.bundles.join(&run.id);
             assert_eq!(Path::new(&backup.to.places().await.unwrap()[0].place), place);
             assert_ne!(free_name(&run, &backup.own, &backup.bundles), run.id, "the name is taken");

@@ -36,7 +36,7 @@ impl BackupFolder {
         let lock = match folder.take_turn() {
             Ok(None) => {
                 return Err(Failure::not_permitted(format!(
-                    "another backup into {} is under way: wait for it, or name another folder",
+                    "another backup into {} is running: wait for it, or name another folder",
                     quoted(dir)
                 )));
             }
@@ -89,9 +89,9 @@ fn free_place(dir: &Path) -> Result<(PathBuf, String)> {
         }
     };
     let (above, name) = (place.parent(), place.file_name().and_then(|name| name.to_str()));
-    let Some(above) = above else { return Err(Failure::usage("a backup has a folder above it: name one")) };
+    let Some(above) = above else { return Err(Failure::usage("a backup needs a folder above it: name one")) };
     let Some(name) = name else {
-        return Err(Failure::usage("the folder's name is no text: choose another"));
+        return Err(Failure::usage("the folder's name is not UTF-8: choose another"));
     };
     if let Some((device, _)) = host::identity(&place) {
         if !Dir::existing(&place).and_then(|there| there.names()).is_ok_and(|names| names.is_empty()) {
@@ -100,13 +100,10 @@ fn free_place(dir: &Path) -> Result<(PathBuf, String)> {
                 true => "name another folder for each backup",
                 false => "name a folder in it",
             };
-            return Err(Failure::usage(format!("{} is there already: {other}", quoted(&place))));
+            return Err(Failure::usage(format!("{} exists already: {other}", quoted(&place))));
         }
         if host::identity(above).is_some_and(|(device_above, _)| device_above != device) {
-            return Err(Failure::usage(format!(
-                "{} is where a disk is mounted: name a folder in it",
-                quoted(&place)
-            )));
+            return Err(Failure::usage(format!("{} is a mount point: name a folder in it", quoted(&place))));
         }
     }
     Ok((above.to_owned(), name.to_owned()))
@@ -137,7 +134,7 @@ fn remove(above: &Path, name: &str) {
 
 fn unwritable(dir: &Path, error: &std::io::Error) -> Failure {
     let what = format!("cannot write to {}", quoted(dir));
-    Failure::of_call(what, error, Exit::Usage, "name a folder of your own, with space")
+    Failure::of_call(what, error, Exit::Usage, "name a folder that you may write to, with enough space")
 }
 
 #[cfg(test)]
@@ -172,7 +169,7 @@ mod tests {
         deep(&folder);
         assert_eq!(names(&top.path().join("backups")), [".monday.onbeat.part"]);
         let refused = made(&dir).err().unwrap();
-        assert!(refused.exit == Exit::NotPermitted && refused.message.contains("under way"), "{refused}");
+        assert!(refused.exit == Exit::NotPermitted && refused.message.contains("is running"), "{refused}");
         // Another one in progress is not affected.
         drop(made(&top.path().join("backups/tuesday")).unwrap());
         assert!(folder.file().exists());
@@ -184,7 +181,7 @@ mod tests {
         assert_eq!(names(&top.path().join("backups")), ["monday"]);
         assert_eq!(names(&place), ["farm.db", "farm.db.bundles"]);
         let refused = made(&dir).err().unwrap();
-        assert!(refused.exit == Exit::Usage && refused.message.contains("is there already"), "{refused}");
+        assert!(refused.exit == Exit::Usage && refused.message.contains("exists already"), "{refused}");
         fs::create_dir(top.path().join("empty")).unwrap();
         made(&top.path().join("empty")).unwrap().finish().unwrap();
     }

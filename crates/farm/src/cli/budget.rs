@@ -10,23 +10,23 @@ use crate::board_settings::{BudgetsDocument, budget_text, check_tag};
 use crate::records::FarmBoard;
 use crate::store::FarmStore;
 
-/// Say how late boards may be, or print what was said
+/// Set or print latency budgets of boards
 ///
-/// A board has its own budget, else the smallest of its tags, else that of all boards. A day whose
-/// largest latency is above it is a change on the pages.
+/// A board's budget is its own, else the smallest of its tags, else that of all boards. The pages
+/// report a day whose largest latency exceeds it as a change.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  onbeat-farm budget 200us\n  onbeat-farm budget 100us --tag arm\n  onbeat-farm \
      budget none --board press-3\n  onbeat-farm budget"
 )]
 pub struct Args {
-    /// A latency, or `none` to take it away; without it budgets are printed
+    /// A latency, or `none` to remove the budget; without it, budgets are printed
     #[arg(value_name = "LATENCY")]
     limit: Option<String>,
-    /// Of boards with this tag
+    /// Set the budget of boards with this tag
     #[arg(long, value_name = "TAG", conflicts_with = "board")]
     tag: Option<String>,
-    /// Of this board alone
+    /// Set the budget of this board only
     #[arg(long, value_name = "BOARD")]
     board: Option<String>,
     #[command(flatten)]
@@ -97,7 +97,7 @@ fn limit(text: &str) -> Result<Option<Nanos>> {
     let span = parse_span(text, Bare::Micros).map_err(|why| Failure::usage(format!("the budget: {why}")))?;
     match span.0 > 0 {
         true => Ok(Some(span)),
-        false => Err(Failure::usage("the budget: no latency is so short: write it like 100us, or none")),
+        false => Err(Failure::usage("invalid budget: expected a longer latency, like 100us, or none")),
     }
 }
 
@@ -106,7 +106,7 @@ async fn known(store: &FarmStore, board: &str) -> Result<FarmBoard> {
     boards
         .into_iter()
         .next()
-        .ok_or_else(|| Failure::usage("--board: there is no board of this name: look at the list of boards"))
+        .ok_or_else(|| Failure::usage("--board: no board has this name: see the list of boards"))
 }
 
 async fn set_of_board(store: &FarmStore, name: &str, limit: Option<Nanos>) -> Result<()> {

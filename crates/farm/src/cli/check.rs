@@ -16,7 +16,7 @@ use crate::intake::bundle_fault;
 use crate::objects::{ObjectBucket, name_in_bucket};
 use crate::store::{BundlePlace, CountedSeconds, FarmStore};
 
-/// Look whether the store and its bundles are as they were written
+/// Verify the integrity of the store and its bundles
 ///
 /// Reads everything: whether the database is whole and its references hold (as its engine checks
 /// them), each histogram readable, slots, hours and days with the same samples and the
@@ -29,7 +29,7 @@ use crate::store::{BundlePlace, CountedSeconds, FarmStore};
 pub struct Args {
     #[command(flatten)]
     farm: FarmFlags,
-    /// Fetch all that is in the bucket, too, and compare it with its SHA-256
+    /// Also fetch all pieces from the bucket and compare them with their SHA-256
     #[arg(long)]
     deep: bool,
     #[command(flatten)]
@@ -83,8 +83,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let (place, bucket) = args.farm.open(environment)?;
     if args.deep && bucket.is_none() {
         return Err(Failure::usage(
-            "--deep: there is no bucket to fetch from: leave it out, or name the bucket with --objects \
-             s3://BUCKET",
+            "--deep needs a bucket: name it with --objects s3://BUCKET, or omit the flag",
         ));
     }
     let store = place.open_existing().await?;
@@ -93,14 +92,14 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         bucket.check_owner(store.identity().await?).await?;
     }
     let progress = args.output.progress(environment);
-    progress.step("looking at the database", None);
+    progress.step("checking the database", None);
     let mut faults = store.faults().await?;
     faults.extend(store.own_faults().await?);
     let places = store.places().await?;
     let counted = store.counted_seconds().await?;
     let look = BundleLook { bundles: &place.bundles, bucket: bucket.as_ref(), deep: args.deep };
     let (mut missing, mut unread) = (0, Unread::default());
-    progress.step("looking at runs", Some(places.len() as u64));
+    progress.step("checking runs", Some(places.len() as u64));
     for run in &places {
         unread.add(&look, run);
         if !look.faults(run, counted.get(&run.id)).await?.is_empty() {
@@ -143,15 +142,15 @@ impl Unread {
 
     /// Sentences, each with the means to check the part.
     fn words(&self) -> Vec<&'static str> {
-        let pieces = "not looked at: what is in the pieces of the bucket; --deep fetches them, and compares \
+        let pieces = "not checked: the contents of pieces in the bucket; --deep fetches them and compares \
                       each with its SHA-256";
-        let documents = "not looked at: whether the numbers that runs are shown with are those of their \
-                         run.json in the bucket; of copies in a folder they are compared";
-        let files = "not looked at: what is in files of copies from which nothing is counted, as in events/ \
-                     and host/: no digests of them are kept, so that no flag does";
-        let elsewhere = "not looked at: more than run.json of what lies in other folders than that of \
-                         copies; where one of these has copies, --objects names it";
-        let rows = "not looked at: whether rows are gone that nothing else in the store implies, as labels, \
+        let documents = "not checked: the numbers of runs against their run.json in the bucket; those of \
+                         copies in a folder are compared";
+        let files = "not checked: the contents of files that are not counted, like events/ and host/; the \
+                     store keeps no digests of them, so no flag checks them";
+        let elsewhere = "not checked: files other than run.json outside the folder of copies; if another \
+                         folder has copies, name it with --objects";
+        let rows = "not checked: missing rows that nothing else in the store implies, such as labels, \
                     environments and clocks of recorders, and what boards sent";
         let all = [
             (true, rows),
@@ -169,7 +168,7 @@ fn told(args: &Args, runs: u64, faults: &[String]) -> Result<Exit> {
     let faults: Vec<String> = faults.iter().map(|fault| clean(fault)).collect();
     faults.iter().try_for_each(|fault| args.output.print(fault))?;
     args.output.remark(&format!(
-        "{} looked at, {} found",
+        "{} checked, {} found",
         several(runs, "run", "runs"),
         several(faults.len() as u64, "fault", "faults")
     ));
@@ -197,7 +196,7 @@ mod tests {
         }
         let given = Given::try_parse_from(["check", "--deep", "--store", "sqlite:/nowhere/farm.db"]).unwrap();
         let failure = run(&given.args, &FarmEnvironment::default()).await.unwrap_err();
-        assert!(failure.exit == Exit::Usage && failure.message.contains("leave it out"), "{failure}");
+        assert!(failure.exit == Exit::Usage && failure.message.contains("omit the flag"), "{failure}");
     }
 
     #[tokio::test]
@@ -249,7 +248,7 @@ mod tests {
         let elsewhere = words(None, false, "/srv/runs/r");
         assert!(elsewhere.contains("--objects") && !elsewhere.contains("events/"), "{elsewhere}");
         for all in [copies, listed, fetched, elsewhere, Unread::default().words().join("; ")] {
-            assert!(all.starts_with("not looked at: whether rows are gone"), "{all}");
+            assert!(all.starts_with("not checked: missing rows"), "{all}");
         }
     }
 

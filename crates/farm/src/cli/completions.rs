@@ -13,7 +13,7 @@ use super::described_program::{DescribedProgram, print};
 pub struct Args {
     /// The shell
     shell: Shell,
-    /// The program that it completes
+    /// The program to complete
     #[arg(long, value_name = "PROGRAM", default_value = "farm")]
     of: DescribedProgram,
 }

@@ -21,18 +21,18 @@ use crate::web::{App, FarmExposure, Intake, keep_changes};
 
 /// Show a farm of five synthetic boards
 ///
-/// They have a year of data; one got worse with another kernel, and one fell silent. Their records
-/// are imported as those of real boards. All of it is in a temporary folder, which is removed when
-/// Ctrl-C ends the command; the pages are for this machine alone.
+/// They have a year of data; one got worse with a new kernel, and one fell silent. Their records
+/// are imported like those of real boards, into a temporary folder that is removed when Ctrl-C ends
+/// the command. The pages can be opened on this machine only.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  onbeat-farm demo\n  onbeat-farm demo --no-browser --listen 127.0.0.1:9000"
 )]
 pub struct Args {
-    /// Listen on this address of this machine; port 0 takes a free one
+    /// Listen on this address of this machine; port 0 selects a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// Open no browser
+    /// Do not open a browser
     #[arg(long)]
     no_browser: bool,
 }
@@ -40,7 +40,7 @@ pub struct Args {
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     if !args.listen.ip().is_loopback() {
         return Err(Failure::usage(
-            "--listen: the demo has no login: give an address of this machine, as 127.0.0.1:9000",
+            "--listen: the demo has no login: give an address of this machine, like 127.0.0.1:9000",
         ));
     }
     let (listener, address) = listen(args.listen).await?;
@@ -102,8 +102,13 @@ impl DemoFolder {
         match Dir::create(&folder.path()) {
             Ok(_) => Ok(folder),
             Err(error) => {
-                let what = format!("cannot make {}", quoted(folder.path()));
-                Err(Failure::of_call(what, &error, Exit::Usage, "set TMPDIR to a folder of your own"))
+                let what = format!("cannot create {}", quoted(folder.path()));
+                Err(Failure::of_call(
+                    what,
+                    &error,
+                    Exit::Usage,
+                    "set TMPDIR to a folder that you may write to",
+                ))
             }
         }
     }

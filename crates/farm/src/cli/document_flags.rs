@@ -13,10 +13,10 @@ use super::{FarmEnvironment, say};
 /// The flags of a command that has a result.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct DocumentFlags {
-    /// Write the result as JSON there; `-` is standard output, which then holds nothing else
+    /// Write the result as JSON to this file; `-` is standard output, which then holds nothing else
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// No remarks and no progress on standard error
+    /// Print no remarks and no progress on standard error
     #[arg(short, long)]
     quiet: bool,
 }
@@ -83,7 +83,7 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
         format!("--json: cannot write {}", quoted(path)),
         error,
         Exit::Usage,
-        "name a file in a folder of your own",
+        "name a file in a folder that you may write to",
     )
 }
 

@@ -19,27 +19,27 @@ use crate::web::sender::digest_of;
 /// Validity of a code, in seconds.
 const GOOD_FOR_S: i64 = DAY;
 
-/// Print codes with which boards enrol, each good once and for a day
+/// Create one-time enrolment codes, valid for 24 hours
 ///
-/// A board sends its code and its name to /v1/enrol, and gets a token of its own. The store keeps
-/// digests alone: a lost code or token is replaced by a new one.
+/// A board sends its code and its name to /v1/enrol and gets its own token. The store keeps only
+/// digests: replace a lost code or token by a new one.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  onbeat-farm enrol --count 10 --lab west\n  onbeat-farm enrol --name \
      press-3\n  onbeat-farm enrol --revoke press-3")]
 pub struct Args {
-    /// How many codes
+    /// Number of codes
     #[arg(long, value_name = "N", default_value_t = 1, value_parser =
         clap::value_parser!(u16).range(1..=1000))]
     count: u16,
-    /// Where the boards that enrol with them are: each gets the tag lab=NAME. Refused for a board
-    /// that is there, which keeps its tags
+    /// Location of the boards that enrol with them: each gets the tag lab=NAME. Refused for a known
+    /// board, which keeps its tags
     #[arg(long, value_name = "NAME", conflicts_with = "revoke")]
     lab: Option<String>,
-    /// Print a code for this board alone, which may be one that is there: it was revoked, or its
-    /// runs were imported. It keeps its runs, rows and tags
+    /// Print a code for this board only. It may be a known board that was revoked, or whose runs
+    /// were imported: it keeps its runs, rows and tags
     #[arg(long, value_name = "BOARD", conflicts_with_all = ["count", "revoke"])]
     name: Option<String>,
-    /// Make the tokens of this board void instead
+    /// Revoke the tokens of this board instead
     #[arg(long, value_name = "BOARD", conflicts_with = "count")]
     revoke: Option<String>,
     #[command(flatten)]
@@ -86,8 +86,9 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     document.tags = args.tags()?;
     args.output.write(&document)?;
     let each = if args.count == 1 { "this code is" } else { "each code is" };
-    args.output
-        .remark(&format!("{each} for one board, once and for a day: run `onbeat-push enrol URL CODE` there"));
+    args.output.remark(&format!(
+        "{each} for one board, valid once within 24 hours: run `onbeat-push enrol URL CODE` there"
+    ));
     Ok(Exit::Ok)
 }
 
@@ -95,7 +96,7 @@ impl Args {
     /// Looks at the flags before anything is opened.
     fn check(&self) -> Result<()> {
         check_name("--name", "board", self.name.as_ref(), "give one")?;
-        check_name("--lab", "lab", self.lab.as_ref(), "give one, or leave --lab out")?;
+        check_name("--lab", "lab", self.lab.as_ref(), "give one, or omit --lab")?;
         self.tags().map(drop)
     }
 
@@ -113,9 +114,7 @@ impl Args {
 
 async fn revoke(store: &FarmStore, board: &str) -> Result<()> {
     if store.revoke(board, now()).await? == 0 {
-        return Err(Failure::usage(
-            "--revoke: no board of this name has a token: look at the list of boards",
-        ));
+        return Err(Failure::usage("--revoke: no board of this name has a token: see the list of boards"));
     }
     note(store, format!("revoked the token of {board}")).await
 }
@@ -129,7 +128,7 @@ async fn made(store: &FarmStore, args: &Args) -> Result<Vec<String>> {
     let mut codes = Vec::new();
     for _ in 0..args.count {
         let secret = host::secret().map_err(|error| {
-            Failure::internal(format!("the kernel gives no random numbers ({error}): try again"))
+            Failure::internal(format!("cannot get random numbers from the kernel ({error}): try again"))
         })?;
         let code = hex(&secret[..16]);
         let (digest, until) = (digest_of(&code), now() + GOOD_FOR_S);
@@ -149,7 +148,7 @@ async fn made(store: &FarmStore, args: &Args) -> Result<Vec<String>> {
     let whom = board.as_deref().unwrap_or("boards");
     let tag = tags.first().map(|tag| format!(", {tag}")).unwrap_or_default();
     let many = several(codes.len() as u64, "code", "codes");
-    note(store, format!("made {many} to enrol {whom} with{tag}")).await?;
+    note(store, format!("created {many} to enrol {whom} with{tag}")).await?;
     Ok(codes)
 }
 
@@ -159,11 +158,11 @@ async fn look_at(store: &FarmStore, board: &str, tags: &[String], output: &Docum
     let is_there = !store.boards_between(board, board).await?.is_empty();
     if is_there && !tags.is_empty() {
         return Err(Failure::usage(format!(
-            "--lab: {board} is there and keeps its tags: leave --lab out, and change them on its page"
+            "--lab: {board} is known and keeps its tags: omit --lab, and change them on its page"
         )));
     }
     if !is_there {
-        output.remark(&format!("there is no board {board} yet: the code makes a new one"));
+        output.remark(&format!("no board {board} exists yet: the code creates it"));
     }
     Ok(())
 }
@@ -200,8 +199,8 @@ mod tests {
                 noted,
                 [
                     format!("revoked the token of {key}"),
-                    format!("made 1 code to enrol {key} with, lab=west"),
-                    "made 3 codes to enrol boards with, lab=west".to_owned(),
+                    format!("created 1 code to enrol {key} with, lab=west"),
+                    "created 3 codes to enrol boards with, lab=west".to_owned(),
                 ]
             );
         });
@@ -218,11 +217,11 @@ mod tests {
                 Err(refused) => Err(refused),
             };
             for (name, lab, why) in [
-                ("press-3", Some("west"), "leave --lab out"),
-                ("", None, "no name of a board"),
-                (" ", None, "no name of a board"),
-                ("press-4", Some(""), "no name of a lab"),
-                ("press-4", Some(" \t"), "no name of a lab"),
+                ("press-3", Some("west"), "omit --lab"),
+                ("", None, "invalid name of a board"),
+                (" ", None, "invalid name of a board"),
+                ("press-4", Some(""), "invalid name of a lab"),
+                ("press-4", Some(" \t"), "invalid name of a lab"),
             ] {
                 let refused = checked(asked(Some(name), lab, 1)).await.unwrap_err();
                 assert!(refused.exit == Exit::Usage && refused.message.contains(why), "{name}: {refused}");

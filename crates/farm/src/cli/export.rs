@@ -19,9 +19,9 @@ use crate::web::data::{HistogramDocument, cell, csv_head, csv_row};
 const STRETCH: i64 = 7 * DAY;
 const MOST: i64 = 1 << 20;
 
-/// Print maxima of five minutes as CSV, histograms as lines of JSON, or runs as results of tests
+/// Print 5-minute maxima as CSV, histograms as lines of JSON, or runs as test results
 ///
-/// As the pages' own addresses give them, of all boards or of one, in order of time.
+/// The formats are those of the server's API, of all boards or of one, in order of time.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  onbeat-farm export > maxima.csv\n  onbeat-farm export --histograms 1d --board \
@@ -29,21 +29,21 @@ const MOST: i64 = 1 << 20;
      export --lava --limit 100us --board press-3\n  onbeat-farm export --parquet maxima"
 )]
 pub struct Args {
-    /// Of this board alone
+    /// Export this board only
     #[arg(long, value_name = "BOARD")]
     board: Option<String>,
-    /// Histograms of 5m, 1h or 1d instead
+    /// Export histograms of 5m, 1h or 1d instead
     #[arg(long, value_name = "TIER")]
     histograms: Option<String>,
     #[command(flatten)]
     results: ResultFlags,
-    /// Maxima as Parquet files in this new folder instead: board=NAME/year=YYYY/month=MM
+    /// Write maxima as Parquet files to this new folder instead: board=NAME/year=YYYY/month=MM
     #[arg(long, value_name = "DIR", conflicts_with_all = ["histograms", "kcidb", "lava"])]
     parquet: Option<std::path::PathBuf>,
-    /// From this second since 1970 on
+    /// Begin at this second since 1970
     #[arg(long, value_name = "SECOND", default_value_t = 0)]
     from: i64,
-    /// Up to this one
+    /// End before this second since 1970
     #[arg(long, value_name = "SECOND", default_value_t = i64::MAX)]
     to: i64,
     #[command(flatten)]
@@ -54,16 +54,16 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let tier = match args.histograms.as_deref().map(Tier::of_name) {
         None => None,
         Some(Some(tier)) => Some(tier),
-        Some(None) => return Err(Failure::usage("--histograms: none of 5m, 1h and 1d: choose one of these")),
+        Some(None) => return Err(Failure::usage("invalid --histograms: expected 5m, 1h or 1d")),
     };
     args.results.check()?;
     let store = args.store.place(environment)?.open_existing().await?;
     let boards = store.boards_of(args.board.as_deref()).await?;
     if args.from >= args.to {
-        return Err(Failure::usage("--from is not before --to: nothing lies between them"));
+        return Err(Failure::usage("invalid --from: expected a time before --to"));
     }
     if boards.is_empty() && args.board.is_some() {
-        return Err(Failure::usage("--board: there is no board of this name: look at the list of boards"));
+        return Err(Failure::usage("--board: no board has this name: see the list of boards"));
     }
     if let Some(dir) = &args.parquet {
         let within = TimeStretch { from: args.from, to: args.to };
@@ -126,7 +126,7 @@ async fn export(
             // Damage is limited to one board: all others are exported.
             if let (Err(failure), true) = (&rows, is_damaged) {
                 let (board, to) = (&board.board, within.to);
-                say(&format!("onbeat-farm: {board}: {from} to {to} left out: {failure}"));
+                say(&format!("onbeat-farm: {board}: {from} to {to} skipped: {failure}"));
                 left_out += 1;
             }
             let rows = if is_damaged { Vec::new() } else { rows? };

@@ -34,7 +34,7 @@ pub async fn export(
 ) -> Result<Exit> {
     let failed = |error: &std::io::Error| {
         let what = format!("--parquet: cannot write to {}", quoted(dir));
-        Failure::of_call(what, error, Exit::Usage, "name a folder of your own that is new or empty")
+        Failure::of_call(what, error, Exit::Usage, "name a new or empty folder that you may write to")
     };
     let (top, _) = Dir::create(dir).map_err(|error| failed(&error))?;
     let mut all = Vec::new();
@@ -42,7 +42,7 @@ pub async fn export(
         let found = months(store, board, within).await?;
         all.extend(found.into_iter().map(|month| (board, month)));
     }
-    progress.step("writing months of boards", Some(all.len() as u64));
+    progress.step("writing boards by month", Some(all.len() as u64));
     let (mut files, mut rows) = (0, 0);
     for (board, month) in &all {
         let mut folder = MonthFolder::of(&top, board, month);

@@ -15,14 +15,15 @@ const MOST: i64 = 1 << 20;
 
 #[derive(clap::Args, Default)]
 pub struct ResultFlags {
-    /// Runs as a report for KCIDB instead, sent by ORIGIN: small letters, digits and underlines
+    /// Print runs as a report for KCIDB instead, sent by ORIGIN: small letters, digits and
+    /// underlines
     #[arg(long, value_name = "ORIGIN", conflicts_with_all = ["histograms", "lava"])]
     kcidb: Option<String>,
-    /// Runs as `lava-test-case` lines for a LAVA test instead
+    /// Print runs as `lava-test-case` lines for a LAVA test instead
     #[arg(long, conflicts_with = "histograms")]
     lava: bool,
-    /// A run passes with no latency above this; without it runs are measurements, neither passed
-    /// nor failed
+    /// Let a run pass if no latency exceeds this; without it, runs are measurements that neither
+    /// pass nor fail
     #[arg(long, value_name = "SPAN")]
     limit: Option<String>,
 }
@@ -36,16 +37,16 @@ impl ResultFlags {
     pub fn check(&self) -> Result<Option<Nanos>> {
         if self.kcidb.as_ref().is_some_and(|origin| !kcidb::is_origin(origin)) {
             return Err(Failure::usage(
-                "--kcidb: the origin is no name: small letters, digits and underlines alone",
+                "invalid --kcidb: expected an origin of small letters, digits and underlines",
             ));
         }
         match &self.limit {
             Some(_) if !self.is_given() => {
-                Err(Failure::usage("--limit: is for --kcidb and --lava: name one of these"))
+                Err(Failure::usage("--limit needs --kcidb or --lava: name one of these"))
             }
             Some(text) => match parse_span(text, Bare::Micros) {
                 Ok(limit) if limit.0 > 0 => Ok(Some(limit)),
-                Ok(_) => Err(Failure::usage("--limit: no latency is so short: write it like 100us")),
+                Ok(_) => Err(Failure::usage("invalid --limit: expected a longer latency, like 100us")),
                 Err(why) => Err(Failure::usage(format!("--limit: {why}"))),
             },
             None => Ok(None),

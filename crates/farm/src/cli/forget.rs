@@ -18,27 +18,28 @@ use crate::removal::{ForgottenRun, KeptBundles, bundle_of, forget, pinned};
 use crate::store::FarmStore;
 use crate::wall_clock::now;
 
-/// Remove runs with all that was counted of them, or print those that are not to come again
+/// Remove runs with all data counted from them, or print the runs that must not be stored again
 ///
-/// A run goes with its samples in all histograms, its maxima, spikes and labels, its bundle, and
-/// with culprits, an environment and a board that nothing else has. What is shown from a folder of
-/// --runs is left there. It is not taken in again, from its board or from a folder; the board
-/// leaves it out, and asks once a day whether it may come. A run that is pinned stays.
+/// Removes a run with its samples in all histograms, its maxima, spikes and labels, its bundle, and
+/// the culprits, environment and board that nothing else refers to. A run that is shown from a
+/// folder of --runs stays in that folder. A removed run is not stored again, neither from its board
+/// nor from a folder; its board skips it, and asks once a day whether it may be sent. Pinned runs
+/// stay.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  onbeat-farm forget 20261123T201500-1a2b3c4d\n  onbeat-farm forget --allow \
      20261123T201500-1a2b3c4d\n  onbeat-farm forget"
 )]
 pub struct Args {
-    /// The runs; without one those that are not to come again are printed
+    /// The runs; without one, those that must not be stored again are printed
     #[arg(value_name = "RUN")]
     runs: Vec<String>,
-    /// They may come again, also those that were removed before: a board that left one out sends it
-    /// within a day
+    /// Allow these runs to be stored again, also if they were removed before: a board that skipped
+    /// one sends it within a day
     #[arg(long, requires = "runs")]
     allow: bool,
-    /// A whole copy of the run, where its seconds went with their age and its samples cannot be
-    /// told from others
+    /// Read a complete copy of the run here, if its seconds were pruned and its samples cannot be
+    /// separated from others
     #[arg(long, value_name = "DIR", requires = "runs")]
     from: Option<PathBuf>,
     #[command(flatten)]
@@ -76,7 +77,7 @@ struct RunNotAgain {
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     args.output.check()?;
     if args.from.is_some() && args.runs.len() != 1 {
-        return Err(Failure::usage("--from: is a copy of one run: name that one alone"));
+        return Err(Failure::usage("--from takes a copy of one run: name that run only"));
     }
     let (place, bucket) = args.farm.open(environment)?;
     if !args.runs.is_empty() {
@@ -102,9 +103,9 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     for id in &document.allowed {
         store.allow_again(id).await?;
         args.output.remark(&format!(
-            "{id} may come again: by `onbeat-farm import`, or within a day from a board that left it out"
+            "{id} may be stored again: by `onbeat-farm import`, or within a day from a board that skipped it"
         ));
-        note(&store, format!("lets the run {id} come again")).await?;
+        note(&store, format!("allows the run {id} again")).await?;
     }
     let not_again = store.forgotten().await?.into_iter().map(|(run, t)| RunNotAgain { run, t });
     document.not_again = not_again.collect();
@@ -130,8 +131,8 @@ impl Args {
                     document.allowed.push(id.clone());
                 }
                 None => {
-                    let (shown, remedy) = (quoted_value(id), "look at the runs of its board");
-                    return Err(Failure::usage(format!("{shown} is no run of this farm: {remedy}")));
+                    let (shown, remedy) = (quoted_value(id), "see the runs of its board");
+                    return Err(Failure::usage(format!("this farm has no run {shown}: {remedy}")));
                 }
             }
         }
@@ -151,7 +152,7 @@ impl Args {
         let bundle = tokio::task::spawn_blocking(move || bundle_of(&of, from)).await.unwrap_or_default();
         if bundle.is_none() && self.from.is_some() {
             return Err(Failure::usage(format!(
-                "--from: there is no bundle of {} that can be read: name the folder that holds its run.json",
+                "--from: found no readable bundle of {}: name the folder that holds its run.json",
                 run.id
             )));
         }

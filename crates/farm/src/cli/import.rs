@@ -14,23 +14,23 @@ use super::watch_folders::watch;
 use super::{FarmEnvironment, check_name, note_left_out};
 use crate::intake::{BundleCopies, Keeping, ScanOptions, ScanOutcome, ScanProgress, SeenRuns, scan};
 
-/// Take runs and records from folders into the store, as from a stick
+/// Import runs and records from folders, for example from a USB stick
 ///
-/// The bundles are copied next to the store, or into the bucket of --objects; of a record of
-/// `onbeat watch` its rows are taken. Importing the same again adds nothing, but for what the
-/// folder or the bucket has lost, what is damaged there, and what a record has more.
+/// Copies the bundles next to the store, or into the bucket of --objects; of a record of `onbeat
+/// watch`, stores its rows. Importing the same again only restores files that the folder or bucket
+/// has lost or that are damaged there, and adds new rows of a record.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  onbeat-farm import /media/stick/runs\n  \
      onbeat-farm import --board press-3 RUN\n  onbeat-farm import --board press-3 /var/lib/onbeat/watch\n  \
      onbeat-farm import --watch /srv/boards")]
 pub struct Args {
-    /// Folders with runs and records: DIR/BOARD/RUN, or DIR/RUN
+    /// Folders with runs and records: DIR/BOARD/RUN or DIR/RUN
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// All of them are of this board
+    /// Assign all of them to this board
     #[arg(long, value_name = "NAME")]
     board: Option<String>,
-    /// Look again every 30 s, and take what is new
+    /// Look again every 30 s and import new ones
     #[arg(long, conflicts_with = "json")]
     watch: bool,
     #[command(flatten)]
@@ -59,7 +59,7 @@ impl ScanProgress for CommandProgress {
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let output = &args.output;
     output.check()?;
-    let remedy = "give one, or leave --board out for those that the folders say";
+    let remedy = "give one, or omit --board to use the names of the folders";
     check_name("--board", "board", args.board.as_ref(), remedy)?;
     let roots = args.roots()?;
     let (place, bucket) = args.farm.open(environment)?;
@@ -98,7 +98,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     note_left_out(&store, "import", &refused).await?;
     if all.is_empty() {
         return Err(Failure::usage(
-            "no run and no record was found: name a folder that holds bundles, as DIR/BOARD/RUN, or a record \
+            "found no run and no record: name a folder that holds bundles, like DIR/BOARD/RUN, or a record \
              of `onbeat watch`",
         ));
     }
@@ -109,12 +109,12 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
 /// The last line.
 fn words(of: &ScanOutcome) -> String {
     let stored = several(of.stored(), "run", "runs");
-    let mut words = format!("{stored} stored, {} there already, {} refused", of.had(), of.refused.len());
+    let mut words = format!("{stored} stored, {} already stored, {} refused", of.had(), of.refused.len());
     if !of.records.is_empty() {
         let records = several(of.records.len() as u64, "record", "records");
         let rows = several(of.records.iter().map(|record| record.stored).sum(), "row", "rows");
         let had: u64 = of.records.iter().map(|record| record.had).sum();
-        words += &format!("; {records}: {rows} stored, {had} there already");
+        words += &format!("; {records}: {rows} stored, {had} already stored");
     }
     words
 }
@@ -178,10 +178,7 @@ mod tests {
         let good = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
         for name in ["", "   ", "\t"] {
             let (refused, is_made) = refused(&asked(&[&good], Some(name)));
-            assert!(
-                refused.exit == Exit::Usage && refused.message.contains("leave --board out"),
-                "{refused}"
-            );
+            assert!(refused.exit == Exit::Usage && refused.message.contains("omit --board"), "{refused}");
             assert!(!is_made, "{name:?}");
         }
     }

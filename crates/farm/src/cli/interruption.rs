@@ -46,7 +46,7 @@ pub fn until_interrupted<F: Future<Output = Result<Exit>> + 'static>(
         EndSignals::listen()
     };
     let mut signals = listening
-        .map_err(|error| Failure::internal(format!("cannot listen to signals ({error}): try again")))?;
+        .map_err(|error| Failure::internal(format!("cannot listen for signals ({error}): try again")))?;
     let (tell, told) = oneshot::channel::<()>();
     let (done, mut ended) = oneshot::channel();
     let handle = runtime.handle().clone();
@@ -92,7 +92,7 @@ fn outcome_of(ended: Result<Option<Result<Exit>>, RecvError>, words: &str) -> Re
     match ended {
         Ok(Some(outcome)) => outcome,
         Ok(None) => Err(interrupted(words)),
-        Err(_) => Err(Failure::internal("the command failed: report this, with what is above")),
+        Err(_) => Err(Failure::internal("the command failed: report this, with the lines above")),
     }
 }
 

@@ -11,9 +11,9 @@ use super::described_program::{DescribedProgram, print};
     after_help = "Examples:\n  onbeat-farm man serve | man -l -\n  onbeat-farm man --of push | man -l -"
 )]
 pub struct Args {
-    /// A command, such as `serve` or `person add`; without it, the page of the program itself
+    /// A command, such as `serve` or `person add`; without it, print the page of the program
     command: Vec<String>,
-    /// The program that it is of
+    /// The program
     #[arg(long, value_name = "PROGRAM", default_value = "farm")]
     of: DescribedProgram,
 }
@@ -30,9 +30,8 @@ fn page(words: &[String], of: DescribedProgram, farm: Command) -> Result<Vec<u8>
     let mut title = of.name().to_owned();
     for name in words {
         let found = page.get_subcommands().find(|sub| sub.get_name() == name).cloned();
-        page = found.ok_or_else(|| {
-            Failure::usage(format!("there is no command {name:?}: see {} --help", of.name()))
-        })?;
+        page = found
+            .ok_or_else(|| Failure::usage(format!("unknown command {name:?}: see {} --help", of.name())))?;
         title = format!("{title}-{name}");
     }
     let title: &'static str = Box::leak(title.into_boxed_str());

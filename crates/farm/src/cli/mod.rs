@@ -60,14 +60,14 @@ pub struct FarmEnvironment {
     pub objects: ObjectKeys,
 }
 
-/// Keeps the runs of many boards, and shows them in a browser.
+/// Stores the runs of many boards and shows them in a browser.
 #[derive(Parser)]
 #[command(
     name = "onbeat-farm",
     version,
-    after_help = "Exit codes: 0 fine, 1 internal trouble, 2 wrong usage or malformed input, 3 \
-     `check` found something, 4 not permitted, 5 the store has another schema, 6 interrupted, 7 something \
-     was left out."
+    after_help = "Exit codes: 0 success, 1 internal error, 2 wrong usage or malformed input, 3 `check` found \
+                  a fault, 4 not permitted, 5 the store has another schema, 6 interrupted, 7 something was \
+                  skipped."
 )]
 struct FarmCli {
     #[command(subcommand)]
@@ -142,20 +142,18 @@ impl FarmCommand {
     fn when_interrupted(&self) -> Option<&'static str> {
         Some(match self {
             FarmCommand::Serve(_) | FarmCommand::Demo(_) => return None,
-            FarmCommand::Import(_) => "what was stored stays, and the same command goes on with the rest",
+            FarmCommand::Import(_) => "what was stored stays; repeat the command for the rest",
             FarmCommand::Prune(_) | FarmCommand::Forget(_) => {
-                "what went is gone, and the same command goes on with the rest"
+                "what was removed stays removed; repeat the command for the rest"
             }
-            FarmCommand::Backup(_) => "there is no whole backup: the same command makes one",
-            FarmCommand::Person(_) => "`onbeat-farm person list` prints who there is",
-            FarmCommand::Enrol(_) => "a code that was not printed is of no use: make another",
-            FarmCommand::Budget(_) | FarmCommand::Pin(_) => {
-                "what was set stays, and the same command can be given again"
-            }
+            FarmCommand::Backup(_) => "the backup is incomplete and was not kept: repeat the command",
+            FarmCommand::Person(_) => "see the accounts with `onbeat-farm person list`",
+            FarmCommand::Enrol(_) => "a code that was not printed cannot be used: create another",
+            FarmCommand::Budget(_) | FarmCommand::Pin(_) => "what was set stays; the command can be repeated",
             FarmCommand::Check(_)
             | FarmCommand::Export(_)
             | FarmCommand::Completions(_)
-            | FarmCommand::Man(_) => "nothing was changed, and what was written is not whole",
+            | FarmCommand::Man(_) => "nothing was changed; the output is incomplete",
         })
     }
 }
@@ -182,11 +180,11 @@ const MOST_NOTED: usize = 20;
 /// Notes what a command skipped, so that the farm shows it, too.
 async fn note_left_out(store: &FarmStore, command: &str, left_out: &[String]) -> model::error::Result<()> {
     for line in left_out.iter().take(MOST_NOTED) {
-        note(store, format!("{command} left out {}", excerpt(line))).await?;
+        note(store, format!("{command} skipped {}", excerpt(line))).await?;
     }
     match left_out.len().saturating_sub(MOST_NOTED) {
         0 => Ok(()),
-        more => note(store, format!("{command} left out {more} more")).await,
+        more => note(store, format!("{command} skipped {more} more")).await,
     }
 }
 
@@ -194,7 +192,7 @@ async fn note_left_out(store: &FarmStore, command: &str, left_out: &[String]) ->
 fn check_name(flag: &str, what: &str, name: Option<&String>, remedy: &str) -> model::error::Result<()> {
     match name {
         Some(name) if name.trim().is_empty() => {
-            Err(Failure::usage(format!("{flag}: this is no name of a {what}: {remedy}")))
+            Err(Failure::usage(format!("{flag}: invalid name of a {what}: {remedy}")))
         }
         _ => Ok(()),
     }

@@ -13,9 +13,10 @@ use crate::store::FarmStore;
 
 #[derive(clap::Args, Clone, Default)]
 pub struct ObjectsFlag {
-    /// Where bundles are: a folder, or s3://BUCKET/PREFIX with the keys in AWS_ACCESS_KEY_ID and
-    /// AWS_SECRET_ACCESS_KEY; AWS_REGION and AWS_ENDPOINT_URL say where that is [default: the
-    /// folder next to the store's file; onbeat/farm.bundles in the state folder for PostgreSQL]
+    /// Location of the bundles: a folder, or s3://BUCKET/PREFIX with the keys in AWS_ACCESS_KEY_ID
+    /// and AWS_SECRET_ACCESS_KEY, its region in AWS_REGION and its address in AWS_ENDPOINT_URL
+    /// [default: the folder next to the store's file; onbeat/farm.bundles in the state folder for
+    /// PostgreSQL]
     #[arg(long, value_name = "PLACE")]
     objects: Option<PathBuf>,
 }
@@ -30,9 +31,8 @@ pub fn where_to_look(missing: u64) -> Option<String> {
     let bundles = several(missing, "bundle is", "bundles are");
     (missing > 0).then(|| {
         format!(
-            "{bundles} not where the store has them: where they were moved to another folder, name it once \
-             with --objects DIR, and they are found from then on; where they are in a bucket, give each \
-             command --objects s3://BUCKET"
+            "{bundles} not where the store expects them: if they were moved to another folder, name it once \
+             with --objects DIR; if they are in a bucket, give --objects s3://BUCKET to each command"
         )
     })
 }

@@ -15,10 +15,10 @@ use crate::people::{FarmPerson, PasswordCost, Role, check_name, check_password, 
 use crate::store::FarmStore;
 use crate::wall_clock::now;
 
-/// Say who may log in, and as what
+/// Manage user accounts and roles
 ///
-/// A viewer reads everything, an operator looks after boards, budgets and changes too, an admin
-/// lets people and boards in. The store keeps digests of passwords alone (Argon2id).
+/// A viewer reads everything; an operator also manages boards, budgets and changes; an admin also
+/// adds people and boards. The store keeps only digests of passwords (Argon2id).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  onbeat-farm person add ann --role admin\n  onbeat-farm person add bob \
      --generate\n  onbeat-farm person password ann < password.txt")]
@@ -31,34 +31,34 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum PersonCommand {
-    /// Let somebody in; the password is asked for, or read from standard input
+    /// Add an account; the password is asked for, or read from standard input
     Add {
         name: String,
-        /// viewer, operator or admin
+        /// Its role: viewer, operator or admin
         #[arg(long, value_parser = role, default_value = "viewer")]
         role: Role,
-        /// Make a password and print it, once
+        /// Generate a password and print it once
         #[arg(long)]
         generate: bool,
     },
-    /// Print who may log in
+    /// Print all accounts
     List {
         #[command(flatten)]
         output: DocumentFlags,
     },
-    /// Remove somebody, who is logged out at once
+    /// Remove an account and end its sessions
     Remove { name: String },
-    /// Give somebody another role, from their next request on
+    /// Change the role of an account, from its next request on
     Role {
         name: String,
-        /// viewer, operator or admin
+        /// Its role: viewer, operator or admin
         #[arg(value_parser = role)]
         role: Role,
     },
-    /// Give somebody another password, and log them out
+    /// Change the password of an account and end its sessions
     Password {
         name: String,
-        /// Make a password and print it, once
+        /// Generate a password and print it once
         #[arg(long)]
         generate: bool,
     },
@@ -72,7 +72,7 @@ struct PeopleDocument {
 }
 
 fn role(word: &str) -> std::result::Result<Role, String> {
-    Role::of_word(word).ok_or_else(|| "none of viewer, operator and admin: choose one of these".to_owned())
+    Role::of_word(word).ok_or_else(|| "invalid role: expected viewer, operator or admin".to_owned())
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
@@ -98,7 +98,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         }
         PersonCommand::Remove { name } => (store.remove_person(name).await?, format!("removed {name}")),
         PersonCommand::Role { name, role } => {
-            (store.set_role(name, *role).await?, format!("made {name} {}", role.word()))
+            (store.set_role(name, *role).await?, format!("set the role of {name} to {}", role.word()))
         }
         PersonCommand::Password { name, generate } => {
             if store.password_of(name).await?.is_none() {
@@ -108,7 +108,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             if !store.set_password(name, &password.digest).await? {
                 return Err(unknown_name());
             }
-            note(&store, format!("gave {name} another password")).await?;
+            note(&store, format!("changed the password of {name}")).await?;
             password.show(name, &mut std::io::stdout())?;
             return Ok(Exit::Ok);
         }
@@ -121,11 +121,11 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
 }
 
 fn unknown_name() -> Failure {
-    Failure::usage("there is nobody of this name: `onbeat-farm person list` prints who there is")
+    Failure::usage("no account has this name: see `onbeat-farm person list`")
 }
 
 fn taken() -> Failure {
-    Failure::usage("there is somebody of this name: choose another")
+    Failure::usage("an account has this name: choose another")
 }
 
 /// Adds a user. If two commands add the same name at once, the later one fails and prints no
@@ -167,18 +167,18 @@ impl NewPassword {
         // A password that could not be printed is useless.
         writeln!(out, "{made}").map_err(|error| {
             Failure::internal(format!(
-                "cannot print the password of {name} ({error}), which is stored: make another with \
+                "cannot print the password of {name} ({error}), which is stored: generate another with \
                  `onbeat-farm person password {name} --generate`"
             ))
         })?;
-        say(&format!("onbeat-farm: this is the password of {name}, shown this once: log in with both"));
+        say(&format!("onbeat-farm: password of {name}, shown only once:"));
         Ok(())
     }
 }
 
 async fn new_password(generate: bool) -> Result<NewPassword> {
     let secret = host::secret().map_err(|error| {
-        Failure::internal(format!("the kernel gives no random numbers ({error}): try again"))
+        Failure::internal(format!("cannot get random numbers from the kernel ({error}): try again"))
     })?;
     let salt: [u8; 16] = std::array::from_fn(|at| secret[at]);
     let password = match generate {
@@ -187,7 +187,7 @@ async fn new_password(generate: bool) -> Result<NewPassword> {
     };
     check_password(&password).map_err(Failure::usage)?;
     let digest = digest_password(&password, &salt, PasswordCost::Usual)
-        .ok_or_else(|| Failure::internal("there is not enough memory for the digest: try again"))?;
+        .ok_or_else(|| Failure::internal("not enough memory to compute the digest: try again"))?;
     Ok(NewPassword { digest, made: generate.then_some(password) })
 }
 
@@ -213,7 +213,7 @@ async fn asked() -> Result<String> {
     drop(hidden);
     match typed[0] == typed[1] {
         true => Ok(typed.swap_remove(0)),
-        false => Err(Failure::usage("the two are not the same: try again")),
+        false => Err(Failure::usage("the passwords differ: try again")),
     }
 }
 
@@ -223,7 +223,7 @@ async fn line() -> Result<String> {
         let mut text = String::new();
         std::io::stdin().lock().take(4_096).read_line(&mut text).map(|_| text)
     };
-    let failed = |why: String| Failure::usage(format!("cannot read a password ({why}): give it as a line"));
+    let failed = |why: String| Failure::usage(format!("cannot read a password ({why}): give it as one line"));
     let text = tokio::task::spawn_blocking(read).await.map_err(|error| failed(error.to_string()))?;
     Ok(text.map_err(|error| failed(error.to_string()))?.trim_end_matches(['\n', '\r']).to_owned())
 }

@@ -10,23 +10,23 @@ use super::{FarmEnvironment, note};
 use crate::store::{FarmStore, RunPin};
 use crate::wall_clock::now;
 
-/// Keep runs whole for ever, or print those that are
+/// Pin runs, so that they are kept in full, or print pinned runs
 ///
-/// `prune` takes nothing from a run that is pinned: its seconds and what was traced around its
-/// spikes stay, as for a baseline that later runs are compared with.
+/// `prune` deletes nothing of a pinned run: its seconds and the traces around its spikes stay, for
+/// example as a baseline for later runs.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  onbeat-farm pin 20261123T201500-1a2b3c4d --note 'before the new kernel'\n  \
      onbeat-farm pin --remove 20261123T201500-1a2b3c4d\n  onbeat-farm pin"
 )]
 pub struct Args {
-    /// The runs; without one those that are pinned are printed
+    /// The runs; without one, pinned runs are printed
     #[arg(value_name = "RUN")]
     runs: Vec<String>,
-    /// Why, for people
+    /// The reason, shown on the run's page
     #[arg(long, value_name = "TEXT", requires = "runs")]
     note: Option<String>,
-    /// Take the pins off: they are thinned out like others again
+    /// Remove the pins: `prune` treats the runs like others again
     #[arg(long, requires = "runs", conflicts_with = "note")]
     remove: bool,
     #[command(flatten)]
@@ -86,9 +86,9 @@ impl Args {
     }
 
     fn unknown(&self, run: &str) -> Failure {
-        let what = if self.remove { "is not pinned" } else { "is no run" };
-        let remedy = "look at the runs of its board";
-        Failure::usage(format!("{} {what} of this farm: {remedy}", quoted_value(run)))
+        let what = if self.remove { "is not pinned" } else { "is not a run of this farm" };
+        let remedy = "see the runs of its board";
+        Failure::usage(format!("{} {what}: {remedy}", quoted_value(run)))
     }
 }
 
@@ -123,7 +123,10 @@ mod tests {
             store.put(&record).await.unwrap();
             let id = record.run.id.as_str();
             let refused = asked(&[id, "nosuch"], false).change(&store).await.unwrap_err();
-            assert!(refused.exit == Exit::Usage && refused.message.contains("nosuch is no run"), "{refused}");
+            assert!(
+                refused.exit == Exit::Usage && refused.message.contains("nosuch is not a run"),
+                "{refused}"
+            );
             assert_eq!(store.pins().await.unwrap().len(), 0);
             asked(&[id, id], false).change(&store).await.unwrap();
             let refused = asked(&[id, "nosuch"], true).change(&store).await.unwrap_err();

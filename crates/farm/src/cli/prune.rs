@@ -26,30 +26,29 @@ use crate::records::Tier;
 use crate::store::{BundlePlace, FarmStore};
 use crate::wall_clock::now;
 
-/// Drop what is old: histograms of short times, the seconds of runs, what was traced around spikes
+/// Delete data past its retention: 5-minute and hourly histograms, per-second records, spike traces
 ///
-/// Nothing is lost from the sums: samples are in the histograms of days, and the maximum of each
-/// five minutes stays for ever with its time and names, as does each run with its own histogram.
-/// Windows, what was traced around spikes, stay for ever of the first run that shows a culprit and
-/// of a board's worst run of each week. Runs that are pinned stay whole (`onbeat-farm pin`). A run
-/// is as old as it lies here. Where no server runs, pieces of runs that were never finished go too,
-/// and bundles that no run is in.
+/// All samples stay in the histograms of days; the maximum of each five minutes stays with its time
+/// and names, and each run with its own histogram. The traces around spikes stay of the first run
+/// that shows a culprit and of a board's worst run of each week. Pinned runs stay in full
+/// (`onbeat-farm pin`). The age of a run counts from its arrival here. If no server runs,
+/// unfinished pieces of runs and bundles that belong to no run are deleted, too.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  onbeat-farm prune --dry-run\n  onbeat-farm prune --five-minutes 7d")]
 pub struct Args {
-    /// How long histograms of five minutes stay
+    /// Retention of 5-minute histograms
     #[arg(long, value_name = "SPAN", default_value = "30d")]
     five_minutes: String,
-    /// How long those of hours stay
+    /// Retention of hourly histograms
     #[arg(long, value_name = "SPAN", default_value = "365d")]
     hours: String,
-    /// How long the seconds of runs stay
+    /// Retention of the per-second records of runs
     #[arg(long, value_name = "SPAN", default_value = "30d")]
     blocks: String,
-    /// How long what was traced around spikes stays
+    /// Retention of the traces around spikes
     #[arg(long, value_name = "SPAN", default_value = "90d")]
     windows: String,
-    /// Say what would go, and print a line for each run that it would go of; nothing goes
+    /// Print what would be deleted, one line per run, and delete nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -128,7 +127,7 @@ fn age(flag: &str, text: &str) -> Result<i64> {
     let has_unit = text.trim().ends_with(|c: char| c.is_ascii_alphabetic());
     if !has_unit && span > Nanos(0) {
         return Err(Failure::usage(format!(
-            "{flag}: {0} has no unit: write {0}d for days, or one of s m h",
+            "{flag}: {0} has no unit: write {0}d for days, or use s, m or h",
             text.trim()
         )));
     }
@@ -171,10 +170,10 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
         store.drop_unnamed_environments(now()).await?
     };
     let histograms = several(dropped, "histogram", "histograms");
-    let would = if dry { "would go" } else { "dropped" };
-    args.output.remark(&format!("{histograms} {would}, whose samples are in those of days"));
+    let would = if dry { "would be deleted" } else { "deleted" };
+    args.output.remark(&format!("{would}: {histograms}, whose samples stay in those of days"));
     let environments = several(unnamed, "environment", "environments");
-    args.output.remark(&format!("{environments} that no row names {would}"));
+    args.output.remark(&format!("{would}: {environments} that no row refers to"));
     let progress = args.output.progress(environment);
     let pruned = match &bucket {
         None => thin_out(&store, &place.bundles, times, dry, &progress).await?,
@@ -184,7 +183,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     tell(&pruned, dry, &args.output)?;
     if !dry {
         let of_runs = several(pruned.all.len() as u64, "run", "runs");
-        note(&store, format!("pruned: {histograms} dropped, {of_runs} thinned out")).await?;
+        note(&store, format!("pruned: {histograms} and data of {of_runs} deleted")).await?;
     }
     let mut document = PruneDocument::of(&pruned, dry, dropped);
     document.environments = unnamed;
@@ -208,8 +207,12 @@ async fn sweep_bucket(
     output: &DocumentFlags,
 ) -> Result<u64> {
     let gone = swept(bucket, store, now(), dry).await?;
-    let would = if dry { "would be removed from" } else { "removed from" };
-    output.remark(&format!("{} of no run {would} {}", several(gone, "bundle", "bundles"), bucket.name()));
+    let would = if dry { "would be deleted from" } else { "deleted from" };
+    output.remark(&format!(
+        "{} that belong to no run {would} {}",
+        several(gone, "bundle", "bundles"),
+        bucket.name()
+    ));
     Ok(gone)
 }
 
@@ -226,12 +229,12 @@ async fn sweep_folder(
     }
     let turn = store.free_turn().await?;
     let Some(_alone) = turn.and_then(|turn| Some((turn, place.lock_idle()?))) else {
-        output.remark("a server runs: what boards sent in part is left for it");
+        output.remark("a server is running: unfinished runs of boards were not deleted");
         return Ok(None);
     };
     let swept = sweep(store, &place.bundles, is_cache, dry).await?;
-    let gone = if dry { "would be removed" } else { "removed" };
-    output.remark(&format!("{} of no run {gone}", several(swept, "folder", "folders")));
+    let gone = if dry { "would be deleted" } else { "deleted" };
+    output.remark(&format!("{} that belong to no run {gone}", several(swept, "folder", "folders")));
     Ok(Some(swept))
 }
 
@@ -244,17 +247,21 @@ fn words_of(pruned: &PrunedBundles, dry: bool) -> String {
     let sum = |of: fn(&Pruned) -> u64| pruned.all.iter().map(of).fold(0u64, u64::saturating_add);
     let runs = |of: fn(&Pruned) -> u64| pruned.all.iter().filter(|one| of(one) > 0).count() as u64;
     let (seconds, windows) = (|one: &Pruned| one.of.blocks, |one: &Pruned| one.of.window_bytes);
-    let would = if dry { "would go" } else { "dropped" };
+    let would = if dry { "would be deleted" } else { "deleted" };
     format!(
-        "the seconds of {} ({} bytes) and what was traced around {} of {} ({} bytes) {would}; that of {} \
-         stays for good, {} pinned",
+        "{would}: the seconds of {} ({} bytes) and the traces around {} of {} ({} bytes); the traces around \
+         {} are kept for good, {} pinned",
         several(runs(seconds), "run", "runs"),
         sum(seconds),
         several(sum(|one| one.of.windows), "spike", "spikes"),
         several(runs(windows), "run", "runs"),
         sum(windows),
         several(sum(|one| one.of.windows_kept), "spike", "spikes"),
-        several(pruned.pinned, "old run stays whole because it is", "old runs stay whole because they are"),
+        several(
+            pruned.pinned,
+            "old run stays in full because it is",
+            "old runs stay in full because they are"
+        ),
     )
 }
 
@@ -263,7 +270,7 @@ fn tell(pruned: &PrunedBundles, dry: bool, output: &DocumentFlags) -> Result<()>
     output.remark(&words_of(pruned, dry));
     for (run, why) in &pruned.failed {
         let rest = if pruned.all.iter().any(|one| one.run == *run) { "the rest of " } else { "" };
-        output.remark(&format!("{rest}{run} is left as it is: {why}"));
+        output.remark(&format!("{rest}{run} was not changed: {why}"));
     }
     if dry && output.prints() {
         let mut out = std::io::stdout().lock();
@@ -309,7 +316,7 @@ async fn sweep(store: &FarmStore, bundles: &Path, is_cache: bool, dry: bool) -> 
         }
         let top = Dir::existing(bundles).map_err(|error| {
             let what = format!("cannot open {}", quoted(bundles));
-            Failure::of_call(what, &error, Exit::NotPermitted, "run this as who runs the server")
+            Failure::of_call(what, &error, Exit::NotPermitted, "run this as the user of the server")
         })?;
         remove_tree(&MachineFiles::folder(bundles), &top, &name, 0);
     }
@@ -355,7 +362,7 @@ mod tests {
     #[test]
     fn what_goes_of_runs_is_called_as_the_guide_calls_it() {
         let words = words_of(&PrunedBundles::default(), true);
-        let said = "and what was traced around 0 spikes of 0 runs (0 bytes) would go; that of 0 spikes stays";
+        let said = "and the traces around 0 spikes of 0 runs (0 bytes); the traces around 0 spikes are kept";
         assert!(words.contains(said) && !words.contains("window"), "{words}");
     }
 

@@ -98,7 +98,7 @@ pub async fn thin_out(
     let whole = host::whole_path(below).ok();
     // The same folder may be written in several ways.
     let is_below = |above: &Path| above == below || whole.is_some() && host::whole_path(above).ok() == whole;
-    progress.step("thinning out runs", Some(bundles.len() as u64));
+    progress.step("pruning runs", Some(bundles.len() as u64));
     for (at, bundle) in bundles.iter().enumerate() {
         if at > 0 {
             progress.add();
@@ -282,7 +282,7 @@ mod tests {
             assert_eq!(progress.told(), None);
             super::thin_out(&store, folder.path(), DAYS, true, &progress).await.unwrap();
             // At the last of three two are done.
-            assert_eq!(progress.told(), Some(("thinning out runs", 2, Some(3))));
+            assert_eq!(progress.told(), Some(("pruning runs", 2, Some(3))));
             drop(progress);
         });
     }

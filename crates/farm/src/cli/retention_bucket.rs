@@ -109,10 +109,10 @@ impl ThinningFolder {
         let above = folder.join(THINNED);
         let locked = RecordFolder::make(&above).and_then(|folder| folder.lock()).map_err(|error| {
             let what = format!("cannot write to {}", quoted(&above));
-            Failure::of_call(what, &error, Exit::NotPermitted, "run this as who runs the server")
+            Failure::of_call(what, &error, Exit::NotPermitted, "run this as the user of the server")
         })?;
         let alone = locked.map_err(|owner| {
-            Failure::not_permitted(format!("process {} prunes already: wait for it", owner.pid))
+            Failure::not_permitted(format!("process {} is pruning already: wait for it", owner.pid))
         })?;
         Ok(ThinningFolder { place: above.join(WORK), above, _alone: alone })
     }

@@ -27,9 +27,9 @@ const EVERY: Duration = Duration::from_secs(30);
 
 /// Show runs and boards in a browser
 ///
-/// With --runs and without --store nothing is kept: the pages show what lies in the folders, runs
-/// and records of `onbeat watch`, and new ones as they come. DIR/BOARD/RUN says whose a run is; one
-/// that lies in DIR itself is of the board that its machine's model names.
+/// With --runs and without --store nothing is stored: the pages show the runs and records of
+/// `onbeat watch` in the folders, including new ones. The board of a run is taken from
+/// DIR/BOARD/RUN; for a run directly in DIR, it is the model name of its machine.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  onbeat-farm serve --runs ~/.local/state/onbeat/runs\n  onbeat-farm serve \
@@ -41,35 +41,34 @@ pub struct Args {
     /// Show the runs and records below this folder; may be given several times
     #[arg(long, value_name = "DIR")]
     runs: Vec<PathBuf>,
-    /// The store that `import` fills, sqlite:PATH or postgres://.. [default with no --runs:
+    /// The store, sqlite:PATH or postgres://.. [default without --runs:
     /// onbeat/farm.db in the state folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     #[command(flatten)]
     objects: ObjectsFlag,
-    /// Where to listen
+    /// The address to listen on
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8377")]
     listen: SocketAddr,
-    /// A proxy in front does TLS; without --cert needed to listen beyond this machine
+    /// Trust a proxy in front that does TLS; needed to listen beyond this machine without --cert
     #[arg(long)]
     behind_proxy: bool,
     #[command(flatten)]
     tls: TlsFlags,
     #[command(flatten)]
     webhook: WebhookFlags,
-    /// What people see who do not log in: nothing, latencies without names, or all [default:
-    /// nothing, and all on this machine while no account exists]
+    /// What visitors see without a login: nothing, latencies without names, or all [default:
+    /// nothing; all on this machine while no account exists]
     #[arg(long, value_name = "WHAT")]
     public: Option<PublicReading>,
-    /// Let /metrics be read without logging in
+    /// Allow reading /metrics without a login
     #[arg(long)]
     metrics_open: bool,
-    /// The most that a board may take here: the runs that it sends, its rows and its environments
+    /// Limit of the space of a board: its runs, rows and environments
     #[arg(long, value_name = "GIB", default_value_t = 16, value_parser =
         clap::value_parser!(u64).range(1..=1 << 20))]
     board_quota: u64,
-    /// The most that bundles take on this machine that are in a bucket; those that were not looked
-    /// at for longest go
+    /// Limit of the local cache of bundles in a bucket; the least recently used are deleted
     #[arg(long, value_name = "GIB", default_value_t = 10, value_parser =
         clap::value_parser!(u64).range(1..=1 << 20))]
     cache: u64,
@@ -83,7 +82,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     if let Some(missing) = args.runs.iter().find(|runs| !host::is_dir(runs).unwrap_or(false)) {
         let shown = model::text::quoted(missing);
         return Err(Failure::usage(format!(
-            "--runs: {shown} is no folder: name the one that holds the runs"
+            "--runs: {shown} is not a folder: name the one that holds the runs"
         )));
     }
     let (mut cache, mut flag) = (None, String::new());
@@ -130,7 +129,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     tokio::select! {
         () = served(listener, app, certificate) => Ok(Exit::Ok),
         () = turn.lost() => Err(Failure::not_permitted(
-            "another server has taken the database: end that one, then start this one again",
+            "another server took over the database: end that one, then start this one again",
         )),
         failure = watch_bucket(bucket) => Err(failure),
     }
@@ -164,8 +163,8 @@ impl Args {
             _ if self.tls.is_given() => Ok(FarmExposure::Encrypted),
             (true, false) => Ok(FarmExposure::Loopback),
             (false, false) => Err(Failure::usage(
-                "--listen: beyond this machine passwords and tokens would go unencrypted: give --cert and \
-                 --key, or put a proxy in front that does TLS, and say --behind-proxy",
+                "--listen: passwords and tokens would be sent unencrypted beyond this machine: give --cert \
+                 and --key, or put a proxy in front that does TLS and add --behind-proxy",
             )),
         }
     }
@@ -178,8 +177,7 @@ impl Args {
         match keeps || open || default {
             true => Ok(()),
             false => Err(Failure::usage(
-                "--runs alone keeps no accounts to log in with: say --public read or --public all, \
-                 or give it a --store",
+                "--runs alone has no accounts to log in with: give --public read, --public all or a --store",
             )),
         }
     }

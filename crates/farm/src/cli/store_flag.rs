@@ -60,7 +60,7 @@ impl StorePlace {
             Some(path) if !path.is_empty() => Ok(StorePlace::file(PathBuf::from(path))),
             // Text that looks like an address may contain a password.
             _ => Err(Failure::usage(format!(
-                "--store: {} is no store: write sqlite:PATH or postgres://USER@HOST/DATABASE",
+                "invalid --store {}: expected sqlite:PATH or postgres://USER@HOST/DATABASE",
                 quoted_value(text.split_once("://").map_or(text, |(scheme, _)| scheme))
             ))),
         }
@@ -126,7 +126,9 @@ impl StorePlace {
         let store = self.open().await?;
         if let Some(file) = made {
             let shown = quoted(file);
-            super::say(&format!("the store {shown} is new: a server of another one knows nothing of this"));
+            super::say(&format!(
+                "the store {shown} is new: a server that uses another store does not see this"
+            ));
         }
         Ok(store)
     }
@@ -147,10 +149,10 @@ impl StorePlace {
         if !host::is_dir(folder).unwrap_or(false) {
             Dir::create(folder).map_err(|error| {
                 Failure::of_call(
-                    format!("cannot make {}", quoted(folder)),
+                    format!("cannot create {}", quoted(folder)),
                     &error,
                     Exit::Usage,
-                    "name a file in a folder of your own with --store",
+                    "name a file in a folder that you may write to with --store",
                 )
             })?;
         }
@@ -252,10 +254,10 @@ fn held(what: &Path, locked: Locked) -> Result<FolderLock> {
     let shown = quoted(what);
     let locked = locked.map_err(|error| {
         let what = format!("cannot lock {shown}");
-        Failure::of_call(what, &error, Exit::Usage, "name a store in a folder of your own")
+        Failure::of_call(what, &error, Exit::Usage, "name a store in a folder that you may write to")
     })?;
     locked.map_err(|LockOwner { pid }| {
-        Failure::not_permitted(format!("{shown} has a server already, process {pid}: end that one first"))
+        Failure::not_permitted(format!("process {pid} already serves {shown}: end it first"))
     })
 }
 

@@ -15,11 +15,11 @@ const EVERY: Duration = Duration::from_secs(30);
 
 #[derive(clap::Args, Default)]
 pub struct TlsFlags {
-    /// Serve over TLS with this certificate, in PEM, those of its authorities behind it; it is read
-    /// again when it changes, and at SIGHUP
+    /// Serve over TLS with this certificate, in PEM, followed by those of its authorities; it is
+    /// read again when it changes and on SIGHUP
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
-    /// The private key of that certificate, in PEM
+    /// The private key of the certificate, in PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 }
@@ -52,7 +52,7 @@ pub async fn keep_certificate(certificate: Arc<ServerCertificate>, app: Arc<App>
             Ok(false) => String::new(),
             Err(failure) => {
                 add(&app.counters.certificate_failures, 1);
-                format!("{failure}; the certificate before it is used meanwhile")
+                format!("{failure}; the previous certificate stays in use")
             }
         };
         // The same failure is reported once.

@@ -358,7 +358,7 @@ mod tests {
                 text.contains("it is of measure: every 1 ms, p.") && text.contains("(1 day, at most 9 us)")
             );
             assert!(
-                text.contains("is not judged yet: it has 1 day with samples, and 56 are needed"),
+                text.contains("cannot be judged yet: it has 1 day with samples; 56 are needed"),
                 "{text}"
             );
             assert!(text.contains("One line per day") && text.matches("<svg").count() == 4);

@@ -47,10 +47,10 @@ fn who_is_added_logs_in_and_who_is_removed_does_not() {
         (&["add", "bob"], "short\n", "at least 12"),
         (&["add", "bob"], "", "at least 12"),
         (&["add", "<b>"], "correct horse battery\n", "letters"),
-        (&["add", "bob", "--role", "root"], "", "viewer, operator and admin"),
-        (&["remove", "bob"], "", "nobody"),
-        (&["role", "bob", "viewer"], "", "nobody"),
-        (&["password", "bob"], "correct horse battery\n", "nobody"),
+        (&["add", "bob", "--role", "root"], "", "viewer, operator or admin"),
+        (&["remove", "bob"], "", "no account has this name"),
+        (&["role", "bob", "viewer"], "", "no account has this name"),
+        (&["password", "bob"], "correct horse battery\n", "no account has this name"),
     ] {
         let (code, _, said) = person(words, text);
         assert!(code == 2 && said.contains(why), "{words:?}: {code} {said}");
@@ -128,10 +128,7 @@ fn codes_for_a_board_say_whether_it_is_there() {
         assert_eq!(printed.lines().count(), usize::from(wanted == 0), "{words:?}");
     }
     let said = enrol(&["--name", "MILL-002"]).2;
-    assert!(
-        said.starts_with("onbeat-farm: there is no board MILL-002 yet: the code makes a new one\n"),
-        "{said}"
-    );
+    assert!(said.starts_with("onbeat-farm: no board MILL-002 exists yet: the code creates it\n"), "{said}");
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
     fs::create_dir_all(folder.path().join("farm.db.bundles/x+0/host")).unwrap();
     fs::create_dir_all(folder.path().join("farm.db.bundles/.pieces/a")).unwrap();
     let (code, _, said) = told(&["prune", "--store", &store]);
-    assert!(code == 0 && said.contains("a server runs"), "{said}");
+    assert!(code == 0 && said.contains("a server is running"), "{said}");
     drop(server);
     let (code, _, said) = told(&["prune", "--store", &store]);
     assert!(code == 0 && said.contains("2 folders"), "{said}");
@@ -259,7 +259,7 @@ fn a_backup_without_room_leaves_nothing_that_counts() {
     let line = format!("trap '' 25; ulimit -f 128; exec {farm} backup '{}' --store '{store}'", at("b/one"));
     let output = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(1) && said.contains("no backup is left"), "{said}");
+    assert!(output.status.code() == Some(1) && said.contains("no backup was written"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     assert_eq!(fs::read_dir(at("b")).unwrap().count(), 0);
     let (code, _, said) = told(&["backup", &at("b/one"), "--store", &store]);
@@ -282,7 +282,7 @@ fn a_store_has_one_server_also_where_its_folder_is_lost_or_another() {
         assert!(said.contains(&format!("process {}:", server.pid())), "{said}");
     }
     let (code, _, said) = told(&["prune", "--store", &store]);
-    assert!(code == 0 && said.contains("a server runs"), "{said}");
+    assert!(code == 0 && said.contains("a server is running"), "{said}");
     assert!(Path::new(&at("farm.db.bundles/x+0/host")).exists());
     drop(server);
     let (code, _, said) = told(&["prune", "--store", &store]);
@@ -318,7 +318,7 @@ fn old_runs_are_thinned_out_but_for_those_that_are_pinned() {
     let all = ["--blocks", "0", "--windows", "0", "--store", &store];
     let (code, out, said) = told(&[&["prune", "--dry-run"], &all[..]].concat());
     assert_eq!((code, out.lines().count()), (0, 2), "{out}{said}");
-    assert!(said.contains("would go") && out.contains(&format!("{other}\tblocks\t")), "{out}{said}");
+    assert!(said.contains("would be deleted") && out.contains(&format!("{other}\tblocks\t")), "{out}{said}");
     assert!(has(hunt) && has(other));
 
     let (code, _, said) = told(&["pin", "none", "--store", &store]);
@@ -329,9 +329,9 @@ fn old_runs_are_thinned_out_but_for_those_that_are_pinned() {
     // A bundle that is not old does not count as pinned.
     let (code, _, said) =
         told(&["prune", "--dry-run", "--blocks", "9000d", "--windows", "9000d", "--store", &store]);
-    assert!(code == 0 && said.contains("0 old runs stay whole because they are pinned"), "{said}");
+    assert!(code == 0 && said.contains("0 old runs stay in full because they are pinned"), "{said}");
     let (code, _, said) = told(&[&["prune"], &all[..]].concat());
-    assert!(code == 0 && said.contains("1 old run stays whole because it is pinned"), "{said}");
+    assert!(code == 0 && said.contains("1 old run stays in full because it is pinned"), "{said}");
     assert!(has(hunt) && !has(other));
     let (code, out, said) = told(&["check", "--store", &store]);
     assert_eq!((code, out.as_str()), (0, ""), "{said}");
