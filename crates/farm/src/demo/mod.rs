@@ -18,7 +18,7 @@ use self::board::DemoBoard;
 /// Size limit of a record; large enough that nothing is merged, as a farm takes no merged rows.
 const SIZE: u64 = 1 << 30;
 
-const REMEDY: &str = "set TMPDIR to a folder of your own with 100 MB of room";
+const REMEDY: &str = "set TMPDIR to a folder that you may write to, with 100 MB of free space";
 
 /// Kernels of the boards, the older one first.
 const KERNELS: [&str; 2] = ["6.12.20-rt9", "6.12.41-rt12"];
@@ -47,7 +47,7 @@ pub fn write_record(number: usize, runs: &Path, now: i64) -> Result<()> {
     let Some(of) = BOARDS.get(number) else { return Ok(()) };
     let place = runs.join(of.name).join("watch");
     let folder = RecordFolder::make(&place).map_err(|error| {
-        Failure::of_call(format!("cannot make {}", quoted(&place)), &error, Exit::Usage, REMEDY)
+        Failure::of_call(format!("cannot create {}", quoted(&place)), &error, Exit::Usage, REMEDY)
     })?;
     let opened = RecordWriter::open(FlushlessFolder(folder), SIZE, &format!("demo-{number}"));
     let (mut writer, _) = opened.map_err(|fault| Failure::internal(format!("{fault:?}: {REMEDY}")))?;

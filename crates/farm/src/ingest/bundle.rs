@@ -40,7 +40,7 @@ const MOST_CULPRITS: usize = 200;
 const MOST_TRACED: u64 = 64 << 20;
 /// Consequence for a run with an implausible file, and a remedy.
 const FOR_THE_DAY: &str = "its histogram counts for the day on which it began";
-const WHOLE_COPY: &str = "where another copy of the bundle is whole, that one is to be taken";
+const WHOLE_COPY: &str = "if there is a complete copy of the bundle, import that one";
 
 /// Converts a bundle, with remarks on what it lacks; the error is one line.
 pub fn read(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), String> {
@@ -60,10 +60,12 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
     let document = host::read_user_file(&found.place.join("run.json"), RUN_LIMIT)
         .map_err(|error| format!("its run.json cannot be read ({error})"))?;
     // Separately first, so that a fault is reported without its place.
-    parse_run(&document).map_err(|what| format!("its run.json is no run that this version reads: {what}"))?;
+    parse_run(&document).map_err(|what| format!("invalid run.json: {what}"))?;
     let mut bundle = Bundle::open(&found.place).map_err(|failure| failure.message)?;
     if !is_id(&bundle.run.id) {
-        return Err("its id is no name of a run: letters, digits, '.', '_' and '-', at most 128".to_owned());
+        return Err(
+            "invalid id of the run: expected at most 128 letters, digits, '.', '_' and '-'".to_owned()
+        );
     }
     find_culprits(&found.place, &mut bundle)?;
     let clock = now();
@@ -89,7 +91,7 @@ fn read_unguarded(found: &FoundBundle) -> Result<(BundleRecord, Vec<String>), St
     let slots = read.slots;
     if let (_, left_out @ 1..) = bundle.run.labels.fit() {
         let labels = several(left_out as u64, "label", "labels");
-        bundle.remarks.push(format!("{labels} left out: too many, or none that onbeat takes"));
+        bundle.remarks.push(format!("{labels} omitted: too many, or not valid"));
     }
     plausible::slots(&slots, clock)?;
     let run = &bundle.run;
@@ -116,7 +118,7 @@ fn find_culprits(place: &Path, bundle: &mut Bundle) -> Result<(), String> {
     let traced = stored_file(place, WINDOWS).map_or(0, |file| file.bytes);
     if !bundle.run.complete && traced > MOST_TRACED {
         bundle.remarks.push(format!(
-            "its culprits are those of its last checkpoint: more than {} MiB were traced around its spikes",
+            "its culprits are those of its last checkpoint: the traces around its spikes exceed {} MiB",
             MOST_TRACED >> 20
         ));
         return Ok(());
@@ -124,7 +126,7 @@ fn find_culprits(place: &Path, bundle: &mut Bundle) -> Result<(), String> {
     let unread = bring_up_to_date(place, bundle).map_err(|failure| failure.message)?;
     if unread > 0 {
         let windows = several(unread, "window", "windows");
-        bundle.remarks.push(format!("{windows} of its events could not be read: its culprits lack that"));
+        bundle.remarks.push(format!("{windows} of its events could not be read and are not in its culprits"));
     }
     Ok(())
 }
@@ -137,14 +139,13 @@ fn rows_of(
     whole: &TierRow,
 ) -> Result<Vec<TierRow>, String> {
     if of.is_too_long {
-        return Err(format!("its rows.jsonl takes more memory than is given to one: {FOR_THE_DAY}"));
+        return Err(format!("its rows.jsonl needs too much memory: {FOR_THE_DAY}"));
     }
     let Some(offset) = offset(&bundle.run) else {
-        return Err(format!("the run does not say when it was: {FOR_THE_DAY}"));
+        return Err(format!("the run has no wall-clock time: {FOR_THE_DAY}"));
     };
-    of.of_slots(offset, slots, whole, !bundle.run.complete).ok_or_else(|| {
-        format!("its rows.jsonl does not add up to the rest of it: {FOR_THE_DAY}; {WHOLE_COPY}")
-    })
+    of.of_slots(offset, slots, whole, !bundle.run.complete)
+        .ok_or_else(|| format!("its rows.jsonl does not match its other files: {FOR_THE_DAY}; {WHOLE_COPY}"))
 }
 
 /// True if it is valid in an address and as the name of a folder of bundles, in which `lock` is a

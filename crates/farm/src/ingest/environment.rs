@@ -84,8 +84,8 @@ fn record(mut kept: BTreeMap<String, String>, model: &str, release: &str, preemp
     let gone = before - kept.len();
     let left_out = (gone > 0).then(|| {
         format!(
-            "more than the {MOST_SETTINGS} settings or the {MOST_BYTES} bytes that a farm takes of an \
-             environment, by {}: shorten the longest, the kernel's command line first",
+            "an environment may have at most {MOST_SETTINGS} settings and {MOST_BYTES} bytes, exceeded by \
+             {}: shorten the longest, the kernel's command line first",
             several(gone as u64, "setting", "settings")
         )
     });

@@ -41,7 +41,7 @@ pub fn bundles(root: &Path) -> FoundBundles {
 
 /// Sentence on an unreadable folder.
 pub fn unread(why: &str) -> String {
-    format!("it cannot be read ({why}), so that runs in it are left out: run this as its owner")
+    format!("it cannot be read ({why}), and runs in it are skipped: run this as its owner")
 }
 
 fn bundles_in(files: &MachineFiles, root: &Path) -> FoundBundles {

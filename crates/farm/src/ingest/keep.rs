@@ -47,7 +47,7 @@ pub async fn writer_lock(kept: &Path, patience: Nanos) -> model::error::Result<O
         }
     }
     Err(Failure::internal(format!(
-        "another program writes into {}, as an import or a backup does: try again when it has ended",
+        "another program writes into {}, such as an import or a backup: try again when it has ended",
         model::text::quoted(kept)
     )))
 }
@@ -80,10 +80,10 @@ pub fn name_of_state(record: &BundleRecord) -> String {
 /// and the number of skipped files, or the reason of a failure.
 pub fn keep(bundle: &Path, id: &str, kept: &Path) -> Result<(PathBuf, u64), String> {
     let trouble =
-        |error: std::io::Error| format!("{UNWRITTEN} ({error}): look at the space next to the store");
+        |error: std::io::Error| format!("{UNWRITTEN} ({error}): check the free space next to the store");
     // A copy must not be removed because its source is.
     if host::identity(&bundle.join("run.json")).is_none() {
-        return Err("it is not there any more".to_owned());
+        return Err("it no longer exists".to_owned());
     }
     let place = kept.join(id);
     let target = match host::is_dir(&place) {
@@ -102,8 +102,9 @@ pub fn keep(bundle: &Path, id: &str, kept: &Path) -> Result<(PathBuf, u64), Stri
 
 /// Copies some files of a bundle over those of its copy, in this order; why not, in a line.
 pub fn copy_files(bundle: &Path, copy: &Path, paths: &[String]) -> Result<(), String> {
-    let trouble =
-        |error: std::io::Error| format!("it cannot be copied ({error}): look at the space next to the store");
+    let trouble = |error: std::io::Error| {
+        format!("it cannot be copied ({error}): check the free space next to the store")
+    };
     let files = MachineFiles::folder(bundle);
     for path in paths {
         let mut folder = Dir::existing(copy).map_err(trouble)?;
@@ -113,7 +114,7 @@ pub fn copy_files(bundle: &Path, copy: &Path, paths: &[String]) -> Result<(), St
         }
         match files.copy_as_it_is(&format!("/{path}"), MOST_BYTES, &folder, OsStr::new(name)) {
             Fact::Known(copied) => copied.map_err(trouble)?,
-            _ => return Err(format!("its {path} cannot be read: look at whose it is")),
+            _ => return Err(format!("its {path} cannot be read: check its owner")),
         };
     }
     Ok(())
@@ -135,12 +136,12 @@ impl Copying {
         self.count += 1;
         if self.count > MOST_FILES || depth > DEEPEST {
             return Err(format!(
-                "it has more than {MOST_FILES} files, or folders {DEEPEST} deep, which no bundle has"
+                "it is not a bundle: more than {MOST_FILES} files, or folders {DEEPEST} deep"
             ));
         }
         let left = MOST_BYTES - self.bytes;
         let trouble =
-            |error: std::io::Error| format!("{UNWRITTEN} ({error}): look at the space next to the store");
+            |error: std::io::Error| format!("{UNWRITTEN} ({error}): check the free space next to the store");
         match self.files.copy_as_it_is(path, left, into, OsStr::new(name)) {
             Fact::Known(copied) => {
                 self.bytes += copied.map_err(trouble)?;
@@ -151,13 +152,13 @@ impl Copying {
                 Ok(())
             }
             Fact::Refused(number) if is_too_large(number) => {
-                Err(format!("it is larger than {}, which no bundle is", size_words(MOST_BYTES)))
+                Err(format!("it is not a bundle: larger than {}", size_words(MOST_BYTES)))
             }
             _ => {
                 let Fact::Known(names) = self.files.list_as_it_is(&format!("{path}/.")) else {
                     // Without one of these parts it would be another run.
                     if depth == 0 {
-                        return Err(format!("its {name} cannot be read: look at whose it is"));
+                        return Err(format!("its {name} cannot be read: check its owner"));
                     }
                     self.left_out += 1;
                     self.remove(path);
@@ -247,7 +248,7 @@ mod tests {
         }
         assert!(!kept.join("id/host").exists() && kept.join("id/events").exists());
         fs::remove_dir_all(&later).unwrap();
-        assert!(keep(&later, "id", &kept).unwrap_err().contains("not there"));
+        assert!(keep(&later, "id", &kept).unwrap_err().contains("no longer exists"));
         assert!(kept.join("id/run.json").exists());
     }
 

@@ -78,7 +78,7 @@ pub fn slots(of: &[FarmSlot], clock: i64) -> Result<(), String> {
         // A clock that is set while the run is on may be behind for its first seconds.
         if slot.t < -DAY || slot.t > latest(clock) {
             return Err(format!(
-                "its blocks.jsonl has seconds at {} s since 1970, in the future or before 1970: set the \
+                "its blocks.jsonl has a second at {} s since 1970, in the future or before 1970: set the \
                  board's clock and measure again",
                 slot.t
             ));
@@ -103,15 +103,15 @@ pub fn line(of: &RowsLine) -> Result<(), String> {
     for (at, row) in of.cpus.iter().enumerate() {
         if !row.layout.is_known() {
             return Err(format!(
-                "cpus[{at}].layout is {:?}, which is not known here: update onbeat-farm, or leave the line \
-                 out",
+                "cpus[{at}].layout is {:?}, which this version does not know: update onbeat-farm, or omit \
+                 the line",
                 excerpt(&row.layout.0)
             ));
         }
         let Some(cpu) = row.cpu else { continue };
         // A CPU has a row for each kind of wait.
         if !seen.insert((cpu, row.holder.as_str(), row.victims.as_str())) {
-            return Err(of_line(format!("cpus[{at}] is CPU {} once more", cpu.0)));
+            return Err(of_line(format!("cpus[{at}] repeats CPU {}", cpu.0)));
         }
         samples = samples.saturating_add(row.n);
         missed = missed.saturating_add(row.missed);
@@ -146,7 +146,7 @@ fn agreement(row: &WatchRow) -> Result<(), String> {
     }
     match row.culprit.share {
         Some(share) if !(0.0..=1.0).contains(&share) => {
-            Err(format!("culprit.share is {share}, no part of its latency from 0 to 1"))
+            Err(format!("culprit.share is {share}, not from 0 to 1"))
         }
         _ => Ok(()),
     }
@@ -197,10 +197,10 @@ fn began(started: &str, clock: i64) -> Result<(), String> {
     }
     let shown = excerpt(started);
     match nanos_of(started).map(|at| at.0.div_euclid(Nanos::SECOND.0)) {
-        None => Err(format!("started is {shown:?}, no time from 1970 to 2262: measure again")),
+        None => Err(format!("started is {shown:?}, not a time from 1970 to 2262: measure again")),
         Some(at) if at > latest(clock) => Err(format!(
-            "it began at {shown}, which is in the future here: set the clock of the board and measure again, \
-             or that of this machine where it is wrong"
+            "it began at {shown}, in the future: set the board's clock and measure again, or set this \
+             machine's clock if that is wrong"
         )),
         Some(_) => Ok(()),
     }
@@ -219,11 +219,11 @@ fn span(name: &str, of: Option<Nanos>, least: Nanos) -> Result<(), String> {
 }
 
 fn of_run(what: String) -> String {
-    format!("{what}: onbeat writes no such run, take another copy of it or measure again")
+    format!("{what}: onbeat does not write such a run; use another copy of it or measure again")
 }
 
 fn of_line(what: String) -> String {
-    format!("{what}: onbeat writes no such row, leave the line out")
+    format!("{what}: onbeat does not write such a row; omit the line")
 }
 
 #[cfg(test)]
@@ -303,10 +303,10 @@ mod tests {
         // A farm's clock that is certainly wrong refuses no run for it.
         assert_eq!(run(&at(WRITTEN), 0), Ok(()));
         let why = run(&at(clock + DAY + 1), clock).unwrap_err();
-        assert!(why.contains("in the future") && why.contains("set the clock of the board"), "{why}");
+        assert!(why.contains("in the future") && why.contains("set the board's clock"), "{why}");
         for text in ["garbage\n\u{1b}[2J", "1677-01-01T00:00:00Z", "2999-01-01T00:00:00Z"] {
             let why = run(&Run { started: text.into(), ..Run::default() }, clock).unwrap_err();
-            assert!(why.contains("no time") && !why.contains(model::text::steers), "{why}");
+            assert!(why.contains("not a time") && !why.contains(model::text::steers), "{why}");
         }
     }
 
@@ -377,7 +377,7 @@ mod tests {
             let mut one = good.clone();
             change(&mut one);
             let why = line(&one).unwrap_err();
-            assert!(why.starts_with(named) && why.ends_with("leave the line out"), "{named}: {why}");
+            assert!(why.starts_with(named) && why.ends_with("omit the line"), "{named}: {why}");
         }
     }
 

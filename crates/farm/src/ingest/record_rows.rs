@@ -83,7 +83,7 @@ pub fn read(
         goes_on = goes_on && reader.lacking.into_iter().map(RecordPart::Lacking).all(&mut take);
         let tail = reader.damaged_tail.map(|(name, intervals)| RecordPart::DamagedTail(name, intervals));
         goes_on = goes_on && tail.into_iter().all(&mut take);
-        read.map_err(|error| format!("it cannot be read any further ({error})"))?;
+        read.map_err(|error| format!("the rest of it cannot be read ({error})"))?;
         if !goes_on {
             break;
         }
@@ -176,7 +176,7 @@ fn hand_over(cut: &RowCut, take: &mut impl FnMut(RecordPart) -> bool) -> bool {
     let of = rows_of(cut.series, &cut.run);
     if !is_id(&of.boot) || !is_id(&of.recording) {
         let up_to = cut.rows.last().map_or(0, |row| row.0);
-        let why = "the header before them is damaged: it names no boot or no recording".to_owned();
+        let why = "the header before them is damaged: it lacks the boot or the recording".to_owned();
         return take(RecordPart::LeftOut { of, up_to, rows: cut.rows.len() as u64, why });
     }
     if let Ok(rows) = received(cut, &of, &cut.rows) {

@@ -89,12 +89,12 @@ pub fn read(of: &RowsOf, text: &[u8]) -> Result<Vec<ReceivedRow>, LineFault> {
         if line.len() > LINE_LIMIT || rows.len() >= MOST_LINES {
             let detail = format!(
                 "more than {MOST_LINES} rows, or a line of more than {LINE_LIMIT} bytes: send fewer at once, \
-                 and leave such a line out"
+                 and omit such a line"
             );
             return Err(LineFault { is_size: true, ..fault(detail) });
         }
         let malformed =
-            |error: serde_json::Error| fault(excerpt(&format!("no row ({error}): leave the line out")));
+            |error: serde_json::Error| fault(excerpt(&format!("invalid row ({error}): omit the line")));
         if is_header(line) {
             header = serde_json::from_slice(line).map_err(malformed)?;
             check(&header, of).map_err(fault)?;
@@ -104,7 +104,9 @@ pub fn read(of: &RowsOf, text: &[u8]) -> Result<Vec<ReceivedRow>, LineFault> {
         let row: RowsLine = serde_json::from_slice(line).map_err(malformed)?;
         plausible::line(&row).map_err(fault)?;
         if rows.last().is_some_and(|last| last.seq >= row.at.seq) {
-            return Err(fault("the numbers of rows do not ascend: send them in their order".to_owned()));
+            return Err(fault(
+                "the sequence numbers of rows do not ascend: send the rows in order".to_owned(),
+            ));
         }
         rows.push(ReceivedRow { line: at + 1, ..received(&header, of, &row, line).map_err(fault)? });
     }
@@ -137,7 +139,7 @@ fn is_header(line: &[u8]) -> bool {
 fn check(header: &HeaderLine, of: &RowsOf) -> Result<(), String> {
     if header.schema != ROWS_SCHEMA {
         return Err(format!(
-            "schema {:?} instead of {ROWS_SCHEMA:?}: it is another version's, update onbeat-farm",
+            "schema {:?} instead of {ROWS_SCHEMA:?}: update onbeat-farm",
             excerpt(&header.schema)
         ));
     }
@@ -145,7 +147,8 @@ fn check(header: &HeaderLine, of: &RowsOf) -> Result<(), String> {
     match same == (&of.boot, &of.recording, of.series.as_str()) {
         true => Ok(()),
         false => {
-            Err("the header is of another boot, recording or series than the address: send each by itself"
+            Err("the boot, recording or series of the header differs from the address: send each in its own \
+                 request"
                 .to_owned())
         }
     }
@@ -156,8 +159,7 @@ fn received(header: &HeaderLine, of: &RowsOf, line: &RowsLine, bytes: &[u8]) -> 
     for row in &line.cpus {
         if !row.hist.is_empty() && row.hist.total() != row.n {
             return Err(
-                "a histogram has another number of samples than its row: leave the line out, it is damaged"
-                    .to_owned(),
+                "a histogram and its row differ in the number of samples: omit the damaged line".to_owned()
             );
         }
         let key = SeriesKey { series: series_name(&of.series, row), plan: excerpt(&header.run.plan) };

@@ -275,7 +275,7 @@ mod tests {
             fs::write(place.join("rows.jsonl"), damaged).unwrap();
             let (night, remarks) = record(&place);
             assert!(night.rows.is_empty() && remarks.len() == 1, "{remarks:?}");
-            assert!(remarks[0].contains("rows.jsonl does not add up"), "{remarks:?}");
+            assert!(remarks[0].contains("rows.jsonl does not match"), "{remarks:?}");
         }
         // A run that was killed may have none.
         fs::remove_file(place.join("rows.jsonl")).unwrap();

@@ -52,7 +52,7 @@ impl SlotsRead {
     pub fn fault(&self, run: &Run) -> Option<String> {
         if self.repeated > 0 {
             let seconds = several(self.repeated, "second", "seconds");
-            return Some(format!("its blocks.jsonl has {seconds} twice, or in another order"));
+            return Some(format!("its blocks.jsonl has {seconds} twice or out of order"));
         }
         let counted = counted(run);
         let is_more = |(cpu, n): (&Cpu, &u64)| *n > counted.get(cpu).copied().unwrap_or_default();
@@ -68,7 +68,7 @@ impl SlotsRead {
         }
         if self.unplaced > 0 {
             let blocks = several(self.unplaced, "second", "seconds");
-            remarks.push(format!("{blocks} have no place in time: the run does not say when it was"));
+            remarks.push(format!("{blocks} have no time: the run has no wall-clock time"));
         }
         // Measurements of other programs have none.
         let has_seconds = run.complete && run.cpus.iter().any(|cpu| cpu.t0_mono_ns.is_some());
@@ -76,8 +76,8 @@ impl SlotsRead {
         let (there, all) = (sum(&self.samples), sum(&counted(run)));
         if has_seconds && there < all {
             remarks.push(format!(
-                "its blocks.jsonl has {there} of {all} samples: the largest latency of some of its five \
-                 minutes is not known"
+                "its blocks.jsonl has {there} of {all} samples: the largest latency of some intervals of \
+                 five minutes is unknown"
             ));
         }
     }

@@ -79,7 +79,7 @@ impl Staging {
     pub fn put(&self, board: &str, name: &str, bytes: &[u8]) -> Result<bool, StagingFault> {
         if !is_digest(name) || hex(&Sha256::digest(bytes)) != name {
             return Err(StagingFault::Refused(
-                "the bytes have another SHA-256: send the piece again".to_owned(),
+                "the SHA-256 of the bytes differs: send the piece again".to_owned(),
             ));
         }
         let there = self.waiting(board);
@@ -170,7 +170,9 @@ pub enum StagingFault {
 
 impl StagingFault {
     fn of(error: std::io::Error) -> StagingFault {
-        StagingFault::Failed(format!("it cannot be written ({error}): look at the space next to the store"))
+        StagingFault::Failed(format!(
+            "it cannot be written ({error}): check the free space next to the store"
+        ))
     }
 }
 
@@ -227,7 +229,7 @@ fn write_pieces(
         to.write_all(&part).map_err(StagingFault::of)?;
     }
     if written != file.bytes {
-        let detail = format!("{:?} has other bytes than its manifest says: send it again", file.path);
+        let detail = format!("the bytes of {:?} do not match the manifest: send it again", file.path);
         return Err(StagingFault::Refused(detail));
     }
     to.sync_all().map_err(StagingFault::of)

@@ -47,7 +47,7 @@ pub fn thin_blocks(place: &Path, dry: bool) -> Result<u64, String> {
     for (name, _) in there.iter().filter(|_| !dry) {
         Dir::existing(place).map_err(|error| trouble(&error))?.remove(name);
         if stored_file(place, name).is_some() {
-            return Err(format!("its {name} cannot be removed: run this as who runs the server"));
+            return Err(format!("its {name} cannot be removed: run this as the user of the server"));
         }
     }
     Ok(there.iter().map(|(_, bytes)| bytes).sum())
@@ -87,7 +87,7 @@ pub fn thin_windows(place: &Path, kept: &WindowsKept, dry: bool) -> Result<Thinn
 }
 
 fn trouble(error: &std::io::Error) -> String {
-    format!("its files cannot be written ({error}): run this as who runs the server")
+    format!("its files cannot be written ({error}): run this as the user of the server")
 }
 
 /// The spikes whose windows stay, among those that have one.

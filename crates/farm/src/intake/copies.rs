@@ -46,7 +46,7 @@ impl BundleCopies {
                 record.run.place = place.to_string_lossy().into_owned();
                 if left_out > 0 {
                     let files = several(left_out, "file", "files");
-                    remarks.push(format!("{files} left out: links, or unreadable"));
+                    remarks.push(format!("{files} skipped: links, or unreadable"));
                 }
             }
             Err(why) => return Ok(PutOutcome::Refused(why)),

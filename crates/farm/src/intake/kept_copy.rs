@@ -66,7 +66,7 @@ fn shown_fault(run: &BundlePlace, document: &[u8]) -> Option<String> {
         (true, false) => return None,
         (true, true) => all.into_iter().find(|(is_same, _)| !is_same)?.1,
     };
-    Some(format!("{}: the store has another {what} of it than its run.json has, in {}", run.id, run.place))
+    Some(format!("{}: its {what} in the store differs from its run.json, in {}", run.id, run.place))
 }
 
 fn seconds_fault(run: &BundlePlace, counted: Option<&CountedSeconds>) -> Option<String> {
@@ -75,7 +75,7 @@ fn seconds_fault(run: &BundlePlace, counted: Option<&CountedSeconds>) -> Option<
         Ok((record, _)) => differs(&record, counted.copied().unwrap_or_default())?.to_owned(),
         Err(why) => why,
     };
-    let again = "import the run again from a copy that is whole";
+    let again = "import the run again from a complete copy";
     Some(format!("{}: {why}, in {}: {again}", run.id, run.place))
 }
 
@@ -87,7 +87,7 @@ fn length_fault(run: &BundlePlace) -> Option<String> {
     let (id, lacking) = (&run.id, several(sent.checked_sub(there).filter(|n| *n > 0)?, "byte", "bytes"));
     Some(format!(
         "{id}: its files lack {lacking} of those that its board sent, in {}: import the run again from a \
-         copy that is whole",
+         complete copy",
         run.place
     ))
 }
@@ -99,9 +99,9 @@ fn differs(record: &BundleRecord, counted: CountedSeconds) -> Option<&'static st
     let max_ns = record.slots.iter().filter_map(|slot| slot.max_ns).max();
     let found = (sum(|slot| slot.n), sum(|slot| slot.missed), max_ns);
     match found == (counted.n, counted.missed, counted.max_ns) {
-        false => Some("its blocks.jsonl has other seconds than were counted"),
+        false => Some("its blocks.jsonl differs from the seconds that were counted"),
         true if counted.by_rows && record.rows.is_empty() => {
-            Some("its rows.jsonl does not add up to the rest of it, as it did when it was counted")
+            Some("its rows.jsonl no longer matches its other files")
         }
         true => None,
     }
@@ -125,7 +125,7 @@ pub async fn mend(
             Err(why) => return Ok(Err(why)),
         };
         store.moved(id, &place.to_string_lossy()).await?;
-        remarks.push(format!("{id}: its copy was gone, and is there again"));
+        remarks.push(format!("{id}: its copy was missing and was restored"));
         return Ok(Ok(()));
     }
     // Bundles elsewhere are only shown, and do not belong to the farm.
@@ -138,7 +138,7 @@ pub async fn mend(
     }
     if let Some(what) = differs(record, store.counted_seconds_of(id).await?) {
         remarks.push(format!(
-            "{what}, and the copy here stays as it is: to have this one counted, first forget the run \
+            "{what}, so the copy here was not changed: to count this one instead, first forget the run \
              (`onbeat-farm forget --allow {id}`)"
         ));
         return Ok(Ok(()));
@@ -146,7 +146,7 @@ pub async fn mend(
     Ok(copy_files(from, copy, &wrong).map(|()| {
         let files = several(wrong.len() as u64, "file", "files");
         let named = wrong.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
-        remarks.push(format!("{id}: {files} of its copy put right: {named}"));
+        remarks.push(format!("{id}: {files} of its copy restored: {named}"));
     }))
 }
 
@@ -260,13 +260,16 @@ mod tests {
             assert_eq!(fault(&store, &own).await, None);
             type Damage = fn(&Path);
             let damages: [(Damage, &str); 7] = [
-                (|copy| change_digit(&copy.join("blocks.jsonl"), "\"n\":"), "blocks.jsonl has other seconds"),
+                (
+                    |copy| change_digit(&copy.join("blocks.jsonl"), "\"n\":"),
+                    "blocks.jsonl differs from the seconds",
+                ),
                 (
                     |copy| fs::remove_file(copy.join("blocks.jsonl")).unwrap(),
-                    "blocks.jsonl has other seconds",
+                    "blocks.jsonl differs from the seconds",
                 ),
-                (|copy| change_digit(&copy.join("rows.jsonl"), "\"n\":"), "rows.jsonl does not add up"),
-                (|copy| fs::remove_file(copy.join("rows.jsonl")).unwrap(), "rows.jsonl does not add up"),
+                (|copy| change_digit(&copy.join("rows.jsonl"), "\"n\":"), "rows.jsonl no longer matches"),
+                (|copy| fs::remove_file(copy.join("rows.jsonl")).unwrap(), "rows.jsonl no longer matches"),
                 (|copy| change_digit(&copy.join("run.json"), "\"cycles\":"), "run.json was changed"),
                 (|copy| fs::remove_dir_all(copy).unwrap(), "run.json cannot be read"),
                 (|copy| fs::write(copy.join("events/spikes.jsonl"), "").unwrap(), ""),
@@ -325,7 +328,10 @@ mod tests {
             assert_eq!(told(&run), None);
             for max_ns in [None, run.max_ns.map(|max| max + Nanos(1))] {
                 let changed = BundlePlace { max_ns, ..run.clone() };
-                assert!(told(&changed).unwrap().contains("another largest latency"), "{max_ns:?}");
+                assert!(
+                    told(&changed).unwrap().contains("its largest latency in the store differs"),
+                    "{max_ns:?}"
+                );
             }
         });
     }
@@ -350,20 +356,20 @@ mod tests {
                 bundle_fault(&BundlePlace { shown, ..run.clone() }, &own, counted.get(&run.id))
             };
             for (shown, words) in [
-                (ShownNumbers { p9999_ns: Some(Nanos(1)), ..shown }, "another p99.99"),
+                (ShownNumbers { p9999_ns: Some(Nanos(1)), ..shown }, "its p99.99 in the store"),
                 (ShownNumbers { missed: Some(1 << 40), ..shown }, "number of missed wake-ups"),
                 (ShownNumbers { invalid: shown.invalid + 1, ..shown }, "why it does not count"),
                 (ShownNumbers { spikes: shown.spikes - 1, ..shown }, "number of spikes"),
                 (ShownNumbers { culprits: shown.culprits - 1, ..shown }, "number of culprits"),
                 (ShownNumbers { cpus: shown.cpus + 1, ..shown }, "number of CPUs"),
-                (ShownNumbers { length_ns: None, ..shown }, "another length"),
+                (ShownNumbers { length_ns: None, ..shown }, "its length in the store"),
             ] {
                 let told = changed(shown);
                 assert!(told.as_deref().is_some_and(|told| told.contains(words)), "{words}: {told:?}");
             }
             let not_over = BundlePlace { is_over: false, ..run.clone() };
             let told = bundle_fault(&not_over, &own, counted.get(&run.id)).unwrap();
-            assert!(told.contains("another end"), "{told}");
+            assert!(told.contains("its end in the store"), "{told}");
         });
     }
 

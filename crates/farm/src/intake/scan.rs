@@ -239,12 +239,12 @@ async fn scan_by(
 ) -> Result<ScanOutcome> {
     let (folder, mut outcome) = (root.to_owned(), ScanOutcome::default());
     let Ok(found) = tokio::task::spawn_blocking(move || find(&folder)).await else {
-        outcome.refuse(root, "looking through it failed: report this, with the names of what is in it");
+        outcome.refuse(root, "scanning it failed: report this, with the names of its contents");
         outcome.failed = true;
         return Ok(outcome);
     };
     if found.cut {
-        outcome.refuse(root, "more files than are looked at: give a folder that holds runs alone");
+        outcome.refuse(root, "too many files to scan: give a folder that holds only runs");
     } else {
         outcome.vanished = seen.note(root, &found);
     }

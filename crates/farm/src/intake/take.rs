@@ -83,7 +83,7 @@ pub async fn take(store: &FarmStore, one: &FoundBundle, keeping: &Keeping<'_>) -
         Keeping::InPlace => store.put(&record).await?,
         Keeping::Copied(copies) => copies.put(store, &one.place, &mut record, &mut remarks).await?,
         Keeping::Sent(of) if of.id != record.run.id => {
-            let why = "run.json is of another id than the address: send it by its own";
+            let why = "the id in run.json differs from the address: send it to the address of its id";
             return Ok(IntakeOutcome::Rejected(Rejection::Unreadable(why.to_owned())));
         }
         Keeping::Sent(of) => of.put(store, &one.place, &mut record).await?,

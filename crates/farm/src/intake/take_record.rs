@@ -55,7 +55,7 @@ impl TakenRecord {
         let mut reasons: Vec<String> = self.fault.clone().into_iter().collect();
         if self.left_out > 0 {
             let rows = several(self.left_out, "row is", "rows are");
-            reasons.push(format!("{rows} left out: {}", self.why));
+            reasons.push(format!("{rows} skipped: {}", self.why));
         }
         if !self.damaged.is_empty() {
             let rows = self.damaged.iter().fold(0u64, |sum, section| sum.saturating_add(section.rows));
@@ -70,8 +70,8 @@ impl TakenRecord {
         if self.merged > 0 {
             let rows = several(self.merged, "row is", "rows are");
             reasons.push(format!(
-                "{rows} there as hours or days alone, which are not taken: take a record in, or have it \
-                 sent, before it merges them"
+                "{rows} merged to hours or days and not stored: import or send a record before it merges its \
+                 rows"
             ));
         }
         reasons
@@ -368,7 +368,7 @@ mod tests {
             drop(writer);
             let (stored, had, reasons) = afresh(&store, &place).await;
             assert_eq!((stored, had, reasons.len()), (5 * SERIES - 1, 0, 1));
-            assert!(reasons[0].starts_with("4 rows are left out: row 4 of timer"), "{reasons:?}");
+            assert!(reasons[0].starts_with("4 rows are skipped: row 4 of timer"), "{reasons:?}");
             // A damaged line is reported, and the others are stored.
             let tail = fs::read_dir(&place).unwrap().map(|file| file.unwrap().path());
             let tail = tail.filter(|path| path.extension().is_some_and(|end| end == "tail")).max().unwrap();
@@ -587,7 +587,7 @@ mod tests {
             assert_eq!(afresh(&store, &place).await.2, [""; 0]);
             let (stored, _, reasons) = afresh(&late, &place).await;
             assert!(stored > 0 && stored < 1_500 * SERIES, "{stored}");
-            assert!(reasons.len() == 1 && reasons[0].contains("as hours or days alone"), "{reasons:?}");
+            assert!(reasons.len() == 1 && reasons[0].contains("merged to hours or days"), "{reasons:?}");
         });
     }
 

@@ -59,8 +59,7 @@ impl BucketAddress {
         let Some(scheme) = scheme_of(&text) else { return Ok(None) };
         let wrong = || {
             Failure::usage(format!(
-                "--objects: {}: is neither a folder nor a bucket: write s3://BUCKET/PREFIX, or ./ before \
-                 the name of a folder",
+                "invalid --objects {}: expected s3://BUCKET/PREFIX or a folder, with ./ before its name",
                 // Text that looks like an address may contain a password.
                 quoted_value(scheme)
             ))
@@ -70,8 +69,8 @@ impl BucketAddress {
         let check = |what: &str, part: &str| match fault_of(part) {
             None => Ok(()),
             Some(fault) => Err(Failure::usage(format!(
-                "--objects: {what} {fault}: write s3://BUCKET/PREFIX, whose parts are 1 to {LONGEST_PART} of \
-                 A-Z, a-z, 0-9, '.', '_' and '-', the first of them no '.'"
+                "--objects: {what} {fault}: expected s3://BUCKET/PREFIX, with parts of 1 to {LONGEST_PART} \
+                 characters A-Z, a-z, 0-9, '.', '_' and '-' that do not begin with '.'"
             ))),
         };
         check("the name of the bucket", bucket)?;
@@ -87,8 +86,8 @@ impl BucketAddress {
         let secret = text_of(&keys.secret, "AWS_SECRET_ACCESS_KEY")?;
         let (Some(id), Some(secret)) = (id, secret) else {
             return Err(Failure::usage(format!(
-                "--objects: {self} is asked with keys, and there are none: set AWS_ACCESS_KEY_ID and \
-                 AWS_SECRET_ACCESS_KEY in the environment"
+                "--objects: {self} requires credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in \
+                 the environment"
             )));
         };
         let region = text_of(&keys.region, "AWS_REGION")?.unwrap_or(REGION);
@@ -148,8 +147,8 @@ fn scheme_of(text: &str) -> Option<&str> {
 fn fault_of(part: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     match part.chars().find(|c| !is_plain(*c)) {
-        Some(' ') => Some("has a blank in it".to_owned()),
-        Some(other) => Some(format!("has {} in it", quoted_value(&other.to_string()))),
+        Some(' ') => Some("contains a blank".to_owned()),
+        Some(other) => Some(format!("contains {}", quoted_value(&other.to_string()))),
         None if part.is_empty() => Some("is empty".to_owned()),
         None if part.len() > LONGEST_PART => Some(format!("is {} characters long", part.len())),
         None if part.starts_with('.') => Some("begins with '.'".to_owned()),
@@ -160,23 +159,24 @@ fn fault_of(part: &str) -> Option<String> {
 fn text_of<'a>(value: &'a Option<OsString>, name: &str) -> Result<Option<&'a str>> {
     let Some(value) = value.as_ref().filter(|value| !value.is_empty()) else { return Ok(None) };
     let text = value.to_str().filter(|text| !text.chars().any(char::is_control));
-    text.map(Some)
-        .ok_or_else(|| Failure::usage(format!("{name} is no text: set it as the store's operator gave it")))
+    text.map(Some).ok_or_else(|| {
+        Failure::usage(format!("{name} is not UTF-8: set it as given by the operator of the object store"))
+    })
 }
 
 /// True if requests use TLS. Without it the keys are not sent, but the contents are visible.
 fn is_encrypted(endpoint: &str) -> Result<bool> {
     let wrong = |why: &str| Failure::usage(format!("AWS_ENDPOINT_URL: {} {why}", quoted_value(endpoint)));
-    let no_address = "is no address: write https and the name of the machine";
+    let no_address = "is not an address: write https and the name of the machine";
     if endpoint.contains('@') {
-        return Err(Failure::usage("AWS_ENDPOINT_URL has a user in it: the keys say who asks"));
+        return Err(Failure::usage("AWS_ENDPOINT_URL must not contain a user: the keys identify the client"));
     }
     let uri: Uri = endpoint.parse().map_err(|_| wrong(no_address))?;
     let host = uri.host().ok_or_else(|| wrong(no_address))?;
     match uri.scheme_str() {
         Some("https") => Ok(true),
         Some("http") if is_this_machine(host) => Ok(false),
-        _ => Err(wrong("would show bundles to everybody on the way: write https")),
+        _ => Err(wrong("would send bundles unencrypted: write https")),
     }
 }
 
@@ -208,7 +208,7 @@ mod tests {
             let refused = of(text).unwrap_err();
             assert_eq!(refused.exit, Exit::Usage, "{text}");
             let told = refused.message;
-            assert!(told.contains("write s3://BUCKET/PREFIX") && !told.contains("hidden"), "{told}");
+            assert!(told.contains("expected s3://BUCKET/PREFIX") && !told.contains("hidden"), "{told}");
             assert!(!told.contains('\n'), "{told}");
         }
     }
@@ -217,18 +217,18 @@ mod tests {
     fn what_is_wrong_with_a_prefix_is_said_with_what_is_allowed() {
         let long = format!("s3://runs/lab/{}", "x".repeat(LONGEST_PART + 1));
         for (text, words) in [
-            ("s3://runs/prüfstand", "a part of the prefix has 'ü' in it"),
-            ("s3://runs/test lab", "a part of the prefix has a blank in it"),
+            ("s3://runs/prüfstand", "a part of the prefix contains 'ü'"),
+            ("s3://runs/test lab", "a part of the prefix contains a blank"),
             (long.as_str(), "a part of the prefix is 101 characters long"),
             ("s3://runs/a//b", "a part of the prefix is empty"),
             ("s3://runs/a/.b", "a part of the prefix begins with '.'"),
-            ("s3://lab:runs/a", "the name of the bucket has : in it"),
+            ("s3://lab:runs/a", "the name of the bucket contains :"),
             ("s3:///a", "the name of the bucket is empty"),
         ] {
             let refused = BucketAddress::of(Path::new(text)).unwrap_err();
             assert_eq!(refused.exit, Exit::Usage, "{text}");
             let told = refused.message;
-            assert!(told.contains(words) && told.contains("1 to 100 of A-Z, a-z, 0-9"), "{told}");
+            assert!(told.contains(words) && told.contains("1 to 100 characters A-Z, a-z, 0-9"), "{told}");
         }
         let longest = format!("s3://runs/{}", "x".repeat(LONGEST_PART));
         assert_eq!(BucketAddress::of(Path::new(&longest)).unwrap().unwrap().to_string(), longest);

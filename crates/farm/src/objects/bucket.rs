@@ -219,7 +219,7 @@ impl ObjectBucket {
         });
         let listed = listed.await?.unwrap_or_default();
         match listed.len() > MOST_OBJECTS {
-            true => Err(self.damaged(bundle, "it has more objects than any bundle")),
+            true => Err(self.damaged(bundle, "it is not a bundle: too many objects")),
             false => Ok(listed),
         }
     }
@@ -277,16 +277,18 @@ impl ObjectBucket {
     fn fault_of(&self, error: &object_store::Error) -> BucketFault {
         let name = &self.name;
         if is_no_bucket(error) {
-            return BucketFault::NoBucket(format!("there is no bucket {name}: make it, or name another"));
+            return BucketFault::NoBucket(format!(
+                "the bucket {name} does not exist: create it, or name another"
+            ));
         }
         if is_refusal(error) {
             return BucketFault::Refused(format!(
                 "the bucket {name} refuses the keys of the environment: set AWS_ACCESS_KEY_ID and \
-                 AWS_SECRET_ACCESS_KEY to some that may read, write, list and remove there"
+                 AWS_SECRET_ACCESS_KEY to keys with permission to read, write, list and delete"
             ));
         }
         BucketFault::Unreachable(format!(
-            "the bucket {name} is not reached ({}): look whether it runs, and at AWS_ENDPOINT_URL and \
+            "cannot reach the bucket {name} ({}): check that its server runs, and AWS_ENDPOINT_URL and \
              AWS_REGION",
             excerpt(&root_of(error).to_string())
         ))

@@ -34,7 +34,7 @@ impl ObjectBucket {
         let places = piece_places(&manifest);
         let missing = places.values().filter(|piece| there.get(&piece.digest) != Some(&piece.bytes)).count();
         if missing > 0 {
-            let none = format!("{} missing or of another length", several(missing as u64, "piece", "pieces"));
+            let none = format!("{} missing or of wrong length", several(missing as u64, "piece", "pieces"));
             faults.push(self.damaged(name, &none).words().to_owned());
         } else if deep {
             faults.extend(self.damaged_pieces(name, places.into_keys()).await?);
@@ -52,7 +52,7 @@ impl ObjectBucket {
     ) -> Result<(), BucketFault> {
         match found {
             Some(found) if found != hex(digest) => Err(BucketFault::Damaged(format!(
-                "the bucket {} has another run.json of {name} than the store: import it again",
+                "the bucket {} has a different run.json of {name} than the store: import the run again",
                 self.name()
             ))),
             _ => Ok(()),

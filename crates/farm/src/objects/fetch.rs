@@ -27,7 +27,7 @@ impl ObjectBucket {
         let bytes = found.ok_or_else(|| self.missing(name, &format!("no piece {}..", short(digest))))?;
         match hex(&Sha256::digest(&bytes)) == digest {
             true => Ok(bytes),
-            false => Err(self.damaged(name, &format!("piece {}.. has other bytes", short(digest)))),
+            false => Err(self.damaged(name, &format!("piece {}.. has wrong bytes", short(digest)))),
         }
     }
 
@@ -55,7 +55,7 @@ impl ObjectBucket {
             to = blocking(move || to.write_all(&bytes).map(|()| to).map_err(here)).await?;
         }
         if written != file.bytes {
-            return Err(self.damaged(name, &format!("{} has other bytes than its manifest says", file.path)));
+            return Err(self.damaged(name, &format!("the bytes of {} do not match the manifest", file.path)));
         }
         // A cut of power must not leave a file of zeros under the name of a bundle.
         blocking(move || to.sync_all().map_err(here)).await
@@ -77,6 +77,6 @@ fn new_file(into: &Path, path: &str) -> std::io::Result<std::fs::File> {
 
 pub(super) fn here(error: std::io::Error) -> BucketFault {
     BucketFault::Here(format!(
-        "what comes from the bucket cannot be written ({error}): look at the space next to the store"
+        "cannot write data from the bucket ({error}): check the free space next to the store"
     ))
 }

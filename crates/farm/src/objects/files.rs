@@ -51,7 +51,7 @@ impl FileWalk {
                 names.iter().try_for_each(|name| self.entry(&format!("{path}/{name}"), depth + 1))
             }
             // Without one of these parts it would be another run.
-            _ if depth == 0 => Err(format!("its {path} cannot be read: look at whose it is")),
+            _ if depth == 0 => Err(format!("its {path} cannot be read: check its owner")),
             _ => {
                 self.left_out += 1;
                 Ok(())
@@ -63,19 +63,21 @@ impl FileWalk {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.found.len() >= MOST_FILES || self.bytes > MOST_BYTES {
             let most = size_words(MOST_BYTES);
-            return Err(format!("it has more than {MOST_FILES} files or {most}, which no bundle has"));
+            return Err(format!("it is not a bundle: more than {MOST_FILES} files or {most}"));
         }
         let mut pieces = Vec::new();
         for from in (0..bytes).step_by(PIECE as usize) {
             let length = PIECE.min(bytes - from);
             match self.files.read_part(&format!("/{path}"), from, length as usize) {
                 Fact::Known(part) if part.len() as u64 == length => pieces.push(hex(&Sha256::digest(&part))),
-                Fact::Known(_) => return Err(format!("its {path} got shorter while it was read: try again")),
+                Fact::Known(_) => {
+                    return Err(format!("its {path} was truncated while it was read: try again"));
+                }
                 _ if path.contains('/') => {
                     self.left_out += 1;
                     return Ok(());
                 }
-                _ => return Err(format!("its {path} cannot be read: look at whose it is")),
+                _ => return Err(format!("its {path} cannot be read: check its owner")),
             }
         }
         self.found.push(ManifestFile { path: path.to_owned(), bytes, pieces });

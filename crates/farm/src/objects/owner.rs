@@ -28,8 +28,8 @@ impl ObjectBucket {
         let is_other = found.as_ref().is_some_and(|text| text != line_of(store).as_bytes());
         let taken = is_other.then(|| {
             format!(
-                "the bundles in {} are of another store: give this one a prefix of its own, or where it \
-                 takes that one's place, remove the object {OWNER} there first",
+                "the bundles in {} belong to another store: give this one a different prefix, or, if it \
+                 replaces that store, remove the object {OWNER} there first",
                 self.name()
             )
         });
@@ -63,7 +63,7 @@ mod tests {
         assert!(bucket.check_owner(one).await.unwrap());
         for fault in [bucket.claim(other).await.unwrap_err(), bucket.check_owner(other).await.unwrap_err()] {
             assert!(matches!(fault, BucketFault::OtherStore(_)) && fault.is_of_bucket());
-            assert!(fault.words().contains("a prefix of its own") && fault.words().contains(OWNER));
+            assert!(fault.words().contains("a different prefix") && fault.words().contains(OWNER));
         }
         assert!(bucket.bundles().await.unwrap().is_empty(), "it is no bundle");
         // An answer does not make it this store's: the fault stays reported, and nothing is put.

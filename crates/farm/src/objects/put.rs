@@ -51,7 +51,7 @@ impl ObjectBucket {
         let (manifest, left_out) = blocking(move || manifest_of(&at).map_err(BucketFault::Here)).await?;
         if manifest.run_digest().is_some_and(|found| found != hex(digest)) {
             return Err(BucketFault::Here(
-                "it changed while it was read: import it when it is over".to_owned(),
+                "it changed while it was read: import it when the run has ended".to_owned(),
             ));
         }
         self.put(name, &manifest, folder, &BTreeSet::new()).await?;

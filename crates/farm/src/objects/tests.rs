@@ -377,7 +377,7 @@ fn a_bundle_of_another_run_is_not_shown_as_the_one_that_was_asked_for() {
         let told = async || {
             let fault = open().await.unwrap_err();
             assert!(matches!(fault, BucketFault::Damaged(_)), "{fault:?}");
-            assert!(fault.words().contains("another run.json of run") && !fault.words().contains('\n'));
+            assert!(fault.words().contains("a different run.json of run") && !fault.words().contains('\n'));
             assert!(!cached.names().1, "nothing half is left");
         };
         assert_eq!(open().await.unwrap(), content(run.path()));

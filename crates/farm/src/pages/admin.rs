@@ -59,7 +59,7 @@ pub fn admin(of: &AdminView) -> String {
                 n => { (several(n, "had a request refused", "had requests refused")) }
             } "." }
         @if let Some(words) = of.bucket_trouble {
-            div.next role="status" { p { strong { "No run is taken in: " } (words) "." } }
+            div.next role="status" { p { strong { "Runs cannot be stored: " } (words) "." } }
         }
         @if let Some(t) = of.certificate_ends {
             p { "The farm's certificate ends on " (date(t)) "." }
@@ -91,7 +91,7 @@ fn boards(of: &AdminView) -> Markup {
             label { "Boards with " input type="search" name="q" value=(of.filter) maxlength="64"; }
             button type="submit" { "Show" }
         }
-        (scroll("Boards and what is said of them", html! {
+        (scroll("Boards and their settings", html! {
             table {
                 thead { tr { th.left { "board" } th.left { "state" } th.left.more { "tags" } th { "budget" }
                     th.left.more { "may send" } th.left.more { "last run or row (UTC)" } } }
@@ -113,9 +113,9 @@ fn refused(of: &AdminView) -> Markup {
     const MOST: usize = 200;
     html! {
         @if of.refusals.is_empty() {
-            p { "No board was refused anything since the server was started." }
+            p { "No request of a board was refused since the server was started." }
         } @else {
-            (cards("What boards were refused", html! {
+            (cards("Refused requests of boards", html! {
                 table {
                     thead { tr { th.left { "board" } th.left { "latest (UTC)" } th { "times" }
                         th.left { "why" } th.left.more { "request" } } }
@@ -131,8 +131,9 @@ fn refused(of: &AdminView) -> Markup {
             @if of.refusals.len() > MOST {
                 p.muted { (of.refusals.len() - MOST) " earlier ones are on the pages of their boards." }
             }
-            p.muted { "Since the server was started, the last 20 of each board; equal ones are counted. What "
-                code { "import" } " left out is below, in what was done." }
+            p.muted { "Since the server was started, the last 20 of each board; equal ones are counted. \
+                       Items that "
+                code { "import" } " skipped are below, in the audit log." }
         }
         @if of.folders_refused > 0 {
             p { a href="/v1/refused" { (several(of.folders_refused as u64, "folder", "folders")) }
@@ -144,8 +145,8 @@ fn refused(of: &AdminView) -> Markup {
 fn budgets(of: &FarmBudgets) -> Markup {
     let known = of.tags.iter().map(|(tag, limit)| (tag.as_str(), Some(*limit)));
     html! {
-        p { "How late a board may be: its own budget, else the smallest of its tags, else that of all \
-         boards. Without a latency there is none." }
+        p { "The largest latency allowed: a board's own budget, else the smallest of its tags, else that of \
+             all boards. An empty field means no budget." }
         @for (tag, limit) in [("", of.fleet)].into_iter().chain(known) {
             form.line action="/admin/budgets" method="post" {
                 input type="hidden" name="tag" value=(tag);
@@ -173,8 +174,8 @@ fn role_choice(now: Role) -> Markup {
 
 fn people(of: &AdminView) -> Markup {
     html! {
-        p { "A viewer reads everything; an operator sets states and budgets and acknowledges changes too; \
-         an admin lets people and boards in." }
+        p { "A viewer reads everything; an operator also sets states and budgets and acknowledges changes; \
+             an admin also adds people and boards." }
         @for person in of.people {
             form.line action={ "/admin/people/" (escaped(&person.name)) } method="post" {
                 strong { (person.name) } @if person.name == of.visitor { " (you)" }
@@ -198,8 +199,8 @@ fn codes(of: &AdminView) -> Markup {
     html! {
         @if of.keeps {
             p { @match of.open_codes {
-                0 => { "No code is waiting to be used." }
-                n => { (several(n, "code is", "codes are")) " still valid and unused." }
+                0 => { "No unused code is valid." }
+                n => { (several(n, "code is", "codes are")) " valid and unused." }
             } }
             form.line action="/admin/codes" method="post" {
                 label { "Codes " input type="number" name="count" value="1" min="1" max="100" size="4"; }
@@ -207,10 +208,12 @@ fn codes(of: &AdminView) -> Markup {
                 button type="submit" { "Make" }
             }
             p.muted { "On the board: " code { "onbeat-push enrol URL CODE" } ". A token is revoked on the \
-             page of its board. A board that is here and has none enrols with a code that is its own: "
+                                                                              page of its board. A known \
+                                                                              board without a token enrols \
+                                                                              with a code made for it: "
                 code { "onbeat-farm enrol --name BOARD" } "." }
         } @else {
-            p { "This farm keeps nothing that boards send: start it with "
+            p { "This farm has no store for data of boards: start it with "
                 code { "--store sqlite:PATH" } "." }
         }
     }
@@ -230,11 +233,13 @@ fn storage(of: &AdminView) -> Markup {
     html! {
         p { "The database takes " (of.database_bytes.map_or_else(|| UNKNOWN.to_owned(), bytes))
             ", runs that boards sent take " (bytes(of.sent_bytes)) "." }
-        p { "Maxima of five minutes, histograms of days, and each run with its own histogram stay. "
-            code { "onbeat-farm prune" } " drops histograms of five minutes after 30 days and of hours after \
-             a year; their samples are in those of days. It drops the seconds of a run after 30 days, and \
-             what was traced around its spikes after 90 days, but for the spike of the first run that shows \
-             a culprit and the worst of a board's week. Runs that are pinned stay whole." }
+        p { "Maxima of five minutes, daily histograms, and each run with its own histogram are kept. "
+            code { "onbeat-farm prune" } " deletes 5-minute histograms after 30 days and hourly histograms \
+                                          after a year; their samples stay in the daily ones. It deletes the \
+                                          seconds of a run after 30 days, and the traces around its spikes \
+                                          after 90 days, except those of the first run that shows a culprit \
+                                          and of a board's worst run of each week. Pinned runs stay in \
+                                          full." }
     }
 }
 

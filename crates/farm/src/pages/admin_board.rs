@@ -66,7 +66,7 @@ fn facts(of: &BoardSettingsView) -> Vec<(&'static str, String)> {
     };
     vec![
         ("rows of five minutes", of.rows.to_string()),
-        ("rows between them that never came", of.missing.to_string()),
+        ("rows between them that never arrived", of.missing.to_string()),
         ("runs that it sent", bytes(of.sent_bytes)),
         ("its rows and maxima", bytes(of.stored.rows)),
         ("its environments", bytes(of.stored.environments)),
@@ -98,15 +98,15 @@ fn form(of: &BoardSettingsView) -> Markup {
                     placeholder="none; 100us" maxlength="20"; }
             p { button type="submit" { "Set" } }
         }
-        p.muted { "What changes on a board that is muted, in maintenance or retired is not reported. After \
-         its hardware was replaced changes are judged by what came since." }
+        p.muted { "Changes on a board that is muted, in maintenance or retired are not reported. After its \
+                   hardware was replaced, changes are judged by the data since then." }
     }
 }
 
 fn token(of: &BoardSettingsView) -> Markup {
     html! {
         @if of.tokens == 0 {
-            p { "It has no token, and sends nothing." }
+            p { "It has no token and cannot send." }
         } @else if of.is_admin {
             form.line action={ "/admin/boards/" (escaped(&of.board.board)) "/revoke" } method="post" {
                 "It has a token."

@@ -44,7 +44,7 @@ pub fn difference(before: &FarmRun, after: &FarmRun, names: &BoardNames, diff: &
         (DiffVerdict::Worse, "Worse"),
         (DiffVerdict::Unknown, "Cannot be compared: unknown on one side"),
         (DiffVerdict::Better, "Better"),
-        (DiffVerdict::Same, "Another value, judged the same"),
+        (DiffVerdict::Same, "Different value, same verdict"),
     ];
     let data = format!("/v1/runs/{}/audit?before={}", escaped(&after.id), escaped(&before.id));
     let body = html! {
@@ -52,13 +52,13 @@ pub fn difference(before: &FarmRun, after: &FarmRun, names: &BoardNames, diff: &
         p.path { "before: " (board_link(&before.board, names)) ", "
             (run_and_audit(&before.id)) ", " (moment(before.started)) " UTC" }
         p.lead { (sentence(diff)) }
-        p { "This as " a href=(data) { "JSON" } "; each by itself: " (to_audit(&before.id, "before")) ", "
+        p { "This as " a href=(data) { "JSON" } "; each run: " (to_audit(&before.id, "before")) ", "
             (to_audit(&after.id, "then")) "." }
         @for (change, heading) in PARTS {
             (changed(heading, diff.findings.iter().filter(|one| one.change == change).collect()))
         }
     };
-    page(Some(Section::Runs), "What the audits of two runs say", body)
+    page(Some(Section::Runs), "The audits of two runs", body)
 }
 
 fn changed(heading: &str, findings: Vec<&RuleDiff>) -> Markup {
@@ -104,7 +104,7 @@ fn counted(counts: &VerdictCounts) -> String {
     };
     match counts.unknown {
         0 => checks,
-        unknown => format!("{checks}, {unknown} could not be told"),
+        unknown => format!("{checks}, {unknown} could not be determined"),
     }
 }
 
@@ -116,7 +116,7 @@ pub fn to_audit(run: &str, words: &str) -> Markup {
 /// Link to the differences between the audits of two runs.
 pub fn to_difference(before: &str, after: &str) -> Markup {
     html! {
-        a href={ "/runs/" (escaped(after)) "/audit?before=" (escaped(before)) } { "What the audits say" }
+        a href={ "/runs/" (escaped(after)) "/audit?before=" (escaped(before)) } { "Audits" }
     }
 }
 

@@ -69,8 +69,8 @@ pub fn board(of: &BoardView) -> String {
         (choice(of))
         @if of.long_term.rows.is_empty() {
             p { "Nothing in this span." @if of.span.is_fine() {
-                " A run of less than five minutes has its place among days alone, and histograms of hours \
-                 and of five minutes are not kept as long as those of days." } }
+                " A run of less than five minutes is only in the histograms of days, and those of hours and \
+                 five minutes are kept for a shorter time." } }
         } @else {
             (figure(caption(of.long_term.tier), |size| long_term::draw(of.long_term, size, &PAGE)))
             p { (of.reach.says()) }
@@ -79,7 +79,7 @@ pub fn board(of: &BoardView) -> String {
         }
         p { "As data: " (data_links(of)) }
         @if !of.unnamed { p { a href=(comparison(of)) { "Compare spans of time of this board" } "." } }
-        @if !of.culprits.is_empty() { h2 { "Who took the time" } (culprits(of.culprits, false)) }
+        @if !of.culprits.is_empty() { h2 { "Culprits" } (culprits(of.culprits, false)) }
         h2 { "Runs" }
         (runs(of.runs, None))
         @if (of.runs.len() as u64) < board.runs {
@@ -93,7 +93,7 @@ fn caption(tier: Tier) -> &'static str {
     match tier {
         Tier::Day => {
             "Each column is a day, all CPUs added up; the dots are the exact largest latencies. A run \
-             without rows of five minutes counts for the day it began on."
+             without rows of five minutes counts on the day on which it began."
         }
         Tier::Hour => {
             "Each column is an hour, all CPUs added up; the dots are the exact largest latencies. A run \
@@ -118,7 +118,7 @@ fn answer(of: &BoardView) -> Markup {
         }
         @for one in of.changes.iter().take(3) {
             p { span class="badge high" { (one.kind.words()) } " " (one.says) " "
-                a href={ "/changes?board=" (escaped(board)) } { "What this stands on" } }
+                a href={ "/changes?board=" (escaped(board)) } { "Evidence" } }
         }
     }
 }
@@ -137,7 +137,7 @@ fn at_worst(of: &BoardView, key: &SeriesKey, day: DayMaximum) -> Markup {
             },
             None => { strong { (span(day.max_ns)) } ", " (date(day.t)) },
         }
-        @if let Some(one) = series { "; it is of " (series_words(one)) }
+        @if let Some(one) = series { "; series: " (series_words(one)) }
     }
 }
 
@@ -148,10 +148,10 @@ fn said(of: &BoardView) -> Markup {
     html! {
         @if settings.state.is_quiet() {
             p.next { "This board is " strong { (settings.state.words()) } " since " (since)
-                ": what changes on it is not reported." }
+                ": its changes are not reported." }
         } @else if let Some(since) = settings.hardware_since() {
             p.next { "Its hardware was replaced on " (date(since))
-                ": changes are judged by what came since." }
+                ": changes are judged by the data since then." }
         }
         @if let Some(limit) = settings.budget_ns {
             @let last24 = settings.max24_ns.map_or_else(|| UNKNOWN.to_owned(), span);
@@ -204,7 +204,7 @@ fn choice(of: &BoardView) -> Markup {
     let name = if of.span == BoardSpan::Day { "day" } else { "week" };
     html! {
         @if of.series.len() > 1 {
-            p.muted { "Histograms are added up only where what was measured is the same:" }
+            p.muted { "Histograms are added up only within the same series:" }
             ul.spans { @for one in of.series.iter().take(SERIES) {
                 li { a href=(address(&one.key, of.span)) aria-current=[(one.key ==
                     *of.chosen).then_some("true")] {
@@ -213,7 +213,7 @@ fn choice(of: &BoardView) -> Markup {
                     @if let Some(day) = of.maxima.get(&one.key) { ", at most " (span(day.max_ns)) } ")" }
             } }
             @if of.series.len() > SERIES {
-                p.muted { (of.series.len() - SERIES) " more are in the board as JSON, below." }
+                p.muted { (of.series.len() - SERIES) " more are in the JSON of the board, below." }
             }
         } @else if let Some(one) = of.series.first() { p { (series_words(one)) "." } }
         ul.spans { @for (span, _, name) in BoardSpan::ALL {
@@ -355,7 +355,7 @@ mod tests {
                 "{text}"
             );
             assert!(
-                text.contains("it is of measure: every 1 ms, p.") && text.contains("(1 day, at most 9 us)")
+                text.contains("series: measure: every 1 ms, p.") && text.contains("(1 day, at most 9 us)")
             );
             assert!(
                 text.contains("cannot be judged yet: it has 1 day with samples; 56 are needed"),
@@ -385,12 +385,12 @@ mod tests {
     fn series_beyond_those_that_are_named_are_counted() {
         with_view(|view| {
             let series = vec![view.series[0].clone(); SERIES];
-            assert!(!super::board(&BoardView { series: &series, ..view }).contains("more are in the board"));
+            assert!(!super::board(&BoardView { series: &series, ..view }).contains("more are in the JSON"));
         });
         with_view(|view| {
             let series = vec![view.series[0].clone(); SERIES + 3];
             let text = super::board(&BoardView { series: &series, ..view });
-            assert!(text.contains("3 more are in the board as JSON"), "{text}");
+            assert!(text.contains("3 more are in the JSON of the board"), "{text}");
         });
     }
 

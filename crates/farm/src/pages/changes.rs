@@ -174,9 +174,7 @@ fn looked_at(one: &FarmChange, may_acknowledge: bool) -> Markup {
 /// Target of a change's link, if it differs from that of the board's name.
 fn way(one: &FarmChange) -> Option<&'static str> {
     match one.kind {
-        ChangeKind::MoreOften | ChangeKind::LessOften => {
-            Some("The worst five minutes of the day on which it began")
-        }
+        ChangeKind::MoreOften | ChangeKind::LessOften => Some("The worst five minutes of its first day"),
         ChangeKind::Worse | ChangeKind::Better | ChangeKind::Environment => {
             Some("All environments of the board")
         }
@@ -189,8 +187,8 @@ fn way(one: &FarmChange) -> Option<&'static str> {
 
 fn chance(p: f64) -> String {
     match p {
-        p if p < 0.001 => "By chance alone this is less likely than 1 in 1,000.".to_owned(),
-        p => format!("By chance alone: p {p:.3}, adjusted for the number of series or changes."),
+        p if p < 0.001 => "The probability by chance is below 1 in 1,000.".to_owned(),
+        p => format!("Probability by chance: p {p:.3}, adjusted for the number of series or changes."),
     }
 }
 
@@ -215,7 +213,7 @@ fn settings(one: &FarmChange) -> Markup {
                 }
             }
         } @else if one.settings.is_empty() && one.kind == ChangeKind::MoreOften {
-            p.muted { "No setting of the board is known to have changed about then." }
+            p.muted { "No known setting of the board changed about then." }
         }
     }
 }
@@ -229,22 +227,25 @@ fn query(of: &ChangesView) -> String {
 
 fn how(of: &ChangesView) -> Markup {
     html! {
-        h2 { "How these are found" }
+        h2 { "Detection" }
         ul.plain {
-            li { "Late more or less often: the wake-ups of each day from a latency on that about ten of \
-             them a day had in the first six weeks, against the days before; a doubling is seen within a \
-             week. " (judged(of)) }
-            li { "Worse or better: the five minutes of seven days before another environment against those \
-             of seven days after it, of each series. What came with a change need not come from it."
+            li { "Late more or less often: the daily number of wake-ups above a latency that about ten a day \
+                  reached in the first six weeks, compared with the days before; a doubling is detected \
+                  within a week. " (judged(of)) }
+            li { "Worse or better: intervals of five minutes of seven days before a new environment against \
+                  those of seven days after it, for each series. A coincidence with a change does not prove \
+                  that it is the cause."
                 (environments(of.scope.environments)) }
-            li { "New culprit: three spikes or more of a cause that ten hunts of the board did not see; or \
-             twelve five minutes for which its recorder names it, and not on ten days before." }
-            li { "Silent: nothing for three times as long as is usual for the board, and two days at least; \
-             of a board with a token that sent on two days at most, or never since it was enrolled, three \
-             days." }
-            li { "Over budget: a day of these " (SHOWN_DAYS) " whose largest latency is above the budget of \
-             the board, of one of its tags, or of all boards." }
-            li { "Nothing of boards that are muted, in maintenance or retired." }
+            li { "New culprit: at least three spikes of a cause that ten hunts of the board did not see; or \
+                  twelve intervals of five minutes for which its recorder names it, after ten days without \
+                  it." }
+            li { "Silent: no data for three times the usual gap of the board and at least two days; for a \
+                  board with a token that sent on at most two days, or never since it was enrolled, three \
+                  days." }
+            li { "Over budget: a day of these " (SHOWN_DAYS) " whose largest latency exceeds the budget of \
+                                                              the board, of one of its tags, or of all \
+                                                              boards." }
+            li { "Boards that are muted, in maintenance or retired are not included." }
         }
         (as_data("/v1/changes", &query(of)))
     }
@@ -269,8 +270,8 @@ fn judged(of: &ChangesView) -> Markup {
     let series = |count: usize| format!("{count} series {}", if count == 1 { "is" } else { "are" });
     let boards = several(of.boards as u64, "board", "boards");
     html! {
-        "Of " (boards) " " (series(judged)) " judged: over the whole fleet at most one report in twenty is \
-         chance."
+        "Of " (boards) " " (series(judged))
+            " judged: over the whole fleet, at most one report in twenty is due to chance."
         @if too_few > 0 {
             " " (series(too_few)) " not judged: too few days with samples so far, or too few wake-ups."
         }

@@ -102,11 +102,11 @@ pub fn answer(
         (parts.body)
         (as_data("/v1/compare", &form.query(&form.series, &form.plan)))
         @if !others.is_empty() {
-            h2 { "The same of another series" }
+            h2 { "The same for another series" }
             ul.plain { @for (at, one) in others.iter().enumerate() { li {
                 a href=(form.address(&one.of.key)) { (named[at]) (plan(at).unwrap_or_default()) } } } }
         }
-        (forms(form, choices, "Ask again: "))
+        (forms(form, choices, "Compare others: "))
     };
     page(Some(Section::Compare), &parts.heading, body)
 }
@@ -126,8 +126,8 @@ fn form_of_runs(form: &ComparisonForm, again: &str) -> Markup {
     html! {
         h2 { (again) "Runs" }
         form action="/compare" method="get" {
-            p { "Name runs by their id, one a line; the name of a board stands for its last ten runs. The \
-             run is the unit: several of each, made in turns, carry a verdict." }
+            p { "Enter ids of runs, one per line; the name of a board stands for its last ten runs. The run \
+                 is the unit: a verdict needs several runs of each side, made in turns." }
             (side("a", "A", &form.a))
             (side("b", "B", &form.b))
             (limit(form))
@@ -171,12 +171,12 @@ fn form_of_days(form: &ComparisonForm, choices: &ComparisonChoices, again: &str)
     html! {
         h2 { (again) "Boards, kernels, settings, spans of time" }
         form action="/compare" method="get" {
-            p { "A side names boards, a machine, a kernel, a setting or an environment; what else is left \
-             empty may be anything. A kernel is what its release begins with, in whole parts; a setting is \
-             one of a board's environment with its value, as the page of its environments names them, and \
-             with nothing behind the = where it is not set (\"cmdline nohz_full=\"). Of six \
-             boards or more a board is the unit, and one that is on both sides is compared with itself; of \
-             fewer a day is." }
+            p { "A side names boards, a machine, a kernel, a setting or an environment; an empty field \
+                 matches anything. A kernel is the beginning of its release, in whole parts; a setting is \
+                 one of a board's environment with its value, as on the page of its environments, with \
+                 nothing after the = if it is not set (\"cmdline nohz_full=\"). With six boards or more, the \
+                 board is the unit, and a board on both sides is compared with itself; with fewer, the day \
+                 is." }
             div.sides {
                 @for (name, title, side) in [("a", "A", &form.sides[0]), ("b", "B", &form.sides[1])] {
                     fieldset { legend { (title) } (fields(name, side)) }
@@ -207,8 +207,10 @@ mod tests {
         let text = form_page(&form, &ComparisonChoices::default(), Some("no run of this id: <b>"));
         assert!(!text.contains("<b>") && text.contains("r2") && text.contains("&quot;x"));
         assert!(text.find(">Runs<") < text.find(">Boards, kernels"));
-        assert!(text.contains("A side names boards, a machine, a kernel, a setting or an environment; what"));
-        assert!(text.contains("with nothing behind the = where it is not set"));
+        assert!(text.contains(
+            "A side names boards, a machine, a kernel, a setting or an environment; an empty field"
+        ));
+        assert!(text.contains("with nothing after the = if it is not set"));
     }
 
     #[test]
@@ -237,6 +239,6 @@ mod tests {
         let data = "/v1/compare.csv?a_board=a%22%3E%3Cb%3E&amp;b_kernel=6.12&amp;plan=p&amp;limit=50us\"";
         assert!(text.contains(data), "{text}");
         assert_eq!(text.matches("<option value=\"6.12.9\">").count(), 1);
-        assert!(text.find(">Ask again: Boards") < text.find(">Ask again: Runs<"));
+        assert!(text.find(">Compare others: Boards") < text.find(">Compare others: Runs<"));
     }
 }

@@ -24,17 +24,18 @@ pub fn culprits(all: &[FarmCulprit], board: Option<&FarmBoard>) -> String {
         @if all.is_empty() {
             p.lead { @if board.is_some() { "No run and no recorder of this board has named a culprit yet." }
                 @else { "No run and no recorder has named a culprit yet." } }
-            p { code { "onbeat hunt --over 100us -D 10m" } " on a board names who took the time; its \
-             runs show up here, and what " code { "onbeat watch" } " names on boards that send its record." }
+            p { code { "onbeat hunt --over 100us -D 10m" }
+                " on a board names culprits; its runs appear here, and those that " code {
+                    "onbeat watch" } " names on boards that send its record." }
         } @else {
-            p.lead { "Who took the time of late wake-ups, "
+            p.lead { "Culprits of late wake-ups, "
                 @if let Some(board) = board {
                     "on " a href={ "/b/" (escaped(&board.board)) } { (board.name) } }
-                @else { "over all boards" } ", those that took most first." }
+                @else { "over all boards" } ", the largest first." }
             (table(all, board.is_none()))
             p.muted { "Runs of " code { "onbeat hunt" } " name culprits of spikes. " code { "onbeat watch" }
-                " names one for each CPU's largest latency of five minutes, however small it is. Times \
-                 are of these wake-ups alone." }
+                " names one for each CPU's largest latency of five minutes, however small. Times are of \
+                 these wake-ups only." }
             (as_data("/v1/culprits", &query))
         }
     };
@@ -88,7 +89,7 @@ fn runs_left_out(view: &CulpritView) -> Markup {
     html! {
         @if left_out > 0 {
             p.muted { (several(left_out, "earlier run is", "earlier runs are"))
-                " left out here: the latest 1,000 are in the JSON." }
+                " not shown: the latest 1,000 are in the JSON." }
         }
     }
 }
@@ -102,7 +103,7 @@ fn days_left_out(view: &CulpritView) -> Markup {
     html! {
         @if let Some(next) = next.map(address) {
             p.muted { (several(view.days_left_out, "more day of a board is", "more days of boards are"))
-                " left out here: " a href=(next) { "the next of them" } "." }
+                " not shown: " a href=(next) { "the next of them" } "." }
         }
     }
 }
@@ -199,12 +200,12 @@ mod tests {
         let one = FarmCulprit { fingerprint: "ab".into(), runs: 2, ..FarmCulprit::default() };
         let day = CulpritDay { board: "a b".into(), t: 86_400, ..CulpritDay::default() };
         let text = page_of(&one, std::slice::from_ref(&day), 1_678);
-        assert!(text.contains("1678 more days of boards are left out here: "), "{text}");
+        assert!(text.contains("1678 more days of boards are not shown: "), "{text}");
         assert!(
             text.contains("\"/culprits/ab?before=86400&amp;before_board=a%20b\">the next of them"),
             "{text}"
         );
-        assert!(!page_of(&one, &[day], 0).contains("left out"));
-        assert!(page_of(&one, &[], 0).contains("2 earlier runs are left out here: "));
+        assert!(!page_of(&one, &[day], 0).contains("not shown"));
+        assert!(page_of(&one, &[], 0).contains("2 earlier runs are not shown: "));
     }
 }

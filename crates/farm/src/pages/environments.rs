@@ -59,7 +59,7 @@ pub fn environments(
         p.lead { (lead(all)) }
         (as_data(&format!("/v1/boards/{}/environments", escaped(&board.board)), ""))
         @for section in &shown { (section) }
-        @if more > 0 { p.muted { (more) " earlier ones are left out here." } }
+        @if more > 0 { p.muted { (more) " earlier ones are not shown." } }
     };
     page(Some(Section::Boards), &format!("Environments of {}", board.name), body)
 }
@@ -79,17 +79,18 @@ fn section(
                 (several(one.runs, "run", "runs")) ", one of them "
                 a href={ "/runs/" (escaped(&one.example)) } { (one.example) }
                 @if is_audited(one) { ", with its " (to_audit(&one.example, "audit")) } "." } }
-        @if one.damaged { p { "The store has settings of it damaged, so that it is not known whether \
-            these changed: restore a backup; " code { "onbeat-farm check" } " names them." } }
+        @if one.damaged { p {
+            "Its settings in the store are damaged, so changes of them are unknown: restore a \
+             backup; " code { "onbeat-farm check" } " lists them." } }
         @match before {
             Some(before) => {
                 (difference(before, one))
                 p { a href=(comparison(board, before, one)) {
-                    "Compare its days with those of the one before" }
+                    "Compare its days with those of the previous environment" }
                     @if is_audited(before) && is_audited(one) {
                         ". " (to_difference(&before.example, &one.example)) } "." }
             },
-            None => p.muted { "The first that is known." },
+            None => p.muted { "The first known environment." },
         }
     } }
 }
@@ -146,7 +147,9 @@ mod tests {
         assert_eq!(text.matches(&way).count(), 1, "{text}");
         assert!(!text.contains("/audit"));
         assert!(text.contains("<td class=\"wrap\" data-of=\"then\">3</td>"), "{text}");
-        assert!(!text.contains("<b>") && text.contains("(none)") && text.contains("The first that is known"));
+        assert!(
+            !text.contains("<b>") && text.contains("(none)") && text.contains("The first known environment")
+        );
         let other = BoardEnvironment { example: "q".into(), ..environment(after) };
         let audited = BTreeSet::from(["q".to_owned(), "r".to_owned()]);
         let text = environments(&board, &[other, environment(before)], 0, &audited);
@@ -157,7 +160,7 @@ mod tests {
         assert!(!text.contains("damaged"), "{text}");
         let damaged = BoardEnvironment { damaged: true, ..environment(before) };
         let text = environments(&board, &[damaged], 0, &BTreeSet::new());
-        assert!(text.contains("has settings of it damaged"), "{text}");
+        assert!(text.contains("Its settings in the store are damaged"), "{text}");
     }
 
     #[test]
@@ -173,6 +176,6 @@ mod tests {
         let all: Vec<BoardEnvironment> = (0..150).flat_map(|_| [a.clone(), b.clone()]).collect();
         let text = environments(&board, &all, 0, &BTreeSet::new());
         assert_eq!(text.matches("<p>Known from ").count(), MOST);
-        assert!(text.contains("with 299 changes") && text.contains("200 earlier ones are left out here."));
+        assert!(text.contains("with 299 changes") && text.contains("200 earlier ones are not shown."));
     }
 }

@@ -69,7 +69,7 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
         @if let Some(why) = of.unread { p { "Spikes of a run are not shown: " (why) "." } }
         (data_links(of))
         h2 { "The day around it" }
-        @if of.day.rows.is_empty() { p.muted { "There are no histograms of hours of this day." } } @else {
+        @if of.day.rows.is_empty() { p.muted { "This day has no hourly histograms." } } @else {
             (figure("Each column is an hour, all CPUs added up; the dots are the exact largest latencies.",
                 |size| long_term::draw(of.day, size, &PAGE)))
             p { a href=(span_address(&board.board, of.key, BoardSpan::Day, Some(of.day.from))) {
@@ -78,10 +78,10 @@ pub fn five_minutes(of: &FiveMinutes) -> String {
         (worst(of))
         h2 { "Runs at that time" }
         @if of.runs.is_empty() {
-            p { "No run was on" @if of.largest.is_some() { "; what is above comes from a recording" } "." }
+            p { "No run was active" @if of.largest.is_some() { "; the data above is from a recording" } "." }
         } @else {
-            p { "The page of a run has the command that repeats it, that of a hunt also each spike's \
-             timeline." }
+            p { "The page of a run has the command that repeats it; that of a hunt also has the timeline of \
+                 each spike." }
             (runs(of.runs, None))
         }
     };
@@ -94,7 +94,7 @@ fn next(of: &FiveMinutes) -> Markup {
         @if let Some(max) = of.largest.and_then(|slot| slot.max_ns) {
             p.next { strong { "What to do next: " }
                 code { "onbeat hunt --over " ((max.0 / 2_000).max(1)) "us -D 1h" }
-                " on the board records who takes the time when one half as long comes again." }
+                " on the board finds the culprit when a latency half as long occurs again." }
         }
     }
 }
@@ -123,7 +123,7 @@ fn rest(of: &FiveMinutes) -> Markup {
             " no table here." } }
         @if of.left_out > 0 { p.muted {
             (several(of.left_out, "row of recordings is", "rows of recordings are"))
-            " left out of these tables; the largest latency above is of all." } }
+            " not in these tables; the largest latency above includes them." } }
     }
 }
 
@@ -140,8 +140,8 @@ fn answer(of: &FiveMinutes) -> Markup {
             @if let Some(spike) = of.spikes.iter().find(|spike| is_of(spike, slot)) { " "
                 a href=(spike_address(spike)) { "Its timeline" } "." } }
         @if missed > 0 { p.banner { (several(missed, "wake-up was", "wake-ups were"))
-            " missed: it is not known how late " @if missed == 1 { "it" } @else { "these" }
-            " would have been." } }
+            " missed: how late " @if missed == 1 { "it" } @else { "these" }
+            " would have been is unknown." } }
     }
 }
 
@@ -178,7 +178,7 @@ fn spikes(of: &FiveMinutes) -> Markup {
                     } } }
                 }
             }))
-            p.muted { "Each leads to its timeline."
+            p.muted { "Each links to its timeline."
                 @if all.len() > SPIKES { " " (all.len() - SPIKES)
                     " smaller ones are on the pages of their runs." } }
         }
@@ -188,10 +188,10 @@ fn spikes(of: &FiveMinutes) -> Markup {
 /// Victim and culprit, as far as known.
 fn blame(slot: &FarmSlot) -> String {
     match (slot.culprit.as_str(), slot.victim.as_str()) {
-        ("", "") => "Who took the time was not recorded.".to_owned(),
-        ("", victim) => format!("{victim} was late; who took the time is not known."),
-        (culprit, "") => format!("Most of it was taken by {culprit}."),
-        (culprit, victim) => format!("{victim} was late; most of the time was taken by {culprit}."),
+        ("", "") => "The culprit was not recorded.".to_owned(),
+        ("", victim) => format!("{victim} was late; the culprit is unknown."),
+        (culprit, "") => format!("Main culprit: {culprit}."),
+        (culprit, victim) => format!("{victim} was late; main culprit: {culprit}."),
     }
 }
 
@@ -207,7 +207,7 @@ fn steps(of: &FiveMinutes) -> Markup {
             li { a rel="prev" href=(to(of.t - SLOT)) { "the five minutes before" } }
             li { a rel="next" href=(to(of.t + SLOT)) { "the five minutes after" } }
             @if let Some(before) = of.over[0] {
-                li { a href=(to(before)) { "the last one before that was over the budget" } }
+                li { a href=(to(before)) { "the previous one over the budget" } }
             }
             @if let Some(after) = of.over[1] {
                 li { a href=(to(after)) { "the next over the budget" } }
@@ -223,8 +223,8 @@ fn steps(of: &FiveMinutes) -> Markup {
 fn histogram(of: &FiveMinutes) -> Markup {
     let Some(row) = of.histogram else {
         return html! { @if !of.slots.is_empty() {
-            p.muted { "The histogram of these five minutes is not kept any more; those of hours and days \
-             are kept for longer." }
+            p.muted { "The histogram of these five minutes has been deleted; hourly and daily histograms are \
+                       kept for longer." }
         } };
     };
     let peaks = || of.slots.iter().flat_map(|slot| &slot.cpus);
@@ -250,7 +250,8 @@ fn histogram(of: &FiveMinutes) -> Markup {
                         td.top { (us_or_dash(line.max_ns)) }
                     } } }
                 }
-                p.muted { "Latencies in us. Quantiles are upper edges of rows that are at most 3.2 % wide." }
+                p.muted {
+                    "Latencies in us. Quantiles are upper edges of buckets that are at most 3.2 % wide." }
             }))
         }
     }
@@ -367,8 +368,8 @@ mod tests {
             assert!(text.contains(words), "{words}: {text}");
         }
         assert!(!text.contains("Its timeline") && !text.contains("Spikes in these"));
-        assert!(text.contains("is not kept any more") && text.contains("the next over the budget"));
-        assert!(!text.contains("one before that was over") && !text.contains("tier=5m"));
+        assert!(text.contains("has been deleted") && text.contains("the next over the budget"));
+        assert!(!text.contains("the previous one over") && !text.contains("tier=5m"));
         let rows = RowCounts::of_rows([(row_of(Nanos(8_000)), 4), (row_of(Nanos(9_400_000)), 1)]);
         let cpus = vec![CpuRows { cpu: Cpu(2), rows }];
         let row = TierRow { t: 86_400, n: 5, max_ns: peak.max_ns, cpus, ..TierRow::default() };
@@ -418,10 +419,12 @@ mod tests {
             unread: None,
         };
         let text = five_minutes(&of);
-        assert!(text.contains("2 wake-ups were missed: it is not known how late these would"), "{text}");
-        assert!(!text.contains("left out of these tables") && !text.contains("no table here"), "{text}");
+        assert!(text.contains("2 wake-ups were missed: how late these would"), "{text}");
+        assert!(!text.contains("not in these tables") && !text.contains("no table here"), "{text}");
         let one = SlotSums { count: 1, n: 0, missed: 1 };
-        assert!(five_minutes(&FiveMinutes { sums: one, ..of }).contains("how late it would have been"));
+        assert!(
+            five_minutes(&FiveMinutes { sums: one, ..of }).contains("how late it would have been is unknown")
+        );
         let text = five_minutes(&FiveMinutes { slots: &slots, left_out: 7, ..of });
         for words in ["2 recordings have no table here.", "7 rows of recordings are left out"] {
             assert!(text.contains(words), "{words}: {text}");
@@ -429,9 +432,9 @@ mod tests {
         let text = five_minutes(&FiveMinutes { unread: Some("the bucket"), ..of });
         assert!(text.contains("shown: the bucket."), "{text}");
         let text = five_minutes(&FiveMinutes { slots: &[], largest: None, ..of });
-        assert!(text.contains("Nothing was measured") && text.contains("No run was on.<"), "{text}");
-        assert!(!text.contains("what is above"), "{text}");
-        assert!(five_minutes(&of).contains("No run was on; what is above comes from a recording.<"));
+        assert!(text.contains("Nothing was measured") && text.contains("No run was active.<"), "{text}");
+        assert!(!text.contains("the data above"), "{text}");
+        assert!(five_minutes(&of).contains("No run was active; the data above is from a recording.<"));
     }
 
     #[test]

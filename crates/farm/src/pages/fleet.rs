@@ -146,16 +146,15 @@ pub fn fleet(of: &Fleet) -> String {
             (largest(of.answer))
             (form(of))
             (table(of))
-            p.muted { (several(all as u64, "board", "boards")) ", " (several(runs, "run", "runs")) ". The \
-             maximum is of the last 30 days of a board, without runs that do not count. Each bar is a day \
-             up to " (date(newest)) ", its height the logarithm of the largest latency: the line across is \
-             100 us." }
+            p.muted { (several(all as u64, "board", "boards")) ", " (several(runs, "run", "runs"))
+                ". Maximum over the last 30 days; invalid runs excluded. Each bar is a day up to " (date(newest))
+                     ", its height the logarithm of the largest latency; the line across is at 100 us." }
             (as_data("/v1/boards", &query(of)))
         }
         @if of.unnamed { (left_out()) }
         @if hidden > 0 {
-            p.muted { (several(hidden as u64, "board is", "boards are")) " called after the machine, and \
-             left out: " code { "DIR/BOARD/RUN" } " gives a board its own name." }
+            p.muted { (several(hidden as u64, "board is", "boards are"))
+                " named after the machine and not shown: " code { "DIR/BOARD/RUN" } " gives a board its own name." }
         }
         (refused(of.refused))
     };
@@ -165,7 +164,7 @@ pub fn fleet(of: &Fleet) -> String {
 /// Note for public readers.
 pub fn left_out() -> Markup {
     html! {
-        p.muted { "Names of machines, kernels and programs are for those who "
+        p.muted { "To see names of machines, kernels and programs, "
             a href="/login" { "log in" } "." }
     }
 }
@@ -175,13 +174,13 @@ fn nothing(keeps: bool) -> Markup {
     html! {
         p.lead { "No run is here yet." }
         @if keeps {
-            p { "A board sends what it has once it is enrolled: "
+            p { "A board sends its data once it is enrolled: "
                 code { "onbeat-farm enrol --store URL" } ", with the " code { "--store" }
                 " of the server, prints a code for " code { "onbeat-push enrol" } " on the board." }
         }
-        p { "Where the server was started with " code { "--runs DIR" }
-            ", it finds a run there within a minute: make one on a board with "
-            code { "onbeat measure -D 1m -o RUN" } ", and put its folder there as "
+        p { "If the server was started with " code { "--runs DIR" }
+            ", it finds runs there within a minute: make one on a board with "
+            code { "onbeat measure -D 1m -o RUN" } ", and copy its folder there as "
             code { "DIR/BOARD/RUN" } "." }
     }
 }
@@ -344,11 +343,11 @@ fn refused(of: &RefusedFolders) -> Markup {
         @if of.all > 0 {
             h2 { "Not shown" }
             p { (several(of.all as u64, "folder holds", "folders hold"))
-                " what could not be taken in, or not all of it:" }
+                " items that could not be read completely:" }
             ul.plain { @for one in of.kept.iter().take(50) { li { code { (one.place) } ": " (one.reason) } } }
             @if of.kept.len() > 50 { p.muted { (of.kept.len() - 50) " more are in " a href="/v1/refused" {
                 "the list as JSON" }
-                @if of.left_out() > 0 { ", and " (of.left_out()) " in no list until some of these are gone" }
+                @if of.left_out() > 0 { ", and " (of.left_out()) " not listed until some of these are gone" }
                 "." } }
         }
     }

@@ -65,10 +65,10 @@ pub fn refusal(status: u16, detail: &str) -> String {
     let heading = match status {
         404 => "Not found",
         400 | 422 => "This cannot be shown",
-        401 | 403 => "Not for everybody",
-        429 => "Too often",
-        refused if refused < 500 => "Not done",
-        _ => "The farm failed",
+        401 | 403 => "Not permitted",
+        429 => "Too many requests",
+        refused if refused < 500 => "Request refused",
+        _ => "Internal error",
     };
     page(None, heading, html! { p.lead { (as_sentence(detail)) } p { a href="/" { "All boards" } } })
 }
@@ -88,11 +88,11 @@ mod tests {
 
     #[test]
     fn only_what_is_the_farms_own_fault_is_its_failure_and_names_stay_as_they_are() {
-        for (status, heading) in [(404, "Not found"), (409, "Not done"), (413, "Not done")] {
+        for (status, heading) in [(404, "Not found"), (409, "Request refused"), (413, "Request refused")] {
             let text = refusal(status, "too much: send less");
-            assert!(text.contains(heading) && text.contains("Too much") && !text.contains("failed"));
+            assert!(text.contains(heading) && text.contains("Too much") && !text.contains("Internal"));
         }
-        assert!(refusal(503, "s3://x is away").contains("The farm failed"));
+        assert!(refusal(503, "s3://x is away").contains("Internal error"));
         for name in ["s3://x is away", "press-3 has a token", "--store: none", ""] {
             assert_eq!(as_sentence(name), name);
         }

@@ -24,16 +24,16 @@ pub fn kernels(all: &[KernelRecord]) -> String {
         @for (at, group) in groups.iter().enumerate() {
             (machine(group))
             @if Some(at) == first_of_runs { p.muted {
-                "p99.99 is that of the median run, of each the largest of its CPUs: where these have fewer \
-                 than " (LEAST_P9999) " wake-ups, the maximum." } }
+                "p99.99 is that of the median run, and of a run the largest of its CPUs; for fewer \
+                 than " (LEAST_P9999) " wake-ups, it is the maximum." } }
         }
-        p.muted { "Of runs those that are over and count; of recorders all days of each board with a kernel, \
-             but for those on which its environment changed. A largest latency grows with the time it is \
-             of; boards of one machine may differ. A verdict takes runs of the same board, made in turns, or \
-             many days: " a href="/compare" { "compare" } "." }
+        p.muted { "Runs are included if they have ended and are valid; of recorders, all days of a board \
+                   with a kernel, except those on which its environment changed. A largest latency grows \
+                   with the time observed, and boards of the same machine may differ. A verdict needs runs \
+                   of the same board, made in turns, or many days: " a href="/compare" { "compare" } "." }
         @if all.iter().any(KernelRecord::is_mixed) {
-            p.muted { "A row may hold runs of several conditions, as intervals, policies, loads and numbers \
-                 of CPUs: what is compared run by run is of the same ones." }
+            p.muted { "A row may combine runs with different intervals, policies, loads and numbers of CPUs; \
+                       a comparison run by run uses equal ones." }
         }
         (as_data("/v1/kernels", ""))
     };
@@ -42,7 +42,7 @@ pub fn kernels(all: &[KernelRecord]) -> String {
 
 fn lead(all: &[KernelRecord]) -> Markup {
     let Some(worst) = all.iter().filter(|one| one.max_ns.is_some()).max_by_key(|one| one.max_ns) else {
-        return html! { p.lead { "No run that counts is here yet, and no recorder that names its kernel." } };
+        return html! { p.lead { "No valid run is here yet, and no recorder that names its kernel." } };
     };
     html! {
         p.lead { "The largest latency of all of these runs and days: "
@@ -162,16 +162,16 @@ mod tests {
         assert!(text.contains("2.0") && text.find("<h2>x").unwrap() < text.find("<h2>&lt;b").unwrap());
         assert_eq!(text.matches("of the median run").count(), 1);
         assert!(text.contains(">2 min 5 s<") && !text.contains("hours"), "{text}");
-        assert!(kernels(&[]).contains("No run that counts"));
+        assert!(kernels(&[]).contains("No valid run"));
         // Runs of another method are not offered one by one.
-        assert!(!text.contains("-other") && text.contains("runs of several conditions"), "{text}");
+        assert!(!text.contains("-other") && text.contains("A row may combine runs"), "{text}");
         let mut apart = all;
         for one in &mut apart {
             one.latest_plans = vec![one.release.clone(); 2];
         }
         let text = kernels(&apart);
         assert!(!text.contains("/compare?a=") && text.contains(">by days with 6.1</a>"), "{text}");
-        assert!(!text.contains("runs of several conditions"), "{text}");
+        assert!(!text.contains("A row may combine runs"), "{text}");
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
         let text = kernels(&[of("6.1", 86_400), of("6.12", 172_800)]);
         for words in [
             "The largest latency of all of these runs and days: <a",
-            "of recorders all days of each board with a kernel, but for those on which its environment changed",
+            "of recorders, all days of a board with a kernel, except those on which its environment changed",
             "<h2>x, timer+wakeup</h2>",
             "/b/a%20b/at/172800?series=timer%2Bwakeup&amp;plan=p&amp;worst=day",
             ">33<",

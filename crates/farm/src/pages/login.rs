@@ -25,14 +25,14 @@ pub fn login(of: &LoginView) -> String {
         None if of.has_people => form(of),
         None if of.keeps => html! {
             p.lead { "No account exists yet." }
-            p { "The farm's administrator adds the first person, on its machine: "
+            p { "The farm's administrator adds the first account on the server: "
                 code { "onbeat-farm person add NAME --role admin --store URL" }
                 ", with the " code { "--store" } " of the server." }
         },
         None => html! {
             p.lead { "This farm has no store, so it has no accounts and no login." }
-            p { "It only shows runs in folders. Serve it with " code { "--store" }
-                " too, and accounts can be added." }
+            p { "It only shows runs in folders. To add accounts, serve it with " code { "--store" }
+                ", too." }
         },
     };
     page(Some(Section::Account), if of.person.is_some() { "Account" } else { "Log in" }, body)
@@ -41,14 +41,14 @@ pub fn login(of: &LoginView) -> String {
 fn known(person: &FarmPerson) -> Markup {
     let may = match person.role {
         Role::Viewer => "may read everything",
-        Role::Operator => "may read everything, look after boards and acknowledge changes",
+        Role::Operator => "may read everything, manage boards and acknowledge changes",
         Role::Admin => "may do everything",
     };
     html! {
         p.lead { "You are " strong { (person.name) } " (" (person.role.word()) "), who " (may) "." }
         @if person.role >= Role::Operator {
-            p { a href="/admin" { "Administration" } ": boards, budgets, what was refused"
-                @if person.role == Role::Admin { ", people, letting boards in" } "." }
+            p { a href="/admin" { "Administration" } ": boards, budgets, refused requests"
+                @if person.role == Role::Admin { ", people, enrolment of boards" } "." }
         }
         form.line action="/logout" method="post" { button type="submit" { "Log out" } }
     }
@@ -57,7 +57,7 @@ fn known(person: &FarmPerson) -> Markup {
 fn form(of: &LoginView) -> Markup {
     html! {
         @if let Some(reason) = of.refused { p.banner role="alert" { (reason) } }
-        p.lead { "This farm asks who you are." }
+        p.lead { "This farm requires a login." }
         form.fields action="/login" method="post" {
             input type="hidden" name="next" value=(of.next);
             label { "Name " input name="name" autocomplete="username" required maxlength="64"
@@ -66,7 +66,7 @@ fn form(of: &LoginView) -> Markup {
                 required maxlength="256"; }
             p { button type="submit" { "Log in" } }
         }
-        p.muted { "The farm's administrator replaces a lost password by a new one: "
+        p.muted { "The farm's administrator can replace a lost password: "
             code { "onbeat-farm person password NAME --store URL" }
             ", with the " code { "--store" } " of the server." }
     }

@@ -77,8 +77,8 @@ pub fn board_link(board: &str, names: &BoardNames) -> Markup {
 pub fn runs(of: &[FarmRun], names: Option<&BoardNames>) -> Markup {
     if of.is_empty() {
         return html! {
-            p { "None is here yet: one that " code { "onbeat measure -o RUN" } " writes on the board \
-             shows up once it is sent or imported." }
+            p { "No run is here yet: one that " code { "onbeat measure -o RUN" }
+                " writes on the board appears once it is sent or imported." }
         };
     }
     let with_board = names.is_some();
@@ -116,8 +116,8 @@ pub fn runs(of: &[FarmRun], names: Option<&BoardNames>) -> Markup {
                     td.more { (run.cycles) }
                 } } }
             }
-            p.muted { "Latencies in us. The p99.99 is the largest of a run's CPUs; it takes "
-                (LEAST_P9999) " wake-ups of each." }
+            p.muted { "Latencies in us. The p99.99 is the largest of a run's CPUs; it needs "
+                (LEAST_P9999) " wake-ups on each." }
         },
     )
 }
@@ -215,7 +215,7 @@ mod tests {
         };
         let shown = |cycles| runs(&[of(cycles)], None).into_string();
         assert!(shown(20_000).contains(">181.7<") && !shown(19_999).contains(">181.7<"));
-        assert!(shown(1).contains("the largest of a run's CPUs; it takes 10000 wake-ups of each"));
+        assert!(shown(1).contains("the largest of a run's CPUs; it needs 10000 wake-ups on each"));
     }
 
     #[test]

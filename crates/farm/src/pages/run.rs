@@ -46,23 +46,23 @@ fn kept(of: &FarmRun, may_pin: bool) -> Markup {
     let gone = match of.thinned.as_str() {
         "" => None,
         "blocks" => Some("The records of its seconds"),
-        "windows" => Some("What was traced around most of its spikes"),
-        _ => Some("The records of its seconds, and what was traced around most of its spikes,"),
+        "windows" => Some("The traces around most of its spikes"),
+        _ => Some("The records of its seconds, and the traces around most of its spikes,"),
     };
     html! {
-        @if let Some(gone) = gone { p.muted { (gone) " went with its age." } }
+        @if let Some(gone) = gone { p.muted { (gone) " were deleted because of its age." } }
         @if may_pin {
             form.line action={ "/runs/" (escaped(&of.id)) "/pin" } method="post" {
                 @if of.pinned {
-                    "It is pinned, and stays whole. "
+                    "It is pinned and stays in full. "
                     button type="submit" name="remove" value="1" { "Unpin" }
                 } @else {
-                    label { "Keep all of it for ever, because " input name="note" maxlength="200"
+                    label { "Keep it in full, because " input name="note" maxlength="200"
                         placeholder="before the new kernel"; }
                     button type="submit" { "Pin" }
                 }
             }
-        } @else if of.pinned { p.muted { "It is pinned, and stays whole." } }
+        } @else if of.pinned { p.muted { "It is pinned and stays in full." } }
     }
 }
 
@@ -72,8 +72,7 @@ fn removed(of: &FarmRun) -> Markup {
         details {
             summary { "Remove this run" }
             form.line action={ "/runs/" (escaped(&of.id)) "/remove" } method="post" {
-                "Its samples go out of all histograms, and its maxima, spikes and files with it. It is not \
-                 taken in again. "
+                "Its samples, maxima, spikes and files are deleted. It will not be stored again. "
                 button type="submit" { "Remove" }
             }
         }
@@ -95,7 +94,7 @@ fn ways_on(of: &FarmRun, ways: &RunWays) -> Markup {
                 a href={ "/v1/runs/" (escaped(&of.id)) "/perfetto.json" } {
                     "its worst spikes for Perfetto" } } "." }
         @if let Some(why) = &ways.lacking {
-            p.banner { "There is no archive of its files, for it would lack some: " (why) "." }
+            p.banner { "Its files cannot be archived, because some are missing: " (why) "." }
         }
     }
 }
@@ -134,7 +133,7 @@ mod tests {
         let names = BoardNames::default();
         let shown = |lacking| run(&of, &names, None, RunWays { lacking, ..RunWays::default() }, parts());
         let whole = shown(None);
-        assert!(whole.contains("/v1/runs/r1.tar") && !whole.contains("no archive"));
+        assert!(whole.contains("/v1/runs/r1.tar") && !whole.contains("cannot be archived"));
         let lacking = shown(Some("its host/<x> cannot be read".into()));
         assert!(!lacking.contains("r1.tar") && lacking.contains("its host/&lt;x&gt; cannot be read."));
     }

@@ -33,7 +33,7 @@ pub fn runs(of: &RunsView) -> String {
         @if of.runs.is_empty() {
             p.lead {
                 @if *filter == RunFilter::default() { "No run is here yet." }
-                @else { "No run is of this board and has these labels." }
+                @else { "No run of this board has these labels." }
             }
         } @else {
             p.lead { (answer(of)) }
@@ -43,7 +43,7 @@ pub fn runs(of: &RunsView) -> String {
             a href=(address("/v1/runs", filter, None)) { "as JSON" }
             @if let Some(last) = of.runs.last().filter(|_| of.more) { ", "
                 a href=(address("/runs", filter, Some(last))) { "older runs" } } "." }
-        p.muted { "Labels are given where a run is measured: "
+        p.muted { "Labels are set when a run is measured: "
             code { "onbeat measure --label build=123" } "." }
     };
     page(Some(Section::Runs), "Runs", body)

@@ -33,8 +33,8 @@ pub fn spike(
             li { a href={ "/v1" (run) "/spikes/" (number) } { "as JSON" } }
         }
         (parts.body)
-        p { "Where the run's archive was unpacked, " code { "onbeat explain " (of.id) }
-            " says the same of every spike." }
+        p { "In the unpacked archive of the run, " code { "onbeat explain " (of.id) }
+            " prints this for every spike." }
         (same_again(again))
     };
     page(Some(Section::Runs), &parts.heading, body)

@@ -355,7 +355,7 @@ fn the_public_sees_latencies_and_no_names() {
         }
         assert!(seen > 40, "{seen}");
         let fleet = ask(&app, "GET", "/", OWN, "").await.text;
-        assert!(fleet.contains("1 board is called after the machine"), "{fleet}");
+        assert!(fleet.contains("1 board is named after the machine"), "{fleet}");
         let changes = ask(&app, "GET", "/v1/changes", OWN, "").await.text;
         assert!(changes.contains("that of a tag"), "{changes}");
         let page = ask(&app, "GET", "/b/east", OWN, "").await.text;

@@ -41,7 +41,7 @@ fn a_day_and_a_week_have_finer_columns_and_another_span_is_refused() {
             ("span=month&to=2026-11-01", ["Each column is a day", "of 30 days up to 2026-11-01", "per day"]),
             ("span=year", ["Each column is a day", "of a year: ", "per day"]),
             ("", ["Each column is a day", "of a year: ", "per day"]),
-            ("span=day&to=2020-01-01", ["Nothing in this span", "not kept as long", "the day before"]),
+            ("span=day&to=2020-01-01", ["Nothing in this span", "kept for a shorter time", "the day before"]),
         ] {
             let (status, page) = get(&app, &format!("/b/{board}?{series}&{query}")).await;
             assert_eq!(status, StatusCode::OK, "{query}");
@@ -88,7 +88,7 @@ fn the_worst_of_an_hour_is_of_that_hour() {
             let link = format!("/b/{board}/at/{t}?{}\">{words}", series.replace('&', "&amp;"));
             assert!(page.contains(&link), "{link}: {page}");
         };
-        beside(worst.t - 300, "the last one before that was over the budget");
+        beside(worst.t - 300, "the previous one over the budget");
         beside(worst.t + 300, "the next over the budget");
     });
 }

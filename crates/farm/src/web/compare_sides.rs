@@ -342,5 +342,5 @@ async fn boards_of(
 
 fn unknown_boards(name: &str, unknown: u64) -> Option<String> {
     let boards = several(unknown, "board", "boards");
-    (unknown > 0).then(|| format!("Nothing tells what the setting of {name} was on {boards}, left out here."))
+    (unknown > 0).then(|| format!("The setting of {name} is unknown on {boards}, not included here."))
 }

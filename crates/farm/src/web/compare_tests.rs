@@ -136,7 +136,7 @@ fn a_side_of_days_that_do_not_count_alone_is_said_to_be_empty() {
 /// What a reader sees of an answer: without the form to ask again, the sentence on what to do next,
 /// which is about other runs, and the data at the end.
 fn words(page: &str) -> Vec<String> {
-    let answer = page.split("<main").nth(1).unwrap().split("Ask again").next().unwrap();
+    let answer = page.split("<main").nth(1).unwrap().split("Compare others").next().unwrap();
     let (before, after) = answer.split_once("<p class=\"next\"").unwrap();
     let after = after.split_once("</p>").unwrap().1;
     let (after, data) = after.split_once("<script").unwrap();
@@ -294,11 +294,7 @@ fn what_cannot_be_compared_is_said_with_the_form() {
                 400,
                 "left out of which nothing tells what the setting was",
             ),
-            (
-                format!("a_setting=host.no%3D&b_board={board}"),
-                404,
-                "Nothing tells what the setting of A was on 1 board",
-            ),
+            (format!("a_setting=host.no%3D&b_board={board}"), 404, "The setting of A is unknown on 1 board"),
             (format!("a=run&a_board={board}"), 400, "give either"),
             (format!("{}b={board}", "a=run&".repeat(41)), 400, "at most 40 runs"),
             (

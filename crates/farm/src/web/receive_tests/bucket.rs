@@ -135,7 +135,7 @@ fn a_cache_that_was_lost_is_fetched_and_a_bucket_that_lost_is_a_line() {
         bucket.put_folder(name, &place, &digest).await.unwrap();
         for address in &addresses {
             let (status, text) = farm.shown(address).await;
-            assert!(status == 422 && text.contains("another run.json"), "{address}: {status} {text}");
+            assert!(status == 422 && text.contains("different run.json"), "{address}: {status} {text}");
         }
         bucket.remove(name).await.unwrap();
         let (status, text) = farm.shown(&addresses[0]).await;

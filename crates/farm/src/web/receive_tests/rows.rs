@@ -506,7 +506,7 @@ fn an_answer_of_the_largest_environments_has_a_bound() {
         assert_eq!(texts[1].lines().count(), shown.len() + 1);
         let (status, page) = farm.shown("/b/hog/env").await;
         assert!(status == 200 && page.len() < 2 << 20, "{status}: {} bytes", page.len());
-        assert!(page.contains("earlier ones are left out here"));
+        assert!(page.contains("earlier ones are not shown"));
         let (status, page) = farm.shown("/b/hog").await;
         assert!(status == 200 && page.len() < 256 << 10, "{status}: {} bytes", page.len());
     });

@@ -283,7 +283,7 @@ fn what_is_no_bundle_is_one_line_there_and_here_and_the_next_is_stored() {
             ("cut short", Box::new(|text| text[..text.len() / 2].to_owned())),
             ("expected a run", Box::new(|text| text.replace("onbeat.run/1", "other.tool/7"))),
             ("newer", Box::new(|text| text.replace("onbeat.run/1", "onbeat.run/2"))),
-            ("another id", Box::new(|text| text.replacen("\"id\":\"", "\"id\":\"x", 1))),
+            ("id in run.json differs", Box::new(|text| text.replacen("\"id\":\"", "\"id\":\"x", 1))),
             ("its id", Box::new(|text| text.replacen("\"id\":\"", "\"id\":\"../\\u001b[2J", 1))),
             ("nested", Box::new(|_| "[".repeat(100_000))),
             ("in the future", Box::new(|text| text.replacen("\"started\":\"2026", "\"started\":\"2099", 1))),

@@ -115,10 +115,10 @@ fn of_more_refused_folders_than_are_remembered_all_are_counted() {
         assert!(text(get(&app, "/metrics").await).await.contains("onbeat_farm_refused 1234\n"));
         let page = text(get(&app, "/").await).await;
         assert!(page.contains("1234 folders hold"), "{page}");
-        assert!(page.contains("950 more are in") && page.contains("and 234 in no list"), "{page}");
+        assert!(page.contains("950 more are in") && page.contains("and 234 not listed"), "{page}");
         app.set_refused((0..60).map(folder).collect());
         assert_eq!(document(&app, "/v1/refused").await["left_out"], 0);
         let page = text(get(&app, "/").await).await;
-        assert!(page.contains("60 folders hold") && !page.contains("in no list"), "{page}");
+        assert!(page.contains("60 folders hold") && !page.contains("not listed"), "{page}");
     });
 }

@@ -61,7 +61,7 @@ async fn a_code_lets_one_board_in(browser: &Browser, server: &str) {
     assert!(code.len() == 32 && code.bytes().all(|byte| byte.is_ascii_hexdigit()), "{code}");
     browser.go("/admin").await;
     let page = browser.text("main").await;
-    assert!(!page.contains(&code) && page.contains("1 code is still valid and unused."), "{page}");
+    assert!(!page.contains(&code) && page.contains("1 code is valid and unused."), "{page}");
     let asked = json!({ "code": code, "name": "lathe-1" }).to_string();
     let (status, answer) = ask(server, "POST", "/v1/enrol", "", "", &asked).unwrap();
     assert_eq!(status, 201, "{answer}");
@@ -92,7 +92,7 @@ async fn budgets_states_and_tags_are_seen(browser: &Browser) {
     assert!(lead.contains("in maintenance") && lead.contains("30 ms"), "{lead}");
     browser.press("//a[.=\"the board's page\"]").await;
     let page = browser.text("main").await;
-    assert!(page.contains("what changes on it is not reported") && !page.contains("over it"), "{page}");
+    assert!(page.contains("its changes are not reported") && !page.contains("over it"), "{page}");
     browser.press("//a[.='lab=east']").await;
     assert_eq!(browser.here().await, "/?q=lab%3Deast");
     let row = browser.text("tbody").await;
@@ -169,7 +169,7 @@ pub async fn who_has_a_smaller_role_is_offered_less(browser: &Browser) {
         assert_eq!(browser.count(&format!("{CHANGING}, a[href^='/admin']")).await, 0, "{page}");
     }
     browser.go("/admin").await;
-    assert_eq!(browser.text("h1").await, "Not for everybody");
+    assert_eq!(browser.text("h1").await, "Not permitted");
     let why = browser.text("p.lead").await;
     assert!(why.contains("vic is viewer: ask an administrator"), "{why}");
     browser.was_refused("403").await;
