@@ -49,11 +49,11 @@ impl ForgottenRun {
             "{run} of {board}: {}, {}, {}",
             several(*samples, "sample", "samples"),
             several(*slots, "maximum of five minutes", "maxima of five minutes"),
-            several(*culprits, "culprit that nothing else shows", "culprits that nothing else shows"),
+            several(*culprits, "culprit without other evidence", "culprits without other evidence"),
         );
         let with = [
             (self.of.environment, "its environment"),
-            (self.of.board_gone, "the board, which had nothing else"),
+            (self.of.board_gone, "the board, which is now empty"),
             (self.bundle_gone, "its bundle"),
         ];
         for (_, what) in with.iter().filter(|(is_gone, _)| *is_gone) {
@@ -89,12 +89,12 @@ pub async fn forget(
     };
     let of = match store.forget_run(id, bundle, at).await? {
         RunRemoval::Removed(of) => of,
-        RunRemoval::Unknown => return Ok(Err(format!("{id} is no run of this farm any more"))),
+        RunRemoval::Unknown => return Ok(Err(format!("this farm no longer has a run {id}"))),
         RunRemoval::Pinned => return Ok(Err(pinned(id))),
         RunRemoval::Mixed => {
             return Ok(Err(format!(
-                "what {id} added to histograms cannot be told from what other runs added: `onbeat-farm \
-                 forget --from DIR {id}` takes it from a whole copy of the run"
+                "cannot subtract {id} from the histograms, because its samples were merged with others: give \
+                 a complete copy of the run with `onbeat-farm forget --from DIR {id}`"
             )));
         }
     };
@@ -116,7 +116,7 @@ pub async fn forget(
 
 /// Message on a pinned run, with a remedy.
 pub fn pinned(id: &str) -> String {
-    format!("{id} is pinned: take the pin off first, with `onbeat-farm pin --remove {id}` or on its page")
+    format!("{id} is pinned: unpin it first, with `onbeat-farm pin --remove {id}` or on its page")
 }
 
 /// Reason to leave a bundle in a bucket if its board may be sending the run again: several machines
@@ -126,8 +126,8 @@ fn left_in_bucket(place: &Path, kept: KeptBundles<'_>) -> Option<String> {
     let has_state = place.file_name()?.to_str()?.contains('+');
     has_state.then(|| {
         format!(
-            "its board may be sending it again; where it does not, `onbeat-farm prune` removes it from {} \
-             a day after it came",
+            "its board may be sending it again; otherwise, `onbeat-farm prune` removes it from {} a day \
+             after its arrival",
             bucket.name()
         )
     })
@@ -152,7 +152,7 @@ async fn remove_bundle(place: &Path, kept: KeptBundles<'_>) -> Option<String> {
     let left = if in_bucket.is_some() { copy.as_path() } else { place };
     host::identity(&left.join("run.json")).map(|_| match lies_in(left, kept.folder) {
         true => "remove it as the user of the server".to_owned(),
-        false => "it is shown from there, and is not the farm's".to_owned(),
+        false => "it is shown from there and does not belong to the farm".to_owned(),
     })
 }
 
@@ -205,11 +205,11 @@ mod tests {
                 assert_eq!((gone.bundle_gone, place.exists()), (is_gone, !is_gone));
                 let words = gone.words();
                 assert!(words.starts_with(&format!("{} of a: ", run.id)), "{words}");
-                assert_eq!(words.contains("is not the farm's"), !is_gone, "{words}");
-                assert!(words.contains("the board, which had nothing else") && !words.contains('\n'));
+                assert_eq!(words.contains("does not belong to the farm"), !is_gone, "{words}");
+                assert!(words.contains("the board, which is now empty") && !words.contains('\n'));
                 let kept = KeptBundles { folder: &own, bucket: None, patience: PATIENCE };
                 let again = forget(&store, &run, None, kept, None).await.unwrap();
-                assert!(again.unwrap_err().contains("no run of this farm"));
+                assert!(again.unwrap_err().contains("no longer has a run"));
             }
             assert!(own.join("other/run.json").exists());
             let other = FarmRun { id: "another".into(), ..FarmRun::default() };

@@ -123,7 +123,7 @@ mod tests {
         // After a change, the days since then define the usual rate.
         let changed = reach(&history(&[(15.0, 100), (60.0, 20)]));
         assert!(changed.changed && changed.days.abs_diff(20) < 4, "{changed:?}");
-        assert!(changed.says().contains(" since it changed, and 56 are needed"), "{}", changed.says());
+        assert!(changed.says().contains(" since it changed; 56 are needed"), "{}", changed.says());
         let empty = vec![TierRow::default(); 112];
         assert!(reach(&empty).says().contains("fewer than ten wake-ups a day"));
     }

@@ -197,9 +197,10 @@ mod tests {
             had: vec!["c".into()],
             ..ScanOutcome::default()
         };
-        assert_eq!(words(&done), "2 runs stored, 1 there already, 0 refused");
+        assert_eq!(words(&done), "2 runs stored, 1 already stored, 0 refused");
         done.records = vec![of(8_640, &[])];
-        let wanted = "2 runs stored, 1 there already, 0 refused; 1 record: 8640 rows stored, 3 there already";
+        let wanted =
+            "2 runs stored, 1 already stored, 0 refused; 1 record: 8640 rows stored, 3 already stored";
         assert_eq!((words(&done).as_str(), is_whole(&done)), (wanted, true));
         done.records.push(of(0, &["merged"]));
         assert!(!is_whole(&done) && done.refused.is_empty());

@@ -357,7 +357,7 @@ mod tests {
             ("missed up to cpus[0]", |of| of.cpus[0].missed = HUGE),
             ("cpus[1].max_ns is -5", |of| of.cpus[1].max_ns = Some(Nanos(-5))),
             ("cpus[0].max_mono_ns", |of| of.cpus[0].max_mono_ns = Some(Nanos(-BIG))),
-            ("cpus[1] is CPU 0 once more", |of| of.cpus[1].cpu = Some(Cpu(0))),
+            ("cpus[1] repeats CPU 0", |of| of.cpus[1].cpu = Some(Cpu(0))),
             ("cpus[1].early is 2, more than its n of 1", |of| of.cpus[1].early = 2),
             ("cpus[1].min_ns is 6, more than its max_ns of 5", |of| of.cpus[1].min_ns = Some(Nanos(6))),
             ("cpus[1].min_ns", |of| of.cpus[1].min_ns = Some(Nanos(-BIG))),

@@ -260,7 +260,7 @@ mod tests {
                 let stored = take_in(&store, &of(&later, "a"), &to).await.unwrap();
                 assert_eq!(stored, Ok(PutOutcome::Stored));
                 let why = refused(&earlier, "a").await;
-                assert!(why.contains("a later state") && !why.contains("is over"), "{why}");
+                assert!(why.contains("a later state") && !why.contains("has ended"), "{why}");
                 for place in [&later, &over] {
                     let why = refused(place, "other").await;
                     assert!(why.contains("a run of a already"), "{why}");
@@ -269,7 +269,7 @@ mod tests {
                 let stored = take_in(&store, &of(&over, "a"), &to).await.unwrap();
                 assert_eq!(stored, Ok(PutOutcome::Replaced));
                 let why = refused(&later, "a").await;
-                assert!(why.contains("a run that is over does not change"), "{why}");
+                assert!(why.contains("a run that has ended does not change"), "{why}");
                 assert!(is_copy_of(&over).await);
             }
         });

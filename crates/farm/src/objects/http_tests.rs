@@ -155,15 +155,15 @@ fn requests_are_signed_and_a_bundle_comes_back_over_http() {
             }
         };
         told("s3://others", &endpoint, "refuses the keys", Exit::NotPermitted).await;
-        told("s3://none", &endpoint, "make it", Exit::Usage).await;
-        told("s3://moved", &endpoint, "is not reached", Exit::Internal).await;
+        told("s3://none", &endpoint, "create it", Exit::Usage).await;
+        told("s3://moved", &endpoint, "cannot reach", Exit::Internal).await;
         let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let closed = format!("http://{closed}");
-        told("s3://runs", &closed, "is not reached", Exit::Internal).await;
+        told("s3://runs", &closed, "cannot reach", Exit::Internal).await;
         // The displayed fault is the current one.
         let bucket = of("s3://others", &endpoint);
         bucket.planned.plan(Some((1, PlannedFault::Lost)));
-        for words in ["is not reached", "refuses the keys"] {
+        for words in ["cannot reach", "refuses the keys"] {
             bucket.probe().await.unwrap_err();
             let shown = bucket.trouble().borrow().clone();
             assert!(shown.is_some_and(|shown| shown.contains(words)), "{words}");

@@ -344,7 +344,7 @@ fn what_is_damaged_or_missing_is_a_line_and_is_found_by_the_check() {
             assert_eq!(bucket.faults("run", &digest, true).await.unwrap().len(), 1);
         };
         bucket.put_object("run", &piece, "lame".into()).await.unwrap();
-        told("other bytes", true).await;
+        told("wrong bytes", true).await;
         bucket.put_object("run", &piece, vec![0; PIECE as usize + 1].into()).await.unwrap();
         told("more than", false).await;
         bucket.remove_object("run", &piece).await.unwrap();

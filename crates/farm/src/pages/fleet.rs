@@ -147,14 +147,16 @@ pub fn fleet(of: &Fleet) -> String {
             (form(of))
             (table(of))
             p.muted { (several(all as u64, "board", "boards")) ", " (several(runs, "run", "runs"))
-                ". Maximum over the last 30 days; invalid runs excluded. Each bar is a day up to " (date(newest))
-                     ", its height the logarithm of the largest latency; the line across is at 100 us." }
+                ". Maximum over the last 30 days; invalid runs excluded. Each bar is a day up to "
+                (date(newest))
+                    ", its height the logarithm of the largest latency; the line across is at 100 us." }
             (as_data("/v1/boards", &query(of)))
         }
         @if of.unnamed { (left_out()) }
         @if hidden > 0 {
             p.muted { (several(hidden as u64, "board is", "boards are"))
-                " named after the machine and not shown: " code { "DIR/BOARD/RUN" } " gives a board its own name." }
+                " named after the machine and not shown: " code { "DIR/BOARD/RUN" }
+                " gives a board its own name." }
         }
         (refused(of.refused))
     };
@@ -451,7 +453,7 @@ mod tests {
         assert!(!public.contains(">kernel<") && public.contains("log in"));
         let nothing = FleetAnswer { hidden: 2, ..answer([]) };
         let hidden = fleet(&Fleet { answer: &nothing, unnamed: true, ..of });
-        assert!(hidden.contains("2 boards are called after") && !hidden.contains("onbeat measure"));
+        assert!(hidden.contains("2 boards are named after") && !hidden.contains("onbeat measure"));
         let none = RefusedFolders::default();
         let empty = Fleet { answer: &answer([]), filter: "", refused: &none, ..of };
         let text = fleet(&empty);

@@ -53,13 +53,12 @@ impl ComparedBoards {
         let were = |n: u64| if n == 1 { "was" } else { "were" };
         let others = |n: u64| {
             format!(
-                "{n} {} measured as other series, with another plan, and series are not compared with each \
-                 other: choose theirs to see them",
+                "{n} {} measured as other series, with another plan: choose their series to compare them",
                 were(n)
             )
         };
-        let none = |n: u64| format!("{n} {} no day of it that counts", if n == 1 { "has" } else { "have" });
-        let one_side = |n: u64| format!("{n} {} on one side alone", if n == 1 { "is" } else { "are" });
+        let none = |n: u64| format!("{n} {} no valid day of it", if n == 1 { "has" } else { "have" });
+        let one_side = |n: u64| format!("{n} {} on one side only", if n == 1 { "is" } else { "are" });
         let reasons: Vec<String> = [
             (self.no_days, none(self.no_days)),
             (self.one_side, one_side(self.one_side)),
@@ -70,7 +69,7 @@ impl ComparedBoards {
         .collect();
         (!reasons.is_empty()).then(|| {
             format!(
-                "Of {side} this is {} alone, {} of {} left out: {}.",
+                "Compared of {side}: {}; {} of {} excluded: {}.",
                 named(&self.compared),
                 self.left_out(),
                 several(all, "board", "boards"),
@@ -145,16 +144,16 @@ mod tests {
         assert_eq!((of.compared.len(), of.other_series, of.no_days, of.one_side), (1, 2, 1, 1));
         let both = [of.clone(), of.clone()];
         let remarks = ComparedBoards::remarks(&both);
-        let said = "Of both sides this is a alone, 4 of 5 boards left out: 1 has no day of it that counts, \
-                    1 is on one side alone, 2 were measured as other series, with another plan, and series \
-                    are not compared with each other: choose theirs to see them.";
+        let said = "Compared of both sides: a; 4 of 5 boards excluded: 1 has no valid day of it, 1 is on one \
+                    side only, 2 were measured as other series, with another plan: choose their series to \
+                    compare them.";
         assert_eq!(remarks, [said]);
         assert_eq!(ComparedBoards::alone(&both).unwrap(), "a alone");
         let all = ComparedBoards::of(boards().take(1), &units(&["a"]));
         assert_eq!(ComparedBoards::alone(&[all.clone(), all.clone()]), None);
         assert!(ComparedBoards::remarks(&[all.clone(), all.clone()]).is_empty());
         let remarks = ComparedBoards::remarks(&[all, of]);
-        assert!(remarks.len() == 1 && remarks[0].starts_with("Of B this is a alone"), "{remarks:?}");
+        assert!(remarks.len() == 1 && remarks[0].starts_with("Compared of B: a;"), "{remarks:?}");
     }
 
     #[test]

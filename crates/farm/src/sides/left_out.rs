@@ -15,7 +15,7 @@ pub struct LeftOutDays {
 impl LeftOutDays {
     /// Remark on a side that has other days.
     pub fn remark(self, side: &str) -> Option<String> {
-        self.words().map(|words| format!("Of {side} {words}."))
+        self.words().map(|words| format!("Of {side}, {words}."))
     }
 
     /// Reason for which a side has no day.
@@ -24,12 +24,10 @@ impl LeftOutDays {
     }
 
     fn words(self) -> Option<String> {
-        let reasons = [
-            (self.invalid, "on which a run was on that does not count"),
-            (self.unknown, "of which nothing tells what the setting was"),
-        ];
+        let reasons =
+            [(self.invalid, "because of an invalid run"), (self.unknown, "because the setting is unknown")];
         let words = |(days, why): (u64, &str)| {
-            (days > 0).then(|| format!("{} left out {why}", several(days, "day is", "days are")))
+            (days > 0).then(|| format!("{} excluded {why}", several(days, "day is", "days are")))
         };
         let all: Vec<String> = reasons.into_iter().filter_map(words).collect();
         (!all.is_empty()).then(|| all.join(", and "))
@@ -53,19 +51,16 @@ mod tests {
         let none = LeftOutDays::default();
         assert_eq!((none.remark("A"), none.nothing_else("A")), (None, None));
         let left_out = LeftOutDays { invalid: 1, ..none } + LeftOutDays { invalid: 2, ..none };
-        assert_eq!(
-            left_out.remark("A").unwrap(),
-            "Of A 3 days are left out on which a run was on that does not count."
-        );
+        assert_eq!(left_out.remark("A").unwrap(), "Of A, 3 days are excluded because of an invalid run.");
         assert_eq!(
             left_out.nothing_else("B").unwrap(),
-            "nothing is left of B: 3 days are left out on which a run was on that does not count"
+            "nothing is left of B: 3 days are excluded because of an invalid run"
         );
         let both = left_out + LeftOutDays { unknown: 1, ..none };
         assert_eq!(
             both.remark("A").unwrap(),
-            "Of A 3 days are left out on which a run was on that does not count, and 1 day is left out of \
-             which nothing tells what the setting was."
+            "Of A, 3 days are excluded because of an invalid run, and 1 day is excluded because the setting \
+             is unknown."
         );
     }
 }

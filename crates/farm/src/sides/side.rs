@@ -83,13 +83,13 @@ impl FarmSide {
                 .map(|at| at.0.div_euclid(Nanos::SECOND.0))
                 .ok_or_else(|| {
                     let text = model::text::excerpt(text);
-                    format!("{text:?} is no date from 1970 to 2262: write one like 2026-11-02")
+                    format!("invalid date {text:?}: expected one from 1970 to 2262, like 2026-11-02")
                 }),
         };
         let stretch = day(&self.from, 0)?..day(&self.before, i64::MAX)?;
         match stretch.is_empty() {
             false => Ok(stretch),
-            true => Err("a side ends before it begins: its second date is the later one".to_owned()),
+            true => Err("a side ends before it begins: give the later date second".to_owned()),
         }
     }
 

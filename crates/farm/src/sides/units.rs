@@ -77,14 +77,14 @@ impl ChosenUnits {
         let unit = match self.unit {
             FarmUnit::Day => {
                 "The unit is a day of a board, a block is the maximum of five minutes. Days of one board \
-                 resemble each other: a verdict says what came with the sides, and not that it is the cause."
+                 resemble each other: a verdict says that the sides differ, not why."
             }
             FarmUnit::Board => {
                 "The unit is a board with all its days, a block is the maximum of five minutes."
             }
             FarmUnit::Pair => {
                 "The unit is a board with all its days, a block is the maximum of five minutes. Each board \
-                 is on both sides, and compared with itself; boards that are on one alone are left out."
+                 is on both sides and compared with itself; boards on one side only are excluded."
             }
         };
         let thinned = |name: &str, units: &[UnitDays], of: &BoardDays| {
@@ -92,7 +92,7 @@ impl ChosenUnits {
             let boards: BTreeSet<&String> = units.iter().map(|unit| &unit.board).collect();
             let all: usize =
                 of.iter().filter(|(board, _)| boards.contains(board)).map(|(_, days)| days.len()).sum();
-            (taken < all).then(|| format!("Of {all} days of {name} {taken} are taken, evenly spread."))
+            (taken < all).then(|| format!("Of {all} days of {name}, {taken} are used, evenly spread."))
         };
         let thinned = [thinned("A", &self.a, a), thinned("B", &self.b, b)];
         [unit.to_owned()].into_iter().chain(thinned.into_iter().flatten()).collect()
@@ -109,7 +109,7 @@ pub fn choose(a: &BoardDays, b: &BoardDays) -> Result<ChosenUnits, String> {
     if let Some((board, _)) = twice {
         let board = model::text::excerpt(board);
         return Err(format!(
-            "days of {board} are on both sides: tell the sides apart by a kernel, a setting or dates"
+            "days of {board} are on both sides: separate the sides by a kernel, a setting or dates"
         ));
     }
     let shared: Vec<&String> = a.keys().filter(is_shared).collect();

@@ -66,18 +66,20 @@ pub fn judged(known: Option<&EarlierRun>, record: &BundleRecord) -> PutOutcome {
 pub fn judged_anew(known: &EarlierRun, record: &BundleRecord) -> PutOutcome {
     let refused = |why: &str| PutOutcome::Refused(why.to_owned());
     if known.board_key != record.run.board {
-        return refused(&format!("it is a run of {} already: a run is of one board", known.board_key));
+        return refused(&format!("it is a run of {} already: a run belongs to one board", known.board_key));
     }
     if known.complete {
-        return refused("a run of this id is there with other content: a run that is over does not change");
+        return refused(
+            "a run with this id is stored with different content: a run that has ended does not change",
+        );
     }
     if to_i64(record.run.cycles) < known.cycles {
-        return refused("a later state of this run is there: an earlier one does not replace it");
+        return refused("a later state of this run is stored: an earlier one does not replace it");
     }
     if known.added(record).is_none() {
         return refused(
-            "its rows.jsonl does not go on from that of the earlier state, which is kept: copy the bundle \
-             again, as a whole",
+            "its rows.jsonl does not continue that of the earlier state, which is kept: copy the complete \
+             bundle again",
         );
     }
     PutOutcome::Replaced

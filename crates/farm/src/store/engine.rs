@@ -77,7 +77,7 @@ pub fn checked(url: &str) -> Result<String> {
     let refused = |why: &dyn std::fmt::Display| {
         // The address may hold a password, and is not shown.
         Failure::usage(format!(
-            "--store: the address is none ({why}): write postgres://USER@HOST/DATABASE, a socket as \
+            "invalid --store ({why}): expected postgres://USER@HOST/DATABASE, or for a socket \
              postgres://USER@localhost/DATABASE?host=/run/postgresql"
         ))
     };

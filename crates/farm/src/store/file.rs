@@ -28,7 +28,8 @@ const MOST_OF_OURS: i64 = 4;
 /// of passwords; SQLite's additional files get the same mode. Refuses other files, without writing
 /// to them; returns true for a store that is not empty.
 pub async fn look_at(path: &Path, url: &str) -> Result<bool> {
-    let remedy = "run this as the user of the server, or name a file in a folder of your own with --store";
+    let remedy =
+        "run this as the user of the server, or name a file in a folder that you may write to with --store";
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     host::make_private_file(path)
         .and_then(|()| host::check_access(path))
@@ -42,8 +43,8 @@ pub async fn look_at(path: &Path, url: &str) -> Result<bool> {
         // SQLite Database File", "Multiple links to the same file").
         let shown = quoted(path);
         return Err(Failure::usage(format!(
-            "{shown} has {names} names, as hard links, and what is written by one of them damages what is \
-             written by another: remove the others (`find -samefile` lists them), or copy the file"
+            "{shown} has {names} hard links, and writing through one damages what is written through \
+             another: remove the others (`find -samefile` lists them), or copy the file"
         )));
     }
     let unopened = |error: sqlx::Error| refusal(path, &error);
@@ -60,11 +61,11 @@ pub async fn look_at(path: &Path, url: &str) -> Result<bool> {
         OUR_TABLES if has_schema => Ok(true),
         // Others have a table of such a name, too.
         MOST_OF_OURS.. => Err(Failure::usage(format!(
-            "{} is a store of onbeat-farm that is not whole: restore a backup",
+            "{} is an incomplete store of onbeat-farm: restore a backup",
             quoted(path)
         ))),
         _ => Err(Failure::usage(format!(
-            "{} is the database of another program: name a file of its own for the farm with --store",
+            "{} is the database of another program: name a file for the farm only with --store",
             quoted(path)
         ))),
     }
@@ -75,17 +76,17 @@ fn refusal(path: &Path, error: &sqlx::Error) -> Failure {
     let code = error.as_database_error().and_then(|told| told.code()?.parse::<i32>().ok());
     match code.map(|code| code & 0xff) {
         Some(code) if NOT_A_DATABASE.contains(&code) => Failure::usage(format!(
-            "{shown} is no store of onbeat-farm, or is damaged: restore a backup, or name another file with \
-             --store"
+            "{shown} is not a store of onbeat-farm, or is damaged: restore a backup, or name another file \
+             with --store"
         )),
         Some(code) if NOT_PERMITTED.contains(&code) => Failure::not_permitted(format!(
             "{shown} cannot be opened ({said}): run this as the user of the server, or name a file in a \
-             folder of your own with --store"
+             folder that you may write to with --store"
         )),
         Some(code) if LOCKED.contains(&code) => {
             Failure::internal(format!("another program has locked {shown} ({said}): try again later"))
         }
-        _ => Failure::internal(format!("cannot open {shown} ({said}): look at its disk, and try again")),
+        _ => Failure::internal(format!("cannot open {shown} ({said}): check its disk, and try again")),
     }
 }
 
@@ -136,7 +137,7 @@ mod tests {
                 ("cut", "restore a backup"),
                 ("foreign", "of another program"),
                 ("alike", "of another program"),
-                ("lacking", "not whole: restore a backup"),
+                ("lacking", "incomplete store of onbeat-farm: restore a backup"),
             ] {
                 let before = fs::read(at(name)).unwrap();
                 let refused = FarmStore::file(&at(name)).await.err().unwrap();
@@ -146,7 +147,10 @@ mod tests {
             }
             for name in ["a?b", "100%", "h#x", "new\nline", "tab\t"] {
                 let refused = FarmStore::file(&at(name)).await.err().unwrap();
-                assert!(refused.exit == Exit::Usage && refused.message.contains("a plain one"), "{name:?}");
+                assert!(
+                    refused.exit == Exit::Usage && refused.message.contains("expected UTF-8 without"),
+                    "{name:?}"
+                );
                 assert!(!refused.message.contains(['\n', '\t']) && !at(name).exists(), "{name:?}");
             }
             // An empty file becomes a store.
@@ -169,8 +173,7 @@ mod tests {
                 sqlx::query(statement).execute(&mut bare).await.unwrap();
             }
             bare.close().await.unwrap();
-            for (name, words) in [("none", "there is no store"), ("empty", "is empty"), ("bare", "is empty")]
-            {
+            for (name, words) in [("none", "no store exists"), ("empty", "is empty"), ("bare", "is empty")] {
                 let before = fs::read(at(name)).ok();
                 let refused = FarmStore::existing_file(&at(name)).await.err().unwrap();
                 assert_eq!(refused.exit, Exit::Usage, "{name}: {}", refused.message);

@@ -59,8 +59,8 @@ fn why(id: &str, at: i64) -> String {
     let moment = wall_time(Nanos(at.saturating_mul(Nanos::SECOND.0)));
     let date = moment.get(..10).unwrap_or_default();
     format!(
-        "it was removed from this farm on {date}, and is not taken in again: `onbeat-farm forget --allow \
-         {id}` lets it come"
+        "it was removed from this farm on {date} and is not stored again: `onbeat-farm forget --allow {id}` \
+         allows it"
     )
 }
 

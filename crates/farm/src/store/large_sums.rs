@@ -89,7 +89,7 @@ mod tests {
                     let done = sqlx::query(change).execute(&store.pool).await.map_err(trouble);
                     assert_eq!(done.is_ok(), is_taken, "{table} {column} {value}");
                     let refused = done.err().map(|failure| failure.message).unwrap_or_default();
-                    assert!(is_taken || refused.contains("refuses rows that contradict it"), "{refused}");
+                    assert!(is_taken || refused.contains("refuses contradictory rows"), "{refused}");
                 }
             }
             for broken in [
@@ -100,7 +100,7 @@ mod tests {
                 "insert into boot (board_id, boot, offset_ns, source) values (9, 'b', 0, '')",
             ] {
                 let failed = sqlx::query(broken).execute(&store.pool).await.map_err(trouble).unwrap_err();
-                assert!(failed.message.contains("refuses rows that contradict it"), "{broken}: {failed}");
+                assert!(failed.message.contains("refuses contradictory rows"), "{broken}: {failed}");
             }
             assert!(store.pin(&recorded_run("hunt", "a").run.id, "ann", "", 5).await.unwrap());
             assert!(sqlx::query("delete from run").execute(&store.pool).await.is_err(), "it is pinned");

@@ -209,8 +209,9 @@ mod tests {
                 let damage =
                     format!("update slot set max_ns = max_ns {by} where series = 'timer' and t = 3600");
                 let faults = change(&store, damage).await;
-                let told =
-                    faults.iter().any(|fault| fault.contains("at 3600 has another largest latency than its"));
+                let told = faults.iter().any(|fault| {
+                    fault.contains("at 3600 has a largest latency that differs from that of its")
+                });
                 assert!(told, "{by}: {faults:?}");
                 assert!(faults.iter().any(|fault| fault.contains("of the five minutes")), "{by}: {faults:?}");
                 let back = if by == "+ 1" { "- 1" } else { "+ 1" };

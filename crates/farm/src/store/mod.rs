@@ -128,34 +128,31 @@ fn trouble(error: sqlx::Error) -> Failure {
     let is_away = matches!(error, Io(_) | PoolClosed | PoolTimedOut | Tls(_) | WorkerCrashed);
     if code == "22021" {
         // PostgreSQL's character_not_in_repertoire: its texts have no NUL, nor has a name here.
-        return Failure::usage("a text holds a NUL: leave it out");
+        return Failure::usage("a text contains a NUL character: remove it");
     }
     let broken = error.as_database_error();
     if broken.is_some_and(|of| of.is_check_violation() || of.is_foreign_key_violation()) {
         return Failure::internal(format!(
-            "the store refuses rows that contradict it ({said}): report this, with what was stored"
+            "the store refuses contradictory rows ({said}): report this, with the data that was stored"
         ));
     }
     // PostgreSQL's undefined_table and undefined_column; SQLite has no separate codes for them.
     let lacks = ["no such table", "no such column"];
     if ["42P01", "42703"].contains(&&*code) || lacks.iter().any(|words| said.contains(words)) {
-        return Failure::internal(format!("the store lacks what it should have ({said}): restore a backup"));
+        return Failure::internal(format!("the store is incomplete ({said}): restore a backup"));
     }
     // Classes of PostgreSQL's error codes: insufficient resources; connection, a lock that is not
     // given, operator intervention.
     Failure::internal(match code.get(..2) {
-        Some("53") => format!("the store has no room ({said}): give its database disk and connections"),
+        Some("53") => format!("the store has no space or connections left ({said}): give its database more"),
         Some("08" | "55" | "57") => away(&said),
         _ if is_away => away(&said),
-        _ => format!("the store failed ({said}): look at its disk, and try again"),
+        _ => format!("the store failed ({said}): check its disk, and try again"),
     })
 }
 
 fn away(said: &str) -> String {
-    format!(
-        "the store does not answer ({said}): see whether its database runs; what was acknowledged is \
-         there"
-    )
+    format!("the store does not answer ({said}): check that its database runs; acknowledged data is not lost")
 }
 
 /// A text that both engines accept: PostgreSQL's contain no NUL.

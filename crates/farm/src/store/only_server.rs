@@ -41,7 +41,7 @@ impl FarmStore {
             }
             tokio::time::sleep(SOON).await;
         }
-        Err(Failure::not_permitted("the database has a server already: end that one first"))
+        Err(Failure::not_permitted("another server uses the database: end it first"))
     }
 
     /// The same if no server holds it, otherwise `None`.

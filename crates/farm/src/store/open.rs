@@ -36,9 +36,9 @@ impl FarmStore {
         if let Err(error) = host::is_dir(path)
             && error.kind() == std::io::ErrorKind::PermissionDenied
         {
-            let remedy = "run this as the user whose store it is";
+            let remedy = "run this as the owner of the store";
             return Err(Failure::of_call(
-                format!("cannot look at {shown}"),
+                format!("cannot inspect {shown}"),
                 &error,
                 Exit::NotPermitted,
                 remedy,
@@ -46,7 +46,7 @@ impl FarmStore {
         }
         if host::identity(path).is_none() {
             return Err(Failure::usage(format!(
-                "there is no store {shown}: name one with --store sqlite:PATH"
+                "no store exists at {shown}: name one with --store sqlite:PATH"
             )));
         }
         FarmStore::in_file(path, false).await
@@ -56,8 +56,8 @@ impl FarmStore {
         let is_plain = |path: &&str| !path.contains(|c: char| c.is_control() || "?#%".contains(c));
         let path = path.to_str().filter(is_plain).ok_or_else(|| {
             Failure::usage(format!(
-                "--store: the name {} cannot stand in an address, because of ?, #, %, a newline or another \
-                 control character, or bytes that are no UTF-8: choose a plain one",
+                "invalid --store name {}: expected UTF-8 without ?, #, %, newlines and other control \
+                 characters",
                 quoted(path)
             ))
         })?;
@@ -66,8 +66,7 @@ impl FarmStore {
         sqlx::any::install_default_drivers();
         if !look_at(Path::new(path), &url).await? && !may_be_new {
             return Err(Failure::usage(format!(
-                "{} is empty, as a backup that was interrupted leaves it: name a store with --store \
-                 sqlite:PATH",
+                "{} is empty, perhaps from an interrupted backup: name a store with --store sqlite:PATH",
                 quoted(Path::new(path))
             )));
         }
@@ -93,7 +92,7 @@ impl FarmStore {
             Ok(Some(_)) => store.prepared().await,
             Err(error) if !is_undefined(&error) => Err(trouble(error)),
             _ => Err(Failure::usage(
-                "there is no store in this database: name one with --store postgres://USER@HOST/DATABASE",
+                "this database contains no store: name one with --store postgres://USER@HOST/DATABASE",
             )),
         }
     }
@@ -167,7 +166,7 @@ async fn opened(engine: StoreEngine, options: AnyPoolOptions, url: &str) -> Resu
     let pool = options.connect(url).await.map_err(|error| {
         let remedy = match engine {
             StoreEngine::Sqlite => "give --store a file in a folder that is writable",
-            StoreEngine::Postgres => "see whether PostgreSQL runs, and whether --store names it",
+            StoreEngine::Postgres => "check that PostgreSQL runs and that --store names it",
         };
         Failure { exit: Exit::Internal, message: format!("cannot open the store ({error}): {remedy}") }
     })?;
@@ -220,7 +219,7 @@ mod tests {
             let Some(url) = crate::store::engines::database().await else { return };
             for _ in 0..2 {
                 let refused = FarmStore::existing_postgres(&url).await.err().unwrap();
-                assert!(refused.exit == Exit::Usage && refused.message.contains("there is no store"));
+                assert!(refused.exit == Exit::Usage && refused.message.contains("contains no store"));
             }
             FarmStore::postgres(&url).await.unwrap().close().await;
             assert!(FarmStore::existing_postgres(&url).await.is_ok());

@@ -121,8 +121,8 @@ async fn row_faults(
     for (recording, lacking) in lacking_rows(&slots, keys) {
         let rows = several(lacking, "row", "rows");
         faults.push(format!(
-            "{name}: {rows} of {recording} made five minutes and are not known as stored, or were of a run \
-             that is gone: restore a backup"
+            "{name}: {rows} of {recording} are counted in five minutes but not recorded as stored, or were \
+             of a removed run: restore a backup"
         ));
     }
     Ok(())
@@ -214,7 +214,7 @@ mod tests {
                 "{told:?}"
             );
             let told = change(&store, "delete from run").await;
-            let words = format!("of {} made five minutes", recorded_run("hunt", "a").run.id);
+            let words = format!("of {} are counted in five minutes", recorded_run("hunt", "a").run.id);
             assert!(told.iter().any(|line| line.contains(&words)), "{told:?}");
         });
     }

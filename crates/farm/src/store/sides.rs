@@ -181,8 +181,8 @@ fn numbers(text: Option<String>) -> Result<Vec<i64>> {
     let all: Option<Vec<i64>> = text.split_whitespace().map(|number| number.parse().ok()).collect();
     all.ok_or_else(|| {
         Failure::internal(
-            "a time or a latency in the store is no number, so that nothing is compared: restore a backup; \
-             `onbeat-farm check` looks for what else is damaged",
+            "a time or latency in the store is not a number, so nothing is compared: restore a backup; \
+             `onbeat-farm check` finds other damage",
         )
     })
 }
@@ -329,7 +329,7 @@ mod tests {
             assert_eq!((histograms.len(), &histograms), (10, &one_by_one));
             assert!(maxima(&[]).await.is_empty());
             let failure = numbers(Some("1 x".to_owned())).unwrap_err();
-            assert!(failure.message.contains("is no number"), "{failure}");
+            assert!(failure.message.contains("is not a number"), "{failure}");
         });
     }
 }

@@ -60,7 +60,7 @@ pub async fn sum_faults(
             if there != cycles {
                 let those = plural(tier);
                 faults.push(format!(
-                    "{name}: the runs of {series} have {cycles} samples, and {there} in {those}"
+                    "{name}: the runs of {series} have {cycles} samples, but {there} in {those}"
                 ));
             }
             continue;
@@ -83,7 +83,7 @@ pub async fn sum_faults(
             if !is_right {
                 let (there, those) = (there.unwrap_or_default(), plural(tier));
                 faults.push(format!(
-                    "{name}: {series} has {n} samples on the day of {day}, and {there} in {those}"
+                    "{name}: {series} has {n} samples on the day of {day}, but {there} in {those}"
                 ));
             }
         }
@@ -167,7 +167,7 @@ pub async fn missed_faults(
             let there: i128 = days.values().sum();
             if wanted != there {
                 faults.push(format!(
-                    "{name}: the runs of {series} have {wanted} missed wake-ups, and {there} in {those}"
+                    "{name}: the runs of {series} have {wanted} missed wake-ups, but {there} in {those}"
                 ));
             }
             continue;
@@ -185,7 +185,7 @@ pub async fn missed_faults(
             };
             if !is_right {
                 faults.push(format!(
-                    "{name}: {series} has {n} missed wake-ups on the day of {day}, and {there} in {those}"
+                    "{name}: {series} has {n} missed wake-ups on the day of {day}, but {there} in {those}"
                 ));
             }
         }
@@ -290,7 +290,7 @@ mod tests {
                     change(format!("update hist set n = n {by} where tier = {of}")).await;
                     let faults = store.faults().await.unwrap();
                     // Besides, the histograms contradict their own number.
-                    let is_told = faults.iter().any(|fault| !fault.contains("has another sum"));
+                    let is_told = faults.iter().any(|fault| !fault.contains("has a sum that differs"));
                     assert!(is_told, "{tier:?} {by}: {faults:?}");
                     let back = if by == "+ 1" { "- 1" } else { "+ 1" };
                     change(format!("update hist set n = n {back} where tier = {of}")).await;
@@ -299,7 +299,7 @@ mod tests {
             assert_eq!(store.faults().await.unwrap(), [""; 0]);
             change("delete from hist".to_owned()).await;
             let faults = store.faults().await.unwrap();
-            assert!(faults.iter().any(|fault| fault.contains("have 200 samples, and 0 in those of days")));
+            assert!(faults.iter().any(|fault| fault.contains("have 200 samples, but 0 in those of days")));
         });
     }
 
@@ -329,7 +329,7 @@ mod tests {
             let gone = "delete from hist where tier = 1 and t < 86400";
             sqlx::query(gone).execute(&store.pool).await.unwrap();
             let faults = store.faults().await.unwrap();
-            let of_hours = faults.iter().filter(|fault| fault.ends_with("and 0 in those of hours"));
+            let of_hours = faults.iter().filter(|fault| fault.ends_with("but 0 in those of hours"));
             assert_eq!((of_hours.count(), faults.len()), (2, 2), "{faults:?}");
             // Hours are dropped after them.
             store.prune(Tier::Slot, DAY).await.unwrap();
@@ -366,7 +366,7 @@ mod tests {
             store.put(&run("without", false)).await.unwrap();
             assert_eq!(store.faults().await.unwrap(), [""; 0]);
             let faults = told("update hist set missed = missed + 1 where tier = 2".to_owned()).await;
-            assert!(faults.len() == 1 && faults[0].contains("10 missed wake-ups, and 11"), "{faults:?}");
+            assert!(faults.len() == 1 && faults[0].contains("10 missed wake-ups, but 11"), "{faults:?}");
             assert_eq!(told("update hist set missed = missed - 1".to_owned()).await, [""; 0]);
             store.put(&run("with", true)).await.unwrap();
             store.put_rows(&[batch("first")]).await.unwrap();

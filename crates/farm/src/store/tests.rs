@@ -118,10 +118,11 @@ fn what_storing_would_come_to_is_known_before() {
                 outcome => format!("{outcome:?}"),
             });
         }
-        let words = ["Stored", "Had", "a later state", "run of a already", "Replaced", "Replaced", "is over"];
+        let words =
+            ["Stored", "Had", "a later state", "run of a already", "Replaced", "Replaced", "has ended"];
         for (told, words) in told.iter().zip(words) {
             assert!(told.contains(words), "{told}");
-            assert_eq!(told.contains("is over"), words == "is over", "{told}");
+            assert_eq!(told.contains("has ended"), words == "has ended", "{told}");
         }
     });
 }

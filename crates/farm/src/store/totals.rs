@@ -35,8 +35,8 @@ struct CheckedTotal {
     rows: u64,
 }
 
-const OTHER_SUM: &str = "has another sum than its samples";
-const OTHER_ROWS: &str = "has other samples in its rows than the shorter ones that it is made of";
+const OTHER_SUM: &str = "has a sum that differs from its number of samples";
+const OTHER_ROWS: &str = "has rows that differ from the sum of the shorter histograms";
 
 /// Checksum of histograms that is additive as they are, and changes if a sample moves to another
 /// row or CPU.
@@ -270,12 +270,12 @@ mod tests {
             }
             for held in [103, 105, 157, 158, 0] {
                 let told = damaged(&store, held, "tier = 2").await;
-                assert!(told.contains("of the day at 0 has another sum"), "{held}: {told}");
+                assert!(told.contains("of the day at 0 has a sum that differs"), "{held}: {told}");
             }
             assert_eq!(damaged(&store, 104, "tier = 2").await, "");
-            assert!(damaged(&store, 103, "tier = 2").await.contains("another sum"));
+            assert!(damaged(&store, 103, "tier = 2").await.contains("a sum that differs"));
             let told = damaged(&store, 6, "tier = 0").await;
-            assert!(told.contains("of the five minutes at 300 has another sum"), "{told}");
+            assert!(told.contains("of the five minutes at 300 has a sum that differs"), "{told}");
         });
     }
 
@@ -309,7 +309,7 @@ mod tests {
                 sqlx::query(text).bind(damage).execute(&store.pool).await.unwrap();
                 let told = store.faults().await.unwrap();
                 assert!(
-                    told.len() == 1 && told[0].contains("of the hour at 0 has other samples"),
+                    told.len() == 1 && told[0].contains("of the hour at 0 has rows that differ"),
                     "{told:?}"
                 );
             }

@@ -80,7 +80,7 @@ impl FarmStore {
     /// Unique number of the store, drawn at random at its first use; a backup has the same.
     pub async fn identity(&self) -> Result<i64> {
         let drawn = host::secret().map_err(|error| {
-            Failure::internal(format!("the kernel gives no random numbers ({error}): try again"))
+            Failure::internal(format!("cannot get random numbers from the kernel ({error}): try again"))
         })?;
         let drawn = i64::from_le_bytes(std::array::from_fn(|at| drawn[at]));
         let add = sqlx::query("insert into meta (name, value) values ('store', $1) on conflict do nothing");
@@ -103,7 +103,7 @@ impl FarmStore {
             let broken: Vec<(String, String, i64)> =
                 sqlx::query_as(broken).fetch_all(&self.pool).await.map_err(trouble)?;
             faults.extend(broken.into_iter().map(|(table, parent, rows)| {
-                format!("{rows} of the rows of {table} name no row of {parent}: restore a backup")
+                format!("{rows} rows of {table} refer to missing rows of {parent}: restore a backup")
             }));
         }
         let keys: Vec<CheckedSeries> = sqlx::query_as(
@@ -270,7 +270,7 @@ async fn peak_faults(
                 None => "is damaged",
                 Some(cpus) if cpus.is_empty() => continue,
                 Some(cpus) if cpus.iter().filter_map(|cpu| cpu.max_ns).max() == nanos(max_ns) => continue,
-                Some(_) => "has another largest latency than its CPUs",
+                Some(_) => "has a largest latency that differs from that of its CPUs",
             };
             faults.push(format!("{name}: the slot of {series} at {t} {what}"));
         }
@@ -298,8 +298,8 @@ async fn maximum_faults(
             Tier::Day => "day",
         };
         faults.push(format!(
-            "{name}: the histogram of {series} of the {time} at {t} has another largest latency than \
-             was measured then"
+            "{name}: the histogram of {series} of the {time} at {t} has a largest latency that differs from \
+             the one measured then"
         ));
     }
     Ok(())

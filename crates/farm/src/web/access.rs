@@ -93,7 +93,8 @@ async fn as_visitor(
     };
     let sends = !matches!(*request.method(), Method::GET | Method::HEAD);
     if sends && need != RouteNeed::Code && !is_same_origin(request.headers(), app.is_secure()) {
-        let detail = "this was not sent from a page of this farm: open the page and send it from there";
+        let detail =
+            "the request was not sent from a page of this farm: open the page and send it from there";
         return Refusal::new(StatusCode::FORBIDDEN, detail).into_response();
     }
     if !need.is_met(app, &visitor) {
@@ -131,8 +132,8 @@ fn not_too_often(app: &App, request: &Request, refusal: Refusal) -> Refusal {
         Ok(()) => refusal,
         Err(wait_s) => {
             let detail = format!(
-                "too many requests with a token that is none of this farm's: enrol the board again, and wait \
-                 for {wait_s} s"
+                "too many requests with a token that this farm does not know: enrol the board again, and \
+                 wait for {wait_s} s"
             );
             Refusal { wait_s: Some(wait_s), ..Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail) }
         }
@@ -155,7 +156,7 @@ pub async fn visitor_of(app: &App, headers: &HeaderMap) -> Result<Visitor, Refus
 fn refused(need: RouteNeed, visitor: &Visitor, request: &Request) -> Response {
     if let (Some(person), RouteNeed::Role(role)) = (&visitor.person, need) {
         let detail = format!(
-            "this needs {}, and {} is {}: ask an administrator for that role",
+            "this needs {}, but {} is {}: ask an administrator for that role",
             role.word(),
             person.name,
             person.role.word()
@@ -170,8 +171,7 @@ fn refused(need: RouteNeed, visitor: &Visitor, request: &Request) -> Response {
         let location = format!("/login?next={}", escaped(here));
         return (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response();
     }
-    Refusal::new(StatusCode::UNAUTHORIZED, "this farm does not show it to everybody: log in at /login")
-        .into_response()
+    Refusal::new(StatusCode::UNAUTHORIZED, "authentication required: log in at /login").into_response()
 }
 
 /// Whether a page of this farm sent it: browsers say so themselves (Fetch Metadata), older ones

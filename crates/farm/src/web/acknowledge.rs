@@ -88,9 +88,10 @@ pub async fn acknowledge(
     let all = app.changes.all(&app.store, &boards).await?;
     let is_asked =
         |one: &&FarmChange| one.board == form.board && one.subject == form.subject && one.t == form.t;
-    let found = all.iter().find(is_asked).ok_or_else(|| {
-        Refusal::not_found("there is no such change any more: look at the list of changes again")
-    })?;
+    let found = all
+        .iter()
+        .find(is_asked)
+        .ok_or_else(|| Refusal::not_found("the change no longer exists: see the list of changes"))?;
     let (board, said) = (&form.board, model::text::excerpt(&found.says));
     if form.reopen.is_empty() {
         let note: String = form.note.trim().chars().take(LONGEST_NOTE).collect();

@@ -124,8 +124,8 @@ pub async fn set_board(
 ) -> Result<Response, Refusal> {
     let board = known_board(&app, &visitor, &name).await?;
     let mut settings = board.settings.clone();
-    let state =
-        BoardState::of_word(&form.state).ok_or_else(|| Refusal::bad("this is no state: choose one"))?;
+    let state = BoardState::of_word(&form.state)
+        .ok_or_else(|| Refusal::bad("invalid state: choose one of the list"))?;
     settings.state_since = since(&form.since, state, &settings)?;
     settings.state = state;
     settings.tags = parse_tags(&form.tags).map_err(Refusal::bad)?;
@@ -137,11 +137,11 @@ pub async fn set_board(
     {
         return Err(Refusal::new(
             StatusCode::CONFLICT,
-            format!("{other} is called {called} already: give this board another name, or that one first"),
+            format!("{other} has the name {called} already: choose another name, or rename that board first"),
         ));
     }
     if !app.store.set_settings(&board.board, &called, &settings).await? {
-        return Err(Refusal::not_found("the board is no longer there: look at the list of boards"));
+        return Err(Refusal::not_found("the board no longer exists: see the list of boards"));
     }
     let what = format!(
         "set {}: {called}, {}, tags {}, budget {}",
@@ -163,7 +163,7 @@ fn since(text: &str, state: BoardState, before: &BoardSettings) -> Result<i64, R
     }
     let day = nanos_of(&format!("{text}T00:00:00Z")).map(|at| at.0.div_euclid(Nanos::SECOND.0));
     day.filter(|day| (1..=now()).contains(day))
-        .ok_or_else(|| Refusal::bad("this is no day up to today: write it like 2026-11-23"))
+        .ok_or_else(|| Refusal::bad("invalid day: expected one up to today, like 2026-11-23"))
 }
 
 /// A budget as somebody writes it; none where nothing is written.
@@ -172,7 +172,7 @@ fn budget_of(text: &str) -> Result<Option<Nanos>, Refusal> {
         "" => Ok(None),
         text => match parse_span(text, Bare::Micros) {
             Ok(span) if span.0 > 0 => Ok(Some(span)),
-            _ => Err(Refusal::bad("the budget is no latency: write it like 100us")),
+            _ => Err(Refusal::bad("invalid budget: expected a latency, like 100us")),
         },
     }
 }

@@ -39,7 +39,7 @@ pub async fn make_codes(
     Form(form): Form<CodesForm>,
 ) -> WebOutcome {
     if !(1..=MOST_CODES).contains(&form.count) {
-        return Err(Refusal::bad("between 1 and 100 codes are made at once: ask for so many"));
+        return Err(Refusal::bad("invalid number of codes: expected 1 to 100"));
     }
     let tags = lab_tag(&form.lab).map_err(Refusal::bad)?;
     let mut codes = Vec::new();
@@ -49,8 +49,8 @@ pub async fn make_codes(
         codes.push(code);
     }
     let of = tags.first().map(|tag| format!(", {tag}")).unwrap_or_default();
-    app.note(visitor.name(), &format!("made {} to enrol boards with{of}", plural(codes.len()))).await?;
-    let words = "Each enrols one board, until tomorrow; none is shown again:".to_owned();
+    app.note(visitor.name(), &format!("created {} to enrol boards with{of}", plural(codes.len()))).await?;
+    let words = "Each enrols one board within 24 hours; they are not shown again:".to_owned();
     shown(&app, &visitor, "", Some((words, codes))).await
 }
 
@@ -64,7 +64,7 @@ pub async fn revoke(
     Path(board): Path<String>,
 ) -> Result<Response, Refusal> {
     if app.store.revoke(&board, now()).await? == 0 {
-        return Err(Refusal::not_found("no board of this name has a token: look at the list of boards"));
+        return Err(Refusal::not_found("no board of this name has a token: see the list of boards"));
     }
     app.note(visitor.name(), &format!("revoked the token of {board}")).await?;
     Ok(moved(&format!("/admin/boards/{}", escaped(&board)), None))
@@ -86,7 +86,7 @@ pub async fn add(
     let (password, digest) = made_password(&app).await?;
     let person = FarmPerson { name: name.clone(), role, created: now() };
     if !app.store.add_person(&person, &digest).await? {
-        let detail = "there is somebody of this name: choose another";
+        let detail = "an account has this name: choose another";
         return Err(Refusal::new(StatusCode::CONFLICT, detail));
     }
     app.note(visitor.name(), &format!("added {name}, {}", role.word())).await?;
@@ -94,7 +94,7 @@ pub async fn add(
         &app,
         &visitor,
         "",
-        Some((format!("The password of {name}, which is not shown again:"), vec![password])),
+        Some((format!("The password of {name}; it is not shown again:"), vec![password])),
     )
     .await
 }
@@ -113,13 +113,13 @@ pub async fn change(
     Path(name): Path<String>,
     Form(form): Form<ChangePersonForm>,
 ) -> Result<Response, Refusal> {
-    let nobody = || Refusal::not_found("there is nobody of this name: look at the list of people");
+    let nobody = || Refusal::not_found("no account has this name: see the list of people");
     let people = app.store.people().await?;
     let known = people.iter().find(|person| person.name == name).ok_or_else(nobody)?;
     let admins = people.iter().filter(|person| person.role == Role::Admin).count();
     let is_last = known.role == Role::Admin && admins == 1;
     let keep_last =
-        || Refusal::new(StatusCode::CONFLICT, "this is the last admin: make somebody else one before");
+        || Refusal::new(StatusCode::CONFLICT, "this is the last admin: make another account an admin first");
     match form.what.as_str() {
         "role" => {
             let role = role(&form.role)?;
@@ -127,7 +127,7 @@ pub async fn change(
                 return Err(keep_last());
             }
             app.store.set_role(&name, role).await?;
-            app.note(visitor.name(), &format!("made {name} {}", role.word())).await?;
+            app.note(visitor.name(), &format!("set the role of {name} to {}", role.word())).await?;
         }
         "remove" => {
             if is_last {
@@ -139,18 +139,19 @@ pub async fn change(
         "password" => {
             let (password, digest) = made_password(&app).await?;
             app.store.set_password(&name, &digest).await?;
-            app.note(visitor.name(), &format!("gave {name} another password")).await?;
-            let words = format!("The new password of {name}, who was logged out; it is not shown again:");
+            app.note(visitor.name(), &format!("changed the password of {name}")).await?;
+            let words =
+                format!("The new password of {name}; it is not shown again, and its sessions have ended:");
             let page = shown(&app, &visitor, "", Some((words, vec![password]))).await?;
             return Ok(page.into_response());
         }
-        _ => return Err(Refusal::bad("a person's role, password, or that they go: choose one of these")),
+        _ => return Err(Refusal::bad("invalid `what`: expected role, password or remove")),
     }
     Ok(moved("/admin", None))
 }
 
 fn role(word: &str) -> Result<Role, Refusal> {
-    Role::of_word(word).ok_or_else(|| Refusal::bad("this is no role: choose viewer, operator or admin"))
+    Role::of_word(word).ok_or_else(|| Refusal::bad("invalid role: expected viewer, operator or admin"))
 }
 
 /// A password that nobody can guess, with its digest.
@@ -163,7 +164,7 @@ async fn made_password(app: &App) -> Result<(String, String), Refusal> {
         digest_password(&given, &salt, PasswordCost::Usual).ok_or_else(|| {
             Refusal::new(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "there is not enough memory for a digest: try again",
+                "not enough memory to compute the digest: try again",
             )
         })
     });

@@ -108,7 +108,7 @@ impl Refusal {
     /// There is no such board, or none that who asks may see.
     pub fn no_board(name: &str) -> Refusal {
         let name = model::text::excerpt(name);
-        Refusal::not_found(format!("there is no board called {name}: choose one of the list of boards"))
+        Refusal::not_found(format!("unknown board {name}: choose one of the list of boards"))
     }
 
     pub fn bad(detail: impl Into<String>) -> Refusal {

@@ -66,7 +66,7 @@ impl AnswerPlaces {
         let kib = u32::try_from(kib.min(self.most_kib)).unwrap_or(u32::MAX);
         match timeout(patience, self.free.clone().acquire_many_owned(kib)).await {
             Ok(Ok(place)) => Ok(place),
-            _ => Err(busy("answers that others take slowly hold the memory that there is for answers")),
+            _ => Err(busy("response memory is exhausted by slow clients")),
         }
     }
 }
@@ -106,14 +106,12 @@ impl FairTurns {
     async fn take(&self, client: &str) -> Result<AnswerTurn, Refusal> {
         let own = self.of_clients.of_client(client);
         if Arc::strong_count(&own) > MOST_OF_ONE + 1 {
-            return Err(busy("your address asks for as many answers at once as one may"));
+            return Err(busy("too many simultaneous requests from your address"));
         }
         let both = async { Ok((own.acquire_owned().await?, self.free.clone().acquire_owned().await?)) };
         match timeout(PATIENCE_FOR_TURN, both).await {
             Ok(Ok(both)) => Ok(AnswerTurn { _both: Arc::new(both) }),
-            Ok(Err::<_, AcquireError>(_)) | Err(_) => {
-                Err(busy("the farm makes as many answers as it can at once"))
-            }
+            Ok(Err::<_, AcquireError>(_)) | Err(_) => Err(busy("too many simultaneous requests")),
         }
     }
 }
@@ -166,7 +164,7 @@ impl AnswerBudget {
         let kib = IN_PARTS_KIB + held.div_ceil(1 << 10);
         let most = u32::try_from(kib.min(self.of_clients.most)).unwrap_or(u32::MAX);
         let own = self.of_clients.of_client(client).try_acquire_many_owned(most);
-        let own = own.map_err(|_| busy("your address takes as many long answers at once as one may"))?;
+        let own = own.map_err(|_| busy("too many simultaneous long answers to your address"))?;
         let place = self.in_parts.take(kib, self.patience).await?;
         Ok(PartsPlace { _own: own, _place: place })
     }
@@ -190,7 +188,7 @@ impl AnswerBudget {
 }
 
 fn busy(why: &str) -> Refusal {
-    let detail = format!("{why}: ask again later");
+    let detail = format!("{why}: retry later");
     Refusal { wait_s: Some(5), ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
 }
 

@@ -35,7 +35,7 @@ pub async fn in_turn(
         turn = app.budget.turn(source, &client) => turn,
         () = gone(connection) => Err(Refusal::new(
             StatusCode::SERVICE_UNAVAILABLE,
-            "the connection was closed while others were answered: leave it open until the answer comes",
+            "the connection was closed while the request waited: leave it open until the answer arrives",
         )),
     };
     let turn = match turn {

@@ -80,7 +80,9 @@ pub async fn run(
     // A route's parameter is a whole part of an address, so that the archive has none of its own.
     if let Some(run) = id.strip_suffix(".tar") {
         return match visitor.is_unnamed() {
-            true => Err(Refusal::new(StatusCode::UNAUTHORIZED, "a run's files have names: log in at /login")),
+            true => {
+                Err(Refusal::new(StatusCode::UNAUTHORIZED, "files of a run contain names: log in at /login"))
+            }
             false => archive(&app, run).await,
         };
     }
@@ -163,7 +165,7 @@ pub async fn slots_csv(
     let form = match query.by.as_str() {
         "" => SlotForm::Csv,
         "cpu" => SlotForm::CsvByCpu,
-        _ => return Err(Refusal::bad("by is none but cpu: ask for that, or leave it out")),
+        _ => return Err(Refusal::bad("invalid `by`: the only accepted value is cpu")),
     };
     let parts = SlotParts::of(app.store.clone(), asked, visitor, form, query.step);
     in_parts((&app, &client), WebAnswer::csv(String::new()), parts).await
@@ -178,15 +180,15 @@ async fn asked_slots(
 ) -> Result<AskedSlots, Refusal> {
     let labels = labels_of(asked)?;
     if visitor.is_unnamed() && !labels.is_empty() {
-        return Err(Refusal::new(StatusCode::UNAUTHORIZED, "labels are for those who log in: /login"));
+        return Err(Refusal::new(StatusCode::UNAUTHORIZED, "labels need a login: log in at /login"));
     }
     let key = key_of(app, visitor, &board, query).await?;
     let within = TimeStretch { from: query.from, to: query.to };
     let asked = AskedSlots { board, key, within, labels };
     if app.store.count_slots(&asked, MOST_SLOTS + 1).await? > MOST_SLOTS.unsigned_abs() {
         return Err(Refusal::bad(
-            "more than 110,000 five minutes, or shorter intervals of a recorder: ask for less with from= and \
-             to=, in seconds since 1970",
+            "more than 110,000 intervals of five minutes or less: narrow the range with from= and to=, in \
+             seconds since 1970",
         ));
     }
     Ok(asked)
@@ -204,14 +206,14 @@ async fn asked_histograms(
     board: String,
     query: &RowsQuery,
 ) -> Result<AskedHistograms, Refusal> {
-    let tier = Tier::of_name(&query.tier)
-        .ok_or_else(|| Refusal::bad("tier is none of 5m, 1h and 1d: choose one of these"))?;
+    let tier =
+        Tier::of_name(&query.tier).ok_or_else(|| Refusal::bad("invalid `tier`: expected 5m, 1h or 1d"))?;
     let key = key_of(app, visitor, &board, query).await?;
     let within = TimeStretch { from: query.from, to: query.to };
     let (rows, bytes) = app.store.size_of_tiers(&board, &key, tier, within).await?;
     if rows > MOST_ROWS || bytes > MOST_BYTES {
         return Err(Refusal::bad(
-            "too many histograms: ask for less with from= and to=, or for a longer tier",
+            "too many histograms: narrow the range with from= and to=, or use a longer tier",
         ));
     }
     let asked = AskedHistograms { board, key, tier, within, cpu: query.cpu };
@@ -237,7 +239,7 @@ async fn check_cpu(app: &App, of: &AskedHistograms) -> Result<(), Refusal> {
     }
     let there: Vec<String> = there.iter().map(u32::to_string).collect();
     let there = there.join(", ");
-    Err(Refusal::not_found(format!("there is no histogram of CPU {cpu}: choose one of {there}")))
+    Err(Refusal::not_found(format!("CPU {cpu} has no histogram: choose one of {there}")))
 }
 
 pub async fn histograms_table(

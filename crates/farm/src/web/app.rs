@@ -161,7 +161,8 @@ impl App {
 
     /// Whether a password is that of a digest; where there is none it takes as long, and is not.
     pub async fn is_password(&self, password: String, digest: Option<String>) -> Result<bool, Refusal> {
-        let busy = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many log in at once: try again");
+        let busy =
+            || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many simultaneous logins: try again");
         // It goes on where who asked has gone meanwhile, and counts until it is done.
         let place = self.passwords.clone().try_acquire_owned().map_err(|_| busy())?;
         let memory = self.password_memory.clone();
@@ -194,7 +195,10 @@ impl App {
         work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
         let Ok(turn) = self.heavy.clone().acquire_owned().await else {
-            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the farm is about to end: try again"));
+            return Err(Refusal::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the farm is shutting down: try again",
+            ));
         };
         // It goes on where who asked has gone meanwhile, and has its turn until it is done.
         let guarded = move || {
@@ -207,7 +211,7 @@ impl App {
                 self.failures.fetch_add(1, Ordering::Relaxed);
                 Err(Refusal::new(
                     StatusCode::UNPROCESSABLE_ENTITY,
-                    "a parser failed on what this bundle holds: report this, with the bundle",
+                    "a parser failed on the contents of this bundle: report this, with the bundle",
                 ))
             }
         }

@@ -52,18 +52,16 @@ pub fn check(uri: &Uri, known: KnownNames) -> Result<(), Refusal> {
     let Ok(Query(asked)) = Query::<Vec<(String, String)>>::try_from_uri(uri) else { return Ok(()) };
     if let Some((other, _)) = asked.iter().find(|(name, _)| !known.contains(&name.as_str())) {
         let known = match known.is_empty() {
-            true => "nothing can be asked for here".to_owned(),
-            false => format!("what can be asked for here is {}", known.join(", ")),
+            true => "this address takes no parameters".to_owned(),
+            false => format!("accepted parameters are {}", known.join(", ")),
         };
-        return Err(Refusal::bad(format!("{known}, and not {}: leave it out", excerpt(other))));
+        return Err(Refusal::bad(format!("{known}, not {}", excerpt(other))));
     }
     let steps = asked.iter().filter(|(name, _)| name == "step");
     let is_step = |step: i64| step > 0 && step % SLOT == 0;
     // What is no number is refused where it is read as one.
     if steps.filter_map(|(_, value)| value.parse().ok()).any(|step| !is_step(step)) {
-        return Err(Refusal::bad(
-            "step is in seconds, in whole five minutes: 300, 600, 3600, or leave it out",
-        ));
+        return Err(Refusal::bad("invalid `step`: expected seconds in multiples of 300, like 600 or 3600"));
     }
     Ok(())
 }

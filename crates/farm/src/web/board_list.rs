@@ -31,7 +31,7 @@ impl FleetQuery {
         if self.state.is_empty() {
             return Ok(None);
         }
-        let why = "no board has such a state: choose active, maintenance, muted, retired or replaced";
+        let why = "invalid `state`: expected active, maintenance, muted, retired or replaced";
         BoardState::of_word(&self.state).map(Some).ok_or_else(|| Refusal::bad(why))
     }
 

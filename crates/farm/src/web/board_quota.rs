@@ -87,8 +87,8 @@ impl BoardQuota {
 
     fn full(&self, known: u64) -> Refusal {
         let detail = format!(
-            "this board's runs, rows and environments take {known} bytes of {} here: prune some, or serve \
-             with a larger --board-quota",
+            "this board's runs, rows and environments use {known} of {} bytes: prune some, or serve with a \
+             larger --board-quota",
             self.bytes
         );
         Refusal::new(StatusCode::INSUFFICIENT_STORAGE, detail)

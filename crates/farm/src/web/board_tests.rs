@@ -122,7 +122,7 @@ fn five_minutes_of_many_rows_say_what_is_of_all_and_count_what_they_leave_out() 
         assert_eq!(at["worst"].as_array().unwrap().len(), 1);
         assert_eq!(at["worst"][0], at["largest"]);
         let (_, page) = get(&app, &format!("/b/short/at/{t}")).await;
-        for words in [">9 ms<", "1050 wake-ups were", "50 rows of recordings are left out", ">2000</td>"] {
+        for words in [">9 ms<", "1050 wake-ups were", "50 rows of recordings are not in", ">2000</td>"] {
             assert!(page.contains(words), "{words}: {page}");
         }
         assert_eq!(page.matches("Recorded by").count(), 1);

@@ -58,7 +58,7 @@ pub struct ChangesQuery {
 
 impl ChangesQuery {
     fn only(&self) -> Result<ChangesShown, Refusal> {
-        let why = "only is none of all and acknowledged: choose one of these, or leave it out";
+        let why = "invalid `only`: expected all or acknowledged";
         ChangesShown::of_word(&self.only).ok_or_else(|| Refusal::bad(why))
     }
 }

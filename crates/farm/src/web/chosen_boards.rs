@@ -43,11 +43,11 @@ impl ChosenBoards {
         }
         let spread = "those of both sides first, evenly spread by name";
         let read = self.read[at].len();
-        let looked = format!("Of {named} boards of {name} {looked_at} are looked at, {spread}.");
+        let looked = format!("Of {named} boards of {name}, {looked_at} are examined, {spread}.");
         let have = format!(
-            "Of {looked_at} boards of {name} {measured} have maxima of five minutes that count then."
+            "Of {looked_at} boards of {name}, {measured} have valid maxima of five minutes in that time."
         );
-        let taken = format!("Of {measured} boards of {name} {read} are taken, {spread}.");
+        let taken = format!("Of {measured} boards of {name}, {read} are used, {spread}.");
         let parts = [(looked_at < named, looked), (measured < looked_at, have), (read < measured, taken)];
         let parts: Vec<String> =
             parts.into_iter().filter(|(is_left_out, _)| *is_left_out).map(|(_, words)| words).collect();

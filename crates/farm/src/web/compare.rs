@@ -85,8 +85,8 @@ fn lacking(form: &ComparisonForm) -> Option<String> {
     }
     Some(match form.is_of_days() {
         true => format!(
-            "both sides are the same days of {}: give a date, a kernel, a setting or an environment that \
-             tells one from the other",
+            "both sides are the same days of {}: separate them by a date, a kernel, a setting or an \
+             environment",
             model::text::excerpt(&form.sides[0].words())
         ),
         false => "name the runs of both sides, ?a=RUN&a=RUN&b=RUN&b=RUN, or their days, \
@@ -195,7 +195,7 @@ async fn answered(app: &App, form: &ComparisonForm) -> Result<DaysAnswer, Refusa
     };
     if form.is_of_days() {
         if !(form.a.is_empty() && form.b.is_empty()) {
-            return Err(Refusal::bad("runs are not compared with days: give either"));
+            return Err(Refusal::bad("runs cannot be compared with days: give either"));
         }
         return compare_days::answered(app, form, limit).await;
     }
@@ -206,7 +206,7 @@ async fn answered(app: &App, form: &ComparisonForm) -> Result<DaysAnswer, Refusa
 
 fn parse_limit(text: &str) -> Result<Nanos, Refusal> {
     let span = parse_span(text, Bare::Micros).ok().filter(|span| span.0 > 0);
-    span.ok_or_else(|| Refusal::bad("the limit is no latency: write it like 100us"))
+    span.ok_or_else(|| Refusal::bad("invalid limit: expected a latency, like 100us"))
 }
 
 /// Where the runs of a side lie, each with its id.
@@ -225,7 +225,7 @@ async fn bundles(app: &App, names: &[String]) -> Result<Vec<(String, BundleLease
         if runs.is_empty() {
             let shown = model::text::excerpt(name);
             return Err(Refusal::not_found(format!(
-                "there is neither a run nor a board {shown}: take them from the board's page"
+                "no run or board is named {shown}: copy names from the board's page"
             )));
         }
         chosen.extend(runs);

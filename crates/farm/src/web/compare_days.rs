@@ -28,12 +28,11 @@ use crate::sides::{ComparedBoards, FarmUnit, LeftOutDays, OtherSeries, UnitDays,
 use crate::store::FarmStore;
 
 /// Said where the sides are of several models.
-pub const OTHER_MACHINES: &str =
-    "The sides are different machines: what differs may be the hardware's, whatever else was changed.";
+pub const OTHER_MACHINES: &str = "The sides are different machines: the hardware may cause the difference.";
 
 /// What `observed` is of a day or a board: how long was measured is not known of their maxima.
 pub const OBSERVED: &str =
-    "Observed are whole five minutes: each in which anything was measured, however short that was.";
+    "The time observed counts whole intervals of five minutes: each with any measurement, however short.";
 
 /// What an answer about days says besides the verdict.
 #[derive(Default)]
@@ -61,7 +60,7 @@ pub async fn answered(app: &App, form: &ComparisonForm, limit: Option<Nanos>) ->
             [] => a.nothing_shared(&b),
             _ => a.emptied_beside(&b, is_asked).unwrap_or_else(|| {
                 let all: Vec<String> = shared.iter().map(words_of).collect();
-                format!("of that series one side has no maxima of five minutes: both have {}", all.join("; "))
+                format!("one side has no maxima of five minutes of that series: both have {}", all.join("; "))
             }),
         }));
     };
@@ -71,7 +70,7 @@ pub async fn answered(app: &App, form: &ComparisonForm, limit: Option<Nanos>) ->
     let parts = quarters(&all).map(|some| units(&app.store, &series.key, some));
     let mut read_a = beside_each_other(parts).await?;
     let read_b = read_a.split_off(chosen.a.len());
-    let mut remarks = vec![format!("What was measured: {}.", words_of(series))];
+    let mut remarks = vec![format!("Series: {}.", words_of(series))];
     let boards = [a.compared_boards(&series.key, &chosen.a), b.compared_boards(&series.key, &chosen.b)];
     remarks.extend(ComparedBoards::remarks(&boards));
     remarks.extend(chosen.remarks(&days_a, &days_b));
@@ -165,7 +164,7 @@ fn judged(
     }
     if a.is_empty() || b.is_empty() {
         return Err(Refusal::bad(
-            "of one side no maxima of five minutes are kept: choose another span, or name runs",
+            "the maxima of five minutes of one side were deleted: choose another span, or name runs",
         ));
     }
     let design = if asked.unit == FarmUnit::Pair { Design::Paired } else { Design::Unpaired };
@@ -189,7 +188,7 @@ fn judged(
         remarks,
     };
     let json = model::error::json(&found)?;
-    let of_alone = asked.alone.map_or_else(String::new, |alone| format!(" This is of {alone}."));
+    let of_alone = asked.alone.map_or_else(String::new, |alone| format!(" This applies to {alone}."));
     let verdict = sentence(&found.compared) + &of_alone;
     let lines = last_words::sentences(&found.compared);
     let page = Versus {
@@ -209,7 +208,7 @@ fn judged(
     let body = html! {
         (body)
         details {
-            summary { "How it was calculated" }
+            summary { "Calculation" }
             ul { @for line in numbers(&found.compared) { li { (line) } } }
         }
     };
@@ -224,20 +223,20 @@ fn models_of(side: &[Arc<EnvironmentRecord>]) -> BTreeSet<&str> {
 fn next(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => {
-            "Look below at what differs: `onbeat prove --change RULE=VALUE` on a board shows whether a setting \
-             is the cause."
+            "See the differences below: `onbeat prove --change RULE=VALUE` on a board shows whether a \
+             setting is the cause."
         }
         Verdict::Worse => {
-            "Look below at what differs; `onbeat hunt` on a board names who takes the time, `onbeat prove \
-             --change RULE=VALUE` shows whether a setting is the cause."
+            "See the differences below; `onbeat hunt` on a board names the culprit, `onbeat prove --change \
+             RULE=VALUE` shows whether a setting is the cause."
         }
         Verdict::Equivalent => {
-            "The rate of exceedances differs by less than the margin, whatever differs below; the largest \
-             latency may differ all the same."
+            "The rate of exceedances differs by less than the margin, despite the differences below; the \
+             largest latency may still differ."
         }
         Verdict::Inconclusive => {
-            "More days or boards of each may decide it. Where the sides differ by a setting, `onbeat prove \
-             --change RULE=VALUE` on a board makes pairs of runs by itself, and ends as soon as they do."
+            "More days or boards of each side may decide it. If the sides differ by a setting, `onbeat prove \
+             --change RULE=VALUE` on a board measures pairs of runs until they decide it."
         }
     }
 }

@@ -260,13 +260,14 @@ impl FoundSide {
         match empty {
             Some(side) => side.emptied(|_| true).unwrap_or_else(|| {
                 format!(
-                    "no day with maxima of five minutes is of {}: give other dates, or a kernel or setting \
+                    "no day with maxima of five minutes matches {}: give other dates, or a kernel or setting \
                      that a board had then",
                     side.name
                 )
             }),
             None => self.emptied_beside(other, |_| true).unwrap_or_else(|| {
-                "the sides were not measured alike: they share no series, interval, policy and load"
+                "the sides were measured differently: they have no series, interval, policy and load in \
+                 common"
                     .to_owned()
             }),
         }
@@ -324,7 +325,7 @@ async fn boards_of(
     }
     if !side.asks_what_it_was() {
         return Err(Refusal::bad(format!(
-            "{name} may be any board: a side names boards, a machine, a kernel, a setting or an environment"
+            "{name} matches any board: name boards, a machine, a kernel, a setting or an environment"
         )));
     }
     let found = known.times(side, within);
@@ -332,8 +333,8 @@ async fn boards_of(
     if found.is_empty() {
         let unknown = unknown_boards(name, unknown).map(|words| format!(". {words}"));
         return Err(Refusal::not_found(format!(
-            "no board was what {name} asks for at that time: a setting is NAME=VALUE, as a board's \
-             environments have it{}",
+            "no board matched {name} at that time: write a setting as NAME=VALUE, like in a board's \
+             environments{}",
             unknown.as_deref().map_or("", |words| words.trim_end_matches('.'))
         )));
     }

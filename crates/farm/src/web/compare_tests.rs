@@ -31,7 +31,7 @@ fn spans_kernels_and_environments_of_a_board_are_compared_with_a_verdict() {
         assert_eq!(found["other_series"], serde_json::json!([]));
         // Of 288 maxima of five minutes.
         assert_eq!(found["a"][0]["observed_ns"], 86_400 * Nanos::SECOND.0);
-        let observed = "Observed are whole five minutes: each in which anything was measured";
+        let observed = "The time observed counts whole intervals of five minutes: each with any measurement";
         assert!(found["remarks"].to_string().contains(observed), "{}", found["remarks"]);
         let (status, table) = get(&app, &format!("/v1/compare.csv?{spans}")).await;
         assert_eq!((status, table.lines().count()), (StatusCode::OK, 25));
@@ -92,7 +92,7 @@ fn days_with_a_run_that_does_not_count_are_of_no_side() {
         }
         // How many are left out is said by all three.
         let found = json(&app, &spans).await;
-        let said = "Of A 1 day is left out on which a run was on that does not count.";
+        let said = "Of A, 1 day is excluded because of an invalid run.";
         assert!(found["remarks"].as_array().unwrap().iter().any(|one| one == said), "{}", found["remarks"]);
         assert_eq!(
             (&found["left_out"]["a"]["invalid"], &found["left_out"]["b"]["invalid"]),
@@ -125,7 +125,7 @@ fn a_side_of_days_that_do_not_count_alone_is_said_to_be_empty() {
         (record.run.id, record.run.invalid) = ("spoiled".to_owned(), 1);
         record.slots.clear();
         app.store.put(&record).await.unwrap();
-        let said = "nothing is left of A: 3 days are left out on which a run was on that does not count";
+        let said = "nothing is left of A: 3 days are excluded because of an invalid run";
         for query in [spans.clone(), format!("{spans}&series={}", record.run.key.series)] {
             let (status, text) = get(&app, &format!("/v1/compare?{query}")).await;
             assert!(status == StatusCode::BAD_REQUEST && text.contains(said), "{query}: {text}");
@@ -223,13 +223,13 @@ fn an_answer_names_the_boards_that_it_is_of() {
             "compared": ["x2"], "other_series": 2, "no_days": 0, "one_side": 0,
         });
         assert_eq!((&found["boards"]["a"], &found["boards"]["b"]), (&boards, &boards));
-        let said = "Of both sides this is x2 alone, 2 of 3 boards left out: 2 were measured as other series";
+        let said = "Compared of both sides: x2; 2 of 3 boards excluded: 2 were measured as other series";
         assert!(found["remarks"].to_string().contains(said), "{}", found["remarks"]);
         assert_eq!(found["other_series"][0]["boards"]["b"], serde_json::json!(["x1"]));
         let (_, page) = get(&app, &format!("/compare?{query}")).await;
         for words in [
             ", of x2 alone</h1>",
-            " This is of x2 alone.</strong>",
+            " This applies to x2 alone.</strong>",
             said,
             ">measure, of x1<",
             ">measure, of x0<",
@@ -238,7 +238,7 @@ fn an_answer_names_the_boards_that_it_is_of() {
         }
         // Of all that are named nothing is to be said.
         let one = "a_board=x2&a_before=2026-11-05&b_board=x2&b_from=2026-11-05";
-        assert!(!json(&app, one).await["remarks"].to_string().contains("alone"));
+        assert!(!json(&app, one).await["remarks"].to_string().contains("Compared of"));
         let (_, page) = get(&app, &format!("/compare?{one}")).await;
         assert!(!page.contains("of x2 alone"), "{page}");
     });
@@ -263,8 +263,8 @@ fn boards_are_chosen_among_those_with_maxima() {
         let found = json(&app, "a_kernel=6&a_before=2026-11-19&b_kernel=6&b_from=2026-11-19").await;
         assert_eq!((found["design"].as_str(), found["units"].as_u64()), (Some("paired"), Some(6)));
         let remarks = found["remarks"].to_string();
-        assert!(remarks.contains("Of 66 boards of A 6 have maxima"), "{remarks}");
-        assert!(remarks.contains("Of 66 boards of B 6 have maxima"), "{remarks}");
+        assert!(remarks.contains("Of 66 boards of A, 6 have valid maxima"), "{remarks}");
+        assert!(remarks.contains("Of 66 boards of B, 6 have valid maxima"), "{remarks}");
     });
 }
 
@@ -278,21 +278,21 @@ fn what_cannot_be_compared_is_said_with_the_form() {
             (
                 format!("a_board={board}&a_before=today&b_board=x"),
                 400,
-                " is no date from 1970 to 2262: write one like",
+                " expected one from 1970 to 2262, like",
             ),
             (format!("a_board={board}&b_board=nobody"), 404, "no board is called nobody"),
-            (format!("a_board={board}&b_from=2026-11-14"), 400, "B may be any board: a side names boards"),
-            ("a_kernel=6".to_owned(), 400, "B may be any board: a side names boards"),
-            (format!("a_board={board}&b_setting=none%3D1"), 404, "no board was what"),
+            (format!("a_board={board}&b_from=2026-11-14"), 400, "B matches any board: name boards"),
+            ("a_kernel=6".to_owned(), 400, "B matches any board: name boards"),
+            (format!("a_board={board}&b_setting=none%3D1"), 404, "no board matched"),
             (
                 format!("a_board={board}&a_before=1999-01-01&b_board={board}&b_from=2026-01-01"),
                 400,
-                "is of A",
+                "matches A",
             ),
             (
                 format!("a_board={board}&a_before=2026-11-14&a_setting=host.no%3D&b_board={board}"),
                 400,
-                "left out of which nothing tells what the setting was",
+                "excluded because the setting is unknown",
             ),
             (format!("a_setting=host.no%3D&b_board={board}"), 404, "The setting of A is unknown on 1 board"),
             (format!("a=run&a_board={board}"), 400, "give either"),
@@ -314,7 +314,7 @@ fn what_cannot_be_compared_is_said_with_the_form() {
         let (_, page) = get(&app, &format!("/compare?a_board={board}&b_board={board}")).await;
         assert!(!page.contains("banner") && page.contains(&format!("value=\"{board}\"")));
         // Sent by the button they are a question without an answer.
-        let alike = format!("oth sides are the same days of {board}: give a date");
+        let alike = format!("oth sides are the same days of {board}: separate them");
         let (_, page) = get(&app, &format!("/compare?a_board={board}&a_from=&b_board={board}&limit=")).await;
         assert!(page.contains("banner") && page.contains(&alike), "{page}");
         let (code, text) = get(&app, &format!("/v1/compare?a_board={board}&b_board={board}")).await;

@@ -29,12 +29,16 @@ impl FarmCounters {
             ("onbeat_farm_tls_failures", "Connections without a handshake.", of(&self.tls_failures)),
             (
                 "onbeat_farm_certificate_failures",
-                "Looks at a new certificate that could not be used.",
+                "New certificates that could not be used.",
                 of(&self.certificate_failures),
             ),
-            ("onbeat_farm_webhook_sent", "Changes that the webhook took.", of(&self.webhook_sent)),
-            ("onbeat_farm_webhook_failures", "Tries to tell a change.", of(&self.webhook_failures)),
-            ("onbeat_farm_webhook_given_up", "Changes that were never told.", of(&self.webhook_given_up)),
+            ("onbeat_farm_webhook_sent", "Changes accepted by the webhook.", of(&self.webhook_sent)),
+            (
+                "onbeat_farm_webhook_failures",
+                "Failed attempts to report a change.",
+                of(&self.webhook_failures),
+            ),
+            ("onbeat_farm_webhook_given_up", "Changes that were never reported.", of(&self.webhook_given_up)),
         ]
     }
 }

@@ -45,7 +45,7 @@ fn board_named(asked: &[(String, String)]) -> Result<Option<&str>, Refusal> {
     let mut board = None;
     for (_, value) in asked.iter().filter(|(name, _)| name == "board") {
         if board.is_some() {
-            return Err(Refusal::bad("more than one board: ask for each by itself"));
+            return Err(Refusal::bad("more than one board: ask for each in its own request"));
         }
         board = Some(value.trim()).filter(|value| !value.is_empty());
     }

@@ -40,7 +40,7 @@ impl EnrolRequest {
             64 if secret.iter().all(u8::is_ascii_hexdigit) => {
                 Sha256::digest(format!("onbeat token\0{}\0{}", self.code.trim(), self.secret)).to_vec()
             }
-            _ => return Err(Refusal::bad("the secret is none: send 64 hexadecimal digits, or leave it out")),
+            _ => return Err(Refusal::bad("invalid secret: send 64 hexadecimal digits, or omit it")),
         };
         Ok(format!("{TOKEN}{}", hex(&made)))
     }
@@ -54,7 +54,7 @@ pub async fn enrol(
 ) -> Received {
     let codes = &intake(&app)?.codes;
     let asked: EnrolRequest = serde_json::from_slice(&body)
-        .map_err(|_| Refusal::bad("no enrolment: send {\"code\":\"..\",\"name\":\"..\"}"))?;
+        .map_err(|_| Refusal::bad("invalid enrolment: send {\"code\":\"..\",\"name\":\"..\"}"))?;
     if asked.name.trim().is_empty() {
         return Err(Refusal::bad("the board has no name: send one"));
     }
@@ -72,20 +72,21 @@ pub async fn enrol(
     match outcome? {
         EnrolOutcome::Enrolled => with(StatusCode::CREATED, &json!({ "board": key, "token": token })),
         EnrolOutcome::NameTaken => Err(conflict(format!(
-            "a board of this name is there: choose another, or where it is this board have its token \
-             revoked, if it has one (onbeat-farm enrol --revoke {key}), then a code made for it (onbeat-farm \
-             enrol --name {key}); this code stays good"
+            "a board has this name: choose another; or, if it is this board, have its token revoked, if any \
+             (onbeat-farm enrol --revoke {key}), and a code created for it (onbeat-farm enrol --name {key}); \
+             this code stays valid"
         ))),
         EnrolOutcome::HasToken => Err(conflict(format!(
-            "{key} has a token: have it revoked first (onbeat-farm enrol --revoke {key}); the code stays good"
+            "{key} has a token: have it revoked first (onbeat-farm enrol --revoke {key}); the code stays \
+             valid"
         ))),
         EnrolOutcome::OtherBoard(other) => Err(conflict(format!(
-            "the code was made for {other}: enrol under that name (onbeat-push enrol --name {other}), or \
-             have one made for this board; the code stays good"
+            "the code was created for {other}: enrol under that name (onbeat-push enrol --name {other}), or \
+             have one created for this board; the code stays valid"
         ))),
         EnrolOutcome::BadCode => Err(Refusal::new(
             StatusCode::FORBIDDEN,
-            "the code is mistyped, used up or too old: look at it again, or have a new one made",
+            "the code is mistyped, used or expired: check it, or have a new one created",
         )),
     }
 }

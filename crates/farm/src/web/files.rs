@@ -43,9 +43,8 @@ pub async fn file(
     let place = bundle_of(&app, &id).await?;
     let (within, asked) = (place.to_owned(), path.clone());
     let found = app.heavy(move || Ok(stored_file(&within, &asked))).await?;
-    let missing = || {
-        Refusal::not_found("the run has no such file: the archive /v1/runs/RUN.tar has all that there are")
-    };
+    let missing =
+        || Refusal::not_found("the run has no such file: the archive /v1/runs/RUN.tar has all of them");
     let file = found.ok_or_else(missing)?;
     let (name, length) = (path.rsplit('/').next().unwrap_or_default().to_owned(), file.bytes);
     let mut response =
@@ -70,7 +69,7 @@ pub async fn archive(app: &Arc<App>, id: &str) -> Result<Response, Refusal> {
 
 /// A part of a bundle in an archive would pass for all of it.
 fn not_whole(why: String) -> Refusal {
-    let detail = format!("the files of this run cannot be handed out as a whole: {why}");
+    let detail = format!("the files of this run cannot be archived: {why}");
     Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
 }
 
@@ -107,7 +106,7 @@ fn handed_out(
     open: impl FnOnce(&FilePath) -> StoredBytes + Send + 'static,
 ) -> Result<Response, Refusal> {
     let turn = app.handed_out.clone().try_acquire_owned().map_err(|_| {
-        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many files go out at once: ask again later")
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many simultaneous downloads: retry later")
     })?;
     let (parts, mut taken) = mpsc::channel::<io::Result<Bytes>>(AHEAD);
     let runtime = Handle::current();

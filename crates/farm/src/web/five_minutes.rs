@@ -132,7 +132,7 @@ async fn found(
     query: &MomentQuery,
 ) -> Result<FoundMoment, Refusal> {
     let time = || t.parse::<i64>().ok().filter(|t| (0..1 << 40).contains(t));
-    let asked = time().ok_or_else(|| Refusal::bad("this is no time: give seconds since 1970"))?;
+    let asked = time().ok_or_else(|| Refusal::bad("invalid time: expected seconds since 1970"))?;
     let board = known_board(app, visitor, name).await?;
     let mut all = app.store.series(&board.board).await?;
     unnamed::series(visitor, &mut all);
@@ -147,7 +147,7 @@ async fn found(
         "" => None,
         "day" => worst.first().map(|first| first.t),
         "hour" => worst_of_hour(app, &board.board, &series.key, asked).await?,
-        _ => return Err(Refusal::bad("worst is none of hour and day: choose one of these")),
+        _ => return Err(Refusal::bad("invalid `worst`: expected hour or day")),
     };
     let t = t.unwrap_or(Tier::Slot.begin(asked));
     let within = TimeStretch { from: t, to: t + SLOT };

@@ -42,7 +42,7 @@ impl FolderTurns {
 }
 
 fn busy() -> Refusal {
-    let detail = "another program copies into the folder of bundles: send it again later";
+    let detail = "another program is writing to the folder of bundles: send it again later";
     Refusal { wait_s: Some(5), ..Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
 }
 

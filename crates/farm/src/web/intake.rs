@@ -82,7 +82,7 @@ impl Intake {
 }
 
 fn busy() -> Refusal {
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait: send it again later")
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many requests are waiting: send it again later")
 }
 
 /// The one task that writes rows.

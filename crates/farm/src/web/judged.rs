@@ -23,7 +23,7 @@ const LOOKED_AT: usize = 20;
 pub fn judged(place: &Path) -> Result<Audited, Refusal> {
     if host::identity(&place.join(NOTED)).is_none() {
         return Err(Refusal::not_found(
-            "this run holds nothing of its machine, or its files are gone: choose another of its board",
+            "this run has no data of its machine, or its files are gone: choose another of its board",
         ));
     }
     judge(MachineSource::Foreign(place), Profile::default(), None).map_err(|_| unreadable())
@@ -32,7 +32,7 @@ pub fn judged(place: &Path) -> Result<Audited, Refusal> {
 pub fn unreadable() -> Refusal {
     Refusal::new(
         StatusCode::UNPROCESSABLE_ENTITY,
-        "what this run holds of its machine is damaged, or more than any machine has: measure again",
+        "the data of the machine in this run is damaged or too large: measure again",
     )
 }
 

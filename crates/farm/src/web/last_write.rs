@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn a_failure_holds_until_a_write_goes_well_and_not_for_ever() {
         let last = LastWrite::default();
-        last.note::<()>(&Err(Failure::usage("a text holds a NUL: leave it out")));
+        last.note::<()>(&Err(Failure::usage("a text contains a NUL character: remove it")));
         last.note_file::<()>(&Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "over its quota")));
         assert!(!last.has_failed());
         last.note::<()>(&Err(Failure::internal("the store failed")));

@@ -51,7 +51,7 @@ impl Default for AuditQuery {
 
 pub async fn audit(State(app): State<Arc<App>>, Query(query): Query<AuditQuery>) -> WebOutcome {
     if !(1..=MOST_OF_AUDIT).contains(&query.limit) {
-        return Err(Refusal::bad("limit is between 1 and 10000: ask for so many"));
+        return Err(Refusal::bad("invalid `limit`: expected 1 to 10000"));
     }
     let entries = app.store.audit(query.limit).await?;
     WebAnswer::json(&json!({ "schema": "onbeat.farm-audit/1", "entries": entries }))
@@ -73,7 +73,7 @@ pub struct LabelsQuery {
 
 pub async fn labels_csv(State(app): State<Arc<App>>, Query(query): Query<LabelsQuery>) -> WebOutcome {
     if query.board.is_empty() {
-        return Err(Refusal::bad("labels are those of a board: name one with board="));
+        return Err(Refusal::bad("labels belong to a board: name one with board="));
     }
     if app.store.boards_of(Some(&query.board)).await?.is_empty() {
         return Err(Refusal::no_board(&query.board));

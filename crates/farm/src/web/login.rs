@@ -76,7 +76,7 @@ pub async fn enter(
             return Ok(moved(next, Some(cookie(Some(&token), app.is_secure()))));
         }
     }
-    let refused = Some("There is no such name, or the password is another one.");
+    let refused = Some("Wrong name or password.");
     let view = LoginView { person: None, has_people: true, keeps: true, next, refused };
     Ok((StatusCode::UNAUTHORIZED, WebAnswer::page(login(&view))).into_response())
 }

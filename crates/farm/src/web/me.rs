@@ -47,7 +47,7 @@ impl MeQuery {
             let [boot, recording, series] = [boot, recording, series].map(str::to_owned);
             Some((RowsOf { boot, recording, series }, seq.parse::<i64>().ok()?))
         };
-        let none = || Refusal::bad("rows_after is no row: ask with what `next` of an answer before says");
+        let none = || Refusal::bad("invalid `rows_after`: expected the value of `next` in an earlier answer");
         parse().map(Some).ok_or_else(none)
     }
 
@@ -127,7 +127,7 @@ pub async fn removed(
 ) -> Result<WebAnswer, Refusal> {
     let asked: Vec<&str> = query.runs.split(',').filter(|id| is_id(id)).collect();
     if asked.len() > MOST_ASKED {
-        return Err(Refusal::bad(format!("more than {MOST_ASKED} runs: ask about fewer at once")));
+        return Err(Refusal::bad(format!("more than {MOST_ASKED} runs: ask for fewer at once")));
     }
     WebAnswer::json(&json!({ "removed": app.store.not_again(&asked).await? }))
 }

@@ -27,15 +27,15 @@ type Samples = Vec<(String, f64)>;
 pub async fn health(State(app): State<Arc<App>>) -> WebOutcome {
     let away = |detail: &str| Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail));
     if !app.store.answers().await {
-        return away("the store does not answer: look at its disk, or whether its database runs");
+        return away("the store does not answer: check its disk, and that its database runs");
     }
     let now = host::clock::monotonic();
     match &app.intake {
         Some(intake) if intake.store_write.fails_at(now) => {
-            away("the store did not take what a board sent last: look whether its disk has room")
+            away("the store did not accept the last data of a board: check that its disk has space")
         }
         Some(intake) if intake.bundle_write.fails_at(now) => {
-            away("what a board sent last could not be written into the folder of bundles: make room there")
+            away("the last data of a board could not be written to the folder of bundles: free space there")
         }
         _ => Ok(WebAnswer::text("text/plain; charset=utf-8", "the store answers\n".to_owned())),
     }
@@ -94,9 +94,9 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
     let mut text = MetricsText::default();
     text.alone("onbeat_farm_boards", "Boards that the farm knows.", boards.len() as f64);
     text.alone("onbeat_farm_runs", "Runs in the store.", runs as f64);
-    text.alone("onbeat_farm_runs_complete", "Of these, runs that came to their end.", complete as f64);
+    text.alone("onbeat_farm_runs_complete", "Of these, runs that ended regularly.", complete as f64);
     let refused = app.refused().all;
-    text.alone("onbeat_farm_refused", "Folders that could not be taken in.", refused as f64);
+    text.alone("onbeat_farm_refused", "Folders that could not be read completely.", refused as f64);
     let shown = &boards[..boards.len().min(MOST_BOARDS)];
     let rows = match (shown.first(), shown.last()) {
         (Some(first), Some(last)) => app.store.last_rows(&first.board, &last.board).await?,
@@ -109,7 +109,7 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
         Some(_) => app.store.found_changes().await?,
         None => NotedChanges::from_iter([]),
     };
-    let help = "When a change for the worse was found last that was not acknowledged.";
+    let help = "Time of the latest change for the worse that is not acknowledged.";
     text.gauge("onbeat_change_timestamp_seconds", help, &latest(&known, shown, &found));
     of_farm(&mut text, &app);
     counted(&mut text, &app);
@@ -129,71 +129,75 @@ fn of_boards(text: &mut MetricsText, shown: &[FarmBoard], rows: &BTreeMap<String
         (format!("{{board=\"{}\",state=\"{state}\"}}", board.board), 1.0)
     };
     let states: Samples = shown.iter().map(state).collect();
-    text.gauge("onbeat_board_state", "What the board is doing, as people say.", &states);
+    text.gauge("onbeat_board_state", "State of the board, as set by users.", &states);
     let sends = each(&|board| Some(f64::from(u8::from(board.sends))));
-    text.gauge("onbeat_board_sends", "Whether it has a token: it is to send.", &sends);
+    text.gauge("onbeat_board_sends", "1 if the board has a token and is expected to send.", &sends);
     let maxima = each(&|board| seconds(board.max_ns));
-    text.gauge("onbeat_max_seconds", "Largest latency that counts of the last 30 days.", &maxima);
+    text.gauge("onbeat_max_seconds", "Largest valid latency of the last 30 days.", &maxima);
     let last = each(&|board| (board.runs > 0).then_some(board.last as f64));
-    text.gauge("onbeat_last_run_timestamp_seconds", "When the last run began.", &last);
+    text.gauge("onbeat_last_run_timestamp_seconds", "Start of the last run.", &last);
     let last = each(&|board| rows.get(&board.board).map(|t| *t as f64));
-    let help = "When the last five minutes of a watch began.";
+    let help = "Start of the last five minutes of a watch.";
     text.gauge("onbeat_last_rows_timestamp_seconds", help, &last);
     let budgets = each(&|board| seconds(board.settings.budget_ns));
-    text.gauge("onbeat_budget_seconds", "The budget that holds for a board.", &budgets);
+    text.gauge("onbeat_budget_seconds", "Latency budget of a board.", &budgets);
     let last24 = each(&|board| seconds(board.settings.max24_ns));
-    let help = "Largest latency of a board with a budget in its last 24 hours.";
+    let help = "Largest latency in the last 24 hours of a board with a budget.";
     text.gauge("onbeat_max24_seconds", help, &last24);
     let over = |of: &BoardSettings| {
         let is_judged = of.budget_ns.is_some() && !of.state.is_quiet();
         is_judged.then(|| f64::from(u8::from(of.is_over())))
     };
     let over = each(&|board| over(&board.settings));
-    let help = "Whether that is over the budget, of boards whose changes are reported.";
+    let help = "1 if that exceeds the budget, for boards whose changes are reported.";
     text.gauge("onbeat_over_budget", help, &over);
 }
 
 fn of_farm(text: &mut MetricsText, app: &App) {
     let yes = |is_so: bool| f64::from(u8::from(is_so));
     let pending = of(&app.counters.webhook_pending);
-    text.alone("onbeat_farm_webhook_pending", "Changes that wait for the webhook.", pending as f64);
+    text.alone("onbeat_farm_webhook_pending", "Changes waiting for the webhook.", pending as f64);
     let ends = app.certificate_ends().map(|t| (String::new(), t as f64));
-    let help = "When the certificate of the farm ends, where it has one.";
+    let help = "Expiry of the farm's certificate, if it has one.";
     text.gauge("onbeat_certificate_not_after_timestamp_seconds", help, ends.as_slice());
     if app.cache.is_some() {
         let is_away = app.bucket_trouble().is_some();
-        text.alone("onbeat_farm_bucket_away", "Whether the bucket of bundles does not answer.", yes(is_away));
+        text.alone("onbeat_farm_bucket_away", "1 if the bucket of bundles does not answer.", yes(is_away));
     }
     if let Some(intake) = &app.intake {
         let sample = |of: &str, has_failed: bool| (format!("{{of=\"{of}\"}}"), yes(has_failed));
         let (store, bundles) = (intake.store_write.has_failed(), intake.bundle_write.has_failed());
         let last = [sample("store", store), sample("bundles", bundles)];
-        let help = "Whether what a board sent last could not be written.";
+        let help = "1 if the last data of a board could not be written.";
         text.gauge("onbeat_farm_write_failed", help, &last);
     }
 }
 
 fn counted(text: &mut MetricsText, app: &App) {
     text.counter("onbeat_farm_requests", "Requests.", of(&app.requests));
-    text.counter("onbeat_farm_parser_failures", "Reports that a parser failed on.", of(&app.failures));
+    text.counter("onbeat_farm_parser_failures", "Reports on which a parser failed.", of(&app.failures));
     for (name, help, value) in app.counters.counted() {
         text.counter(name, help, value);
     }
     let refused = app.counters.refused_requests.counted();
     let refused = refused.map(|(reason, count)| (format!("{{reason=\"{reason}\"}}"), count));
-    let help = "Requests of boards that were refused, by the reason.";
+    let help = "Refused requests of boards, by reason.";
     text.counters("onbeat_farm_refused_requests", help, &refused);
     if let Some(intake) = &app.intake {
         let stored = of(&intake.rows_stored);
-        text.counter("onbeat_farm_rows", "Rows of five minutes that were stored.", stored);
+        text.counter("onbeat_farm_rows", "Stored rows of five minutes.", stored);
     }
     if let Some(cache) = &app.cache {
         let all: [(&str, &str, &AtomicU64); 3] = [
             ("onbeat_farm_bundles_fetched", "Bundles fetched from the bucket.", &cache.fetched),
-            ("onbeat_farm_bundles_fetched_bytes", "Bytes of these.", &cache.fetched_bytes),
+            (
+                "onbeat_farm_bundles_fetched_bytes",
+                "Bytes of bundles fetched from the bucket.",
+                &cache.fetched_bytes,
+            ),
             (
                 "onbeat_farm_bundles_evicted",
-                "Bundles that made room for others on this machine.",
+                "Bundles evicted from the cache on this machine.",
                 &cache.evicted,
             ),
         ];

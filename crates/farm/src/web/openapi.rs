@@ -81,8 +81,8 @@ fn operation(route: &ApiRequest) -> Value {
     let problem = json!({ "schema": { "$ref": "#/components/schemas/problem" } });
     let (status, done) = match (route.method, route.need) {
         ("POST", RouteNeed::Code) => ("201", json!({ "description": "done" })),
-        ("POST", _) => ("303", json!({ "description": "done; the page that shows it" })),
-        (_, RouteNeed::Token) => ("2XX", json!({ "description": "taken, or there already" })),
+        ("POST", _) => ("303", json!({ "description": "done; redirect to a page that shows it" })),
+        (_, RouteNeed::Token) => ("2XX", json!({ "description": "stored, or already stored" })),
         _ => ("200", json!({ "description": "the answer", "content": content(kind_of(route.path)) })),
     };
     let mut all = json!({
@@ -143,9 +143,9 @@ fn words(need: RouteNeed) -> String {
         RouteNeed::Nothing => "no login".to_owned(),
         RouteNeed::Code => "for a board with a code".to_owned(),
         RouteNeed::Token => "for a board with its token".to_owned(),
-        RouteNeed::Reading => "for readers, and for the public where it may read".to_owned(),
+        RouteNeed::Reading => "for readers, and for the public if it may read".to_owned(),
         RouteNeed::Names => "for readers".to_owned(),
-        RouteNeed::Metrics => "for readers, and for all where metrics are open".to_owned(),
+        RouteNeed::Metrics => "for readers, and for the public if metrics are open".to_owned(),
         RouteNeed::Role(role) => format!("for the role {} and above", role.word()),
     }
 }

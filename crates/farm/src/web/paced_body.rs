@@ -49,7 +49,7 @@ pub async fn answered(request: Request, most: usize, next: Next) -> Response {
 
 async fn received(body: Body, most: usize, pace: BodyPace) -> Result<Vec<u8>, Refusal> {
     let too_long = || {
-        let detail = "more bytes than this address takes: send less at once, and pieces of at most 4 MiB";
+        let detail = "the body is too large: send less at once, and pieces of at most 4 MiB";
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
     };
     if body.size_hint().lower() > most as u64 {
@@ -62,10 +62,9 @@ async fn received(body: Body, most: usize, pace: BodyPace) -> Result<Vec<u8>, Re
             Ok(None) => return Ok(all),
             Ok(Some(Ok(part))) if part.len() > most - all.len() => return Err(too_long()),
             Ok(Some(Ok(part))) => all.extend_from_slice(&part),
-            Ok(Some(Err(_))) => return Err(Refusal::bad("what is sent broke off: send it again")),
+            Ok(Some(Err(_))) => return Err(Refusal::bad("the body was cut off: send it again")),
             Err(_) => {
-                let detail = "what is sent stopped coming, or comes too slowly: send it again, \
-                              fewer bytes at once";
+                let detail = "the body arrives too slowly: send it again, fewer bytes at once";
                 return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, detail));
             }
         }

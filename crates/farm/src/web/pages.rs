@@ -82,7 +82,7 @@ pub async fn board(
     unnamed::series(&visitor, &mut series);
     let chosen = chosen(&series, &query.series, &query.plan)?;
     let span = BoardSpan::of_word(&query.span)
-        .ok_or_else(|| Refusal::bad("span is none of day, week, month, year and all: choose one of these"))?;
+        .ok_or_else(|| Refusal::bad("invalid `span`: expected day, week, month, year or all"))?;
     let until = until(&query.to)?;
     let last = series.iter().find(|one| one.key == chosen).map_or(board.last, |one| one.last);
     let long_term = long_term(&app, &board.board, &chosen, span, span.stretch(until, last)).await?;
@@ -135,7 +135,7 @@ fn until(text: &str) -> Result<Option<i64>, Refusal> {
         return Ok(None);
     }
     let day = nanos_of(&format!("{text}T00:00:00Z")).map(|at| at.0 / Nanos::SECOND.0);
-    let why = "to is no date from 1970 to 2262: write it like 2026-11-02";
+    let why = "invalid `to`: expected a date from 1970 to 2262, like 2026-11-02";
     day.map(Some).ok_or_else(|| Refusal::bad(why))
 }
 
@@ -264,7 +264,7 @@ pub async fn styles() -> WebAnswer {
 }
 
 pub async fn nowhere() -> Refusal {
-    Refusal::not_found("there is no such page: the list of boards leads to all that there is")
+    Refusal::not_found("this page does not exist: start from the list of boards")
 }
 
 /// The worst five minutes of a day that count, where slots of it are kept.

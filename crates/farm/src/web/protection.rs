@@ -67,15 +67,15 @@ pub async fn protect(State(app): State<Arc<App>>, request: Request, next: Next) 
     let hosts = request.headers().get_all(header::HOST).iter().count();
     let response = if hosts > 1 {
         // Who is in front may go by another one (RFC 9112, section 3.2).
-        Refusal::bad("a request has one Host: leave the others out").into_response()
+        Refusal::bad("the request has several Host headers: send one").into_response()
     } else if hosts == 0 && needs_host(&request) {
-        Refusal::bad("a request of HTTP/1.1 names its host: send Host").into_response()
+        Refusal::bad("the request has no Host header: send one").into_response()
     } else if is_foreign {
-        let detail = "this farm answers to localhost and its loopback address alone: ask it by one of these";
+        let detail = "this farm answers only to localhost and its loopback address: use one of these";
         Refusal::new(StatusCode::MISDIRECTED_REQUEST, detail).into_response()
     } else if request.uri().path_and_query().is_some_and(|asked| asked.as_str().contains("%00")) {
         // PostgreSQL takes none in a text, and no name here has one.
-        Refusal::bad("an address with a NUL names nothing: leave it out").into_response()
+        Refusal::bad("the address contains a NUL character: remove it").into_response()
     } else {
         next.run(request).await
     };
@@ -113,10 +113,8 @@ fn shaped(response: Response, path: &str) -> Response {
         // What was refused before anything of the farm's was asked: its form, its size, its method.
         None if response.status().is_client_error() && asked_by_programs(path) && !is_json(&response) => {
             let detail = match response.status() {
-                StatusCode::METHOD_NOT_ALLOWED => {
-                    "this address takes another method: docs/farm/api.md has all requests with theirs"
-                }
-                _ => "the request has another form than this address takes: see docs/farm/api.md",
+                StatusCode::METHOD_NOT_ALLOWED => "this address takes another method: see docs/farm/api.md",
+                _ => "invalid form of the request for this address: see docs/farm/api.md",
             };
             Refusal::new(response.status(), detail)
         }

@@ -59,8 +59,8 @@ fn other_content(value: &serde_json::Value) -> String {
     let first = rows.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = if rows.len() > 5 { format!(" and {} more", rows.len() - 5) } else { String::new() };
     format!(
-        "other content is there already of row {first}{more}, and stays: enrol this machine with a code of \
-         its own if another one sends with its token"
+        "different content is stored for row {first}{more} and stays: if another machine sends with this \
+         token, enrol this one with its own code"
     )
 }
 
@@ -75,11 +75,11 @@ pub async fn put_environment(
     let text = content(&headers, &body, ENVIRONMENT_LIMIT)?;
     let unreadable = |detail: &str| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
     if hex(&Sha256::digest(&text)) != digest {
-        return Err(unreadable("the content has another digest than the address: send it again"));
+        return Err(unreadable("the digest of the content differs from the address: send it again"));
     }
     let sent: Option<WatchEnvironment> = serde_json::from_slice(&text).ok();
     let Some(sent) = sent.filter(|sent| !sent.env.is_empty()) else {
-        return Err(unreadable("this is no environment: send what a record of onbeat watch has as one"));
+        return Err(unreadable("invalid environment: send one of a record of onbeat watch"));
     };
     let (env, read) = (model::text::excerpt(&sent.env), watch_environment(&sent));
     if let Some(why) = read.left_out {
@@ -115,7 +115,7 @@ pub async fn put_run(
 ) -> Received {
     let intake = intake(&app)?;
     if !is_id(&id) {
-        return Err(Refusal::bad("this is no run's id: send it as run.json has it"));
+        return Err(Refusal::bad("invalid id of a run: send the one of run.json"));
     }
     let text = content(&headers, &body, MANIFEST_LIMIT)?;
     let unreadable = |detail| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
@@ -229,7 +229,9 @@ async fn is_there(
         return Ok(true);
     }
     let refused = match app.store.run(id).await? {
-        Some(run) if run.board != owner.board => "it is another board's run already: a run is of one board",
+        Some(run) if run.board != owner.board => {
+            "it is another board's run already: a run belongs to one board"
+        }
         Some(run) if run.complete => {
             // It may have come on a stick, also after the board had sent an earlier state of it.
             let is_as_sent = known.is_some_and(|known| {
@@ -240,7 +242,7 @@ async fn is_there(
             if !is_as_sent && digest.is_some() && digest.as_deref() == manifest.run_digest() {
                 return Ok(true);
             }
-            "a run of this id is there with other content: a run that is over does not change"
+            "a run with this id is stored with different content: a run that has ended does not change"
         }
         Some(_) => return Ok(false),
         // Before its pieces are asked for.

@@ -27,9 +27,7 @@ pub async fn put_rows(
 ) -> Received {
     let intake = intake(&app)?;
     if ![&boot, &recording].into_iter().all(|name| is_id(name)) || series.is_empty() || series.len() > 64 {
-        return Err(Refusal::bad(
-            "boot, recording or series is no name: send them as the rows' header has them",
-        ));
+        return Err(Refusal::bad("invalid boot, recording or series: send those of the header of the rows"));
     }
     let text = content(&headers, &body, ROWS_LIMIT)?;
     let of = RowsOf { boot, recording, series: model::text::clean(&series) };
@@ -39,7 +37,9 @@ pub async fn put_rows(
         Err(fault) => return with(StatusCode::UNPROCESSABLE_ENTITY, &json!(fault)),
     };
     if rows.first().is_some_and(|row| row.seq != first) {
-        return Err(Refusal::bad("the first row has another number than the address: send it by its own"));
+        return Err(Refusal::bad(
+            "the number of the first row differs from the address: use the number of the row",
+        ));
     }
     intake.quota.take(&app.store, &owner, text.len() as u64).await?;
     let (clock, received_ns) = (clock_of(&headers), now_ns().0);
@@ -50,7 +50,7 @@ pub async fn put_rows(
     let answer = intake.put(batch).await?;
     if let Some(at) = answer.future {
         let line = lines.get(at);
-        let detail = "the row is of the future: set the board's clock, and leave the row out";
+        let detail = "the row is in the future: set the board's clock, and omit the row";
         return with(StatusCode::UNPROCESSABLE_ENTITY, &json!({ "line": line, "detail": detail }));
     }
     let status = match (answer.seq.is_empty(), answer.stored) {

@@ -67,7 +67,7 @@ impl BoardRefusals {
         if of.runs > before.runs || of.rows > before.rows {
             let (runs, rows) = (several(of.runs, "run", "runs"), several(of.rows, "row", "rows"));
             let detail = format!(
-                "it dropped {runs} and {rows} before they could be sent: see why the farm was not reached, \
+                "it dropped {runs} and {rows} before they could be sent: check why the farm was not reached, \
                  or give its onbeat-push a larger --spool and its onbeat watch a larger --size"
             );
             self.note(owner, t, String::new(), &detail);
@@ -82,8 +82,7 @@ impl BoardRefusals {
         };
         if runs > before {
             let detail = format!(
-                "it leaves {} out that the farm refused or that cannot be read: what its onbeat-push said \
-                 names each",
+                "it skips {} that the farm refused or that cannot be read: see the output of its onbeat-push",
                 several(runs, "run", "runs")
             );
             self.note(owner, t, String::new(), &detail);

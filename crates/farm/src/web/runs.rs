@@ -43,7 +43,7 @@ fn filter_of(asked: &[(String, String)]) -> Result<(RunFilter, i64), Refusal> {
     let mut most = SHOWN;
     for (name, value) in asked.iter().filter(|(_, value)| !value.is_empty()) {
         let number = || {
-            let why = format!("the field {name} is no number: write it in digits");
+            let why = format!("invalid `{name}`: expected a number");
             value.parse::<i64>().map_err(|_| Refusal::bad(why))
         };
         match name.as_str() {
@@ -56,9 +56,9 @@ fn filter_of(asked: &[(String, String)]) -> Result<(RunFilter, i64), Refusal> {
     }
     match (1..=MOST).contains(&most) {
         true => Ok((filter, most)),
-        false => {
-            Err(Refusal::bad("limit is between 1 and 1000: ask for the rest with before= and before_run="))
-        }
+        false => Err(Refusal::bad(
+            "invalid `limit`: expected 1 to 1000; ask for the rest with before= and before_run=",
+        )),
     }
 }
 

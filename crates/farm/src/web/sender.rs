@@ -34,7 +34,7 @@ pub fn intake(app: &App) -> Result<&Intake, Refusal> {
     app.intake.as_ref().ok_or_else(|| {
         Refusal::new(
             StatusCode::NOT_IMPLEMENTED,
-            "this farm keeps nothing: start it with --store sqlite:PATH to have boards send to it",
+            "this farm has no store: start it with --store sqlite:PATH to let boards send to it",
         )
     })
 }
@@ -52,7 +52,7 @@ impl FromRequestParts<Arc<App>> for BoardSender {
 }
 
 fn unknown() -> Refusal {
-    Refusal::new(StatusCode::UNAUTHORIZED, "the token is none of this farm's: enrol the board again")
+    Refusal::new(StatusCode::UNAUTHORIZED, "this farm does not know the token: enrol the board again")
 }
 
 /// The board whose token a request has, where it may send now.
@@ -64,7 +64,7 @@ pub async fn admit_board(app: &App, headers: &HeaderMap) -> Result<TokenOwner, R
         refusal
     };
     let taken = intake.rates.take(&[owner.board_id], host::clock::monotonic());
-    taken.map_err(|wait_s| refused(Refusal::too_often("this board asks too often", wait_s)))?;
+    taken.map_err(|wait_s| refused(Refusal::too_often("too many requests of this board", wait_s)))?;
     if let Some(dropped) = dropped_of(headers) {
         app.refusals.note_dropped(&owner, now(), dropped);
     }
@@ -79,7 +79,7 @@ pub async fn admit_board(app: &App, headers: &HeaderMap) -> Result<TokenOwner, R
         let one = intake.boots.is_one(owner.board_id, &clock.boot, host::clock::monotonic());
         if !one {
             let detail = format!(
-                "two machines send with the token of {}: enrol this one with a code of its own",
+                "two machines send with the token of {}: enrol this one with its own code",
                 owner.board
             );
             return Err(refused(Refusal::new(StatusCode::FORBIDDEN, detail)));
@@ -110,7 +110,7 @@ pub fn note_refusal(app: &App, owner: &TokenOwner, what: String, response: &Resp
 /// 256 bits that nobody can guess.
 pub fn random() -> Result<[u8; 32], Refusal> {
     host::secret().map_err(|error| {
-        let detail = format!("the kernel gives no random numbers ({error}): try again");
+        let detail = format!("cannot get random numbers from the kernel ({error}): try again");
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail)
     })
 }
@@ -150,7 +150,7 @@ fn is_packed(headers: &HeaderMap) -> Result<bool, Refusal> {
         [one] if is(one, "gzip") || is(one, "x-gzip") => Ok(true),
         _ => Err(Refusal::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "the content is packed in another way than once with gzip: send it so, or as it is",
+            "unsupported Content-Encoding: send the content with gzip, or uncompressed",
         )),
     }
 }
@@ -169,13 +169,13 @@ fn is_as_digested(headers: &HeaderMap, body: &Bytes) -> bool {
 /// What was sent, unpacked; refused where it is larger, or other than its digest says.
 pub fn content(headers: &HeaderMap, body: &Bytes, limit: u64) -> Result<Vec<u8>, Refusal> {
     if !is_as_digested(headers, body) {
-        return Err(Refusal::bad("the content is not what its digest says: send it again"));
+        return Err(Refusal::bad("the content does not match its digest: send it again"));
     }
     let mut bytes = Vec::new();
     if is_packed(headers)? {
         // A file of gzip may be several, one after the other (RFC 1952, 2.2).
         let read = MultiGzDecoder::new(&body[..]).take(limit + 1).read_to_end(&mut bytes);
-        read.map_err(|error| Refusal::bad(format!("the content is no gzip ({error}): send it again")))?;
+        read.map_err(|error| Refusal::bad(format!("the content is not gzip ({error}): send it again")))?;
     } else {
         bytes.extend_from_slice(body);
     }

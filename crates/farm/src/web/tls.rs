@@ -23,7 +23,7 @@ const HANDSHAKE_RECORD: u8 = 22;
 
 /// Response to a plain HTTP request.
 const PLAIN: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\n\
-                       this farm speaks TLS: write https in front of its address\n";
+                       this farm uses TLS: write https in front of its address\n";
 
 /// A certificate with its key, from two files that are read again when they change.
 pub struct ServerCertificate {
@@ -74,13 +74,13 @@ fn load(cert: &Path, key: &Path) -> Result<Loaded> {
     let read = |flag: &str, file: &Path| {
         host::read_user_file(file, LIMIT).map_err(|error| {
             let what = format!("{flag}: cannot read {}", quoted(file));
-            Failure::of_call(what, &error, Exit::Usage, "name a file in PEM that this user may read")
+            Failure::of_call(what, &error, Exit::Usage, "name a PEM file that you may read")
         })
     };
     let (chain_text, key_text) = (read("--cert", cert)?, read("--key", key)?);
     let chain: Vec<CertificateDer> = CertificateDer::pem_slice_iter(&chain_text)
         .collect::<std::result::Result<_, _>>()
-        .map_err(|error| wrong("--cert", cert, &format!("is no PEM ({error})")))?;
+        .map_err(|error| wrong("--cert", cert, &format!("is not PEM ({error})")))?;
     if chain.is_empty() {
         return Err(wrong("--cert", cert, "holds no certificate"));
     }
@@ -92,8 +92,8 @@ fn load(cert: &Path, key: &Path) -> Result<Loaded> {
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private));
     let mut config = config.map_err(|error| {
         Failure::usage(format!(
-            "--cert and --key: {} and {} do not fit ({error}): name the certificate of this key, its own \
-             before those of its authorities",
+            "--cert and --key: {} and {} do not match ({error}): name the certificate of this key, followed \
+             by those of its authorities",
             quoted(cert),
             quoted(key)
         ))
@@ -110,7 +110,7 @@ fn ends_at(certificate: &[u8]) -> Option<i64> {
 }
 
 fn wrong(flag: &str, file: &Path, what: &str) -> Failure {
-    Failure::usage(format!("{flag}: {} {what}: name a file in PEM", quoted(file)))
+    Failure::usage(format!("{flag}: {} {what}: name a PEM file", quoted(file)))
 }
 
 /// Performs the handshake of a connection; none if it fails.

@@ -105,9 +105,9 @@ fn without_names(one: &mut FarmChange) {
     let says = match one.kind {
         ChangeKind::NewCulprit => {
             "a new culprit".clone_into(&mut one.claim);
-            "A culprit is new."
+            "A new culprit."
         }
-        ChangeKind::Worse | ChangeKind::Better | ChangeKind::Environment => "Another environment.",
+        ChangeKind::Worse | ChangeKind::Better | ChangeKind::Environment => "A new environment.",
         ChangeKind::MoreOften | ChangeKind::LessOften | ChangeKind::Silent | ChangeKind::OverBudget => {
             return;
         }

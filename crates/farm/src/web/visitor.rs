@@ -1,10 +1,10 @@
-//! Who asks, and how much of the farm they may see.
+//! Senders of requests, and the data that they may see.
 
 use serde::Serialize;
 
 use crate::people::{FarmPerson, Role};
 
-/// What somebody sees who did not log in.
+/// View of visitors without a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum PublicReading {
     /// Nothing but the way to log in.
@@ -15,7 +15,7 @@ pub enum PublicReading {
     All,
 }
 
-/// How much is shown.
+/// Extent of the data that a visitor sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum FarmView {
     #[default]
@@ -25,17 +25,17 @@ pub enum FarmView {
     All,
 }
 
-/// What the farm was told about who may read.
+/// Settings on visitors without a login.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessPolicy {
     /// None: on loopback everything while no account exists, else nothing.
     pub public: Option<PublicReading>,
-    /// Whether a monitoring system need not log in.
+    /// True if a monitoring system need not log in.
     pub metrics_open: bool,
 }
 
 impl AccessPolicy {
-    /// What somebody sees who did not log in.
+    /// View of visitors without a login.
     pub fn unknown_sees(&self, is_loopback: bool, has_people: bool) -> FarmView {
         match self.public {
             Some(PublicReading::None) => FarmView::Nothing,
@@ -47,10 +47,10 @@ impl AccessPolicy {
     }
 }
 
-/// Who asks.
+/// Sender of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Visitor {
-    /// None where nobody logged in.
+    /// `None` without a login.
     pub person: Option<FarmPerson>,
     pub view: FarmView,
 }
@@ -60,12 +60,12 @@ impl Visitor {
         self.person.as_ref().map(|person| person.role)
     }
 
-    /// The name for the list of what was done.
+    /// Name in the audit log.
     pub fn name(&self) -> &str {
         self.person.as_ref().map_or("", |person| &person.name)
     }
 
-    /// Whether names of programs, hosts and people are left out.
+    /// True if names of programs, hosts and people are hidden.
     pub fn is_unnamed(&self) -> bool {
         self.view != FarmView::All
     }

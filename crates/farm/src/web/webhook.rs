@@ -57,21 +57,22 @@ impl Webhook {
     /// An address with https, or of this machine; a secret in the form `whsec_` and base64.
     pub fn new(url: &str, secret: &str) -> Result<Webhook> {
         let wrong = |why: &str| Failure::usage(format!("--webhook: {} {why}", quoted_value(url)));
-        let uri: Uri = url.parse().map_err(|_| wrong("is no address: write https, its name and its path"))?;
-        let host = uri.host().ok_or_else(|| wrong("has no name of a machine: write it behind https"))?;
+        let uri: Uri =
+            url.parse().map_err(|_| wrong("is not an address: write https, its name and its path"))?;
+        let host = uri.host().ok_or_else(|| wrong("has no host name: write it after https"))?;
         if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-            return Err(wrong("has a user in it: the signature says who sends"));
+            return Err(wrong("contains a user: remove it, the signature identifies the sender"));
         }
         let is_encrypted = match uri.scheme_str() {
             Some("https") => true,
             Some("http") if is_this_machine(host) => false,
-            _ => return Err(wrong("would show what changed to everybody on the way: write https")),
+            _ => return Err(wrong("would send changes unencrypted: write https")),
         };
         let encoded = secret.trim().strip_prefix(SECRET).and_then(|text| STANDARD.decode(text).ok());
         let secret = encoded.filter(|secret| secret.len() >= LEAST_SECRET).ok_or_else(|| {
             Failure::usage(format!(
-                "--webhook-secret: the file holds no secret: write {SECRET} and {LEAST_SECRET} bytes or more \
-                 in base64, as of `openssl rand -base64 32`"
+                "--webhook-secret: the file holds no secret: write {SECRET} and at least {LEAST_SECRET} \
+                 bytes in base64, for example from `openssl rand -base64 32`"
             ))
         })?;
         let config = Agent::config_builder()

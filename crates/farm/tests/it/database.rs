@@ -40,7 +40,7 @@ fn without_its_database_a_farm_says_so_and_comes_back_by_itself() {
     // No other server may serve it, wherever its bundles are.
     let elsewhere = folder.path().join("elsewhere").display().to_string();
     let (code, _, said) = told(&["serve", "--store", &store, "--objects", &elsewhere]);
-    assert!(code == 4 && said.contains("server already"), "{said}");
+    assert!(code == 4 && said.contains("another server uses the database"), "{said}");
     cluster.tell("stop");
     let (status, answer) = put(1);
     let detail = answer["detail"].as_str().unwrap_or_default();
@@ -64,7 +64,7 @@ fn a_database_is_looked_at_copied_and_handed_out() {
     let runs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
     let runs = runs.display().to_string();
     let import = ["import", "--board", "a", "--store", &store, "--objects", &objects, &runs];
-    for said in ["2 runs stored", "2 there already"] {
+    for said in ["2 runs stored", "2 already stored"] {
         let (code, _, told) = told(&import);
         assert!(code == 0 && told.contains(said), "{told}");
     }
@@ -87,6 +87,6 @@ fn a_database_is_looked_at_copied_and_handed_out() {
     );
     let copy = store.replace("/postgres?", "/copy?");
     let (code, out, said) = told(&["check", "--store", &copy]);
-    assert!(code == 0 && said.contains("2 runs looked at, 0 faults"), "{out}{said}");
+    assert!(code == 0 && said.contains("2 runs checked, 0 faults"), "{out}{said}");
     assert_eq!(told(&["export", "--store", &copy]).1, csv);
 }

@@ -135,7 +135,7 @@ fn what_does_not_fit_is_said_with_its_flag() {
         String::from_utf8(output.stderr).unwrap()
     };
     for (cert, key, words) in [
-        ("cert", "other-key", "do not fit"),
+        ("cert", "other-key", "do not match"),
         ("none", "key", "--cert"),
         ("torn", "key", "--cert"),
         ("cert", "none", "--key"),

@@ -27,8 +27,8 @@ fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
     assert_eq!(code, 0, "{said}");
     let (code, out, said) = told(&["check", "--store", &store]);
     assert_eq!((code, out.as_str()), (0, ""), "{said}");
-    assert!(said.contains("2 runs looked at, 0 faults"), "{said}");
-    assert!(said.contains("not looked at: ") && !said.contains("--objects"), "{said}");
+    assert!(said.contains("2 runs checked, 0 faults"), "{said}");
+    assert!(said.contains("not checked: ") && !said.contains("--objects"), "{said}");
 
     // A copy is an independent store, and refers to its own bundles.
     let server = Server::start(&store);
@@ -374,9 +374,9 @@ fn a_run_is_removed_with_all_of_it_and_comes_again_only_where_it_may() {
     assert_eq!((&first["bundle_gone"], &gone["not_again"][0]["run"]), (&true.into(), &hunt.into()));
     assert!(!bundles.join(hunt).exists());
     let (code, _, said) = told(&["check", "--store", &store]);
-    assert!(code == 0 && said.contains("1 run looked at"), "{said}");
+    assert!(code == 0 && said.contains("1 run checked"), "{said}");
     let (code, _, said) = import();
-    assert!(code == 7 && said.contains("is not taken in again"), "{said}");
+    assert!(code == 7 && said.contains("is not stored again"), "{said}");
     let (code, out, _) = told(&["forget", "--store", &store]);
     assert!(code == 0 && out.starts_with(&format!("{hunt}\t20")), "{out}");
     assert_eq!(told(&["forget", "--allow", hunt, "--store", &store]).0, 0);

@@ -159,7 +159,7 @@ fn a_board_that_was_revoked_enrols_again_and_goes_on() {
         let (status, answer) = enrol(&farm, "any", "press-7").await;
         let detail = answer["detail"].as_str().unwrap();
         assert!(status == 409 && detail.contains("onbeat-farm enrol --name press-7"), "{detail}");
-        assert_eq!(enrol(&farm, "any", "press-8").await.0, 201, "the code stays good");
+        assert_eq!(enrol(&farm, "any", "press-8").await.0, 201, "the code stays valid");
         assert!(code_for(&farm, "press-7", "again").await);
         let (status, answer) = enrol(&farm, "again", "press-9").await;
         let detail = answer["detail"].as_str().unwrap();

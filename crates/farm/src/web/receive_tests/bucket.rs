@@ -117,7 +117,7 @@ fn a_cache_that_was_lost_is_fetched_and_a_bucket_that_lost_is_a_line() {
         bucket.planned.plan(Some((1, PlannedFault::Gone)));
         for address in &addresses {
             let (status, text) = farm.shown(address).await;
-            assert!(status == 503 && text.contains("is not reached"), "{address}: {status} {text}");
+            assert!(status == 503 && text.contains("cannot reach"), "{address}: {status} {text}");
         }
         assert!(farm.shown("/metrics").await.1.contains("\nonbeat_farm_bucket_away 1\n"));
         // The numbers are the store's.

@@ -38,7 +38,7 @@ fn rows_are_stored_once_in_whatever_cuts() {
         let (status, answer) = farm.ask("PUT", &address(39), &token, beside).await;
         assert_eq!((status, &answer["seq"], &answer["stored"]), (409, &json!([39]), &json!(1)));
         let noted = farm.app.refusals.all().remove(0).detail;
-        assert!(noted.contains("of row 39, and stays") && !noted.contains('{'), "{noted}");
+        assert!(noted.contains("for row 39 and stays") && !noted.contains('{'), "{noted}");
         let (status, answer) = farm.ask("PUT", &address(50), &token, lines[0].clone() + "no row\n").await;
         assert_eq!((status, &answer["line"]), (422, &json!(2)));
         assert_eq!(farm.ask("PUT", &address(7), &token, lines[0].clone()).await.0, 400);
@@ -371,7 +371,7 @@ fn a_full_disk_is_said_to_the_board_and_here_and_ends_with_room() {
         }
         let (status, answer) = answers.iter().find(|answer| answer.0 != 201).expect("no room is left");
         let detail = answer["detail"].as_str().unwrap();
-        assert!(*status == 503 && detail.contains("look at its disk") && !detail.contains('\n'), "{answer}");
+        assert!(*status == 503 && detail.contains("check its disk") && !detail.contains('\n'), "{answer}");
         assert_eq!(farm.app.refusals.all()[0].detail, detail);
         assert_eq!(farm.shown("/").await.0, 200, "pages go on");
         assert_eq!(answers.last().unwrap().0, 503);

@@ -248,7 +248,7 @@ fn a_run_that_was_removed_is_refused_before_its_pieces_until_it_may_come_again()
         for _ in 0..2 {
             let (status, answer) = farm.ask("PUT", &format!("/v1/runs/{id}"), &token, manifest(&files)).await;
             let detail = answer["detail"].as_str().unwrap();
-            assert!(status == 409 && detail.contains("not taken in again"), "{answer}");
+            assert!(status == 409 && detail.contains("not stored again"), "{answer}");
             assert_eq!(answer["removed"], json!(true), "{answer}");
             assert_eq!(farm.app.refusals.all()[0].detail, detail);
         }
@@ -284,7 +284,7 @@ fn what_is_no_bundle_is_one_line_there_and_here_and_the_next_is_stored() {
             ("expected a run", Box::new(|text| text.replace("onbeat.run/1", "other.tool/7"))),
             ("newer", Box::new(|text| text.replace("onbeat.run/1", "onbeat.run/2"))),
             ("id in run.json differs", Box::new(|text| text.replacen("\"id\":\"", "\"id\":\"x", 1))),
-            ("its id", Box::new(|text| text.replacen("\"id\":\"", "\"id\":\"../\\u001b[2J", 1))),
+            ("invalid id", Box::new(|text| text.replacen("\"id\":\"", "\"id\":\"../\\u001b[2J", 1))),
             ("nested", Box::new(|_| "[".repeat(100_000))),
             ("in the future", Box::new(|text| text.replacen("\"started\":\"2026", "\"started\":\"2099", 1))),
             (
@@ -381,7 +381,7 @@ fn rows_and_environments_are_of_the_quota_too() {
         };
         assert!(refused.0 == 507 && taken > 20, "{taken}: {}", refused.1);
         let detail = refused.1["detail"].as_str().unwrap();
-        assert!(detail.contains("of 100000 here") && detail.contains("--board-quota"), "{detail}");
+        assert!(detail.contains("of 100000 bytes") && detail.contains("--board-quota"), "{detail}");
         assert_eq!(farm.app.refusals.all()[0].detail, detail);
         let stored = farm.app.store.stored_bytes("a").await.unwrap();
         assert!(stored.rows > 50_000 && stored.environments == 0, "{stored:?}");

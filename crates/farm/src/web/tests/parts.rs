@@ -175,7 +175,7 @@ fn a_page_that_waits_to_be_taken_has_a_place_and_none_is_made_where_there_is_non
         let response = get(&app, &address).await;
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(header_of(&response, "retry-after"), "5");
-        assert!(text(response).await.contains("hold the memory"));
+        assert!(text(response).await.contains("exhausted by slow clients"));
         // What is short needs none.
         assert_eq!(get(&app, "/healthz").await.status(), StatusCode::OK);
         drop(all);

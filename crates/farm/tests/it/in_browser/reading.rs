@@ -142,7 +142,7 @@ pub async fn runs_are_compared(browser: &Browser) {
     browser.fill("textarea[name=b]", HUNT).await;
     browser.press(compare).await;
     let why = browser.text("p.banner").await;
-    assert!(why.contains("neither a run nor a board no-such-run"), "{why}");
+    assert!(why.contains("o run or board is named no-such-run"), "{why}");
     assert_eq!(browser.value("textarea[name=b]").await, HUNT);
     browser.fill("textarea[name=a]", "20261122T053837-00000001").await;
     browser.press(compare).await;

@@ -23,7 +23,7 @@ pub async fn a_login_leads_back_and_ends(browser: &Browser) {
     browser.fill("input[name=password]", "wrong horse battery").await;
     browser.press("form[action='/login'] button").await;
     let refused = browser.text("[role=alert]").await;
-    assert!(refused.contains("the password is another one"), "{refused}");
+    assert!(refused.contains("Wrong name or password"), "{refused}");
     browser.was_refused("401").await;
     browser.fill("input[name=name]", "ann").await;
     browser.fill("input[name=password]", PASSWORD).await;
@@ -105,7 +105,8 @@ async fn budgets_states_and_tags_are_seen(browser: &Browser) {
 
     browser.go("/admin").await;
     let done = browser.text("//h2[.='What was done']/following-sibling::*[1]").await;
-    for words in ["made 1 code", "set the budget of all boards: 150 us", "set kiln-9: kiln-9, in maintenance"]
+    for words in
+        ["created 1 code", "set the budget of all boards: 150 us", "set kiln-9: kiln-9, in maintenance"]
     {
         assert!(done.contains(words), "{words}: {done}");
     }

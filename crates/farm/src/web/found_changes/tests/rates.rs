@@ -89,10 +89,10 @@ fn the_last_day_of_a_board_is_judged_once_it_is_over() {
         }
         let sends = reach("a").await;
         assert_eq!((sends.days, sends.left_out), (55, Some(today)));
-        assert!(sends.says().contains("it has 55 days with samples") && sends.says().contains("is left out"));
+        assert!(sends.says().contains("it has 55 days with samples") && sends.says().contains("is excluded"));
         let silent = reach("b").await;
         assert_eq!((silent.days, silent.left_out), (56, None));
-        assert!(silent.a_day.is_some() && !silent.says().contains("left out"), "{}", silent.says());
+        assert!(silent.a_day.is_some() && !silent.says().contains("excluded"), "{}", silent.says());
         let changes = FoundChanges::default();
         found(&store, &changes).await;
         let judged = changes.scope(&store.boards().await.unwrap(), "").await.series;
