@@ -15,7 +15,7 @@ impl FarmAddress {
     /// Parses an address. A token never travels in the clear: plain HTTP is for this machine only.
     pub fn parse(text: &str) -> Result<FarmAddress> {
         let shown = quoted_value(text);
-        let wrong = |why: &str| Failure::usage(format!("{shown} is no farm's address: {why}"));
+        let wrong = |why: &str| Failure::usage(format!("invalid farm address {shown}: {why}"));
         let (scheme, rest) =
             text.split_once(":/").ok_or_else(|| wrong("write https, a colon and its name"))?;
         let is_encrypted = match scheme {
@@ -23,22 +23,22 @@ impl FarmAddress {
             "http" => false,
             _ => return Err(wrong("write https")),
         };
-        let rest = rest.strip_prefix('/').ok_or_else(|| wrong("write two slashes behind the colon"))?;
+        let rest = rest.strip_prefix('/').ok_or_else(|| wrong("write two slashes after the colon"))?;
         let plain = |c: char| c.is_ascii_alphanumeric() || "-._~:[]/%".contains(c);
         if !rest.chars().all(plain) {
-            return Err(wrong("it may hold a name, a port and a path alone"));
+            return Err(wrong("it may have only a name, a port and a path"));
         }
         let host = rest.split('/').next().unwrap_or_default();
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.parse::<u16>().is_ok() => name,
-            Some(_) if !host.ends_with(']') => return Err(wrong("its port is no number")),
+            Some(_) if !host.ends_with(']') => return Err(wrong("its port is not a number")),
             _ => host,
         };
         if name.is_empty() {
             return Err(wrong("it has no name"));
         }
         if !is_encrypted && !is_this_machine(name) {
-            return Err(wrong("plain http would show the token to everybody on the way: write https"));
+            return Err(wrong("plain http would send the token unencrypted: write https"));
         }
         Ok(FarmAddress { base: text.trim_end_matches('/').to_owned(), is_encrypted })
     }

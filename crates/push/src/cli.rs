@@ -38,25 +38,25 @@ pub struct PushEnvironment {
     pub home: Option<OsString>,
 }
 
-/// Sends what this board measured and recorded to a farm
+/// Sends runs and records of this board to a farm
 ///
-/// Runs and records are sent from where they lie: nothing is copied, and nothing is sent twice that
-/// the farm has acknowledged. While onbeat measures on this machine nothing is sent. Captures, as
-/// `onbeat capture` makes them, are no runs and stay: carry them to where they are judged.
+/// Runs and records are sent from their folders without a copy, and never again once the farm has
+/// acknowledged them. Nothing is sent while onbeat measures on this machine. Captures of `onbeat
+/// capture` are not sent: copy them to the machine that judges them.
 #[derive(Parser)]
 #[command(
     name = "onbeat-push",
     version,
-    after_help = "Exit codes: 0 fine, 1 internal trouble, 2 wrong usage, 4 the farm refuses the token, 6 \
-     interrupted, with all that the farm took noted, 7 something was left unsent."
+    after_help = "Exit codes: 0 success, 1 internal error, 2 wrong usage, 4 the farm refuses the token, 6 \
+                  interrupted, with all acknowledgements recorded, 7 something was not sent."
 )]
 struct PushCli {
     #[command(subcommand)]
     command: Option<PushCommand>,
-    /// Send what there is, then end
+    /// Send everything once, then end
     #[arg(long)]
     once: bool,
-    /// Go on sending; this is the default
+    /// Send continuously; this is the default
     #[arg(long, conflicts_with = "once")]
     follow: bool,
     /// A folder of runs, or of folders of runs; may be given several times [default: onbeat/runs
@@ -69,12 +69,12 @@ struct PushCli {
     /// When to send
     #[arg(long, value_enum, default_value_t = PushTime::AfterRun)]
     when: PushTime,
-    /// Hold the runs in these folders to so many bytes, as 64MiB: those that the farm has are
-    /// removed first, then the oldest that wait, which is told; the phases of suites stay [default:
-    /// nothing is removed]
+    /// Limit the size of the runs in these folders, like 64MiB: removes those that the farm has
+    /// first, then the oldest unsent ones with a remark; phases of suites stay [default: nothing is
+    /// removed]
     #[arg(long, value_name = "BYTES")]
     spool: Option<String>,
-    /// Where the token and what was acknowledged are kept [default: onbeat/push there]
+    /// Folder of the token and of acknowledgements [default: onbeat/push there]
     #[arg(long, value_name = "DIR", global = true)]
     state: Option<PathBuf>,
     #[command(flatten)]
@@ -87,12 +87,12 @@ enum PushCommand {
     Enrol {
         /// Its address: https, or http on this machine
         url: String,
-        /// The code that the farm printed for this board, good once and for a day
+        /// The code that the farm printed for this board, valid once within 24 hours
         code: String,
         /// The board's name there [default: this machine's]
         #[arg(long)]
         name: Option<String>,
-        /// Take certificates of these authorities alone
+        /// Accept certificates of these authorities only
         #[arg(long, value_name = "FILE")]
         ca: Option<PathBuf>,
     },
@@ -100,11 +100,11 @@ enum PushCommand {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum PushTime {
-    /// Nothing while onbeat measures
+    /// Nothing is sent while onbeat measures
     AfterRun,
-    /// Rows at any time, runs when nothing measures
+    /// Rows are sent at any time, runs when nothing measures
     BetweenRows,
-    /// Everything at any time
+    /// Everything is sent at any time
     Always,
 }
 
@@ -137,7 +137,7 @@ pub fn run(args: impl Iterator<Item = OsString>, environment: &PushEnvironment) 
     let outcome = if let Some(PushCommand::Enrol { url, code, name, ca }) = cli.command {
         let outcome = until_stopped(move |_| enrol(&folder, &url, &code, name.as_deref(), ca.as_deref()));
         if matches!(outcome, Ok(Exit::Interrupted)) {
-            say("interrupted: the same command goes on, with the same code");
+            say("interrupted: repeat the command with the same code");
         }
         outcome
     } else {
@@ -209,8 +209,8 @@ fn said_of_other(before: &Enrolment, now: &Enrolment) -> Option<String> {
     let is_same = (&before.farm, &before.board) == (&now.farm, &now.board);
     (!is_same).then(|| {
         format!(
-            "it was {0} at {1}: what it sent stays that board's, and its token stays good until `onbeat-farm \
-             enrol --revoke {0}` there",
+            "it was {0} at {1}: what it sent stays with that board, and its token stays valid until \
+             `onbeat-farm enrol --revoke {0}` there",
             before.board, before.farm
         )
     })
@@ -285,7 +285,7 @@ fn rounds(
                 (String::new(), EVERY)
             }
             Err(RoundEnd::Quiet) => {
-                ("onbeat measures on this machine: sending waits until it is over".to_owned(), EVERY)
+                ("onbeat measures on this machine: sending waits until it ends".to_owned(), EVERY)
             }
             Err(RoundEnd::Stopped) => {
                 document.leave();
@@ -459,8 +459,8 @@ mod tests {
             let mut round = started(&mut farm, &folder);
             let exit = rounds(&cli, &mut round, &sources, None, &mut document).unwrap();
             let said = format!("{document:?}");
-            assert_eq!((exit, said.contains("is left out: it was removed")), (wanted, is_said), "{said}");
-            assert_eq!(said.contains("refused: 70") && said.contains("6 remarks besides"), is_said, "{said}");
+            assert_eq!((exit, said.contains("is skipped: it was removed")), (wanted, is_said), "{said}");
+            assert_eq!(said.contains("refused: 70") && said.contains("6 more remarks"), is_said, "{said}");
         }
     }
 

@@ -9,13 +9,14 @@ use serde::Serialize;
 
 use super::session::RoundOutcome;
 
-/// The flags of what is said.
+/// Output flags.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct PushWords {
-    /// With --once, write what was sent and what was not as JSON there; `-` is standard output
+    /// With --once, write a JSON summary of sent and unsent items to this file; `-` is standard
+    /// output
     #[arg(long, value_name = "FILE", requires = "once")]
     json: Option<PathBuf>,
-    /// No remarks on standard error
+    /// Print no remarks on standard error
     #[arg(short, long)]
     quiet: bool,
 }
@@ -127,7 +128,7 @@ pub fn say(line: &str) {
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     let what = format!("--json: cannot write {}", quoted(path));
-    Failure::of_call(what, error, Exit::Usage, "name a file in a folder of your own")
+    Failure::of_call(what, error, Exit::Usage, "name a file in a folder that you may write to")
 }
 
 #[cfg(test)]
@@ -137,7 +138,7 @@ mod tests {
     #[test]
     fn rounds_add_up_and_what_the_last_one_left_is_left() {
         let mut document = PushDocument::default();
-        let remarks = vec!["row 3 is left out: of the future".to_owned()];
+        let remarks = vec!["row 3 is skipped: in the future".to_owned()];
         let first = RoundOutcome { rows: 5, refused: 1, left: true, remarks, ..RoundOutcome::default() };
         assert!(!document.is_short());
         document.add(&first);

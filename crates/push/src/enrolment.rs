@@ -55,7 +55,7 @@ impl OpenEnrolment {
             return Ok(open);
         }
         let secret = host::secret().map_err(|error| {
-            Failure::internal(format!("the kernel gives no random numbers ({error}): try again"))
+            Failure::internal(format!("cannot get random numbers from the kernel ({error}): try again"))
         })?;
         let open = OpenEnrolment { farm: farm.to_owned(), code, secret: hex(&secret) };
         folder.write(OPEN, &model::error::json(&open)?)?;
@@ -133,7 +133,7 @@ impl PushFolder {
 
     fn failed(&self, error: &std::io::Error) -> Failure {
         let what = format!("cannot write to {}", model::text::quoted(&self.0));
-        Failure::of_call(what, error, Exit::Usage, "name a folder of your own with --state")
+        Failure::of_call(what, error, Exit::Usage, "name a folder that you may write to with --state")
     }
 }
 

@@ -71,7 +71,7 @@ fn send(round: &mut PushRound<'_>, environment: &WatchEnvironment) -> Result<(),
         status => {
             let detail = answer.detail();
             round.outcome.refused += 1;
-            round.remark(format!("an environment of the board is left out ({status}: {detail})"));
+            round.remark(format!("an environment of the board is skipped ({status}: {detail})"));
         }
     }
     round.log.environments.insert(environment.env.clone());

@@ -29,7 +29,7 @@ pub fn learn(round: &mut PushRound<'_>) -> Result<Option<Vec<SentRows>>, RoundEn
         let answer = round.link.get(&format!("/v1/me?{next}"))?;
         if !(200..300).contains(&answer.status) {
             let (status, detail) = (answer.status, answer.detail());
-            let detail = format!("the farm does not say what it has ({status}: {detail})");
+            let detail = format!("cannot list what the farm has ({status}: {detail})");
             return Err(LinkFault::Later { detail, after_s: None }.into());
         }
         // Anything that the answer does not name would be forgotten.
@@ -67,7 +67,7 @@ pub fn compare_rows(round: &mut PushRound<'_>) -> Result<(), RoundEnd> {
     // With a partial list, an item that is not named may still be there.
     let Some(there) = learn(round)? else {
         round.remark(
-            "the farm names a part of what it has, so that what it lost is not seen: update onbeat-farm"
+            "the farm lists only a part of what it has, so losses there are not detected: update onbeat-farm"
                 .to_owned(),
         );
         round.comparison = FarmComparison::Done(now);
@@ -87,8 +87,8 @@ pub fn compare_rows(round: &mut PushRound<'_>) -> Result<(), RoundEnd> {
 /// Reports that the farm lost something.
 pub fn tell_lost(round: &mut PushRound<'_>, what: &str) {
     round.remark(format!(
-        "the farm has no longer {what} that it had, as after a backup was restored or a run removed: what \
-         of that is still here is offered again"
+        "the farm no longer has {what}, for example after a restored backup or a removed run: what is still \
+         here is offered again"
     ));
 }
 

@@ -24,8 +24,8 @@ const ANSWER_LIMIT: u64 = 4 << 20;
 const ANSWER_TIME: Duration = Duration::from_secs(300);
 const CERTIFICATES_LIMIT: u64 = 1 << 20;
 /// Message for an answer that is not a farm's.
-const NO_FARM: &str = "the answer is not onbeat-farm's: check the address, and any proxy between this board and \
-                       the farm";
+const NO_FARM: &str =
+    "the answer is not onbeat-farm's: check the address, and any proxy between this board and the farm";
 
 /// Answer of the farm.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,7 +40,7 @@ impl FarmAnswer {
         match excerpt(self.body["detail"].as_str().unwrap_or_default()) {
             // As of a proxy that enforces its limits.
             said if said.is_empty() => {
-                "no reason is given: look at what is between this board and the farm".to_owned()
+                "no reason is given: check what is between this board and the farm".to_owned()
             }
             said => said,
         }
@@ -174,7 +174,7 @@ impl HttpLink {
             request = request.header(*name, value);
         }
         let later = |detail: String| LinkFault::Later { detail: excerpt(&detail), after_s: None };
-        let request = request.body(body).map_err(|error| later(format!("the request is none ({error})")))?;
+        let request = request.body(body).map_err(|error| later(format!("invalid request ({error})")))?;
         let response = self.agent.run(request).map_err(|error| LinkFault::Later {
             detail: not_reached(&excerpt(&error.to_string())),
             after_s: None,
@@ -221,17 +221,16 @@ impl FarmLink for HttpLink {
 fn not_reached(error: &str) -> String {
     let remedy = if error.contains("UnknownIssuer") {
         "no authority that this board trusts has signed its certificate: enrol with --ca FILE, the \
-         certificate of its own authority"
+         certificate of its authority"
     } else if error.contains("CaUsedAsEndEntity") {
-        "its certificate is marked as an authority, and a server's own must not be: make an authority, and \
-         a certificate of the farm that it signs, as docs/farm-setup.md does"
+        "its certificate is marked as an authority, which is not allowed for a server: create an authority \
+         and let it sign a certificate for the farm, see docs/farm-setup.md"
     } else if error.contains("certificate") {
-        "its certificate is not good for this address now: look at its names and days, and at this \
-         board's clock"
+        "its certificate is not valid for this address now: check its names and dates, and this board's clock"
     } else {
-        "look whether it runs, and at its address and this board's network"
+        "check that it runs, its address, and this board's network"
     };
-    format!("the farm is not reached ({error}): {remedy}")
+    format!("cannot reach the farm ({error}): {remedy}")
 }
 
 fn answer_of(mut response: Response<Body>) -> std::result::Result<FarmAnswer, LinkFault> {
@@ -239,7 +238,7 @@ fn answer_of(mut response: Response<Body>) -> std::result::Result<FarmAnswer, Li
     let after_s = retry_after(response.headers());
     let bytes = response.body_mut().with_config().limit(ANSWER_LIMIT).read_to_vec();
     let bytes = bytes.map_err(|error| LinkFault::Later {
-        detail: excerpt(&format!("the answer was cut ({error})")),
+        detail: excerpt(&format!("the answer was cut off ({error})")),
         after_s: None,
     })?;
     let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -253,13 +252,13 @@ pub fn judged(status: u16, body: Value, after_s: Option<u64>) -> std::result::Re
     match status {
         401 => Err(LinkFault::Token(detail("the farm does not know this board's token"))),
         300..=399 => Err(LinkFault::Later {
-            detail: "the farm's address leads elsewhere: enrol with the address that it leads to".to_owned(),
+            detail: "the farm's address is redirected: enrol with the address of its target".to_owned(),
             after_s,
         }),
         // Not the farm: a proxy without it, or a page that asks for a login.
         200..=299 if !body.is_object() => Err(LinkFault::Later { detail: NO_FARM.to_owned(), after_s }),
         408 | 425 | 429 | 500..=599 => {
-            Err(LinkFault::Later { detail: detail("the farm cannot take it now"), after_s })
+            Err(LinkFault::Later { detail: detail("the farm cannot accept it now"), after_s })
         }
         _ => Ok(FarmAnswer { status, body }),
     }
@@ -327,7 +326,7 @@ mod tests {
         let told = not_reached("io: invalid peer certificate: UnknownIssuer");
         assert!(told.contains("--ca") && !not_reached("io: Connection refused").contains("--ca"));
         let told = not_reached("io: invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))");
-        assert!(told.contains("make an authority") && !told.contains("clock"), "{told}");
+        assert!(told.contains("create an authority") && !told.contains("clock"), "{told}");
         assert!(not_reached("io: invalid peer certificate: Expired").contains("clock"));
         assert_eq!(of(413).unwrap().detail(), "why");
         for (body, is_own) in [

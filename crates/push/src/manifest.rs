@@ -31,8 +31,8 @@ impl UnreadBundle {
                 UnreadBundle::Stays(format!("its {path} cannot be read ({why}): run this as its owner"))
             }
             _ => UnreadBundle::Passes(format!(
-                "its {path} cannot be read now ({why}): where that goes on, look at the disk and at how many \
-                 files are open"
+                "its {path} cannot be read now ({why}): if that persists, check the disk and the number of \
+                 open files"
             )),
         }
     }
@@ -54,12 +54,15 @@ fn too_large(path: &str, size: u64, bytes: u64) -> Option<String> {
     if path == "run.json" && size > RUN_LIMIT {
         let most = size_words(RUN_LIMIT);
         return Some(format!(
-            "its run.json is larger than {most}, more than a run's can be: look at what wrote it"
+            "its run.json is larger than {most}, the limit of a run: check which program wrote it"
         ));
     }
     let (shown, most) = (excerpt(path), size_words(MOST_BYTES));
     (bytes > MOST_BYTES).then(|| {
-        format!("with its {shown} it is larger than {most}, which no run is: remove what is not of it")
+        format!(
+            "with its {shown} it is larger than {most}, the limit of a run: remove files that do not belong \
+             to it"
+        )
     })
 }
 
@@ -70,7 +73,9 @@ fn paths_of(files: &MachineFiles) -> Result<Vec<String>, UnreadBundle> {
     while let Some((path, depth)) = left.pop() {
         if depth > DEEPEST || found.len() >= MOST_FILES {
             return Err(UnreadBundle::Stays(
-                "it has more files or deeper folders than a run has: remove what is not of it".to_owned(),
+                "it has more files or deeper folders than a run: remove those that do not belong to \
+                 it"
+                .to_owned(),
             ));
         }
         let inside = format!("/{path}");
@@ -98,8 +103,8 @@ fn paths_of(files: &MachineFiles) -> Result<Vec<String>, UnreadBundle> {
                     // part, refused in place of one.
                     if depth == 1 {
                         return Err(UnreadBundle::Stays(format!(
-                            "its {path} is a link that leads elsewhere, or no file: put what belongs \
-                             there in its place"
+                            "its {path} is a link out of the folder, or not a file: replace it by the file \
+                             itself"
                         )));
                     }
                 }
@@ -191,8 +196,9 @@ mod tests {
 
     #[test]
     fn what_is_too_large_is_refused_by_its_size() {
-        let of_all = "with its host/x it is larger than 1 GiB, which no run is: remove what is not of it";
-        let of_run = "its run.json is larger than 8 MiB, more than a run's can be: look at what wrote it";
+        let of_all = "with its host/x it is larger than 1 GiB, the limit of a run: remove files that do not \
+                      belong to it";
+        let of_run = "its run.json is larger than 8 MiB, the limit of a run: check which program wrote it";
         for (path, bytes, refused) in [
             ("host/x", MOST_BYTES - 2, None),
             ("host/x", MOST_BYTES - 1, Some(of_all)),

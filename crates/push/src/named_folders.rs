@@ -13,18 +13,18 @@ pub fn nothing_in(runs: &[PathBuf], records: &[PathBuf]) -> Vec<String> {
     let runs = runs.iter().filter(is_there).filter_map(|folder| {
         let shown = quoted(folder);
         if is_no_folder(folder) {
-            return Some(format!("--runs: {shown} is no folder: name the one that runs or suites are in"));
+            return Some(format!("--runs: {shown} is not a folder: name the one that holds runs or suites"));
         }
         // An unreadable folder is reported when its runs are sent.
         let found = found(folder);
         let is_empty = found.places.is_empty() && found.unread.is_none();
-        is_empty.then(|| format!("--runs: {shown} holds no run: name the folder that runs or suites are in"))
+        is_empty.then(|| format!("--runs: {shown} holds no run: name the folder that holds runs or suites"))
     });
     let records = records.iter().filter(is_there).filter(|folder| !is_record(folder)).map(|folder| {
         let shown = quoted(folder);
         match is_no_folder(folder) {
-            true => format!("--record: {shown} is no folder: name that of `onbeat watch`"),
-            false => format!("--record: {shown} is no record of `onbeat watch` yet"),
+            true => format!("--record: {shown} is not a folder: name that of `onbeat watch`"),
+            false => format!("--record: {shown} holds no record of `onbeat watch` yet"),
         }
     });
     runs.chain(records).collect()
@@ -49,7 +49,7 @@ mod tests {
         let (runs, records) = (nothing_in(&all, &[]), nothing_in(&[], &all));
         assert!(runs.len() == 2 && records.len() == 2, "{runs:?} {records:?}");
         for (said, later) in [(&runs, "holds no run"), (&records, "no record")] {
-            assert!(said[0].contains("run.json is no folder") && said[1].contains(later), "{said:?}");
+            assert!(said[0].contains("run.json is not a folder") && said[1].contains(later), "{said:?}");
         }
     }
 }

@@ -52,7 +52,7 @@ pub fn ask_again(round: &mut PushRound<'_>) -> Result<(), RoundEnd> {
             (200..=299, None) => return Err(LinkFault::no_farm().into()),
             (status, _) => {
                 let detail = answer.detail();
-                let detail = format!("the farm does not say what was removed there ({status}: {detail})");
+                let detail = format!("cannot list what was removed from the farm ({status}: {detail})");
                 return Err(LinkFault::Later { detail, after_s: None }.into());
             }
         }
@@ -62,7 +62,7 @@ pub fn ask_again(round: &mut PushRound<'_>) -> Result<(), RoundEnd> {
         round.log.runs.remove(key);
         round.log.refused.remove(key);
         round.log.removed.remove(key);
-        round.remark(format!("{} was removed from the farm and may come again", quoted(key)));
+        round.remark(format!("{} was removed from the farm and is allowed again", quoted(key)));
     }
     round.keep()
 }

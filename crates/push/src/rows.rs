@@ -313,7 +313,7 @@ fn note_other(round: &mut PushRound<'_>, body: &serde_json::Value) {
         round.outcome.refused += other;
         let rows = several(other, "row", "rows");
         round.remark(format!(
-            "the farm has {rows} with other content: is there another machine with this board's token?"
+            "the farm has {rows} with different content: does another machine use this board's token?"
         ));
     }
 }
@@ -321,8 +321,8 @@ fn note_other(round: &mut PushRound<'_>, body: &serde_json::Value) {
 fn note_undated(round: &mut PushRound<'_>, body: &serde_json::Value) {
     if body["undated"].as_u64().is_some_and(|undated| undated > 0) {
         round.remark(
-            "rows of a boot whose clock was never set stand in 1970 at the farm: set this board's clock, by \
-             NTP or from its clock chip"
+            "rows of a boot whose clock was never set are stored in 1970 at the farm: set this board's \
+             clock, by NTP or from its clock chip"
                 .to_owned(),
         );
     }
@@ -331,7 +331,7 @@ fn note_undated(round: &mut PushRound<'_>, body: &serde_json::Value) {
 fn set_aside(round: &mut PushRound<'_>, cut: &mut RowCut, at: usize, detail: &str) {
     let (seq, _) = cut.rows.remove(at);
     round.outcome.refused += 1;
-    round.remark(format!("row {seq} of {} is left out: {detail}", cut.series.name()));
+    round.remark(format!("row {seq} of {} is skipped: {detail}", cut.series.name()));
     round.log.leave_out(&cut.run.recording, &cut.run.boot, cut.series.name(), (seq, seq));
 }
 

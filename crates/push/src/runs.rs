@@ -37,7 +37,7 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
     let FoundRuns { places, is_cut, unread, is_whole } = found(folder);
     if is_cut {
         round.outcome.left = true;
-        round.remark(format!("{} holds more files than are looked at: name folders in it", quoted(folder)));
+        round.remark(format!("{} holds too many files to scan: name folders in it", quoted(folder)));
     }
     if let Some((folder, why)) = unread {
         round.outcome.left = true;
@@ -98,7 +98,7 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
 fn leave_out(round: &mut PushRound<'_>, place: &Path, key: &str, why: &str) {
     round.outcome.refused += 1;
     round.log.refused.insert(key.to_owned());
-    round.remark(format!("{} is left out: {why}", quoted(place)));
+    round.remark(format!("{} is skipped: {why}", quoted(place)));
 }
 
 /// Forgets runs that no longer exist in the folder.
@@ -129,11 +129,11 @@ fn send_run(round: &mut PushRound<'_>, place: &Path, (key, changed): (&str, u64)
                     "its run.json cannot be read ({words}): run this as its owner"
                 )),
                 Some(_) => RunEnd::Later(format!(
-                    "its run.json cannot be read now ({words}): where that goes on, look at the disk"
+                    "its run.json cannot be read now ({words}): if that persists, check the disk"
                 )),
                 None => RunEnd::SetAside(format!(
-                    "its run.json is no run ({words}): remove the folder, or update onbeat-push where a \
-                     newer onbeat wrote it"
+                    "invalid run.json ({words}): remove the folder, or update onbeat-push if a newer onbeat \
+                     wrote it"
                 )),
             });
         }
@@ -145,7 +145,7 @@ fn send_run(round: &mut PushRound<'_>, place: &Path, (key, changed): (&str, u64)
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if head.id.is_empty() || !head.id.chars().all(plain) || head.id.starts_with('.') {
         return Ok(RunEnd::SetAside(
-            "its id is no name of a run, which onbeat does not write: remove the folder".to_owned(),
+            "invalid id of the run, not written by onbeat: remove the folder".to_owned(),
         ));
     }
     if !head.complete {

@@ -94,7 +94,7 @@ impl SentLog {
     pub fn trouble(folder: &PushFolder) -> Option<String> {
         let why = SentLog::noted(folder).err()?;
         let file = model::text::quoted(folder.0.join(FILE));
-        Some(format!("{file} cannot be read ({why}): what is here is sent again, and counts once"))
+        Some(format!("{file} cannot be read ({why}): everything here is sent again, and counts once"))
     }
 
     fn noted(folder: &PushFolder) -> std::result::Result<SentLog, String> {
@@ -116,7 +116,7 @@ impl SentLog {
         let written = dir.and_then(|dir| dir.write_alone(OsStr::new(FILE), text.as_bytes(), Some(0o600)));
         written.map_err(|error| {
             let what = format!("cannot write {}", model::text::quoted(folder.0.join(FILE)));
-            Failure::of_call(what, &error, Exit::Internal, "look at the space there; nothing is lost")
+            Failure::of_call(what, &error, Exit::Internal, "check the free space there; nothing is lost")
         })
     }
 

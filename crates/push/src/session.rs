@@ -62,7 +62,7 @@ impl RoundOutcome {
         let mut some: Vec<String> = remarks.iter().take(MOST_UNTOLD).cloned().collect();
         if remarks.len() > MOST_UNTOLD {
             let more = (remarks.len() - MOST_UNTOLD) as u64;
-            some.push(format!("{} besides", several(more, "remark", "remarks")));
+            some.push(several(more, "more remark", "more remarks"));
         }
         UntoldWords { refused: *refused, lost: *lost, dropped: *dropped, remarks: some }
     }

@@ -49,7 +49,7 @@ pub fn hold(round: &mut PushRound<'_>, folders: &[PathBuf], most: u64) {
         round.log.removing.remove(&key);
         if !is_gone {
             let place = quoted(&run.place);
-            round.remark(format!("{place} cannot be removed to hold --spool: run this as its owner"));
+            round.remark(format!("{place} cannot be removed to keep within --spool: run this as its owner"));
             continue;
         }
         all = all.saturating_sub(run.bytes);
@@ -87,7 +87,7 @@ fn tell(round: &mut PushRound<'_>, mut unsent: Vec<String>) {
     unsent.truncate(MOST_NAMED);
     let more = if number > MOST_NAMED as u64 { ", .." } else { "" };
     let (runs, names) = (several(number, "run was", "runs were"), unsent.join(", "));
-    round.remark(format!("{runs} removed before they could be sent, to hold --spool: {names}{more}"));
+    round.remark(format!("{runs} removed before they could be sent, to keep within --spool: {names}{more}"));
 }
 
 /// Runs of a folder, each with a `run.json`. Phases of suites lie deeper and stay: the suite's

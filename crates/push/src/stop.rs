@@ -50,7 +50,7 @@ pub fn until_stopped(work: impl FnOnce(&StopFlag) -> Result<Exit> + Send + 'stat
     let (told, waiting) = (stop.clone(), rt::thread_id());
     let started = std::thread::Builder::new().name("push/send".to_owned()).spawn(move || {
         let outcome = catch_unwind(AssertUnwindSafe(|| work(&told)));
-        let failed = |_| Err(Failure::internal("sending failed: report this, with what is above"));
+        let failed = |_| Err(Failure::internal("sending failed: report this, with the lines above"));
         let _ = done.send(outcome.unwrap_or_else(failed));
         rt::notify_housekeeper(waiting);
     });

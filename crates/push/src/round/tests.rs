@@ -679,7 +679,7 @@ fn a_run_that_was_removed_is_sent_again_once_it_may_come() {
     farm.removed.clear();
     let outcome = board.send_all(&mut farm);
     assert_eq!((outcome.runs, outcome.refused, farm.runs.len()), (1, 0, 2), "{outcome:?}");
-    assert!(outcome.remarks.iter().any(|remark| remark.contains("may come again")), "{outcome:?}");
+    assert!(outcome.remarks.iter().any(|remark| remark.contains("is allowed again")), "{outcome:?}");
     let requests = farm.requests;
     board.change_log(|log| log.removed_asked_s = 0);
     assert_eq!(board.send_all(&mut farm), RoundOutcome::default());
@@ -698,7 +698,7 @@ fn of_many_removed_runs_the_newest_are_asked_about() {
         }
     });
     let outcome = board.send_all(&mut farm);
-    assert_eq!(outcome.remarks, ["/elsewhere/r599 was removed from the farm and may come again"]);
+    assert_eq!(outcome.remarks, ["/elsewhere/r599 was removed from the farm and is allowed again"]);
     assert_eq!(farm.requests, 16);
     board.change_log(|log| assert_eq!((log.removed.len(), log.refused.len()), (599, 599)));
 }
