@@ -32,7 +32,7 @@ const PACE: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(1_260);
 const PAGES: [&str; 5] = ["/", "/b/board-0", "/runs", "/v1/boards", "/metrics"];
 /// Text of a page during the outage.
-const AWAY: &str = "see whether its database runs";
+const AWAY: &str = "check that its database runs";
 
 fn main() -> Outcome<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -88,15 +88,15 @@ fn main() -> Outcome<()> {
 
     let away = back.duration_since(began).as_secs_f64();
     println!("boards, seconds without a database: s\t{away:.0}\t");
-    println!("pages asked for meanwhile\t{}\t", pages.asked);
-    println!("pages that did not say so in a line\t{}\t0", pages.otherwise);
+    println!("pages requested in that time\t{}\t", pages.asked);
+    println!("pages without a line that says so\t{}\t0", pages.otherwise);
     println!("slowest of them: s\t{:.2}\t10", pages.slowest.as_secs_f64());
-    println!("requests of a board meanwhile, most\t{}\t{}", most(&tries), tries_at_most(seconds));
+    println!("largest number of requests of a board in that time\t{}\t{}", most(&tries), tries_at_most(seconds));
     println!("boards that tried\t{}\t", tries.iter().filter(|tries| **tries > 0).count());
     println!("boards whose sender ended\t{ended}\t0");
-    println!("pages are there again after: s\t{:.1}\t60", answered.as_secs_f64());
+    println!("pages are back after: s\t{:.1}\t60", answered.as_secs_f64());
     println!("rows of all boards\t{}\t", wanted.rows.0);
-    println!("all of them there after: s\t{:.0}\t{}", caught_up.as_secs_f64(), wait_at_most(seconds) + 120);
+    println!("all of them stored after: s\t{:.0}\t{}", caught_up.as_secs_f64(), wait_at_most(seconds) + 120);
     println!("requests for that\t{after}\t");
     println!("server, largest: MiB\t{memory:.1}\t128");
     let lost = (found.rows.0 - wanted.rows.0).abs() + (found.rows.1 - wanted.rows.1).abs();

@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_line_counts_what_was_judged_and_what_could_not_be() {
         for (audit, words) in [
-            (of(35, 18, 2), "UTC: 18 of 53 checks fail, 2 could not be told.</p>"),
+            (of(35, 18, 2), "UTC: 18 of 53 checks fail, 2 could not be determined.</p>"),
             (of(1, 1, 0), "UTC: 1 of 2 checks fails.</p>"),
             (of(50, 0, 0), "UTC: none of 50 checks fails.</p>"),
             (BoardAudit { summary: None, ..of(1, 1, 1) }, " UTC.</p>"),

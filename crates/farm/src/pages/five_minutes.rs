@@ -426,7 +426,7 @@ mod tests {
             five_minutes(&FiveMinutes { sums: one, ..of }).contains("how late it would have been is unknown")
         );
         let text = five_minutes(&FiveMinutes { slots: &slots, left_out: 7, ..of });
-        for words in ["2 recordings have no table here.", "7 rows of recordings are left out"] {
+        for words in ["2 recordings have no table here.", "7 rows of recordings are not in"] {
             assert!(text.contains(words), "{words}: {text}");
         }
         let text = five_minutes(&FiveMinutes { unread: Some("the bucket"), ..of });

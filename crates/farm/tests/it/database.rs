@@ -44,7 +44,7 @@ fn without_its_database_a_farm_says_so_and_comes_back_by_itself() {
     cluster.tell("stop");
     let (status, answer) = put(1);
     let detail = answer["detail"].as_str().unwrap_or_default();
-    assert!(status == 503 && detail.contains("see whether its database runs"), "{answer}");
+    assert!(status == 503 && detail.contains("check that its database runs"), "{answer}");
     assert!(!detail.contains('\n') && !detail.contains("farm@"), "{detail}");
     assert_eq!(ask(&server.address, "GET", "/v1/boards", "", "", "").unwrap().0, 503);
     let (code, _, said) = told(&["check", "--store", &store.replace("farm@", "farm:secret@")]);
