@@ -91,7 +91,11 @@ fn main() -> Outcome<()> {
     println!("pages requested in that time\t{}\t", pages.asked);
     println!("pages without a line that says so\t{}\t0", pages.otherwise);
     println!("slowest of them: s\t{:.2}\t10", pages.slowest.as_secs_f64());
-    println!("largest number of requests of a board in that time\t{}\t{}", most(&tries), tries_at_most(seconds));
+    println!(
+        "largest number of requests of a board in that time\t{}\t{}",
+        most(&tries),
+        tries_at_most(seconds)
+    );
     println!("boards that tried\t{}\t", tries.iter().filter(|tries| **tries > 0).count());
     println!("boards whose sender ended\t{ended}\t0");
     println!("pages are back after: s\t{:.1}\t60", answered.as_secs_f64());

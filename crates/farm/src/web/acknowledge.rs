@@ -1,4 +1,4 @@
-//! Which changes somebody looked at.
+//! Acknowledgements of changes.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::wall_clock::now;
 
 const LONGEST_NOTE: usize = 1_000;
 
-/// Says of each change who looked at it.
+/// Marks changes with their acknowledgements.
 pub async fn mark(app: &App, all: &mut [FarmChange]) -> Result<(), Refusal> {
     let Some(first) = all.iter().map(|one| one.acknowledged_within().0).min() else { return Ok(()) };
     let known = app.store.acknowledged(first).await?;
@@ -28,8 +28,7 @@ pub async fn mark(app: &App, all: &mut [FarmChange]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Has what was acknowledged of a budget go on with it: the days that are looked at leave behind
-/// when that was.
+/// Extends the acknowledgement of an exceeded budget, whose time moves out of the examined days.
 pub async fn follow(app: &App, all: &[FarmChange]) -> model::error::Result<()> {
     let over: Vec<&FarmChange> = all.iter().filter(|one| one.kind == ChangeKind::OverBudget).collect();
     let Some(first) = over.iter().map(|one| one.acknowledged_within().0).min() else { return Ok(()) };
@@ -43,7 +42,7 @@ pub async fn follow(app: &App, all: &[FarmChange]) -> model::error::Result<()> {
     Ok(())
 }
 
-/// The latest acknowledgement that holds for a change; none where it is open.
+/// Latest valid acknowledgement of a change; `None` if it is open.
 fn looked_at<'a>(all: &'a [AcknowledgedChange], of: &FarmChange) -> Option<&'a AcknowledgedChange> {
     let is_of = |known: &&AcknowledgedChange| {
         known.board == of.board && of.is_acknowledged_by(&known.subject, known.t, known.by.at)
@@ -51,13 +50,13 @@ fn looked_at<'a>(all: &'a [AcknowledgedChange], of: &FarmChange) -> Option<&'a A
     all.iter().filter(is_of).max_by_key(|known| known.t)
 }
 
-/// What is kept of a change: it is known by that when more is known of it.
+/// Stored part of a change, by which it is recognised when it has more data.
 fn acknowledged(of: &FarmChange, by: Acknowledgement) -> AcknowledgedChange {
     let ChangeIdentity { board, subject, until, .. } = ChangeIdentity::of(of);
     AcknowledgedChange { board, subject, t: until, by }
 }
 
-/// Takes back all that was acknowledged of a change.
+/// Removes all acknowledgements of a change.
 async fn reopen(app: &App, of: &FarmChange) -> model::error::Result<()> {
     let known = app.store.acknowledged(of.acknowledged_within().0).await?;
     for one in known.iter().filter(|one| one.board == of.board && of.is_known_as(&one.subject, one.t)) {
@@ -66,7 +65,7 @@ async fn reopen(app: &App, of: &FarmChange) -> model::error::Result<()> {
     Ok(())
 }
 
-/// Which change, and what is said of it.
+/// Change to acknowledge, with a note.
 #[derive(Deserialize)]
 pub struct AcknowledgeForm {
     board: String,
@@ -74,7 +73,7 @@ pub struct AcknowledgeForm {
     t: i64,
     #[serde(default)]
     note: String,
-    /// Whether it is to be looked at again.
+    /// Not empty if the change is to be reopened.
     #[serde(default)]
     reopen: String,
 }

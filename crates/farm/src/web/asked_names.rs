@@ -1,5 +1,5 @@
-//! What an address cannot be asked for is refused before it is asked: an answer that leaves a wish
-//! out would be taken for one with it.
+//! Refusal of unknown query parameters: an answer that ignores one would be mistaken for one that
+//! respects it.
 
 use axum::extract::Query;
 use axum::http::Uri;
@@ -8,8 +8,8 @@ use model::text::excerpt;
 use super::answer::Refusal;
 use crate::records::SLOT;
 
-/// The query parameters that an address takes; none where they are not checked, as where a board or
-/// a monitoring system asks.
+/// Query parameters of an address; `None` if they are not checked, for boards and monitoring
+/// systems.
 pub type KnownNames = Option<&'static [&'static str]>;
 
 pub const OF_BOARDS: &[&str] = &["q", "sort", "state"];
@@ -45,7 +45,7 @@ pub const OF_COMPARE: &[&str] = &[
     "b_before",
 ];
 
-/// Refuses a name that its address does not know, and steps that are no whole five minutes.
+/// Refuses unknown parameters, and steps other than multiples of five minutes.
 pub fn check(uri: &Uri, known: KnownNames) -> Result<(), Refusal> {
     let Some(known) = known else { return Ok(()) };
     // What cannot be read as names and values is refused by who reads them.

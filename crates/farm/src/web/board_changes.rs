@@ -18,8 +18,8 @@ use crate::setting_changes::{SettingChange, changed};
 use crate::store::{FarmStore, TimeStretch};
 use crate::wall_clock::{DAY, now};
 
-/// What changed on a board in the days that are shown, up to the newest of the fleet, and in how
-/// many of its series and environments that was looked for.
+/// Changes of a board in the shown days, up to the newest of the fleet, and the numbers of its
+/// searched series and environments.
 pub async fn of_board(
     store: &FarmStore,
     board: &FarmBoard,
@@ -69,7 +69,7 @@ pub async fn of_board(
     Ok((all, scope))
 }
 
-/// The series of a board that are looked at, and how many there are beyond them.
+/// Searched series of a board, and the number of others.
 async fn judged_series(
     store: &FarmStore,
     board: &str,
@@ -83,8 +83,7 @@ async fn judged_series(
     Ok((series, left_out))
 }
 
-/// What can be seen of the rate of each series that is looked at, up to the newest day of the
-/// fleet.
+/// Detectable change of the rate of each searched series, up to the newest day of the fleet.
 pub async fn reaches(store: &FarmStore, board: &FarmBoard, newest: i64) -> Result<Vec<RateReach>, Refusal> {
     let mut all = Vec::new();
     for one in judged_series(store, &board.board, newest - SHOWN_DAYS * DAY).await?.0 {
@@ -93,7 +92,7 @@ pub async fn reaches(store: &FarmStore, board: &FarmBoard, newest: i64) -> Resul
     Ok(all)
 }
 
-/// What can be seen of the rate of one.
+/// Detectable change of the rate of one series.
 pub async fn reach(store: &FarmStore, board: &FarmBoard, key: &SeriesKey) -> Result<RateReach, Refusal> {
     let invalid = store.invalid_runs(&board.board, board.last_day - READ_DAYS * DAY).await?;
     let (days, left_out) = days(store, board, key, &invalid).await?;
@@ -101,8 +100,8 @@ pub async fn reach(store: &FarmStore, board: &FarmBoard, key: &SeriesKey) -> Res
     Ok(RateReach { left_out, ..reach })
 }
 
-/// Up to when a board's rates are judged, by the farm's clock: what was measured at the end of a
-/// day may come on the next one, so that its last day is over when that is past too.
+/// End of the days by which a board's rates are judged, by the farm's clock. Data of the end of a
+/// day may arrive on the next one, so that the last day counts once that is over, too.
 pub fn judged_until(board: &FarmBoard, clock: i64) -> i64 {
     match Tier::Day.begin(believed(clock)) > board.last_day + DAY {
         true => board.last_day + DAY,
@@ -110,9 +109,9 @@ pub fn judged_until(board: &FarmBoard, clock: i64) -> i64 {
     }
 }
 
-/// The days by which a rate is judged: those that are over, with samples, of this hardware and of
-/// what counts; and the one that is not over, if there is one. A day of which a part was measured,
-/// as the last of a board that went silent, counts by its wake-ups.
+/// Days by which a rate is judged: finished ones with valid samples of this hardware; and the
+/// unfinished one, if any. A partly measured day, as the last of a silent board, is weighted by its
+/// wake-ups.
 async fn days(
     store: &FarmStore,
     board: &FarmBoard,
@@ -130,7 +129,7 @@ async fn days(
     Ok((days, left_out))
 }
 
-/// What changed of the rate of each series, and how many could be judged.
+/// Changes of the rate of each series, and the number of judged ones.
 async fn rates(
     store: &FarmStore,
     board: &FarmBoard,
@@ -151,9 +150,8 @@ async fn rates(
     Ok((all, judged))
 }
 
-/// The largest latency of each day from one on, of what counts. The day of a run that does not is
-/// known by its five minutes, and by the runs that have none; they are asked for where it matters,
-/// above the limit.
+/// Largest valid latency of each day from one on. A day with an invalid run is read from its five
+/// minutes and from runs without these, only if it is above the limit.
 async fn maxima(
     store: &FarmStore,
     board: &str,
@@ -189,17 +187,17 @@ async fn maxima(
     Ok(all.into_values().collect())
 }
 
-/// What a board was before a change of its environment, and after it.
+/// Environments of a board before and after a change.
 type ChangePair<'a> = (&'a BoardEnvironment, &'a BoardEnvironment);
 
-/// What changed of the environment within a time.
+/// Changed settings within a time.
 fn around(all: &[ChangePair<'_>], from: i64, to: i64) -> Vec<SettingChange> {
     let here = all.iter().rev().find(|(_, after)| (from..to).contains(&after.first));
     here.map(|(before, after)| changed(before, after)).unwrap_or_default()
 }
 
-/// The days around a change on which the board was what it was before it, or after, and nothing
-/// else: up to the next change, and back to the one before.
+/// Days around a change on which the board had only the environment before it, or only that after
+/// it: up to the next change, and back to the previous one.
 fn days_of_step(history: &[BoardEnvironment], (before, after): ChangePair<'_>) -> BTreeSet<i64> {
     let day = Tier::Day.begin(after.first);
     let was = |of: &BoardEnvironment, day: &i64| {

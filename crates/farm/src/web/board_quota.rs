@@ -9,9 +9,9 @@ use model::units::Nanos;
 use super::answer::Refusal;
 use crate::store::{FarmStore, TokenOwner};
 
-/// Of what comes so much is taken before the store is asked again: a part of the quota.
+/// Part of the quota that is accepted before the store is measured again.
 const UNMEASURED: u64 = 16;
-/// A board that has no more room is looked at again after this.
+/// Time after which a board over its quota is measured again.
 const AGAIN: Nanos = Nanos(60 * Nanos::SECOND.0);
 
 /// The quota of each board, and how much of it is used.
@@ -25,7 +25,7 @@ pub struct BoardQuota {
 struct UsedQuota {
     /// Bytes in the store, and the time of that measurement.
     measured: Option<(u64, Nanos)>,
-    /// Bytes that came since, or since the server was started.
+    /// Bytes received since then, or since the start of the server.
     added: u64,
 }
 
@@ -34,8 +34,7 @@ impl BoardQuota {
         BoardQuota { bytes, of: Mutex::default() }
     }
 
-    /// Notes bytes of rows or of an environment that a board sends; refuses them where it has no
-    /// room for them.
+    /// Counts bytes of rows or of an environment from a board; refuses them over its quota.
     pub async fn take(&self, store: &FarmStore, owner: &TokenOwner, bytes: u64) -> Result<(), Refusal> {
         let used = {
             let mut all = self.of.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,7 +52,7 @@ impl BoardQuota {
         if known.saturating_add(used.added) > self.bytes { Err(self.full(known)) } else { Ok(()) }
     }
 
-    /// Refuses a run of a size that there is no room for; one of the same id is replaced.
+    /// Refuses a run that would exceed the quota; an earlier state with its id is replaced.
     pub async fn admit_run(
         &self,
         store: &FarmStore,

@@ -1,4 +1,4 @@
-//! The boards of both sides of a comparison of days that are read, where more may be of them.
+//! Choice of the boards of both sides of a comparison of days, if too many match.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::store::{FarmStore, TimeStretch};
 /// Boards with the time in which they may have days of a side.
 pub type BoardTimes = BTreeMap<String, TimeStretch>;
 
-/// The boards of both sides whose days are read, and how many were left out on the way.
+/// Boards of both sides whose days are read, and the numbers of excluded ones.
 pub struct ChosenBoards {
     named: [usize; 2],
     looked_at: [usize; 2],
@@ -18,8 +18,8 @@ pub struct ChosenBoards {
 }
 
 impl ChosenBoards {
-    /// Chosen among those that have maxima in their time: others would take the place of these.
-    /// Where all that are named are read, none is asked.
+    /// Chooses among the boards with maxima in their time. If all named boards can be read, the
+    /// store is not asked.
     pub async fn of(store: &FarmStore, named: &[BoardTimes; 2]) -> Result<ChosenBoards, Refusal> {
         let names = named.each_ref().map(|side| side.keys().cloned().collect::<BTreeSet<_>>());
         let counts = names.each_ref().map(BTreeSet::len);
@@ -67,13 +67,13 @@ async fn with_maxima(
     Ok(beside_each_other(asked).await?.into_iter().collect())
 }
 
-/// The parts of a list that are read beside each other, as many as a store on SQLite has
-/// connections: most of a short statement's time is the way to the database and back.
+/// Parts of a list that are read at the same time, one for each connection of a store on SQLite:
+/// most of a short statement's time is the way to the database and back.
 pub fn quarters<T>(all: &[T]) -> [&[T]; 4] {
     std::array::from_fn(|at| &all[at * all.len() / 4..(at + 1) * all.len() / 4])
 }
 
-/// What was read of the parts, one after the other.
+/// Results of the parts, in their order.
 pub async fn beside_each_other<T>(
     parts: [impl Future<Output = Result<Vec<T>, Refusal>>; 4],
 ) -> Result<Vec<T>, Refusal> {

@@ -1,7 +1,7 @@
 //! Machines that were copied with their token.
 //!
-//! A boot that was followed by another never comes back; those that take turns are machines of
-//! their own, whose rows would be one board's.
+//! A boot that was followed by another never returns; alternating boots are different machines,
+//! whose rows would become one board's.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -9,25 +9,25 @@ use std::sync::{Mutex, PoisonError};
 use model::units::Nanos;
 use sha2::{Digest, Sha256};
 
-/// A machine that was silent for so long may have been replaced.
+/// Silence after which a machine may have been replaced.
 const LIVE: Nanos = Nanos(600 * Nanos::SECOND.0);
-/// Boots that are remembered of a board.
+/// Limit of remembered boots of a board.
 pub const MOST_BOOTS: usize = 64;
 
-/// The boots that boards sent from.
+/// Boots from which boards sent.
 #[derive(Debug, Default)]
 pub struct LiveBoots(Mutex<BTreeMap<i64, SeenBoots>>);
 
 #[derive(Debug, Default)]
 struct SeenBoots {
-    /// None before the first request since the server was started.
+    /// `None` before the first request since the server was started.
     now: Option<BootMark>,
     last: Nanos,
-    /// Those that others followed.
+    /// Boots that were followed by others.
     before: VecDeque<BootMark>,
 }
 
-/// What a boot is known by, however long the board calls it.
+/// Digest of the name of a boot, which may be long.
 type BootMark = [u8; 8];
 
 fn mark(boot: &str) -> BootMark {
@@ -36,21 +36,20 @@ fn mark(boot: &str) -> BootMark {
 }
 
 impl LiveBoots {
-    /// Whether something is known of a board: else it is to be told the boots in the store.
+    /// True if boots of a board are known; otherwise `learn` needs those in the store.
     pub fn is_known(&self, board: i64) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&board)
     }
 
-    /// Takes the boots that a board sent from before the server was started. Which one was the last
-    /// need not be known: a machine sends from one of them, and then from new ones alone.
+    /// Adds the boots from which a board sent before the server was started, in any order: a
+    /// machine sends from one of them, and then only from new ones.
     pub fn learn(&self, board: i64, boots: &[String]) {
         let before = boots.iter().take(MOST_BOOTS).map(|boot| mark(boot)).collect();
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(board).or_insert(SeenBoots { before, ..SeenBoots::default() });
     }
 
-    /// Whether this is the only machine that sends as that board; of several it is the one that
-    /// came last.
+    /// True if this is the only machine that sends as that board; of several it is the latest.
     pub fn is_one(&self, board: i64, boot: &str, at: Nanos) -> bool {
         if boot.is_empty() {
             // A machine that cannot read its boot says nothing of which one it is.

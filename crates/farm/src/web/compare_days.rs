@@ -1,5 +1,4 @@
-//! Days of boards against days, by what the boards were and when: asks the store for both sides,
-//! and `stats::compare` for the verdict.
+//! Comparison of days of boards: reads both sides from the store; `stats::compare` has the verdict.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,25 +26,25 @@ use crate::records::{EnvironmentRecord, SLOT, SeriesKey, SeriesOfBoard};
 use crate::sides::{ComparedBoards, FarmUnit, LeftOutDays, OtherSeries, UnitDays, choose, differences};
 use crate::store::FarmStore;
 
-/// Said where the sides are of several models.
+/// Remark if the sides have different models.
 pub const OTHER_MACHINES: &str = "The sides are different machines: the hardware may cause the difference.";
 
-/// What `observed` is of a day or a board: how long was measured is not known of their maxima.
+/// Meaning of `observed` for a day or a board, whose maxima have no measured time.
 pub const OBSERVED: &str =
     "The time observed counts whole intervals of five minutes: each with any measurement, however short.";
 
-/// What an answer about days says besides the verdict.
+/// Parts of the answer besides the verdict.
 #[derive(Default)]
 pub struct BesideVerdict {
-    /// The other series that both sides have,
+    /// Other series that both sides have.
     pub others: Vec<OtherSeries>,
-    /// how many days of A and B are left out,
+    /// Numbers of excluded days of A and B.
     pub left_out: [LeftOutDays; 2],
-    /// and which of their boards are compared.
+    /// Compared boards of A and B.
     pub boards: [ComparedBoards; 2],
 }
 
-/// The answer as parts of a page and as JSON, and what is beside it.
+/// Answer as parts of a page and as JSON, with its other parts.
 pub type DaysAnswer = (PageParts, String, BesideVerdict);
 
 pub async fn answered(app: &App, form: &ComparisonForm, limit: Option<Nanos>) -> Result<DaysAnswer, Refusal> {
@@ -103,14 +102,14 @@ fn words_of(of: &SeriesOfBoard) -> String {
     }
 }
 
-/// A unit as it was read.
+/// Data of a unit.
 struct ReadUnit {
     title: String,
-    /// Where its page is.
+    /// Address of its page.
     address: String,
     /// Maxima of five minutes.
     series: Series,
-    /// Of all its wake-ups.
+    /// Histogram of all its wake-ups.
     buckets: Vec<Bucket>,
     max_ns: Option<Nanos>,
 }
@@ -137,15 +136,15 @@ async fn units(store: &FarmStore, key: &SeriesKey, all: &[&UnitDays]) -> Result<
     Ok(read)
 }
 
-/// What is asked besides the units.
+/// Question besides the units.
 struct AskedOfDays {
     limit: Option<Nanos>,
     unit: FarmUnit,
     remarks: Vec<String>,
-    /// Those that A and B had.
+    /// Environments of A and B.
     environments: [Vec<Arc<EnvironmentRecord>>; 2],
     heading: String,
-    /// The boards that are compared where these are not all.
+    /// Names of the compared boards, unless these are all.
     alone: Option<String>,
 }
 
@@ -219,7 +218,7 @@ fn models_of(side: &[Arc<EnvironmentRecord>]) -> BTreeSet<&str> {
     side.iter().map(|one| one.model.as_str()).collect()
 }
 
-/// What to do after a verdict: days show what came together, runs made in turns what is the cause.
+/// Next step after a verdict: days show a coincidence; only runs made in turns show a cause.
 fn next(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => {

@@ -1,4 +1,4 @@
-//! The sides of a comparison of days: which boards are of them, and which of their days.
+//! Sides of a comparison of days: their boards and days.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,10 +18,10 @@ use crate::records::{
 use crate::sides::{BoardDays, ComparedBoards, FarmSide, LeftOutDays, UnitDays, days_of, unknown_days_of};
 use crate::store::{FarmStore, TimeStretch};
 
-/// Series of a board that are looked at, those with most days first.
+/// Limit of examined series of a board, those with most days first.
 const MOST_SERIES: usize = 32;
 
-/// What boards were, as far as their runs and recorders say.
+/// Environments of boards that runs and recorders reported.
 struct KnownEnvironments {
     by_digest: KnownRecords,
     of_boards: BTreeMap<String, Vec<EnvironmentRuns>>,
@@ -37,7 +37,7 @@ impl KnownEnvironments {
         Ok(KnownEnvironments { by_digest, of_boards })
     }
 
-    /// A side with all digests that mean the environment that it asks for.
+    /// A side with all digests that stand for the environment it names.
     fn with_same(&self, side: &FarmSide) -> FarmSide {
         let mut told = ToldSettings::of(&self.by_digest);
         let asked = &side.environment;
@@ -45,8 +45,8 @@ impl KnownEnvironments {
         FarmSide { same: self.by_digest.keys().filter(is_same).cloned().collect(), ..side.clone() }
     }
 
-    /// The boards that may have been what a side asks for in its time, and when: what runs and a
-    /// recorder say of one environment is here by each, and what tells nothing by none.
+    /// Boards that may have matched a side within its time, with these times. An environment
+    /// reported by runs and by a recorder is here once for each.
     fn times(&self, side: &FarmSide, within: &Range<i64>) -> BoardTimes {
         let mut told = ToldSettings::of(&self.by_digest);
         let mut is_asked = |one: &EnvironmentRecord| {
@@ -70,8 +70,8 @@ impl KnownEnvironments {
         self.of_boards.iter().filter_map(|(board, all)| Some((board.clone(), time(all)?))).collect()
     }
 
-    /// How many other boards may have been it, as nothing tells the setting that is asked for, and
-    /// no other environment says more of the same.
+    /// Number of other boards that may have matched, because the requested setting is unknown and
+    /// no other environment reports it.
     fn unknown(&self, side: &FarmSide, within: &Range<i64>, found: &BoardTimes) -> u64 {
         if side.setting.is_empty() || !side.environment.is_empty() {
             return 0;
@@ -92,16 +92,16 @@ impl KnownEnvironments {
     }
 }
 
-/// What the store has of a series of a board.
+/// Days of a board's series in the store.
 struct FoundSeries {
-    /// Its days without those on which a run was on that does not count,
+    /// Days without an invalid run.
     of: SeriesDays,
-    /// and these.
+    /// Days with one.
     invalid: Vec<i64>,
 }
 
 impl FoundSeries {
-    /// The histograms of days have samples of runs that do not count.
+    /// Separates the days: histograms of days include samples of invalid runs.
     fn of(mut of: SeriesDays, runs: &[InvalidRun]) -> FoundSeries {
         let all = std::mem::take(&mut of.days).into_iter();
         let (invalid, days): (Vec<i64>, Vec<i64>) = all.partition(|day| is_spoiled(runs, &of.key, *day));
@@ -110,7 +110,7 @@ impl FoundSeries {
     }
 }
 
-/// What the store has of a board.
+/// Environments and series of a board in the store.
 struct FoundBoard {
     history: Vec<BoardEnvironment>,
     series: Vec<FoundSeries>,
@@ -138,21 +138,21 @@ async fn found_boards(
     Ok(all)
 }
 
-/// A board as it is on a side.
+/// A board with its days on a side.
 struct BoardOfSide {
     history: Vec<BoardEnvironment>,
-    /// Its days that are of the side, by series.
+    /// Days on the side, by series.
     days: BTreeMap<SeriesKey, Vec<i64>>,
-    /// How many more would be.
+    /// Numbers of excluded days, by series.
     left_out: BTreeMap<SeriesKey, LeftOutDays>,
 }
 
-/// A side with what the store has of it.
+/// A side with its data from the store.
 pub struct FoundSide {
     name: &'static str,
     boards: BTreeMap<String, BoardOfSide>,
     words: BTreeMap<SeriesKey, String>,
-    /// Which of its boards are left out.
+    /// Remarks on its excluded boards.
     boards_left_out: Vec<String>,
 }
 
@@ -210,13 +210,13 @@ impl FoundSide {
         FoundSide { name, boards, words, boards_left_out: Vec::new() }
     }
 
-    /// How many days of a series would be of it, and are left out.
+    /// Number of excluded days of a series.
     pub fn left_out(&self, key: &SeriesKey) -> LeftOutDays {
         let all = self.boards.values().filter_map(|board| board.left_out.get(key).copied());
         all.fold(LeftOutDays::default(), std::ops::Add::add)
     }
 
-    /// What of it is left out where a series is compared.
+    /// Remarks on excluded data for a compared series.
     pub fn remarks(&self, key: &SeriesKey) -> Vec<String> {
         self.boards_left_out.iter().cloned().chain(self.left_out(key).remark(self.name)).collect()
     }
@@ -230,7 +230,7 @@ impl FoundSide {
         self.boards.iter().filter_map(days).collect()
     }
 
-    /// Which of its boards are compared where a series is.
+    /// Compared boards for a series.
     pub fn compared_boards(&self, key: &SeriesKey, units: &[UnitDays]) -> ComparedBoards {
         let told = self.boards.iter().map(|(name, board)| {
             let of_series = board.days.get(key).is_some_and(|days| !days.is_empty());
@@ -243,7 +243,7 @@ impl FoundSide {
         self.days_of(key).values().map(|days| days.len() as u64).sum()
     }
 
-    /// The series that both sides have, those first of which both have most days.
+    /// Series that both sides have, the one with most common days first.
     pub fn shared_with(&self, other: &FoundSide) -> Vec<SeriesOfBoard> {
         let one = |(key, words): (&SeriesKey, &String)| {
             let days = self.count(key).min(other.count(key));
@@ -254,7 +254,7 @@ impl FoundSide {
         all
     }
 
-    /// Why there is no series that both have.
+    /// Reason for which the sides share no series.
     pub fn nothing_shared(&self, other: &FoundSide) -> String {
         let empty = [self, other].into_iter().find(|side| side.words.keys().all(|key| side.count(key) == 0));
         match empty {
@@ -273,19 +273,19 @@ impl FoundSide {
         }
     }
 
-    /// Of series that both would have, why one side has no day of it.
+    /// Reason for which one side lost all days of an otherwise shared series.
     pub fn emptied_beside(&self, other: &FoundSide, is_asked: impl Fn(&SeriesKey) -> bool) -> Option<String> {
         let beside = |one: &FoundSide, key: &SeriesKey| one.words.contains_key(key) && is_asked(key);
         self.emptied(|key| beside(other, key)).or_else(|| other.emptied(|key| beside(self, key)))
     }
 
-    /// Why it has no day of a series of which it would have some.
+    /// Reason for which all days of a series were excluded.
     fn emptied(&self, is_asked: impl Fn(&SeriesKey) -> bool) -> Option<String> {
         let mut without = self.words.keys().filter(|key| is_asked(key) && self.count(key) == 0);
         without.find_map(|key| self.left_out(key).nothing_else(self.name))
     }
 
-    /// What the boards were on the days of some units, each once.
+    /// Environments of the boards on the days of some units, each once.
     pub fn environments_of(&self, units: &[UnitDays]) -> Vec<Arc<EnvironmentRecord>> {
         let days = units.iter().flat_map(|unit| unit.days.iter().map(|day| (&unit.board, *day)));
         let on = |(board, day): (&String, i64)| environment_on(&self.boards.get(board)?.history, day);
@@ -295,8 +295,8 @@ impl FoundSide {
     }
 }
 
-/// The boards of a side, by name, and when they may have days of it; and of how many others nothing
-/// tells the setting that is asked for.
+/// Boards of a side with the times in which they may have days of it, and the number of others
+/// whose requested setting is unknown.
 async fn boards_of(
     store: &FarmStore,
     known: &KnownEnvironments,

@@ -33,8 +33,7 @@ pub fn csv_row(slot: &FarmSlot) -> String {
     )
 }
 
-/// Slots of single CPUs, those of each slot by their numbers. Who was late, and by whom, is known
-/// of the largest latency alone.
+/// Slots of single CPUs, ordered by CPU. Only the largest latency has a victim and a culprit.
 pub fn by_cpu(all: &[FarmSlot]) -> Vec<FarmSlot> {
     let one = |slot: &FarmSlot, peak: &SlotPeak| {
         let name = |of: &String| if slot.max_cpu == Some(peak.cpu) { of.clone() } else { String::new() };
@@ -81,10 +80,10 @@ pub struct HistogramsDocument<'a> {
 pub struct HistogramDocument {
     t: i64,
     n: u64,
-    /// Of one CPU among several it is not kept how many it missed, nor its largest latency.
+    /// `None` for one of several CPUs, whose missed wake-ups are not stored.
     missed: Option<u64>,
     max_ns: Option<Nanos>,
-    /// Whether a run was on then that does not count; its samples are among these.
+    /// True if it includes samples of an invalid run.
     #[serde(skip_serializing_if = "Option::is_none")]
     invalid: Option<bool>,
     cpus: Vec<CpuDocument>,

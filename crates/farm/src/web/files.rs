@@ -1,5 +1,5 @@
-//! The files of a run, for who wants them elsewhere: each by itself, all as an archive, its spikes
-//! as a trace. They are foreign texts: no browser shows them as pages of the farm.
+//! Downloads of a run: single files, an archive of all, its spikes as a trace. Their content is not
+//! trusted: no browser shows it as a page of the farm.
 
 use std::io;
 use std::path::Path as FilePath;
@@ -23,15 +23,15 @@ use crate::pages::parts::escaped;
 
 /// Parts that are read ahead of the receiver.
 const AHEAD: usize = 2;
-/// Who takes no part for so long has gone.
+/// Time without progress after which a receiver counts as gone.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// That an answer goes out as it is read, and is not gathered to be compressed.
+/// Encoding of a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streamed {
-    /// A file's bytes.
+    /// Unchanged bytes of a file.
     AsItIs,
-    /// What is compressed on its way for who takes it so.
+    /// Text, compressed if the client accepts that.
     Text,
 }
 
@@ -53,7 +53,7 @@ pub async fn file(
     Ok(response)
 }
 
-/// A run's bundle as an archive, or why it would not be all of it.
+/// Archive of a run's bundle; refused if it would be incomplete.
 pub async fn archive(app: &Arc<App>, id: &str) -> Result<Response, Refusal> {
     let place = bundle_of(app, id).await?;
     let within = place.to_owned();
@@ -73,7 +73,7 @@ fn not_whole(why: String) -> Refusal {
     Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
 }
 
-/// What was traced around the worst spikes of a hunt, as ui.perfetto.dev opens it.
+/// Trace around the worst spikes of a hunt, for ui.perfetto.dev.
 pub async fn trace(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Response, Refusal> {
     let place = bundle_of(&app, &id).await?;
     let text = app.heavy(move || traced(&place)).await?;
@@ -90,14 +90,14 @@ fn traced(place: &FilePath) -> Result<String, Refusal> {
     }
 }
 
-/// The bundle of a run, which stays as long as this is held.
+/// Bundle of a run, locked until the lease is dropped.
 pub async fn bundle_of(app: &App, id: &str) -> Result<BundleLease, Refusal> {
     let run = app.store.run(id).await?;
     let missing = || Refusal::not_found("no run has this id: /v1/boards/BOARD lists those of a board");
     app.bundle(&run.ok_or_else(missing)?).await
 }
 
-/// An answer whose bytes are read while they go out; few at a time, for each takes a thread.
+/// Streamed response; only a few at a time, because each uses a thread.
 fn handed_out(
     app: &App,
     name: &str,

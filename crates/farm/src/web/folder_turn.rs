@@ -1,5 +1,5 @@
-//! The turn to put a bundle into its folder and to store it, which `import`, `prune` and `forget`
-//! take as well: what one of them removes must not be what a board was just told is kept.
+//! Lock for moving a bundle into its folder and storing it. `import`, `prune` and `forget` take it,
+//! too, so that none of them removes a bundle that was just acknowledged.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use super::answer::Refusal;
 use crate::ingest::keep::writer_lock;
 
-/// For so long a request waits for another program, which may copy for minutes: tests for less.
+/// Time for which a request waits for another program, which may copy for minutes; less in tests.
 pub const PATIENCE: Nanos = Nanos(if cfg!(test) { Nanos::SECOND.0 / 10 } else { 5 * Nanos::SECOND.0 });
 
-/// The turns of requests, one after the other.
+/// Lock for requests, taken one after the other.
 #[derive(Debug, Default)]
 pub struct FolderTurns {
     one: Arc<Mutex<()>>,
 }
 
-/// The turn, for who holds the value; the default is that of bundles in a bucket, which needs none.
+/// The held lock; the default is for bundles in a bucket, which need none.
 #[derive(Default)]
 pub struct FolderTurn {
     _one: Option<OwnedMutexGuard<()>>,
-    /// None on a file system that has no locks.
+    /// `None` on a file system without locks.
     _folder: Option<FolderLock>,
 }
 
 impl FolderTurns {
-    /// The turn in a folder. Requests wait for each other; for another program no longer than for
-    /// some seconds, however many of them wait.
+    /// Takes the lock of a folder. Requests wait for each other, but only some seconds for another
+    /// program.
     pub async fn take(&self, folder: &Path) -> Result<FolderTurn, Refusal> {
         let until = host::clock::monotonic() + PATIENCE;
         let one = self.one.clone().lock_owned().await;

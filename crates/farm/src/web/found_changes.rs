@@ -1,8 +1,8 @@
 //! The changes of all boards: found board by board, and again when a board has another day.
 //!
-//! Finding them reads months of histograms, so that what was found is kept in memory; a page never
-//! waits for a board that was looked at today. What comes later on such a day is found by the look
-//! that is made each minute.
+//! Finding them reads months of histograms, so that the results are kept in memory; a page never
+//! waits for a board that was searched today. A search each minute finds what arrives later on such
+//! a day.
 
 use std::collections::BTreeMap;
 
@@ -18,24 +18,25 @@ use crate::records::{DayMaximum, FarmBoard, Tier};
 use crate::store::{ChangeMarks, FarmStore};
 use crate::wall_clock::{DAY, now};
 
-/// Beyond so many boards no page looks at all of them for one: what the last look found stands.
+/// Number of boards above which pages do not search all of them, but use the results of the last
+/// search.
 const MOST_AT_ONCE: u64 = 5_000;
-/// Boards of such a fleet that are looked at together.
+/// Boards of such a fleet that are searched together.
 const PART: i64 = 500;
-/// What came in so many days is asked for where a day was looked at already: twelve five minutes,
-/// one of each day, name a culprit that is new.
+/// Days whose new data cause another search: twelve five minutes, one on each day, can name a new
+/// culprit.
 const MARKED_DAYS: i64 = 14;
 
-/// What was found, by board, and of which state of it.
+/// Changes found, by board and its state.
 #[derive(Default)]
 pub struct FoundChanges {
     by_board: Mutex<BTreeMap<String, BoardLook>>,
-    /// Of a fleet that is looked through part by part: its last day, and what was found.
+    /// For a fleet that is searched in parts: its last day, and the changes found.
     of_many: Mutex<(i64, Vec<FarmChange>)>,
 }
 
-/// What a board has: with another day, run, hardware or budget, or another day over that, it is
-/// looked at again; also once its last day is over, which no other follows.
+/// State of a board at a search. Another day, run, hardware, budget or day above it causes a new
+/// search, and so does the end of its last day.
 #[derive(Clone, Debug, PartialEq)]
 struct LookedAt {
     last_day: i64,
@@ -61,26 +62,26 @@ impl LookedAt {
     }
 }
 
-/// How closely it is looked whether a board has something new.
+/// Depth of the test for new data of a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LookDepth {
-    /// Another day, as a page asks for it.
+    /// A new day, for a page.
     Day,
-    /// Also what came on a day that was looked at.
+    /// Also new data on a searched day.
     Within,
 }
 
-/// What was found on a board.
+/// Results of a search of a board.
 struct BoardLook {
     of: LookedAt,
-    /// As they were before it was looked at.
+    /// Marks from before the search.
     marks: ChangeMarks,
     changes: Vec<FarmChange>,
     scope: ChangesScope,
 }
 
 impl FoundChanges {
-    /// All changes of the last days, newest first; those that chance explains are left out.
+    /// All changes of the last days, newest first, without those that chance explains.
     pub async fn all(&self, store: &FarmStore, boards: &[FarmBoard]) -> Result<Vec<FarmChange>, Refusal> {
         self.look_at(store, boards, newest(boards), LookDepth::Day).await?;
         Ok(self.known(boards).await)
@@ -99,7 +100,7 @@ impl FoundChanges {
         boards.iter().filter(is_open).count()
     }
 
-    /// In how many series and environments they were looked for; of one board where it is named.
+    /// Numbers of searched series and environments, of one board if it is named.
     pub async fn scope(&self, boards: &[FarmBoard], board: &str) -> ChangesScope {
         let by_board = self.by_board.lock().await;
         let mut all = ChangesScope::default();
@@ -120,8 +121,8 @@ impl FoundChanges {
         Ok(all)
     }
 
-    /// Looks at every board, so that pages find what is known: all changes, as above, with what
-    /// came on a day that was looked at.
+    /// Searches all boards, so that pages find the results: all changes, with new data on searched
+    /// days.
     pub async fn look_through(&self, store: &FarmStore) -> Result<Vec<FarmChange>, Refusal> {
         if store.count_boards().await? <= MOST_AT_ONCE {
             let boards = store.boards().await?;
@@ -182,15 +183,15 @@ impl FoundChanges {
         Ok(())
     }
 
-    /// Whether a board was looked at as it is, by its marks where these are asked for.
+    /// True if a board was searched in this state, and with these marks if given.
     async fn is_fresh(&self, board: &FarmBoard, state: &LookedAt, marks: Option<ChangeMarks>) -> bool {
         let by_board = self.by_board.lock().await;
         let look = by_board.get(&board.board);
         look.is_some_and(|look| look.of == *state && marks.is_none_or(|marks| look.marks == marks))
     }
 
-    /// What is known of boards that are to be heard of, and in how many series it was looked for:
-    /// of each board in one at least.
+    /// Known changes of boards that report changes, and the number of searched series, at least one
+    /// per board.
     async fn heard(&self, boards: &[FarmBoard], newest: i64) -> (Vec<FarmChange>, usize) {
         let (today, by_board) = (today(), self.by_board.lock().await);
         let (mut all, mut series) = (Vec::new(), 0);
@@ -213,7 +214,7 @@ impl FoundChanges {
     }
 }
 
-/// What says of boards, in the order of their names, that one has something new within a day.
+/// Marks of boards, in the order of their names, that show new data within a day.
 async fn marks(
     store: &FarmStore,
     boards: &[FarmBoard],
@@ -223,7 +224,7 @@ async fn marks(
     Ok(store.change_marks(&first.board, &last.board, newest - MARKED_DAYS * DAY).await?)
 }
 
-/// What can be seen of the rates of one of these boards; none where it is not among them.
+/// Detectable changes of the rates of one of these boards; none if it is not among them.
 pub async fn rates_of(
     store: &FarmStore,
     boards: &[FarmBoard],

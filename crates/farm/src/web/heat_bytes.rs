@@ -1,8 +1,8 @@
-//! A heat map's data as bytes, for who draws one: `Accept: application/octet-stream`.
+//! Data of a heat map as bytes, for clients that draw it: `Accept: application/octet-stream`.
 //!
-//! All numbers are little-endian: `onbheat1`; four `u32`, how many columns, the first row, how many
-//! rows, the seconds of a column; an `i64` per column, its first second; an `i64` per column, its
-//! exact largest latency in ns; a byte per row of each column, see [`shade`]. Rows are those of
+//! All numbers are little-endian: `onbheat1`; four `u32`, number of columns, first row, number of
+//! rows, seconds of a column; an `i64` per column, its first second; an `i64` per column, its exact
+//! largest latency in ns; a byte per row of each column, see [`shade`]. Rows are those of
 //! `rows.jsonl`. `docs/farm/api.md` describes them, too.
 
 use axum::http::{HeaderMap, HeaderName, header};
@@ -10,14 +10,14 @@ use model::rows::RowSums;
 
 use crate::records::{CpuRows, Tier, TierRow};
 
-/// What answers with these bytes say they are.
+/// Content type of these bytes.
 pub const KIND: &str = "application/octet-stream";
-/// What the bytes begin with.
+/// First bytes.
 pub const MAGIC: &[u8; 8] = b"onbheat1";
-/// In the place of a largest latency that is not known.
+/// Value for an unknown largest latency.
 const UNKNOWN: i64 = -1;
 
-/// Whether who asks takes bytes.
+/// True if the client accepts these bytes.
 pub fn is_wanted(headers: &HeaderMap) -> bool {
     let name: HeaderName = header::ACCEPT;
     let accepted = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
@@ -29,8 +29,7 @@ pub fn is_wanted(headers: &HeaderMap) -> bool {
     })
 }
 
-/// A heat map while its histograms are read: of each that was, no more is kept than a byte for each
-/// of its rows.
+/// Heat map during the reading of its histograms; of each it keeps a byte per row.
 #[derive(Debug, Default)]
 pub struct HeatBytes {
     columns: Vec<HeatColumn>,
@@ -76,7 +75,7 @@ impl HeatBytes {
     }
 }
 
-/// A count in a byte: 0 for none, else 1 and four for each time that it doubles.
+/// Count as a byte: 0 for none, else 1 plus 4 per doubling.
 fn shade(count: u64) -> u8 {
     if count == 0 { 0 } else { 1 + ((count as f64).log2() * 4.0).floor().min(254.0) as u8 }
 }

@@ -1,4 +1,4 @@
-//! Histograms as JSON or CSV, some of them at a time.
+//! Histograms as JSON or CSV, in parts.
 
 use model::error::{Result, json};
 
@@ -8,7 +8,7 @@ use crate::changes::{InvalidRun, invalid_within};
 use crate::records::{CpuRows, SeriesKey, Tier, TierRow};
 use crate::store::{FarmStore, TimeStretch};
 
-/// Which histograms are asked for.
+/// Requested histograms.
 #[derive(Clone, Debug)]
 pub struct AskedHistograms {
     pub board: String,
@@ -18,9 +18,9 @@ pub struct AskedHistograms {
     pub cpu: Option<u32>,
 }
 
-/// How histograms are written.
+/// Format of histograms.
 pub enum HistogramForm {
-    /// With the name of the tier as it was asked for, and the runs that do not count.
+    /// With the requested name of the tier, and the invalid runs.
     Json {
         tier: String,
         invalid: Vec<InvalidRun>,
@@ -28,7 +28,7 @@ pub enum HistogramForm {
     Csv,
 }
 
-/// What is left of an answer of histograms.
+/// Rest of a response with histograms.
 pub struct HistogramParts {
     store: FarmStore,
     asked: AskedHistograms,
@@ -45,7 +45,7 @@ impl HistogramParts {
         HistogramParts { store, asked, form, rows, written: 0, is_begun: false, is_over: false }
     }
 
-    /// What stands before the first one, and after the last.
+    /// Text before the first one and after the last.
     fn frame(&self) -> Result<(String, &'static str)> {
         const END: &str = "]}";
         let HistogramForm::Json { tier, .. } = &self.form else {

@@ -1,4 +1,4 @@
-//! What boards send: one task that writes rows, a place for pieces, one assembly of a bundle at a
+//! Data from boards: one task that writes rows, a folder for pieces, one assembly of a bundle at a
 //! time.
 
 use std::path::Path;
@@ -18,33 +18,33 @@ use super::last_write::LastWrite;
 use crate::ingest::staging::Staging;
 use crate::store::{FarmStore, RowBatch, RowsStored};
 
-/// Requests that wait; one more is told to come again.
+/// Limit of waiting requests; a further one gets 503.
 const QUEUE: usize = 1_024;
-/// Requests in one commit: after a disk that stood still a second of all boards would be unpacked
-/// at once.
+/// Limit of requests in one commit, so that after a stalled disk not everything is unpacked at
+/// once.
 const TOGETHER: usize = 64;
 
 type Waiting = (RowBatch, oneshot::Sender<Result<RowsStored, Refusal>>);
 
-/// What boards send to a farm that has a store in a file.
+/// Receiver of data from boards, of a farm with a store.
 pub struct Intake {
     rows: mpsc::Sender<Waiting>,
     pub staging: Staging,
-    /// Bundles are put together one after the other; the turn is the work's, which goes on where
-    /// who asked has gone.
+    /// Lock for assembling bundles one after the other; the work holds it, and continues without
+    /// its client.
     pub assembling: Arc<Mutex<()>>,
-    /// In the folder of bundles, taken before the turn to assemble one.
+    /// Lock of the folder of bundles, taken before `assembling`.
     pub folder_turns: FolderTurns,
-    /// Wrong ones of an address: a code has 128 bits, so that this is for the store.
+    /// Wrong codes of an address. A code has 128 bits, so that the limit only protects the store.
     pub codes: LimitedAttempts,
     pub rates: LimitedAttempts<i64>,
     pub boots: LiveBoots,
     /// Quota of each board.
     pub quota: BoardQuota,
     pub rows_stored: Arc<AtomicU64>,
-    /// Of rows and runs into the store,
+    /// Last write of rows and runs to the store.
     pub store_write: Arc<LastWrite>,
-    /// and of pieces and runs into the folder of bundles.
+    /// Last write of pieces and runs to the folder of bundles.
     pub bundle_write: LastWrite,
 }
 
@@ -71,7 +71,7 @@ impl Intake {
         }
     }
 
-    /// Hands rows over; answers when they are on the disk.
+    /// Stores rows; returns when they are on the disk.
     pub async fn put(&self, batch: RowBatch) -> Result<RowsStored, Refusal> {
         let (answer, answered) = oneshot::channel();
         if self.rows.try_send((batch, answer)).is_err() {
@@ -94,7 +94,7 @@ struct RowWriter {
 }
 
 impl RowWriter {
-    /// Takes what waits together, and commits once.
+    /// Writes all waiting requests with one commit.
     async fn write(self, mut waiting: mpsc::Receiver<Waiting>) {
         let mut together: Vec<Waiting> = Vec::new();
         while waiting.recv_many(&mut together, TOGETHER).await > 0 {
@@ -129,8 +129,8 @@ impl RowWriter {
         outcome
     }
 
-    /// Stores the rows of one request; where the store went away meanwhile, that is kept for the
-    /// others.
+    /// Stores the rows of one request; keeps the failure for the others if the store has become
+    /// unreachable.
     async fn alone(&self, batch: RowBatch, away: &mut Option<Failure>) -> Result<RowsStored, Refusal> {
         match self.put(&[batch]).await {
             Ok(mut answers) => {

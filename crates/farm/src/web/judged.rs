@@ -1,5 +1,5 @@
-//! The machines of runs, judged by what their bundles hold. A bundle comes from a board: what it
-//! takes to judge it is bounded, and is done beside the other requests.
+//! Audits of the machines of runs, from their bundles. A bundle is not trusted: the work is bounded
+//! and runs outside of the request's task.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,12 +14,12 @@ use super::app::App;
 use crate::pages::audit::BoardAudit;
 use crate::records::{BoardEnvironment, FarmRun};
 
-/// What each bundle has that holds something of its machine; it is written once.
+/// File of each bundle with data of its machine; it is written once.
 const NOTED: &str = "host.errors";
-/// The latest runs of a board, or environments, that are looked at: imports hold no machine.
+/// Limit of a board's latest runs or environments that are examined: imports have no machine.
 const LOOKED_AT: usize = 20;
 
-/// Judges what a bundle holds of its machine. Where that is on this disk is in no refusal.
+/// Audits the machine of a bundle. Refusals do not contain its path.
 pub fn judged(place: &Path) -> Result<Audited, Refusal> {
     if host::identity(&place.join(NOTED)).is_none() {
         return Err(Refusal::not_found(
@@ -36,14 +36,14 @@ pub fn unreadable() -> Refusal {
     )
 }
 
-/// Whether a run may have an audit, by a look at this disk: what lies in a bucket alone may.
+/// True if a run may have an audit, by the files on this disk; a run only in a bucket may.
 pub fn may_have(app: &App, run: &FarmRun) -> bool {
     let place = Path::new(&run.place);
     let has = |name: &str| host::identity(&place.join(name)).is_some();
     has(NOTED) || (app.cache.is_some() && !has("run.json"))
 }
 
-/// What the latest of a board's runs that has an audit says.
+/// Audit of a board's latest run that has one.
 pub async fn latest(app: &App, runs: &[FarmRun]) -> Option<BoardAudit> {
     let run = runs.iter().take(LOOKED_AT).find(|run| may_have(app, run))?;
     Some(BoardAudit { run: run.id.clone(), started: run.started, summary: counts(app, run).await })
@@ -62,7 +62,7 @@ async fn counts(app: &App, run: &FarmRun) -> Option<VerdictCounts> {
     made
 }
 
-/// The runs that stand for a board's environments and may have an audit, of the latest ones.
+/// Runs of a board's latest environments that may have an audit.
 pub async fn of_environments(app: &App, all: &[BoardEnvironment]) -> Result<BTreeSet<String>, Refusal> {
     let mut found = BTreeSet::new();
     for one in all.iter().take(LOOKED_AT).filter(|one| one.runs > 0) {

@@ -1,15 +1,15 @@
-//! How many checks of runs fail, as far as pages of boards asked for it.
+//! Cache of the numbers of failing checks of runs.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use rules::audit::VerdictCounts;
 
-/// Runs that are kept; each takes some hundred bytes.
+/// Limit of cached runs; each takes some hundred bytes.
 const MOST_KEPT: usize = 10_000;
 
-/// How many checks of runs have which verdict, as far as they were asked for; none where a run
-/// cannot be judged, so that it is not tried at each look.
+/// Verdict counts of the requested runs; `None` for a run that cannot be judged, so that it is
+/// tried only once.
 #[derive(Debug, Default)]
 pub struct KnownVerdicts {
     kept: Mutex<BTreeMap<String, Option<VerdictCounts>>>,

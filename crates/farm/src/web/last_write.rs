@@ -1,5 +1,4 @@
-//! Whether what boards send could be kept the last time: a full disk is seen before a board says
-//! so.
+//! Outcome of the last write of data from boards, so that the farm itself reports a full disk.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -9,19 +8,19 @@ use model::units::Nanos;
 
 use super::answer::Refusal;
 
-/// A board that is refused comes again within ten minutes; a failure that no board repeats says
-/// nothing of now.
+/// Validity of a failure. A refused board retries within ten minutes; without a retry the state is
+/// unknown.
 const HOLDS: Nanos = Nanos(15 * 60 * Nanos::SECOND.0);
 
-/// How the last write ended, into the store or into the folder of bundles.
+/// Outcome of the last write to the store or to the folder of bundles.
 #[derive(Debug, Default)]
 pub struct LastWrite {
-    /// When it failed by the monotonic clock, in ns; 0 where it did not.
+    /// Time of the failure by the monotonic clock, in ns; 0 without one.
     failed_ns: AtomicI64,
 }
 
 impl LastWrite {
-    /// Notes the end of a write to the store. What was refused for its content says nothing of it.
+    /// Notes the outcome of a write to the store; a refusal of the content is ignored.
     pub fn note<T>(&self, outcome: &Result<T, Failure>) {
         match outcome {
             Ok(_) => self.went_well(),
@@ -30,7 +29,7 @@ impl LastWrite {
         }
     }
 
-    /// Notes that of a file, whose failure is a refusal already.
+    /// Notes the outcome of a write of a file, whose failure is a refusal.
     pub fn note_file<T>(&self, outcome: &Result<T, Refusal>) {
         match outcome {
             Ok(_) => self.went_well(),
@@ -47,12 +46,12 @@ impl LastWrite {
         self.failed_ns.store(host::clock::monotonic().0.max(1), Ordering::Relaxed);
     }
 
-    /// Whether it failed.
+    /// True if it failed.
     pub fn has_failed(&self) -> bool {
         self.failed_ns.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether it failed within the last fifteen minutes.
+    /// True if it failed within the last fifteen minutes.
     pub fn fails_at(&self, now: Nanos) -> bool {
         let at = self.failed_ns.load(Ordering::Relaxed);
         at != 0 && now.0.saturating_sub(at) < HOLDS.0

@@ -1,5 +1,5 @@
-//! Reports of runs that are over, as they were made last: making one takes half a second, and what
-//! it is made of does not change.
+//! Cache of reports of finished runs: generating one takes half a second, and its data do not
+//! change.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -9,17 +9,17 @@ use report::html::PageParts;
 
 use crate::records::FarmRun;
 
-/// Bytes of all that are kept.
+/// Limit of the bytes of all cached reports.
 const MOST_BYTES: usize = 16 << 20;
 
-/// A report, and the command that makes such a run again.
+/// A report, and the command that repeats its run.
 #[derive(Clone, Debug)]
 pub struct MadeReport {
     pub parts: PageParts,
     pub again: Option<String>,
-    /// Spikes that the run kept: a page each.
+    /// Number of stored spikes; each has a page.
     pub kept_spikes: u64,
-    /// Why the bundle cannot be handed out as a whole.
+    /// Reason for which the bundle has no archive.
     pub lacking: Option<String>,
 }
 
@@ -29,15 +29,15 @@ impl MadeReport {
     }
 }
 
-/// The latest that were asked for.
+/// Most recently requested reports.
 #[derive(Debug, Default)]
 pub struct MadeReports {
     kept: Mutex<VecDeque<(String, Arc<MadeReport>)>>,
 }
 
 impl MadeReports {
-    /// What a report is kept under; none of a run that is on. Another file, or less of one, is
-    /// another report.
+    /// Key of a report; `None` for an unfinished run. A changed or truncated file gives another
+    /// key.
     pub fn key(run: &FarmRun, place: &Path) -> Option<String> {
         let file = host::file_version(&place.join("run.json")).filter(|_| run.complete)?;
         Some(format!("{} {} {file:?} {}", run.id, place.display(), run.thinned))
@@ -51,8 +51,8 @@ impl MadeReports {
         kept.front().map(|(_, report)| report.clone())
     }
 
-    /// Keeps one; those that were not asked for as long go for it. What a bundle lacks may be there
-    /// when it is asked for again.
+    /// Caches a report; evicts the least recently used. An incomplete bundle is not cached, as it
+    /// may be repaired.
     pub fn keep(&self, key: String, report: Arc<MadeReport>) {
         if report.bytes() > MOST_BYTES || report.lacking.is_some() {
             return;

@@ -1,4 +1,4 @@
-//! What the farm has of the board that asks.
+//! Data that the farm has of the requesting board.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,27 +15,27 @@ use crate::ingest::environment::hex;
 use crate::ingest::rows::RowsOf;
 use crate::pages::parts::escaped;
 
-/// Runs, and stretches of rows, that one answer names.
+/// Limit of runs and of ranges of rows in one answer.
 const MOST_NAMED: i64 = 10_000;
-/// Runs that one request asks about: they stand in its address.
+/// Limit of runs in the address of a request.
 const MOST_ASKED: usize = 64;
 
-/// What of it is asked for: all from the beginning, or what an answer before says is next.
+/// Requested part: from the beginning, or from `next` of the previous answer.
 #[derive(Deserialize)]
 pub struct MeQuery {
-    /// Of runs and of stretches at most so many each.
+    /// Limit of runs and of ranges, each.
     most: Option<i64>,
     rows_after: Option<String>,
     runs_before: Option<String>,
 }
 
 impl MeQuery {
-    /// Whether it begins where an answer before ended.
+    /// True if it continues a previous answer.
     fn goes_on(&self) -> bool {
         self.rows_after.is_some() || self.runs_before.is_some()
     }
 
-    /// The row behind which stretches are asked for, `BOOT/RECORDING/SERIES/NUMBER`.
+    /// Row after which ranges are requested, `BOOT/RECORDING/SERIES/NUMBER`.
     fn row(&self) -> Result<Option<(RowsOf, i64)>, Refusal> {
         let Some(text) = &self.rows_after else {
             return Ok((!self.goes_on()).then(Default::default));
@@ -51,13 +51,13 @@ impl MeQuery {
         parse().map(Some).ok_or_else(none)
     }
 
-    /// The id before which runs are asked for.
+    /// Id before which runs are requested.
     fn run(&self) -> Option<&str> {
         self.runs_before.as_deref().or_else(|| (!self.goes_on()).then_some(""))
     }
 }
 
-/// `GET /v1/me`: its runs with their digests, and which of its rows are there.
+/// `GET /v1/me`: the board's runs with their digests, and the ranges of its stored rows.
 pub async fn me(
     State(app): State<Arc<App>>,
     BoardSender(owner): BoardSender,
@@ -118,8 +118,8 @@ pub struct RemovedQuery {
     runs: String,
 }
 
-/// `GET /v1/me/removed?runs=ID,ID`: those of some runs that were removed here and are not taken in
-/// again. A board that was refused them asks, and sends the others.
+/// `GET /v1/me/removed?runs=ID,ID`: those of some runs that were removed here and are not stored
+/// again. A board asks about refused runs, and sends the others.
 pub async fn removed(
     State(app): State<Arc<App>>,
     BoardSender(_): BoardSender,

@@ -1,4 +1,4 @@
-//! Keeping a run whole, and removing one.
+//! Pinning and removing a run.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::wall_clock::now;
 pub struct PinForm {
     #[serde(default)]
     note: String,
-    /// Whether it need not be kept whole any more.
+    /// Not empty if the pin is to be removed.
     #[serde(default)]
     remove: String,
 }
@@ -48,7 +48,7 @@ pub async fn pin(
     Ok(moved(&format!("/runs/{}", escaped(&id)), None))
 }
 
-/// Removes a run with all that was counted of it; it does not come again.
+/// Removes a run with all data counted from it; it is not stored again.
 pub async fn remove(
     State(app): State<Arc<App>>,
     Extension(visitor): Extension<Visitor>,

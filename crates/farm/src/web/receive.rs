@@ -1,4 +1,4 @@
-//! What boards send, by the contract's requests: each may be repeated.
+//! Requests of boards; each may be repeated.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,7 +28,7 @@ const ENVIRONMENT_LIMIT: u64 = 256 << 10;
 /// An answer with its status.
 pub type Received = Result<Response, Refusal>;
 
-/// A document. One that says what was wrong is a problem document, and noted as its board's.
+/// Response with a document; an error is a problem document and is noted for its board.
 pub fn with(status: StatusCode, value: &serde_json::Value) -> Received {
     if !status.is_client_error() {
         return Ok((status, WebAnswer::json(value)?).into_response());
@@ -40,19 +40,19 @@ pub fn with(status: StatusCode, value: &serde_json::Value) -> Received {
     Ok(response)
 }
 
-/// What acknowledges a piece or an environment, by its digest, or a run: a board goes by that, and
-/// by no other document that something on the way answers with.
+/// Acknowledgement of a piece or environment by its digest, or of a run. A board accepts no other
+/// document, which a proxy might send.
 fn received(id: &str) -> serde_json::Value {
     json!({ "schema": RECEIVED_SCHEMA, "id": id })
 }
 
-/// The same of a run as a manifest has it, with what the farm could not take of it.
+/// Acknowledgement of a run with its manifest, and remarks on its rejected parts.
 fn received_run_as(id: &str, sent: &SentBundle, remarks: Vec<String>) -> serde_json::Value {
     let manifest = hex(&sent.manifest);
     json!({ "schema": RECEIVED_SCHEMA, "id": id, "manifest": manifest, "remarks": remarks })
 }
 
-/// Which rows were there with other content, in a line.
+/// Line on rows that are stored with different content.
 fn other_content(value: &serde_json::Value) -> String {
     let rows: Vec<String> =
         value["seq"].as_array().into_iter().flatten().map(|seq| seq.to_string()).collect();
@@ -154,9 +154,9 @@ fn unfinished() -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, detail)
 }
 
-/// One after the other: two requests of one run would write the same files. Where the connection
-/// ends meanwhile it goes on, and the turns with it. None where the run is to be put into its
-/// folder, and there is no turn for that.
+/// Handles runs one after the other, because two requests of one run would write the same files.
+/// The work and its locks continue if the connection ends. Returns `None` if the run has to be
+/// moved into its folder without the lock for that.
 async fn in_turn(
     app: &Arc<App>,
     run: &Arc<ArrivingRun>,
@@ -180,13 +180,13 @@ async fn in_turn(
     received.await.unwrap_or_else(|_| Err(unfinished()))
 }
 
-/// Whether what was refused is not sent again as it is: its pieces wait for nothing.
+/// True if the refused run is not sent again unchanged, so that its pieces can be removed.
 fn is_for_good(refusal: &Refusal) -> bool {
     matches!(refusal.status, StatusCode::CONFLICT | StatusCode::UNPROCESSABLE_ENTITY)
 }
 
-/// Stores a run whose pieces are all there, or says which are missing; none where it may not put it
-/// into its folder now.
+/// Stores a run with all its pieces, or lists the missing ones; `None` if it may not be moved into
+/// its folder now.
 async fn received_run(app: &App, run: &ArrivingRun, may_put: bool) -> Result<Option<Response>, Refusal> {
     let ArrivingRun { owner, id, manifest, sent } = run;
     let intake = intake(app)?;
@@ -216,7 +216,8 @@ async fn received_run(app: &App, run: &ArrivingRun, may_put: bool) -> Result<Opt
     with(status, &received_run_as(id, sent, remarks)).map(Some)
 }
 
-/// Whether a run is there as it is sent. One that is over, or another board's, is not written over.
+/// True if the run is stored with the same content. A finished run, or one of another board, is not
+/// overwritten.
 async fn is_there(
     app: &App,
     owner: &TokenOwner,
@@ -254,8 +255,8 @@ async fn is_there(
     Err(Refusal::new(StatusCode::CONFLICT, refused))
 }
 
-/// What the folder of a bundle is called that a board sent. Each state of a run has its own: the
-/// one before is whole until the next one is stored.
+/// Name of the folder of a sent bundle. Each state of a run has its own, so that the previous one
+/// stays complete until the next one is stored.
 fn name_of_sent(id: &str, manifest: &[u8]) -> String {
     format!("{id}+{}", hex(&manifest[..manifest.len().min(8)]))
 }

@@ -1,4 +1,4 @@
-//! What boards were refused since the server was started: the last of each, equal ones once.
+//! Refused requests of boards since the server was started: the latest of each, equal ones once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -8,32 +8,32 @@ use model::text::several;
 use crate::records::BoardRefusal;
 use crate::store::TokenOwner;
 
-/// Letters of a request and of a reason.
+/// Limit of the letters of a request and of a reason.
 const LONGEST: usize = 300;
 
-/// Different ones of a board,
+/// Limit of different refusals of a board.
 const MOST_OF_ONE: usize = 20;
-/// and of all boards together; beyond it each board has its latest alone.
+/// Limit for all boards together; beyond it, each board keeps only its latest.
 const MOST: usize = 10_000;
 
-/// By board: as many as have a token.
+/// Refusals by board with a token.
 #[derive(Debug, Default)]
 pub struct BoardRefusals {
     last: Mutex<LastRefusals>,
-    /// What boards said that they dropped.
+    /// Losses that boards reported.
     dropped: Mutex<BTreeMap<i64, BoardDropped>>,
-    /// How many runs boards said that they leave out.
+    /// Numbers of skipped runs that boards reported.
     left_out: Mutex<BTreeMap<i64, u64>>,
 }
 
-/// The latest of a board last.
+/// Refusals of a board, the latest last.
 #[derive(Debug, Default)]
 struct LastRefusals {
     of: BTreeMap<i64, VecDeque<BoardRefusal>>,
     all: usize,
 }
 
-/// What a board could not keep until it was sent, ever.
+/// Total losses of a board before sending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BoardDropped {
     pub runs: u64,
@@ -58,7 +58,7 @@ impl BoardRefusals {
         last.all = last.all + after - before;
     }
 
-    /// Notes what a board says that it dropped, where that is more than it said before.
+    /// Notes the losses that a board reports, if they have increased.
     pub fn note_dropped(&self, owner: &TokenOwner, t: i64, of: BoardDropped) {
         let before = {
             let mut all = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,7 +74,7 @@ impl BoardRefusals {
         }
     }
 
-    /// Notes how many runs a board says that it leaves out, where those are more than before.
+    /// Notes the number of runs that a board skips, if it has increased.
     pub fn note_left_out(&self, owner: &TokenOwner, t: i64, runs: u64) {
         let before = {
             let mut all = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Who sends: a board by its token, and what it sends unpacked within limits.
+//! Authentication of boards by token, and bounded decompression of their content.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use super::refusals::BoardDropped;
 use crate::store::{BoardClock, TokenOwner};
 use crate::wall_clock::now;
 
-/// What a token begins with.
+/// Prefix of a token.
 pub const TOKEN: &str = "obt_";
 
-/// The digest under which a secret is kept: it is random, so that no slow one is needed.
+/// Digest of a stored secret. The secret is random, so that no slow digest is needed.
 pub fn digest_of(secret: &str) -> Vec<u8> {
     Sha256::digest(secret).to_vec()
 }
@@ -39,7 +39,7 @@ pub fn intake(app: &App) -> Result<&Intake, Refusal> {
     })
 }
 
-/// A board that is known by its token: asked before the content is read.
+/// Board identified by its token, before the content is read.
 pub struct BoardSender(pub TokenOwner);
 
 impl FromRequestParts<Arc<App>> for BoardSender {
@@ -55,7 +55,7 @@ fn unknown() -> Refusal {
     Refusal::new(StatusCode::UNAUTHORIZED, "this farm does not know the token: enrol the board again")
 }
 
-/// The board whose token a request has, where it may send now.
+/// Board of a request's token, if it may send now.
 pub async fn admit_board(app: &App, headers: &HeaderMap) -> Result<TokenOwner, Refusal> {
     let intake = intake(app)?;
     let owner = board_of(app, headers).await?;
@@ -88,12 +88,12 @@ pub async fn admit_board(app: &App, headers: &HeaderMap) -> Result<TokenOwner, R
     Ok(owner)
 }
 
-/// What was wrong with a request whose answer is no refusal of the usual form.
+/// Reason for a response that is not a problem document.
 #[derive(Clone, Debug)]
 pub struct SentFault(pub String);
 
-/// Remembers what a board was refused; also what it is to send later, as on a full disk, so that
-/// operators see it on the farm and need not look on each board.
+/// Notes a refused request of a board, also a temporary one, as with a full disk: operators then
+/// see it on the farm.
 pub fn note_refusal(app: &App, owner: &TokenOwner, what: String, response: &Response) {
     let is_no_room =
         |status| [StatusCode::SERVICE_UNAVAILABLE, StatusCode::INSUFFICIENT_STORAGE].contains(&status);
@@ -107,7 +107,7 @@ pub fn note_refusal(app: &App, owner: &TokenOwner, what: String, response: &Resp
     app.refusals.note(owner, now(), what, detail);
 }
 
-/// 256 bits that nobody can guess.
+/// 256 random bits.
 pub fn random() -> Result<[u8; 32], Refusal> {
     host::secret().map_err(|error| {
         let detail = format!("cannot get random numbers from the kernel ({error}): try again");
@@ -128,20 +128,20 @@ async fn board_of(app: &App, headers: &HeaderMap) -> Result<TokenOwner, Refusal>
     Err(unknown())
 }
 
-/// The token of a request; how its scheme is written does not matter (RFC 9110, 11.1).
+/// Token of a request; its scheme is case-insensitive (RFC 9110, 11.1).
 fn token_of(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     let token = token.trim_start_matches(' ');
     (scheme.eq_ignore_ascii_case("bearer") && token.starts_with(TOKEN)).then_some(token)
 }
 
-/// What a header lists, which may come in several lines (RFC 9110, 5.3).
+/// Items of a header that may occur several times (RFC 9110, 5.3).
 fn listed<'a>(headers: &'a HeaderMap, name: &'static str) -> impl Iterator<Item = &'a str> {
     let lines = headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?"));
     lines.flat_map(|line| line.split(',')).map(str::trim).filter(|one| !one.is_empty())
 }
 
-/// Whether the content is packed, in the one way that is understood.
+/// True if the content is compressed with gzip, the only supported coding.
 fn is_packed(headers: &HeaderMap) -> Result<bool, Refusal> {
     let is = |one: &str, coding: &str| one.eq_ignore_ascii_case(coding);
     let codings: Vec<&str> = listed(headers, "content-encoding").filter(|one| !is(one, "identity")).collect();
@@ -155,7 +155,7 @@ fn is_packed(headers: &HeaderMap) -> Result<bool, Refusal> {
     }
 }
 
-/// Whether the content is what its digest says; one of another kind says nothing here (RFC 9530).
+/// True if the content matches its digest; other kinds of digests are ignored (RFC 9530).
 fn is_as_digested(headers: &HeaderMap, body: &Bytes) -> bool {
     let named = listed(headers, "content-digest").filter_map(|one| one.split_once('='));
     let mut digests = named.filter(|(kind, _)| kind.eq_ignore_ascii_case("sha-256"));
@@ -166,7 +166,7 @@ fn is_as_digested(headers: &HeaderMap, body: &Bytes) -> bool {
     })
 }
 
-/// What was sent, unpacked; refused where it is larger, or other than its digest says.
+/// Decompressed content; refused if it is too large or does not match its digest.
 pub fn content(headers: &HeaderMap, body: &Bytes, limit: u64) -> Result<Vec<u8>, Refusal> {
     if !is_as_digested(headers, body) {
         return Err(Refusal::bad("the content does not match its digest: send it again"));
@@ -188,15 +188,14 @@ pub fn content(headers: &HeaderMap, body: &Bytes, limit: u64) -> Result<Vec<u8>,
     }
 }
 
-/// What a board says that it dropped: `runs=..;rows=..`.
+/// Losses that a board reports: `runs=..;rows=..`.
 fn dropped_of(headers: &HeaderMap) -> Option<BoardDropped> {
     let (runs, rows) = headers.get("onbeat-dropped")?.to_str().ok()?.split_once(';')?;
     let number = |text: &str, name: &str| text.trim().strip_prefix(name)?.parse().ok();
     Some(BoardDropped { runs: number(runs, "runs=")?, rows: number(rows, "rows=")? })
 }
 
-/// The clocks that a board tells: `boot=..;mono=..;wall=..;asleep=..`, in ns; the last may be
-/// missing.
+/// Clocks of a board: `boot=..;mono=..;wall=..;asleep=..`, in ns; the last may be absent.
 pub fn clock_of(headers: &HeaderMap) -> Option<BoardClock> {
     let text = headers.get("onbeat-clock")?.to_str().ok()?;
     let field = |name: &str| {

@@ -1,12 +1,12 @@
-//! The cookie of a session. It holds 256 random bits that the server made, and the store their
-//! digest: no session is taken over from what a browser brings along.
+//! Cookie of a session. It holds 256 random bits from the server, and the store has their digest,
+//! so that a browser cannot bring a session of its choice.
 
 use axum::http::{HeaderMap, header};
 
 use super::sender::digest_of;
 use crate::wall_clock::DAY;
 
-/// How long a session is good.
+/// Validity of a session.
 pub const GOOD_FOR_S: i64 = 7 * DAY;
 
 /// Behind TLS the name makes browsers refuse one that another host or page set (RFC 6265bis,
@@ -23,7 +23,7 @@ pub fn named_session(headers: &HeaderMap, secure: bool) -> Option<Vec<u8>> {
     Some(digest_of(token))
 }
 
-/// Sets the cookie of a session, or takes it away.
+/// Header that sets the cookie of a session, or removes it.
 pub fn cookie(token: Option<&str>, secure: bool) -> String {
     let (name, only) = (cookie_name(secure), if secure { "; Secure" } else { "" });
     let (token, age) = token.map_or(("", 0), |token| (token, GOOD_FOR_S));

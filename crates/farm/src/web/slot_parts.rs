@@ -1,4 +1,4 @@
-//! Slots as JSON or CSV, a part of them at a time. Those of a step are joined wherever a part ends.
+//! Slots as JSON or CSV, in parts. Slots of a step are joined, also across parts.
 
 use std::slice::from_ref;
 
@@ -12,7 +12,7 @@ use crate::joined_slots::join;
 use crate::records::{FarmSlot, SLOT, SlotPeak};
 use crate::store::{AfterSlot, AskedSlots, FarmStore};
 
-/// How slots are written.
+/// Format of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotForm {
     Json,
@@ -21,7 +21,7 @@ pub enum SlotForm {
     CsvByCpu,
 }
 
-/// What is left of an answer of slots.
+/// Rest of a response with slots.
 pub struct SlotParts {
     store: FarmStore,
     asked: AskedSlots,
@@ -34,7 +34,7 @@ pub struct SlotParts {
     progress: PartProgress,
 }
 
-/// How far an answer is.
+/// Progress of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartProgress {
     Begin,
@@ -120,8 +120,8 @@ fn bytes_of(slot: &FarmSlot) -> usize {
     size_of::<FarmSlot>() + slot.cpus.len() * size_of::<SlotPeak>()
 }
 
-/// Joins slots so that each step has one: a recorder may have shorter intervals, and two recordings
-/// the same five minutes. The largest latency stays whole, with its time and names.
+/// Joins slots to one per step: a recorder may have shorter intervals, and two recordings the same
+/// five minutes. The largest latency keeps its time and names.
 pub struct JoinedSlots {
     step: i64,
     last: Option<FarmSlot>,
@@ -132,7 +132,7 @@ impl JoinedSlots {
         JoinedSlots { step: step.max(SLOT), last: None }
     }
 
-    /// Takes the next one; gives the one before it where that is whole.
+    /// Adds a slot; returns the previous joined one if it is complete.
     pub fn take(&mut self, slot: FarmSlot) -> Option<FarmSlot> {
         let t = slot.t - slot.t.rem_euclid(self.step);
         match self.last.as_mut().filter(|last| last.t == t) {

@@ -1,5 +1,5 @@
-//! What the public sees where it may read: latencies and times. Names of programs, machines,
-//! kernels and people are taken out of the values, before anything is made of them.
+//! Values for public readers: latencies and times. Names of programs, machines, kernels and people
+//! are removed before pages or data are generated.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use crate::ingest::board_key::may_be_key_of;
 use crate::pages::parts::escaped;
 use crate::records::{FarmBoard, FarmRun, FarmSlot, SeriesOfBoard};
 
-/// Boards without what they are. One whose runs lie in no folder is called after its machine, in
-/// each of its addresses: it is left out.
+/// Boards without machine and kernel. A board that is named after its machine is hidden, because
+/// each of its addresses has that name.
 pub fn boards(visitor: &Visitor, all: &mut Vec<FarmBoard>) {
     if visitor.is_unnamed() {
         all.retain(|board| !is_called_after_machine(board));
@@ -35,7 +35,7 @@ fn without_host(board: &mut FarmBoard) {
     }
 }
 
-/// Series without the commands and paths of their loads: which load it was stays.
+/// Series without the commands and paths of their loads; the kind of load stays.
 pub fn series(visitor: &Visitor, all: &mut [SeriesOfBoard]) {
     if visitor.is_unnamed() {
         all.iter_mut().for_each(|one| one.words = without_commands(&one.words));
@@ -59,7 +59,7 @@ fn without_commands(words: &str) -> String {
     kept.join(", ")
 }
 
-/// Runs without what they ran on.
+/// Runs without kernel, environment and labels.
 pub fn runs(visitor: &Visitor, all: &mut [FarmRun]) {
     if visitor.is_unnamed() {
         for run in all {
@@ -70,7 +70,7 @@ pub fn runs(visitor: &Visitor, all: &mut [FarmRun]) {
     }
 }
 
-/// Five minutes without who was late, and who took the time.
+/// Slots without victim and culprit.
 pub fn slots(visitor: &Visitor, all: &mut [FarmSlot]) {
     if visitor.is_unnamed() {
         for slot in all {
@@ -80,8 +80,7 @@ pub fn slots(visitor: &Visitor, all: &mut [FarmSlot]) {
     }
 }
 
-/// Changes of the boards that are shown, without what else changed, who takes the time, and the
-/// commands and paths of loads.
+/// Changes of the shown boards without settings, culprits, and commands and paths of loads.
 pub fn changes(visitor: &Visitor, shown: &[FarmBoard], all: &mut Vec<FarmChange>) {
     if visitor.is_unnamed() {
         let shown: BTreeSet<&str> = shown.iter().map(|board| board.board.as_str()).collect();
@@ -116,7 +115,8 @@ fn without_names(one: &mut FarmChange) {
     one.address = format!("/b/{}", escaped(&one.board));
 }
 
-/// Sentences name a series by its conditions; one series may have those of another and more.
+/// Removes commands of loads from sentences, which name a series by its conditions. The conditions
+/// of one series may begin with those of another.
 fn without_commands_in_texts(one: &mut FarmChange) {
     one.conditions.sort_unstable_by_key(|words| std::cmp::Reverse(words.len()));
     for words in std::mem::take(&mut one.conditions) {
