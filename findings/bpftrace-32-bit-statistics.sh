@@ -1,7 +1,7 @@
 #!/bin/sh
 # bpftrace's min(), max() and hist() have a range of 32 bits, and lose or misplace what is beyond it.
 #
-# Version: bpftrace 0.17.0-1 of Debian 12. Takes root and a kernel with BPF.
+# Version: bpftrace 0.17.0-1 of Debian 12. Needs root and a kernel with BPF.
 # Behaviour: the manual has all three with a value of 64 bits. min() keeps no value above 4,294,967,295, which
 # are 4.3 s in nanoseconds: the map, or the key in it, is not printed at all, and 4,294,967,295 itself comes
 # out as 0. max() keeps no negative value, such as the lateness of a timer that is always early. hist() counts

@@ -1,7 +1,7 @@
 #!/bin/sh
 # cyclictest -h changes the intervals of all threads but the first.
 #
-# Version: rt-tests 2.4-1 of Debian 12 (says "V 2.40"); seen in 2.10-1, too. Takes root and two CPUs.
+# Version: rt-tests 2.4-1 of Debian 12 (says "V 2.40"); seen in 2.10-1, too. Needs root and two CPUs.
 # Behaviour: the distance between the threads' intervals is 0 with a histogram (-h), even where -d states
 # another. So the same command with and without -h measures the second CPU at different intervals. Only a
 # warning on standard error says it, and only where -d is stated; the histogram and the JSON do not.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # cyclictest -M ends with the count of the last new maximum, not of the run.
 #
-# Version: rt-tests 2.4-1 of Debian 12 (says "V 2.40"); seen in 2.10-1, too. Takes root.
+# Version: rt-tests 2.4-1 of Debian 12 (says "V 2.40"); seen in 2.10-1, too. Needs root.
 # Behaviour: without -q, the last "T:" line of a run is taken for its summary. With -M (refresh on a new
 # maximum) nothing is printed at the end, so count, average and last value are those of the last maximum.
 # The JSON of the same run has all cycles. A thread above cyclictest makes an early maximum here.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # cyclictest -v states the next thread's interval for each thread.
 #
-# Version: rt-tests 2.4-1 of Debian 12 (says "V 2.40"); seen in 2.10-1, too. Takes root.
+# Version: rt-tests 2.4-1 of Debian 12 (says "V 2.40"); seen in 2.10-1, too. Needs root.
 # Behaviour: the lines "Thread N Interval:" are printed after the distance was added for the next thread.
 # With -i 2000 and -d 500, thread 0 runs every 2,000 us and its line says 2,500.
 # Seen:

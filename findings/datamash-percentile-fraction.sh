@@ -1,7 +1,7 @@
 #!/bin/sh
 # datamash prints for perc:99.9 the percentile before it, and refuses perc:99.9 alone.
 #
-# Version: datamash 1.7-2 of Debian 12; seen in 1.9-1, too. Takes no root.
+# Version: datamash 1.7-2 of Debian 12; seen in 1.9-1, too. Needs no root.
 # Behaviour: the manual has perc:PERCENTILE, and does not say that the percentile has to be a whole number. Of
 # one with a fraction, perc has the last whole parameter in the same command: in the usual list of rising
 # percentiles, perc:99.9 and perc:99.99 are printed as perc:99, without a message, and look like a short tail.

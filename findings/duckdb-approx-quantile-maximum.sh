@@ -1,9 +1,9 @@
 #!/bin/sh
 # DuckDB's approx_quantile(x, 1) is far below the maximum, and shrinks as ordinary samples are added.
 #
-# Version: duckdb 2.0.1 for Python, on Python 3.11 or later. Takes no root.
+# Version: duckdb 2.0.1 for Python, on Python 3.11 or later. Needs no root.
 # Behaviour: approx_quantile() keeps a t-digest, whose ends are elsewhere single samples. Here the last
-# cluster has more than a hundred ordinary samples beside the one long sample, and their mean is what both
+# cluster has more than a hundred ordinary samples with the one long sample, and their mean is what both
 # the quantile 1 and the quantile 0.99999 return: the one is much below the maximum, the other much above
 # the exact quantile. quantile_disc() and max() are exact. The manual says "approximate", and of no end.
 # Seen, with one sample of 1,000,000 and all others from 10 to 59:

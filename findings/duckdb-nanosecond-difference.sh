@@ -1,7 +1,7 @@
 #!/bin/sh
 # DuckDB rounds two nanosecond timestamps before it subtracts them: 1 ns becomes 1 us, and 999 ns become 0.
 #
-# Version: duckdb 2.0.1 for Python, on Python 3.11 or later. Takes no root.
+# Version: duckdb 2.0.1 for Python, on Python 3.11 or later. Needs no root.
 # Behaviour: TIMESTAMP_NS keeps nanoseconds and compares them. The difference of two of them, age() and
 # date_diff() round each to the nearest microsecond first, so that a latency is off by up to 1 us either way,
 # and depends on where in a microsecond the wake-up was; date_diff() has no nanoseconds. The manual says that

@@ -2,7 +2,7 @@
 # Durations that fastparquet writes are times of day to other readers, and negative ones are lost.
 #
 # Version: fastparquet 2026.9.0, read by pyarrow 26.0.1, polars 2.1.0 and duckdb 2.0.1, with pandas 3.1.1, on
-# Python 3.11 or later. Takes no root.
+# Python 3.11 or later. Needs no root.
 # Behaviour: Parquet has no type for durations, and fastparquet takes that for a time of day, in whole
 # microseconds. Nothing is said at writing, and fastparquet itself reads durations back. The lateness of a
 # timer that is early is negative, which no time of day is: polars reads it as null, pyarrow as a time just

@@ -1,7 +1,7 @@
 #!/bin/sh
 # jitterdebugger leaves samples of 1,000 us and more out of its histogram, and says so nowhere.
 #
-# Version: jitterdebugger 0.3.1+git20200117.b90ff3a-4 of Debian 12 (says "0.3"). Takes root.
+# Version: jitterdebugger 0.3.1+git20200117.b90ff3a-4 of Debian 12 (says "0.3"). Needs root.
 # Behaviour: the rows of the JSON end at 999 us. A longer sample is in count, min, max and avg and in no
 # row, and there is no count of overflows: the rows' sum is below "count", and a percentile of the rows
 # cannot see the worst samples. A thread above jitterdebugger makes some 20 of them here.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # numpy.percentile(x, 99.9) of 1,000 samples is the maximum where numpy.quantile(x, 0.999) is not.
 #
-# Version: numpy 2.4.6, on Python 3.11 or later. Takes no root.
+# Version: numpy 2.4.6, on Python 3.11 or later. Needs no root.
 # Behaviour: with the method "inverted_cdf", the result is the least sample that as many samples as asked for
 # do not exceed: of 1,000 samples, the 999th for 99.9 %. percentile() divides by 100 first, and 99.9 / 100 is
 # 0.9990000000000001, so that it takes one sample more; quantile() divides nothing, and is right.

@@ -2,9 +2,9 @@
 # One exponential histogram of OpenTelemetry makes the whole Prometheus page fail, from its first sample on.
 #
 # Version: opentelemetry-exporter-prometheus 0.66b2 with opentelemetry-sdk 1.45.2 and prometheus-client
-# 0.26.0, on Python 3.11 or later. Takes no root.
+# 0.26.0, on Python 3.11 or later. Needs no root.
 # Behaviour: the SDK has exponential histograms for values of unknown range, such as latencies. The exporter
-# cannot write them, and has a warning for that, but fails before it comes there. Until the first sample the
+# cannot write them, and has a warning for that, but fails before that. Until the first sample the
 # page is whole. Then each scrape is answered with status 500, and all other metrics are lost with the
 # histogram, also those that the program has in prometheus-client without OpenTelemetry.
 # Seen, with a counter of each library:

@@ -1,11 +1,11 @@
 #!/bin/sh
-# oslat -W with a width that is no multiple of 1,000 ns prints a wrong average, and JSON in two units.
+# oslat -W with a width that is not a multiple of 1,000 ns prints a wrong average, and JSON in two units.
 #
-# Version: rt-tests 2.6-1.1 of Debian 13 (says "V 2.60"); seen in 2.10-1, too. Takes root.
+# Version: rt-tests 2.6-1.1 of Debian 13 (says "V 2.60"); seen in 2.10-1, too. Needs root.
 # Behaviour: gaps behind the last row are added in nanoseconds to a sum of microseconds, so that the average
 # is above what the rows and the duration allow. In the JSON "min" and "max" are then nanoseconds,
-# "avg" stays in microseconds, and no field tells; with a multiple of 1,000 ns all are microseconds.
-# A thread above oslat makes a gap of 20 ms here.
+# "avg" stays in microseconds, and no field says so; with a multiple of 1,000 ns all are microseconds.
+# A thread of higher priority than oslat causes a gap of 20 ms here.
 # Seen:
 #   oslat -q -D 2 -c 0 -C 0 -W 1500    Average: 2.849 (us), at most 1.529 by its rows and duration
 #                                      Maximum: 25610.371 (us); JSON "avg": 2.848593, "max": 25610371
@@ -21,7 +21,7 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 2' HUP INT TERM
 cd "$work"
 
-# Debian 13 beside the machine's own release, with a configuration and lists of its own.
+# Debian 13 next to the machine's own release, with a separate configuration and lists.
 uri=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' \
     'Label: Debian' | head -n 1)
 [ -n "$uri" ] || cannot "apt has no source of Debian's"

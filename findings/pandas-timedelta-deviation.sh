@@ -1,12 +1,12 @@
 #!/bin/sh
 # pandas 3 cuts the mean and the deviation of durations to whole microseconds.
 #
-# Version: pandas 3.1.1 with numpy 2.4.6, on Python 3.11 or later. Takes no root.
+# Version: pandas 3.1.1 with numpy 2.4.6, on Python 3.11 or later. Needs no root.
 # Behaviour: durations made of whole microseconds, and differences of time stamps that have no nanoseconds,
-# are of the type timedelta64[us] since pandas 3. Whatever is computed of them has the same type, with the
+# have the type timedelta64[us] since pandas 3. All values computed from them have the same type, with the
 # fraction cut off, not rounded: a mean and a quantile are up to 1 us too small, and a deviation below 1 us
-# is 0. Nothing warns. The release notes tell of the type, and name conversion to integers as the one big
-# exception that is noticed. The same durations as timedelta64[ns], the type of pandas 1, give the right
+# is 0. There is no warning. The release notes mention the type, and name conversion to integers as the one
+# big exception that is noticed. The same durations as timedelta64[ns], the type of pandas 1, give the right
 # results.
 # Seen, of one sample of 1 us and nine of 2 us:
 #   to_timedelta(samples, unit="us")                  mean 1000 ns, std 0 ns, quantile(0.05) 1000 ns

@@ -1,7 +1,7 @@
 #!/bin/sh
 # perf inject of a saved stream writes a file that perf cannot read, unless standard input is the stream.
 #
-# Version: linux-perf 6.1.192-3 of Debian 12. Takes root.
+# Version: linux-perf 6.1.192-3 of Debian 12. Needs root.
 # Behaviour: `perf record -o -` writes a stream, which perf reads from standard input or from a file. perf
 # inject is what turns a stream into an ordinary file; given the stream as a file, it exits with 0 and writes
 # one of about the right size, whose records perf refuses. With the same bytes on standard input the file is

@@ -1,11 +1,11 @@
 #!/bin/sh
-# perf data convert --to-json leaves out which event a sample is of, and the fields of tracepoints.
+# perf data convert --to-json omits the event of each sample, and the fields of tracepoints.
 #
-# Version: linux-perf 6.1.192-3 of Debian 12. Takes root.
-# Behaviour: of a recording of several events, such as wakeups and switches, the JSON has the samples of all
-# in one list with time, task, CPU and call chain. No field says which event a sample is of, and none has
-# what the tracepoint recorded (prev_state, target_cpu, priorities), so that no latency can be read from it.
-# The converter says that it converted all samples, and exits with 0; perf script has both from the file.
+# Version: linux-perf 6.1.192-3 of Debian 12. Needs root.
+# Behaviour: of a recording of several events, such as wakeups and switches, the JSON has all samples in one
+# list with time, task, CPU and call chain. No field has the event of a sample, and none has the data of the
+# tracepoint (prev_state, target_cpu, priorities), so that no latency can be read from it. The converter
+# reports that it converted all samples, and exits with 0; perf script shows both from the file.
 # Seen:
 #   perf record -e sched:sched_waking,sched:sched_switch -a -- sleep 0.3
 #   perf script       sched:sched_waking: comm=sleep pid=... prio=120 target_cpu=001

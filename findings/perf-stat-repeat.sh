@@ -1,12 +1,12 @@
 #!/bin/sh
-# perf stat -r prints the counts of the last run alone, beside the deviation of all runs.
+# perf stat -r prints the counts of the last run only, with the deviation of all runs.
 #
-# Version: linux-perf 6.1.192-3 of Debian 12. Takes root. 6.12.117-1 of Debian 13 prints averages.
+# Version: linux-perf 6.1.192-3 of Debian 12. Needs root. 6.12.117-1 of Debian 13 prints averages.
 # Behaviour: the manual has -r print "average + stddev". The line of the elapsed time is the average of all
 # runs, and so is user_time; duration_time, task-clock, page-faults and context-switches are those of the last
-# run, on the screen and with -x and -j, which print no elapsed time. What is behind "+-" is not the deviation
-# of the runs but that of their average, smaller by the root of the number of runs; on the lines of events it
-# is in percent of the printed count, and in JSON it is "variance". So it is in 6.12, too.
+# run, on the screen and with -x and -j, which print no elapsed time. The value behind "+-" is not the
+# deviation of the runs but that of their average, smaller by the root of the number of runs; on the lines
+# of events it is in percent of the printed count, and in JSON it is "variance". 6.12 does the same.
 # Seen, with runs of 0.6, 0.1, 0.6 and 0.1 s (their deviation is 0.243 s):
 #   perf stat -r 4 -e duration_time ./run       161038934 ns duration_time, 0.399 +- 0.122 s elapsed
 #   perf stat -r 4 -j -e duration_time ./run    "counter-value" : "169037393.000000", "variance" : 75.07

@@ -1,11 +1,11 @@
 #!/bin/sh
-# promtool's import of OpenMetrics keeps one sample per millisecond, and drops the others in silence.
+# promtool's import of OpenMetrics keeps one sample per millisecond, and drops the others without a message.
 #
-# Version: prometheus 2.42.0+ds-5+deb12u1 of Debian 12. Takes no root.
+# Version: prometheus 2.42.0+ds-5+deb12u1 of Debian 12. Needs no root.
 # Behaviour: time stamps of OpenMetrics are seconds with a fraction of any length; the database has whole
 # milliseconds, to which they are cut. Of the samples of a series that then have the same time, the first
 # is kept, whatever the values: a thread of 10 kHz loses nine of ten, the maximum among them. The exit
-# status is 0, standard error is empty, and the one trace is the number of samples in the block's line.
+# status is 0, standard error is empty, and the only sign is the number of samples in the block's line.
 # Seen:
 #   5 samples at .0001, .0004, .0009, .0021 and .0024 s, with the values 5, 9000, 7, 8 and 6
 #   promtool tsdb create-blocks-from openmetrics FILE DIR    NUM SAMPLES 2, exit status 0

@@ -2,8 +2,8 @@
 # ptsematest, pmqtest and svsematest state an interval without its whole seconds.
 #
 # Version: rt-tests 2.4-1 of Debian 12 (says "V 2.40").
-# Behaviour: the interval in the JSON ("interval") and on the screen ("I") is the part below a second alone.
-# The programs do wait for the whole interval; only the command line tells it. One second is stated as 0.
+# Behaviour: the interval in the JSON ("interval") and on the screen ("I") is only the part below a second.
+# The programs do wait for the whole interval, which only the command line shows. One second is stated as 0.
 # Seen:
 #   ptsematest -i 1500000 -l 2    "I500000", "interval": 500000, 3 s; pmqtest and svsematest: the same JSON
 #   ptsematest -i 1000000 -l 2    "I0", "interval": 0, 2 s

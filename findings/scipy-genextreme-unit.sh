@@ -1,13 +1,13 @@
 #!/bin/sh
-# scipy's fit of extreme values has another shape in nanoseconds than in microseconds, without a warning.
+# scipy's fit of extreme values has different shapes in nanoseconds and in microseconds, without a warning.
 #
-# Version: scipy 1.17.1 with numpy 2.4.6, on Python 3.11 or later. Takes no root.
+# Version: scipy 1.17.1 with numpy 2.4.6, on Python 3.11 or later. Needs no root.
 # Behaviour: the shape of a distribution has no unit, so that it is the same for maxima in ns, us, ms and s.
 # genextreme.fit() starts its search at a scale of 1, whatever the unit: with a scale of 5,000 ns it
 # stops far from there, at another shape, and the worst case that is read from it is off by tens of powers
 # of ten. It raises nothing and warns of nothing; the manual says that a fit may be a local optimum, and
-# nothing of the unit. pyextremes 2.6.1 fits with it and has the same. The maxima here are the 500 middle
-# quantiles of a Gumbel distribution (shape 0).
+# does not mention the unit. pyextremes 2.6.1 fits with it and has the same. The maxima here are the 500
+# middle quantiles of a Gumbel distribution (shape 0).
 # Seen, of the same 500 maxima:
 #   genextreme.fit(us)     shape  0.00093, scale 4.99 us     exceeded once in 1e6 blocks: 98.6 us
 #   genextreme.fit(ns)     shape -8.02,    scale 0.0018 us   exceeded once in 1e6 blocks: 2.86e+44 us

@@ -1,12 +1,12 @@
 #!/bin/sh
-# A seaborn histogram on a logarithmic scale drops the samples of 0, and shares out 100 % among the others.
+# A seaborn histogram on a logarithmic scale drops the samples of 0, and distributes 100 % over the others.
 #
-# Version: seaborn 0.13.2 with matplotlib 3.11.2, pandas 3.1.1 and numpy 2.4.6, on Python 3.11 or later. Takes
+# Version: seaborn 0.13.2 with matplotlib 3.11.2, pandas 3.1.1 and numpy 2.4.6, on Python 3.11 or later. Needs
 # no root.
-# Behaviour: latencies in whole microseconds have samples of 0. histplot() with log_scale=True leaves them out
-# of the rows and of the number that "percent", "probability" and "density" are parts of, without a warning
-# or a mark in the picture: the share of the long samples grows, and a cumulative histogram starts above the
-# zeros. ecdfplot() of the same samples on the same scale has them, so that two pictures of one run disagree.
+# Behaviour: latencies in whole microseconds have samples of 0. histplot() with log_scale=True omits them
+# from the rows and from the total of "percent", "probability" and "density", without a warning or a mark in
+# the picture: the share of the long samples grows, and a cumulative histogram starts above the zeros.
+# ecdfplot() of the same samples on the same scale has them, so that two pictures of one run disagree.
 # Seen, of 50 samples of 0 us, 40 of 1 us and 10 of 10 us, as parts of 100 %:
 #   histplot(x, stat="percent")                                      10 us: 10 %
 #   histplot(x, stat="percent", log_scale=True)                      10 us: 20 %

@@ -1,10 +1,10 @@
 #!/bin/sh
 # signaltest measures its own pause of 10 ms, and names one CPU for all threads.
 #
-# Version: rt-tests 2.4-1 of Debian 12 (says "V 2.40"); seen in 2.10-1, too. Takes root and two CPUs.
+# Version: rt-tests 2.4-1 of Debian 12 (says "V 2.40"); seen in 2.10-1, too. Needs root and two CPUs.
 # Behaviour: the signal goes round the threads, and every 16th time one of them pauses for 10 ms, which all
 # threads but the first measure. On an idle machine their maximum is over 10,000 us and their average over
-# 600 us, whatever the kernel. With -a each thread has a CPU of its own; the JSON's "cpu" is 0 for all.
+# 600 us, whatever the kernel. With -a each thread has its own CPU; the JSON's "cpu" is 0 for all.
 # Seen:
 #   signaltest -q -a -t 2 -p 80 -l 1600 --json=FILE    T: 0 ... Avg:   30 Max:     182
 #                                                      T: 1 ... Avg:  659 Max:   10181

@@ -4,7 +4,7 @@
 # Version: rt-tests 2.4-1 of Debian 12 (says "V 2.40"); seen in 2.10-1, too.
 # Behaviour: the name of its semaphores comes from the file that the variable "_" names, or else from the
 # name that it was called by. bash sets "_" to the whole path; dash, cron and a call by execvp() do not, and
-# a bare name is then searched for in the current folder. The one trace of it is a line on standard error:
+# a bare name is then searched for in the current folder. The only sign of it is a line on standard error:
 # no line of results, no JSON file, exit status 0. With the whole path it measures in the same environment.
 # Seen:
 #   env -i PATH=... sh -c 'svsematest -t1 -l 100 --json=FILE'            ftok: No such file or directory

@@ -1,9 +1,9 @@
 #!/bin/sh
 # A test run that ends with "Bail out!" becomes a JUnit report without a failure.
 #
-# Version: tap-junit 5.0.4 and tap-xunit 2.4.1 of npm, on Node.js 20 or later. Takes no root.
-# Behaviour: "Bail out!" is how TAP says that a run was given up, and the kernel's selftests print it (machine
-# lost, no timer). Both converters leave it out, and with it the tests that the plan has and that never ran:
+# Version: tap-junit 5.0.4 and tap-xunit 2.4.1 of npm, on Node.js 20 or later. Needs no root.
+# Behaviour: "Bail out!" is TAP's mark of an aborted run, and the kernel's selftests print it (machine
+# lost, no timer). Both converters omit it, and with it the planned tests that never ran:
 # the report has the tests before it, "failures" is 0, and so is the exit status. tap-junit does count one
 # failure if the same lines end without "Bail out!"; tap-xunit does not even then.
 # Seen, with the plan 1..3:

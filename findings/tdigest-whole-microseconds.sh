@@ -2,11 +2,11 @@
 # The tdigest package returns percentiles of whole microseconds that are far from every sample.
 #
 # Version: tdigest 0.5.2.2 with accumulation-tree 0.6.4 (pip builds it, which takes a C compiler) and
-# pyudorandom 1.0.0, on Python 3.11. Takes no root.
+# pyudorandom 1.0.0, on Python 3.11. Needs no root.
 # Behaviour: equal samples share one centroid, however many they are, and percentile() draws a line from the
 # middle of each centroid to that of the next, as if samples lay between. Latencies in whole microseconds
 # have few values: one long sample then lifts half of the value before it, and the median of two values can
-# be 100 times the one that 99.9 % of the samples have. Low percentiles can be negative. The exact maximum
+# be 100 times the value of 99.9 % of the samples. Low percentiles can be negative. The exact maximum
 # comes out, so that the ends of the list look right. Latencies with a fraction are estimated well.
 # Seen:
 #   999 samples of 10, 1 of 1,000,000              p1 -978980, p50 1010, p99 981000, p100 1000000

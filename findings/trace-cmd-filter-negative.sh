@@ -1,12 +1,12 @@
 #!/bin/sh
 # trace-cmd report takes a negative field for a huge number, in filters and in what it prints.
 #
-# Version: trace-cmd 3.1.6-1 and libtraceevent 1.7.1-1 of Debian 12; Python 3 writes a trace. Takes no root.
+# Version: trace-cmd 3.1.6-1 and libtraceevent 1.7.1-1 of Debian 12; Python 3 writes a trace. Needs no root.
 # Behaviour: a field that the event's format declares as signed is compared as unsigned. SCHED_DEADLINE
 # threads have the priority -1 in the scheduler's events: the filter for real-time threads, "next_prio < 100",
-# leaves them out, "next_prio >= 100" has them among the others, and "< 0" finds none. "== -1" is accepted and
-# taken as "next_prio - 1", true for every priority but 1. Nothing is said of it. Arithmetic in the format of
-# an event is unsigned, too: where it divides the priority -1 by 10, 429496729 is printed.
+# omits them, "next_prio >= 100" includes them, and "< 0" finds none. "== -1" is accepted and
+# taken as "next_prio - 1", true for every priority but 1. There is no message. Arithmetic in the format of
+# an event is unsigned, too: if it divides the priority -1 by 10, 429496729 is printed.
 # Seen, of one switch each to threads of SCHED_DEADLINE (-1), SCHED_FIFO (49) and SCHED_OTHER (120):
 #   next_prio < 100: fifo     next_prio >= 100: deadline, batch     next_prio < 0: none
 #   next_prio == -1: deadline, fifo, batch                          next_prio == 49: fifo

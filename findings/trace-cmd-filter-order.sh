@@ -1,10 +1,10 @@
 #!/bin/sh
 # trace-cmd report shows all events, without a message, if its filter follows the file's name.
 #
-# Version: trace-cmd 3.1.6-1 and libtraceevent 1.7.1-1 of Debian 12; Python 3 writes a trace. Takes no root.
-# Behaviour: the manual gives -F no place among the options. After -i FILE it has no effect, not even if it is
-# no filter at all, which is refused before -i. So a question whose answer is "no such event" is answered with
-# all events. Of two files, only the first is filtered, wherever -F is. The exit status is 0 in each case.
+# Version: trace-cmd 3.1.6-1 and libtraceevent 1.7.1-1 of Debian 12; Python 3 writes a trace. Needs no root.
+# Behaviour: the manual gives -F no place among the options. After -i FILE it has no effect, not even if it
+# is not a filter, which is refused before -i. A query that matches no event then shows all events. Of two
+# files, only the first is filtered, wherever -F is. The exit status is 0 in each case.
 # Seen, of three switches, one of them to the thread 43:
 #   trace-cmd report -F 'sched_switch: next_pid == 43' -i FILE            1 event
 #   trace-cmd report -i FILE -F 'sched_switch: next_pid == 43'            3 events, as with -F 'no filter'
@@ -100,9 +100,9 @@ report -i trace.dat -F "$filter"
 [ "$events" = 3 ] || fail "the filter after the file leaves $events events"
 [ "$status" = 0 ] && [ ! -s report.err ] || fail "the filter after the file is remarked on"
 report -F 'no filter' -i trace.dat
-[ "$status" != 0 ] || fail "a text that is no filter is accepted before the file"
+[ "$status" != 0 ] || fail "a text that is not a filter is accepted before the file"
 report -i trace.dat -F 'no filter'
-[ "$status" = 0 ] && [ "$events" = 3 ] || fail "a text that is no filter is refused after the file"
+[ "$status" = 0 ] && [ "$events" = 3 ] || fail "a text that is not a filter is refused after the file"
 
 # Succeeds if the first of two files is filtered, and the second is not.
 first_alone() {
