@@ -45,7 +45,7 @@ pub fn measure(emulator: &str) -> Result<()> {
 
 fn measure_by(emulator: &str, binary: &Path, wake: &str) -> Result<()> {
     let text = Tool::new(emulator)
-        .args([binary.to_str().ok_or("a path that is no text")?])
+        .args([binary.to_str().ok_or("a path that is not UTF-8")?])
         .args(["measure", "-D", "1s", "--wake", wake, "--json", "-"])
         .within(Duration::from_secs(60))
         .text()?;

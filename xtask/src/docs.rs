@@ -27,7 +27,7 @@ fn pages() -> BTreeMap<PathBuf, String> {
 /// Write the generated pages.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Write nothing; say which are stale.
+    /// Write nothing; list stale pages.
     #[arg(long)]
     check: bool,
 }

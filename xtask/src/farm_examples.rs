@@ -16,12 +16,10 @@ pub struct FarmLine {
 
 impl FarmLine {
     pub fn read(line: &str) -> Result<FarmLine> {
-        let [what, value, limit] = line
-            .split('\t')
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-            .try_into()
-            .map_err(|_| format!("the farm's answer is no line of what, value and limit: {line}"))?;
+        let [what, value, limit] =
+            line.split('\t').map(str::to_owned).collect::<Vec<_>>().try_into().map_err(|_| {
+                format!("invalid line of the farm's answer: expected name, value and limit: {line}")
+            })?;
         Ok(FarmLine { what, value, limit })
     }
 

@@ -4,19 +4,20 @@
 use crate::farm_examples::{FarmLine, FarmPrograms, word};
 use crate::tools::Result;
 
-/// Many boards that send to a farm's server: acknowledgements, memory, lost and doubled rows.
+/// Simulate many boards that send to a farm's server: acknowledgements, memory, lost and doubled
+/// rows.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Boards; each sends once in five minutes.
+    /// Number of boards; each sends once in five minutes.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     boards: u64,
-    /// How long they send.
+    /// Seconds for which they send.
     #[arg(long, value_name = "S", default_value_t = 600)]
     seconds: u64,
     /// `sqlite`, `postgres` (one that is made for it), or an address of an empty database.
     #[arg(long, value_name = "URL", default_value = "sqlite")]
     store: String,
-    /// A missed limit is an error.
+    /// Fail if a limit is missed.
     #[arg(long)]
     gate: bool,
 }

@@ -32,10 +32,10 @@ const NAMES: [&str; 8] = [
 /// cargo-fuzz.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// How long each target runs.
+    /// Time for each target.
     #[arg(long, value_name = "N", default_value_t = 600)]
     seconds: u64,
-    /// Only targets whose name contains this.
+    /// Run only targets whose name contains this.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 }

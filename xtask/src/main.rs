@@ -30,7 +30,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// The project's own commands. Kernels and package lists are kept in target/lab; remove it to fetch
+/// Commands of the project. Kernels and package lists are kept in target/lab; remove it to fetch
 /// newer ones.
 #[derive(Parser)]
 #[command(name = "cargo xtask", disable_help_subcommand = true)]
@@ -42,16 +42,16 @@ struct Line {
 #[derive(Subcommand)]
 enum Command {
     Ci(ci::Args),
-    /// That everything builds, and the tests of what changed since the last commit, or in it.
+    /// Build everything, and run the tests of crates changed since the last commit, or in it.
     Quick,
     Live(live::Args),
     Corpus(corpus::Args),
     Pages(pages::Args),
-    /// A hunt's page in a browser: clicks, keys, address, filter, zoom, CPUs, print.
+    /// Test a hunt's page in a browser: clicks, keys, address, filter, zoom, CPUs, print.
     Browser,
-    /// Static binaries target/dist/onbeat-ARCH and onbeat-push-ARCH.
+    /// Build static binaries target/dist/onbeat-ARCH and onbeat-push-ARCH.
     Dist,
-    /// The static binary's bytes by crate, to docs/bench.md.
+    /// Write the static binary's bytes by crate to docs/bench.md.
     Sizes,
     Bench(bench::Args),
     /// What the bench of decoding starts.

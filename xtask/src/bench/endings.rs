@@ -62,7 +62,8 @@ pub fn measure(binary: &Path, quick: bool) -> Rows {
             for time in 0..times {
                 let left = one(ending, binary, &line, &folder.0, &mut rng)?;
                 clean += u32::from(left.is_empty());
-                left.iter().for_each(|what| println!("  {kind}, {}, {time}: left {what}", ending.what));
+                left.iter()
+                    .for_each(|what| println!("  {kind}, {}, {time}: remains of it: {what}", ending.what));
             }
             rows.push(Row {
                 what: format!("{kind}, {}", ending.what),
@@ -107,7 +108,7 @@ fn one(ending: &Ending, binary: &Path, line: &[String], folder: &Path, rng: &mut
     );
     if ending.group_stays && left.is_empty() {
         run.next_run(binary)?;
-        left.extend(run.left(false).into_iter().map(|what| format!("{what}, after the next run too")));
+        left.extend(run.left(false).into_iter().map(|what| format!("{what}, also after the next run")));
     }
     run.remove_all();
     ended.and(waited).map(|_| left)

@@ -83,7 +83,7 @@ fn make(path: &Path, length: u64) -> Result<u64> {
     let convert = ["convert", "-i", &recorded, "-o", &plain, "--file-version", "6"];
     Tool::new("trace-cmd").args(convert).quiet().text()?;
     let bytes = read(Path::new(&plain))?;
-    let unknown = || format!("{plain}: not what trace-cmd writes");
+    let unknown = || format!("{plain}: not in the format of trace-cmd");
     let long = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
     let places = bytes.windows(PLACES.len()).position(|part| part == PLACES).ok_or_else(unknown)?;
     let places = places + PLACES.len();

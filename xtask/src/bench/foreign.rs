@@ -27,7 +27,7 @@ struct ForeignProgram {
 fn foreign_program() -> Result<ForeignProgram> {
     let tracing = Tracing::open().map_err(|_| "tracefs cannot be read")?;
     let id = tracing.read("events/raw_syscalls/sys_enter/id").map_err(|error| error.to_string())?;
-    let id = id.trim().parse().map_err(|_| format!("{id} is no event's number"))?;
+    let id = id.trim().parse().map_err(|_| format!("{id} is not the id of an event"))?;
     let mut code = Assembler::default();
     (0..READS).for_each(|_| code.call(Helper::KtimeGetNs));
     code.set(R0, 0);
@@ -50,7 +50,7 @@ pub fn measure(quick: bool) -> Rows {
         rows.push(of_way(reading, name, cycles, &own));
         let negative = own.seen.iter().filter(|(own, both)| *both > *own).count();
         rows.push(row(
-            format!("{name}, beside a foreign program: own - (T + W) negative"),
+            format!("{name}, with another BPF program: own - (T + W) negative"),
             negative.to_string(),
             "",
             "0".into(),
@@ -67,7 +67,7 @@ fn of_way(reading: Reading, name: &str, cycles: usize, own: &OwnLatencies) -> Ro
     let share = 100.0 * covered.recorded as f64 / voluntary.max(1) as f64;
     if reading == Reading::Types {
         return row(
-            format!("{name}, beside a foreign program: recorded of {voluntary} sleeps, %"),
+            format!("{name}, with another BPF program: recorded of {voluntary} sleeps, %"),
             format!("{share:.2}"),
             "",
             format!("{COVERED}"),
@@ -78,7 +78,7 @@ fn of_way(reading: Reading, name: &str, cycles: usize, own: &OwnLatencies) -> Ro
     let lost = cycles as f64 - covered.recorded.min(cycles as u64) as f64;
     let printed = voluntary.saturating_sub(covered.recorded) as f64;
     row(
-        format!("{name}, beside a foreign program: loss printed, of {cycles} sleeps"),
+        format!("{name}, with another BPF program: loss printed, of {cycles} sleeps"),
         format!("{printed}"),
         &format!("{lost} lost"),
         format!("{} % apart", 100.0 * APART),

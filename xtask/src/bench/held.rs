@@ -65,7 +65,10 @@ fn accounted(cpu: &Value, held: i64) -> Result<(i64, i64, i64)> {
     let longest = rows.last_mut().ok_or("the histogram is empty")?;
     // The longest wake-up is that of the stop; a longer stall elsewhere spoils the measurement.
     if (longest.1 / INTERVAL - held).abs() > held / 4 {
-        return Err(format!("the longest latency is {} ms for a hold of {held} ms", longest.1 / INTERVAL));
+        return Err(format!(
+            "the longest latency is {} ms, but the CPU was held for {held} ms",
+            longest.1 / INTERVAL
+        ));
     }
     longest.2 -= 1;
     let elsewhere = |edge: fn(&(i64, i64, u64)) -> i64| -> i64 {

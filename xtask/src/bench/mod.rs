@@ -58,11 +58,11 @@ const FARM: &str = "farm";
 const FARM_SENDER: &str = "farm sender";
 const WEIGHT: &str = "weight";
 
-/// Measurements with a peer, in their order.
+/// Measurements with a peer, in order.
 const WITH_PEERS: [&str; 8] =
     [WEIGHT, "own wake-ups", "memory", "instructions", "held process", "nothing lost", "median", PROBES];
 
-/// Measurements after those: they have no peer, and need only `time`.
+/// Measurements without a peer, which follow; they need only `time`.
 const ALONE: [&str; 12] =
     [STATISTICS, LONG_REPORT, AUDIT, DECODE, EXPLAIN, HUNT, LOADS, ENDINGS, WATCH, PAGE, FARM, FARM_SENDER];
 
@@ -72,16 +72,16 @@ pub struct Args {
     /// Shorter runs.
     #[arg(long)]
     quick: bool,
-    /// A missed limit is an error.
+    /// Fail if a limit is missed.
     #[arg(long)]
     gate: bool,
-    /// Only the parts of this name.
+    /// Run only the parts with this name.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-    /// This binary instead of one that is built for it.
+    /// Measure this binary instead of building one.
     #[arg(long, value_name = "FILE")]
     onbeat: Option<PathBuf>,
-    /// A build before, in turns with this one (statistics, long report).
+    /// An earlier build to compare with, in turns (statistics, long report).
     #[arg(long, value_name = "FILE")]
     before: Option<PathBuf>,
 }

@@ -30,7 +30,7 @@ const TRACED_S: u64 = 40;
 const DRIVE: &str = include_str!("page.js");
 
 pub fn measure(onbeat: &Path) -> Rows {
-    let browser = browser::found().ok_or("there is no Chromium")?;
+    let browser = browser::found().ok_or("no Chromium found")?;
     let folder = Folder(target("lab/bench")?.join("page"));
     let bundle = folder.0.join("day");
     made(&bundle)?;

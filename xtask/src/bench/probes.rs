@@ -39,7 +39,7 @@ pub fn measure(binary: &Path, quick: bool) -> Rows {
         // rt-tests cuts its mean to whole microseconds.
         let away = (theirs - ours).max(ours - (theirs + 1.0)).max(0.0);
         rows.push(row(
-            format!("ipc {kind} beside {peer}: mean, us"),
+            format!("ipc {kind} with {peer}: mean, us"),
             (ours, theirs),
             "20 % or 1".into(),
             Some(away <= (0.2 * theirs).max(1.0)),
@@ -47,14 +47,14 @@ pub fn measure(binary: &Path, quick: bool) -> Rows {
     }
     rows.extend(gaps(binary, pairs, seconds)?);
     if !on_path("cc") {
-        println!("  switch and hog are left out: there is no C compiler");
+        println!("   switch and hog are skipped: no C compiler found");
         return Ok(rows);
     }
     let program = compiled("switch", include_str!("switch.c"))?;
     let (ours, theirs) = in_pairs(pairs, || switch_mean(binary, seconds), || c_switch(&program, seconds))?;
     let near = (ours - theirs).abs() <= (0.2 * theirs).max(1.0);
     rows.push(row(
-        "switch beside 40 lines of C: mean, us".into(),
+        "switch with 40 lines of C: mean, us".into(),
         (ours, theirs),
         "20 % or 1".into(),
         Some(near),
@@ -127,11 +127,7 @@ fn rt_tests_mean(program: &str, seconds: u64) -> Result<f64> {
 fn average_of(output: &str) -> Result<f64> {
     let average =
         |line: &str| line.split("Avg").nth(1)?.split([',', ' ']).find(|word| !word.is_empty())?.parse().ok();
-    output
-        .lines()
-        .filter_map(average)
-        .next_back()
-        .ok_or_else(|| "there is no mean in what it printed".to_string())
+    output.lines().filter_map(average).next_back().ok_or_else(|| "its output has no mean".to_string())
 }
 
 fn compiled(name: &str, source: &str) -> Result<PathBuf> {
@@ -178,7 +174,7 @@ fn gaps(binary: &Path, pairs: usize, seconds: u64) -> Rows {
         };
         let (ours, theirs) = (of(&ours), of(&theirs));
         row(
-            format!("spin beside oslat from {GAP_US} us on: {what}"),
+            format!("spin with oslat from {GAP_US} us on: {what}"),
             (ours, theirs),
             format!("{:.2}", ours / theirs),
             None,

@@ -106,7 +106,7 @@ pub(super) fn own_latencies(reading: Reading, cycles: usize) -> Result<OwnLatenc
     let _ = is_done.recv();
     let drained = recorder.take().map_err(|failure| failure.message)?;
     drop(end);
-    let seen = worker.join().map_err(|_| "the thread ended badly")??;
+    let seen = worker.join().map_err(|_| "the thread failed")??;
     Ok(OwnLatencies { seen, drained, tid })
 }
 
@@ -192,7 +192,7 @@ fn beside_cyclictest(seconds: u64) -> Rows {
         }
     };
     recorder.choose(found).map_err(|failure| failure.message)?;
-    let text = peer.join().map_err(|_| "cyclictest ended badly")??;
+    let text = peer.join().map_err(|_| "cyclictest failed")??;
     let drained = recorder.take().map_err(|failure| failure.message)?;
     let ours = buckets_of(&drained, found);
     let theirs: Vec<Bucket> = text
@@ -210,7 +210,7 @@ fn beside_cyclictest(seconds: u64) -> Rows {
         // A row is 3.2 % wide; 5 us are the switch and the way back into the program.
         let room = 5_000 + theirs / 31 + 1_000;
         rows.push(row(
-            format!("T + W beside cyclictest, p{}, ns", per_million / 10_000),
+            format!("T + W with cyclictest, p{}, ns", per_million / 10_000),
             ours.to_string(),
             &theirs.to_string(),
             format!("{room} apart"),
@@ -244,8 +244,8 @@ fn hand_over(policy: Policy, count: i64) -> Result<i64> {
         }
         Ok::<_, String>((clock::monotonic().0 - begin) / (2 * count))
     });
-    let took = asking.join().map_err(|_| "a thread ended badly")?;
-    answering.join().map_err(|_| "a thread ended badly")??;
+    let took = asking.join().map_err(|_| "a thread failed")?;
+    answering.join().map_err(|_| "a thread failed")??;
     took
 }
 

@@ -28,7 +28,7 @@ pub fn script() -> Result<String> {
     let lock = place.join("package-lock.json");
     if !script.is_file() || std::fs::read_to_string(&lock).ok().as_deref() != Some(LOCK) {
         if !tools::on_path("npm") {
-            return Err("there is no npm".to_owned());
+            return Err("no npm found".to_owned());
         }
         // Files of an older lock file must not be used for this one.
         if place.is_dir() {

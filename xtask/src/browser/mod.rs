@@ -45,7 +45,7 @@ pub fn found() -> Option<&'static str> {
 /// All checks of the browser that is there.
 pub fn all(tally: &mut Tally) {
     let Some(browser) = found() else {
-        return tally.note("browser", StepOutcome::LeftOut("there is no Chromium".to_owned()));
+        return tally.note("browser", StepOutcome::LeftOut("no Chromium found".to_owned()));
     };
     let page = match pages::hunt() {
         Ok(page) => page,

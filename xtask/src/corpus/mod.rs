@@ -37,10 +37,10 @@ const TOLD: &[&str] = &[
 /// Boot the machines of tests/corpus under QEMU and capture them again.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Leave the images.
+    /// Keep the images.
     #[arg(long)]
     keep: bool,
-    /// The machine of this name, or those whose name contains it.
+    /// Only the machine of this name, or those whose name contains it.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 }

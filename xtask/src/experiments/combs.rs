@@ -119,7 +119,7 @@ fn named(recipe: Recipe, least: f64, length: Length) -> Vec<ResultLine> {
         ResultLine::rate(format!("{what}: wrong"), share(wrong), reps).at_most(0.05),
         ResultLine::rate(format!("{what}: named"), share(right), reps)
             .at_least(least)
-            .note(format!("{:.3} without another beside it", share(alone))),
+            .note(format!("{:.3} without another one", share(alone))),
     ]
 }
 

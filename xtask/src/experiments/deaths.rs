@@ -55,7 +55,7 @@ fn lines(length: Length) -> Vec<ResultLine> {
         found.of_onbeat, found.of_program, found.left, found.with_cycles
     );
     vec![
-        ResultLine::rate("deaths after which all is as it should be", share(found.fine), times)
+        ResultLine::rate("deaths with a correct state afterwards", share(found.fine), times)
             .at_least(1.0)
             .note(note),
     ]
@@ -101,7 +101,7 @@ fn deaths(times: u32) -> Result<Found> {
             Err(why) => found.failures.push(format!("death {death} after {after:?}: {why}")),
         }
         if (death + 1) % 10 == 0 {
-            println!("{NAME}: {} of {} as they should be", found.fine, death + 1);
+            println!("{NAME}: {} of {} correct", found.fine, death + 1);
         }
     }
     Ok(found)
@@ -149,7 +149,7 @@ fn one(stage: &Stage, death: u32, after: Duration, of_onbeat: bool, found: &mut 
         return Err(format!("the next hunt ended with {}: {}", after.code, after.stderr.trim()));
     }
     if has_instance(pid) {
-        return Err("the next hunt left the instance of the one before".to_owned());
+        return Err("the next hunt left the instance of the previous one".to_owned());
     }
     let kept = kept(stage, &bundle, found);
     if kept.is_ok() {
@@ -178,7 +178,7 @@ fn kill_program(hunt: &mut Child, programs: &BTreeSet<u32>, found: &mut Found) -
         }
         if began.elapsed() > ENDS {
             let _ = hunt.kill().and_then(|()| hunt.wait());
-            return Err("the hunt went on after its program was killed".to_owned());
+            return Err("the hunt continued after its program was killed".to_owned());
         }
         sleep(Duration::from_millis(20));
     }

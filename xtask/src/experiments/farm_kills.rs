@@ -35,7 +35,7 @@ fn lines(length: Length) -> Vec<ResultLine> {
                     || line.contains(&format!("left out: {engine} "))
             };
             let line = lines.find(is_it).map(str::to_owned);
-            (line.is_some(), line.unwrap_or_else(|| "the test said nothing".to_owned()))
+            (line.is_some(), line.unwrap_or_else(|| "the test printed nothing".to_owned()))
         }
         Err(why) => (false, why.clone()),
     };

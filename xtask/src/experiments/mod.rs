@@ -31,13 +31,13 @@ use std::thread;
 use crate::tools::{Result, Tool, root};
 use line::ResultLine;
 
-/// The statistics on drawn data: how often bounds hold, gates err, comparisons mislead.
+/// Run the statistics on simulated data: error rates of bounds, gates and comparisons.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 pub struct Args {
-    /// Only experiments whose name contains this.
+    /// Run only experiments whose name contains this.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-    /// A minute; all take about ten.
+    /// Run for a minute; all take about ten.
     #[arg(long)]
     quick: bool,
 }

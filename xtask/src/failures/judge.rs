@@ -35,7 +35,7 @@ pub fn judge(case: &FailureCase, fault: &FailingCall, ending: &Ending, usual: &E
     }
     let excused = EXCEPTIONS.iter().any(|(call, _)| *call == fault.call);
     if !ending.litter.is_empty() && !excused {
-        return Some(format!("exit code {}, and left behind: {}", ending.code, ending.litter.join(" ")));
+        return Some(format!("exit code {}, and left: {}", ending.code, ending.litter.join(" ")));
     }
     let verdict = |code: i32| code == usual.code || (case.judges && [0, 3, 7].contains(&code));
     if verdict(ending.code) {

@@ -31,26 +31,25 @@ const USUAL: usize = 300;
 /// Default seed of the sample.
 const SEED: u64 = 11;
 
-/// Short runs in which one system call fails, each call of a command in turn, judged by how they
-/// end.
+/// Run commands with one failing system call, each call in turn, and judge how they end.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A minute's sample, the same each time.
+    /// Run a sample for a minute, the same each time.
     #[arg(long, conflicts_with = "all")]
     quick: bool,
-    /// Every call with every error.
+    /// Try every call with every error.
     #[arg(long)]
     all: bool,
-    /// Only commands whose name contains this.
+    /// Try only commands whose name contains this.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-    /// The program that is tried, in place of this tree's.
+    /// Try this program instead of this tree's.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// What the sample is drawn with.
+    /// Seed of the sample.
     #[arg(long, value_name = "N", default_value_t = SEED)]
     seed: u64,
-    /// Calls of the sample, for each command.
+    /// Number of calls in the sample of each command.
     #[arg(long, value_name = "N", default_value_t = USUAL)]
     tries: usize,
 }

@@ -24,7 +24,7 @@ use crate::tools::Result;
 use checks::Check;
 use machine::Machine;
 
-/// Boot Debian kernels under QEMU and check onbeat there.
+/// Boot Debian kernels under QEMU and check onbeat on them.
 ///
 /// The last boots inject faults and score what `hunt` says of them (`--only fault-`).
 #[derive(Debug, Default, PartialEq, clap::Args)]
@@ -33,7 +33,7 @@ pub struct Args {
     /// riscv64.
     #[arg(long)]
     all: bool,
-    /// Leave the images, and the events of faults in target/lab/answers.
+    /// Keep the images, and the events of faults in target/lab/answers.
     #[arg(long)]
     keep: bool,
     /// Write how the machines' checks ended to lab/results.tsv; with --only, of the machines named
@@ -43,7 +43,7 @@ pub struct Args {
     /// Score the events that --keep left, as they are explained now.
     #[arg(long)]
     again: bool,
-    /// Only checks whose name contains one of these, or is one: =NAME.
+    /// Run only checks whose name contains one of these, or equals one: =NAME.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
     /// The program that explains them, in place of this tree's.

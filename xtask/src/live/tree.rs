@@ -115,7 +115,7 @@ fn untar(bytes: &[u8]) -> Result<Tree> {
                 match kind {
                     b'5' => {}
                     b'0' | 0 => drop(tree.insert(safe(&name)?, content.to_vec())),
-                    other => return Err(format!("{name} is no regular file: {}", char::from(other))),
+                    other => return Err(format!("{name} is not a regular file: {}", char::from(other))),
                 }
             }
         }
@@ -145,7 +145,11 @@ fn text(field: &[u8]) -> Result<String> {
 fn safe(name: &str) -> Result<String> {
     let inner = name.strip_prefix("./").unwrap_or(name);
     let stays = |part: &str| !part.is_empty() && part != "." && part != "..";
-    if inner.split('/').all(stays) { Ok(inner.to_string()) } else { Err(format!("a name leaves: {name:?}")) }
+    if inner.split('/').all(stays) {
+        Ok(inner.to_string())
+    } else {
+        Err(format!("a name leads out of the folder: {name:?}"))
+    }
 }
 
 #[cfg(test)]
@@ -202,7 +206,7 @@ mod tests {
             assert!(untar(&archive(&[entry(name, b"x", b'0')])).is_err(), "{name}");
         }
         for kind in [b'1', b'2', b'3', b'6'] {
-            assert!(untar(&archive(&[entry("a", b"", kind)])).unwrap_err().contains("no regular file"));
+            assert!(untar(&archive(&[entry("a", b"", kind)])).unwrap_err().contains("not a regular file"));
         }
     }
 

@@ -37,7 +37,7 @@ const RECORDED: &[Recorded] = &[
 /// Boot the machines of tests/pages under QEMU and record their trace buffers again.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The machine of this name.
+    /// Only the machine of this name.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 }

@@ -40,7 +40,7 @@ fn answers(reply: &Reply, _: &Machine) -> CheckResult {
     require(eleven(&bounds), || "not eleven gates".to_string())?;
     text_is(&document(reply, "limit")?, "/verdict", "failed")?;
     require(reply.file("cut.err")?.contains("incomplete"), || {
-        "a killed run is not said to be incomplete".to_string()
+        "a killed run is not reported as incomplete".to_string()
     })?;
     require(count(&document(reply, "cut")?, "blocks")? > 0, || "a killed run has no block".to_string())?;
     let compared = document(reply, "compare")?;
@@ -72,7 +72,8 @@ mod tests {
         ] {
             reply.values.insert(format!("{label}.exit"), value.to_string());
         }
-        let bounds = json!({ "blocks": 4, "observed_max_ns": max, "gates": vec![0; 11], "extrapolation": { "status": "refused" } });
+        let bounds = json!({ "blocks": 4, "observed_max_ns": max, "gates": vec![0; 11],
+            "extrapolation": { "status": "refused" } });
         for (label, text) in [
             ("run", json!({ "cpus": [{ "max_ns": 5 }, { "max_ns": 9 }] }).to_string()),
             ("bounds", bounds.to_string()),

@@ -70,12 +70,12 @@ fn held(reply: &Reply, _: &Machine) -> CheckResult {
     let run = document(reply, "run")?;
     let least = reply.number("held_to")? - reply.number("held_from")? - STEP_MS;
     let most = reply.number("stop_to")? - reply.number("stop_from")? + STEP_MS + NOISE_MS;
-    let gaps = run["gaps"].as_array().ok_or("there is no list of gaps")?;
+    let gaps = run["gaps"].as_array().ok_or("the document has no list of gaps")?;
     let longest = gaps.iter().filter_map(|gap| gap["ns"].as_i64()).max().unwrap_or(0) / 1_000_000;
     require((least..=most).contains(&longest), || {
         format!("the longest gap is {longest} ms for a hold of {least} to {most} ms")
     })?;
-    let lost = run["cpus"][0]["lost_ppm"].as_f64().ok_or("there is no share that was lost")?;
+    let lost = run["cpus"][0]["lost_ppm"].as_f64().ok_or("the document has no share of lost time")?;
     require(lost >= (least * 1_000) as f64 / 4.0, || format!("{lost} ppm were lost"))
 }
 
@@ -83,7 +83,7 @@ fn held(reply: &Reply, _: &Machine) -> CheckResult {
 fn stopped(reply: &Reply, _: &Machine) -> CheckResult {
     exit(reply, "m", 0)?;
     let run = document(reply, "run")?;
-    let gaps = run["gaps"].as_array().ok_or("there is no list of gaps")?;
+    let gaps = run["gaps"].as_array().ok_or("the document has no list of gaps")?;
     let gaps: Vec<(i64, i64)> =
         gaps.iter().filter_map(|gap| Some((gap["mono_ns"].as_i64()?, gap["ns"].as_i64()?))).collect();
     let stops = log::parse(reply.file("stops")?)?;
@@ -101,7 +101,7 @@ fn kinds(reply: &Reply, _: &Machine) -> CheckResult {
     exit(reply, "m", 0)?;
     exit(reply, "s", 0)?;
     let (run, switch) = (document(reply, "run")?, document(reply, "switch")?);
-    let cpus = run["cpus"].as_array().ok_or("there are no CPUs")?;
+    let cpus = run["cpus"].as_array().ok_or("the document has no CPUs")?;
     // Eight kinds on each of two CPUs and across them.
     require(cpus.len() == 24, || format!("{} pairs were measured instead of 24", cpus.len()))?;
     for own in cpus.iter().chain([&switch["cpus"][0]]) {

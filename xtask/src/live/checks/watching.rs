@@ -92,14 +92,14 @@ fn switch(reply: &Reply, _: &Machine) -> CheckResult {
 
 /// The same as by programs, and the instance disappears with its process.
 fn through_ring(reply: &Reply, machine: &Machine) -> CheckResult {
-    require(reply.number("armed")? == 1, || "there is no tracing instance".to_string())?;
-    require(reply.number("left")? == 0, || "the tracing instance is left".to_string())?;
+    require(reply.number("armed")? == 1, || "no tracing instance exists".to_string())?;
+    require(reply.number("left")? == 0, || "the tracing instance remains".to_string())?;
     beside(reply, machine)
 }
 
 /// Another process removes the instance.
 fn ring_killed(reply: &Reply, machine: &Machine) -> CheckResult {
-    require(reply.number("armed")? == 1, || "there is no tracing instance".to_string())?;
+    require(reply.number("armed")? == 1, || "no tracing instance exists".to_string())?;
     killed(reply, machine)
 }
 
@@ -110,11 +110,11 @@ fn beside(reply: &Reply, _: &Machine) -> CheckResult {
     exit(reply, "m", 0)?;
     exit(reply, "r", 0)?;
     let (run, record) = (document(reply, "run")?, document(reply, "record")?);
-    let own = run["cpus"][0]["max_ns"].as_i64().ok_or("there is no maximum")?;
+    let own = run["cpus"][0]["max_ns"].as_i64().ok_or("the document has no maximum")?;
     let lists =
         ["worst", "worst_by_priority"].map(|list| record[list].as_array().cloned().unwrap_or_default());
     let of_thread = |worst: &&Value| worst["victim"]["comm"] == "onbeat/1" && worst["timer_ns"].is_i64();
-    let begun = run["cpus"][0]["t0_mono_ns"].as_i64().ok_or("there is no begin")?;
+    let begun = run["cpus"][0]["t0_mono_ns"].as_i64().ok_or("the document has no begin")?;
     let all = lists.concat();
     let entries: Vec<(i64, i64)> = all
         .iter()
@@ -131,10 +131,10 @@ fn beside(reply: &Reply, _: &Machine) -> CheckResult {
         format!("{own} ns by itself, {seen} ns in the record, {before} ns before it began")
     })?;
     // Each of its wake-ups is counted, those of its warm-up too.
-    let cycles = run["cpus"][0]["cycles"].as_u64().ok_or("there are no cycles")?;
+    let cycles = run["cpus"][0]["cycles"].as_u64().ok_or("the document has no cycles")?;
     let counted = counted(&record);
     require(counted >= cycles, || format!("{cycles} wake-ups by itself, {counted} in the record"))?;
-    let share = record["coverage_share"].as_f64().ok_or("there is no coverage")?;
+    let share = record["coverage_share"].as_f64().ok_or("the document has no coverage")?;
     require(share >= 0.999, || format!("coverage is {share}: {}", record["coverage"]))
 }
 
@@ -150,7 +150,7 @@ fn killed(reply: &Reply, _: &Machine) -> CheckResult {
     exit(reply, "w", 137)?;
     exit(reply, "again", 0)?;
     exit(reply, "r", 0)?;
-    require(reply.number("left")? == 0, || "a program or a map is left".to_string())?;
+    require(reply.number("left")? == 0, || "a program or a map remains".to_string())?;
     let record = document(reply, "record")?;
     let closed = reply.number("closed")?;
     require(closed >= 3, || format!("{closed} intervals were closed when it was killed"))?;

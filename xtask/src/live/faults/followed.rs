@@ -157,7 +157,7 @@ fn is_near(found: i64, own: i64) -> bool {
 }
 
 fn late(run: &Value, own: &[OwnCycle], stalls: &[[i64; 3]]) -> Result<(), String> {
-    let spikes = run["spikes"].as_array().ok_or("there are no spikes")?;
+    let spikes = run["spikes"].as_array().ok_or("the document has no spikes")?;
     let (mut all, mut far) = (0, Vec::new());
     for spike in spikes.iter().filter(|spike| spike["victim"]["comm"] == "cyc_control") {
         let Some(_) = spike["deadline_ns"].as_i64() else { continue };
@@ -186,7 +186,7 @@ fn late(run: &Value, own: &[OwnCycle], stalls: &[[i64; 3]]) -> Result<(), String
 fn ranks(thread: &Value, own: &[OwnCycle]) -> Result<(), String> {
     let mut truth: Vec<i64> = own.iter().map(|cycle| cycle.end - cycle.release).collect();
     truth.sort_unstable();
-    let rows = thread["response"].as_array().ok_or("there is no histogram of responses")?;
+    let rows = thread["response"].as_array().ok_or("the document has no histogram of responses")?;
     let rows: Option<Vec<[i64; 3]>> =
         rows.iter().map(|row| Some([row[0].as_i64()?, row[1].as_i64()?, row[2].as_i64()?])).collect();
     let rows = rows.ok_or("a histogram's row has no numbers")?;

@@ -23,7 +23,7 @@ pub fn bundle(mut bundle: Tree, function: &str) -> Result<Tree> {
     let windows = bundle.get(WINDOWS).ok_or("the bundle has no windows")?;
     let (text, made) = made(&String::from_utf8_lossy(windows), function)?;
     if made == 0 {
-        return Err(format!("no window has {function} beside a CPU that sleeps"));
+        return Err(format!("no window has both {function} and a sleeping CPU"));
     }
     println!("  the other CPU is made to sleep on in {made} windows");
     bundle.insert(WINDOWS.to_string(), text.into_bytes());

@@ -30,7 +30,7 @@ pub fn scenes() -> Vec<UndoScene> {
 
 fn mask(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches("\\n").replace(',', "");
-    u64::from_str_radix(&digits, 16).map_err(|_| format!("{text} is no mask"))
+    u64::from_str_radix(&digits, 16).map_err(|_| format!("{text} is not a mask"))
 }
 
 /// Threads that remain there although the kernel permits moving them.
@@ -117,7 +117,7 @@ fn measured_beside_a_load(reply: &Reply) -> Result<(), String> {
     text_is(&document, "/loads/0/cpus", "0-1")?;
     let counted = document.pointer("/cpus/1/cycles").and_then(Value::as_u64).unwrap_or(0);
     let loaded = document.pointer("/loads/0/total").and_then(Value::as_u64).unwrap_or(0);
-    require(counted > 0 && loaded > 0, || format!("{counted} cycles beside a load that counted {loaded}"))
+    require(counted > 0 && loaded > 0, || format!("{counted} cycles during a load that counted {loaded}"))
 }
 
 fn under_systemd(replies: &[Reply], machine: &Machine) -> Measured {

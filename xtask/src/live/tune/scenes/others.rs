@@ -86,7 +86,7 @@ fn rivals(replies: &[Reply], machine: &Machine) -> Measured {
     }
     let (mut left, line) = compared(&before, &after, &idle(reply)?);
     left.retain(|difference| !theirs.contains_key(difference.key.as_str()));
-    none_left(&left, "after the undo, beside what others changed")?;
+    none_left(&left, "after the undo, except for changes by others")?;
     exit(reply, "force", 0)?;
     let (left, _) = compared(&before, &forced, &idle(reply)?);
     none_left(&left, "after the undo with --force")?;

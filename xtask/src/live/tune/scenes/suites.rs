@@ -113,7 +113,7 @@ fn throttling(replies: &[Reply], machine: &Machine) -> Measured {
         })?;
     }
     let plan = reply.file("plan.out")?;
-    require(plan.matches("needs --yes").count() == 2, || format!("no row is left out: {plan}"))?;
+    require(plan.matches("needs --yes").count() == 2, || format!("no row is skipped: {plan}"))?;
     require(reply.value("alone.exit")?.trim() == "2", || "all CPUs are taken".to_string())?;
     require(wrong.is_empty(), || format!("{}; {}", wrong.join("; "), told.join("; ")))?;
     told.push("the limits came back, also after kill -9 and SIGTERM".to_string());

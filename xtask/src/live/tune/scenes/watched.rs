@@ -36,7 +36,7 @@ fn unit(replies: &[Reply], _: &Machine) -> Measured {
     require(reply.value("result")? == "success", || {
         format!("stopped, it counts as {}", reply.value("result").unwrap_or_default())
     })?;
-    require(reply.number("left")? == 0, || "a program or a map is left".to_string())?;
+    require(reply.number("left")? == 0, || "a program or a map remains".to_string())?;
     let status = reply.file("status")?;
     let capabilities = ["CapEff:", "CapPrm:"].map(|key| {
         let line = status.lines().find_map(|line| line.strip_prefix(key));
@@ -47,13 +47,13 @@ fn unit(replies: &[Reply], _: &Machine) -> Measured {
     })?;
     let memory = reply.value("memory")?;
     let anonymous = memory.split_once("Anonymous ").and_then(|(_, rest)| rest.split(' ').next());
-    let anonymous: u64 = anonymous.and_then(|kb| kb.parse().ok()).ok_or("its memory is not told")?;
-    require(anonymous <= MEMORY_KB, || format!("{anonymous} kB of memory of its own"))?;
+    let anonymous: u64 = anonymous.and_then(|kb| kb.parse().ok()).ok_or("its memory is not reported")?;
+    require(anonymous <= MEMORY_KB, || format!("{anonymous} kB of anonymous memory"))?;
     let record = document(reply, "record")?;
     let intervals = count(&record, "intervals")?;
     require(intervals >= 6, || format!("{intervals} intervals"))?;
     let recorded = record.pointer("/coverage/recorded").and_then(Value::as_u64).unwrap_or(0);
-    require(recorded > 500, || format!("{recorded} wake-ups recorded beside 1,000 of a measurement"))?;
+    require(recorded > 500, || format!("{recorded} wake-ups recorded during 1,000 of a measurement"))?;
     let ring = unit_by_ring(reply)?;
     Ok(vec![format!(
         "{intervals} intervals, {recorded} wake-ups; no capability kept; memory in kB: {}; {ring}",
@@ -97,7 +97,7 @@ fn marks(replies: &[Reply], _: &Machine) -> Measured {
     let lists = ["worst", "worst_by_priority", "worst_of_kernel_threads"]
         .map(|list| record[list].as_array().cloned().unwrap_or_default());
     let totals: Vec<i64> = lists.concat().iter().filter_map(|worst| worst["total_ns"].as_i64()).collect();
-    let largest = totals.iter().max().copied().ok_or("there is no worst wake-up")?;
+    let largest = totals.iter().max().copied().ok_or("the document has no worst wake-up")?;
     require(largest < SUSPENDED_NS, || format!("a latency of {largest} ns spans the suspend"))?;
     Ok(vec![format!("marks: {kinds:?}; suspended for {ms} ms ({slept}); largest latency {largest} ns")])
 }
