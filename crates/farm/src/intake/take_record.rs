@@ -229,8 +229,10 @@ pub async fn take_record(
     });
     remarks.extend(left_out);
     if taken.undated > 0 {
-        let rows = several(taken.undated, "row stands", "rows stand");
-        remarks.push(format!("{rows} in 1970: the clock of that boot was never set while it was recorded"));
+        let rows = several(taken.undated, "row is", "rows are");
+        remarks.push(format!(
+            "{rows} stored in 1970: the clock of that boot was never set while it was recorded"
+        ));
     }
     Ok(remarks)
 }
@@ -545,7 +547,10 @@ mod tests {
             let one = FoundBundle { place: folder.path().join("b"), board: Some("b".into()) };
             let mut taken = TakenRecord::default();
             let remarks = take_record(&store, &one, &mut taken).await.unwrap();
-            assert!(remarks.len() == 1 && remarks[0].starts_with("27 rows stand in 1970"), "{remarks:?}");
+            assert!(
+                remarks.len() == 1 && remarks[0].starts_with("27 rows are stored in 1970"),
+                "{remarks:?}"
+            );
             assert_eq!((taken.stored, taken.reasons().len()), (9 * SERIES, 0));
             assert_eq!(take_record(&store, &one, &mut taken).await.unwrap(), [""; 0]);
         });

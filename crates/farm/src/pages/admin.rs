@@ -73,12 +73,12 @@ pub fn admin(of: &AdminView) -> String {
         @if of.is_admin {
             h2 { "People" }
             (people(of))
-            h2 { "Letting boards in" }
+            h2 { "Enrolment" }
             (codes(of))
         }
         h2 { "Storage" }
         (storage(of))
-        h2 { "What was done" }
+        h2 { "Audit log" }
         (audit(of.audit))
         (data_links(of))
     };
@@ -246,10 +246,10 @@ fn storage(of: &AdminView) -> Markup {
 fn data_links(of: &AdminView) -> Markup {
     let all = [
         ("boards", "/v1/boards"),
-        ("what was refused", "/v1/refused"),
+        ("refused requests", "/v1/refused"),
         ("budgets", "/v1/budgets"),
         ("storage", "/v1/storage"),
-        ("what was done", "/v1/audit"),
+        ("audit log", "/v1/audit"),
         ("people", "/v1/people"),
     ];
     let shown = if of.is_admin { all.len() } else { all.len() - 1 };
@@ -262,7 +262,7 @@ fn data_links(of: &AdminView) -> Markup {
 fn audit(all: &[AuditEntry]) -> Markup {
     html! {
         @if all.is_empty() { p { "Nothing yet." } } @else {
-            (cards("What was done, the latest first", html! {
+            (cards("Actions, the latest first", html! {
                 table {
                     thead { tr { th.left { "when (UTC)" } th.left { "who" } th.left { "what" } } }
                     tbody { @for one in all { tr {

@@ -43,7 +43,7 @@ pub fn board_settings(of: &BoardSettingsView) -> String {
                 None => { " and has no budget." }
             } }
         (form(of))
-        h2 { "What it sends" }
+        h2 { "Data that it sends" }
         (pairs(&facts(of)))
         p { a href={ "/v1/boards/" (escaped(&board.board)) "/sent" } { "This as JSON" } "." }
         @if !of.refusals.is_empty() {
@@ -91,7 +91,7 @@ fn form(of: &BoardSettingsView) -> Markup {
             }
             label { "Since, UTC "
                 input type="date" name="since" value=[began.as_deref()]; }
-            label { "Tags, with blanks between "
+            label { "Tags, separated by blanks "
                 input name="tags" value=(settings.tags.join(" ")) maxlength="700" autocapitalize="none"; }
             label { "Its own budget "
                 input name="budget" value=(settings.own_budget.map(budget_text).unwrap_or_default())

@@ -114,7 +114,7 @@ fn answer(of: &BoardView) -> Markup {
         @match worst_of(of.maxima) {
             Some((key, day)) => p.lead { "The largest latency " (within) ": " (at_worst(of, key, day)) "." },
             None if of.long_term.rows.is_empty() => p.lead { "Nothing was measured in this span." },
-            None => p.lead { "Nothing that counts was measured in this span." },
+            None => p.lead { "Nothing valid was measured in this span." },
         }
         @for one in of.changes.iter().take(3) {
             p { span class="badge high" { (one.kind.words()) } " " (one.says) " "
@@ -294,7 +294,7 @@ fn maxima(of: &BoardView) -> Markup {
 fn spoiled(of: &BoardView, t: i64) -> Markup {
     html! {
         @if let Some(run) = of.long_term.spoiled.get(&t) {
-            " " span.muted { "with " a href={ "/runs/" (escaped(run)) } { "a run that does not count" } }
+            " " span.muted { "with " a href={ "/runs/" (escaped(run)) } { "an invalid run" } }
         }
     }
 }
@@ -420,18 +420,15 @@ mod tests {
             let spoiled = LongTerm { spoiled: [(86_400, "r 1".to_owned())].into(), ..long_term.clone() };
             let none = BTreeMap::new();
             let marked = super::board(&BoardView { long_term: &spoiled, maxima: &none, worst: None, ..view });
-            assert!(
-                marked.contains("with <a href=\"/runs/r%201\">a run that does not count</a>"),
-                "{marked}"
-            );
-            assert!(marked.contains("Nothing that counts was measured in this span"), "{marked}");
+            assert!(marked.contains("with <a href=\"/runs/r%201\">an invalid run</a>"), "{marked}");
+            assert!(marked.contains("Nothing valid was measured in this span"), "{marked}");
             let nothing =
                 LongTerm { tier: Tier::Slot, from: 0, to: 86_400, rows: Vec::new(), ..long_term.clone() };
             let unused = BoardView { span: BoardSpan::Day, long_term: &nothing, maxima: &none, ..view };
             let text = super::board(&unused);
             assert!(!text.contains("unknown\">") && !text.contains("rel=\"next\""), "{text}");
             let unkept = super::board(&BoardView { worst: None, ..view });
-            assert!(!unkept.contains("does not count"), "{unkept}");
+            assert!(!unkept.contains("invalid run"), "{unkept}");
             assert!(unkept.contains("<strong>70 us</strong>, 1970-01-02"), "{unkept}");
             let empty = LongTerm { rows: Vec::new(), ..long_term.clone() };
             assert!(

@@ -44,7 +44,7 @@ pub enum ChangesShown {
 
 impl ChangesShown {
     const ALL: [(ChangesShown, &str, &str); 3] = [
-        (ChangesShown::Open, "", "to look at"),
+        (ChangesShown::Open, "", "open"),
         (ChangesShown::Acknowledged, "acknowledged", "acknowledged"),
         (ChangesShown::All, "all", "all"),
     ];
@@ -78,8 +78,8 @@ pub fn lead_words(all: &[FarmChange]) -> String {
     boards.sort_unstable();
     boards.dedup();
     format!(
-        "{} to look at on {} in the last {SHOWN_DAYS} days.",
-        several(bad.len() as u64, "change", "changes"),
+        "{} on {} in the last {SHOWN_DAYS} days.",
+        several(bad.len() as u64, "open change", "open changes"),
         several(boards.len() as u64, "board", "boards")
     )
 }
@@ -90,7 +90,7 @@ fn lead(of: &ChangesView) -> Markup {
         @match (of.all.len(), of.only) {
             (0, ChangesShown::All) => { "No change" (whose) " in the last " (SHOWN_DAYS) " days." }
             (0, ChangesShown::Open) => {
-                "No change" (whose) " to look at in the last " (SHOWN_DAYS) " days."
+                "No open change" (whose) " in the last " (SHOWN_DAYS) " days."
             }
             (0, ChangesShown::Acknowledged) => { "No change" (whose) " is acknowledged." }
             (count, ChangesShown::Acknowledged) => {
@@ -154,7 +154,7 @@ fn looked_at(one: &FarmChange, may_acknowledge: bool) -> Markup {
             @if may_acknowledge {
                 form.line action="/changes/acknowledge" method="post" {
                     (hidden)
-                    button type="submit" name="reopen" value="yes" { "Look at it again" }
+                    button type="submit" name="reopen" value="yes" { "Reopen" }
                 }
             }
         } @else if may_acknowledge && one.kind.is_bad() {
@@ -162,7 +162,7 @@ fn looked_at(one: &FarmChange, may_acknowledge: bool) -> Markup {
                 summary { "Acknowledge" }
                 form.fields action="/changes/acknowledge" method="post" {
                     (hidden)
-                    label { "What it is, or what was done "
+                    label { "Cause, or action taken "
                         textarea name="note" rows="3" maxlength="1000" {} }
                     p { button type="submit" { "Acknowledge" } }
                 }
@@ -256,9 +256,9 @@ fn environments(of: JudgedEnvironments) -> Markup {
     let changes =
         |count: usize| several(count as u64, "change of environment was", "changes of environment were");
     html! {
-        @if of.looked_at > 0 { " " (changes(of.looked_at)) " looked at." }
+        @if of.looked_at > 0 { " " (changes(of.looked_at)) " examined." }
         @if of.left_out > 0 {
-            " " strong { (changes(of.left_out)) " not looked at" } ": of a board the latest "
+            " " strong { (changes(of.left_out)) " not examined" } ": of a board the latest "
             (MOST_STEPS) " are."
         }
     }
@@ -276,8 +276,8 @@ fn judged(of: &ChangesView) -> Markup {
             " " (series(too_few)) " not judged: too few days with samples so far, or too few wake-ups."
         }
         @if left_out > 0 {
-            " " strong { (series(left_out)) " not judged" } ": of a board the first " (MOST_SERIES) " are, \
-             also for what came with another environment."
+            " " strong { (series(left_out)) " not judged" } ": of a board the first " (MOST_SERIES)
+                " are, also for effects of a new environment."
         }
     }
 }
@@ -319,12 +319,12 @@ mod tests {
         let text = changes(&view);
         assert!(!text.contains("<b>") && !text.contains("<i>") && !text.contains("<script>"));
         assert!(
-            text.contains("1 change to look at on 1 board")
+            text.contains("1 open change on 1 board")
                 && text.contains("1 in 1,000")
                 && text.contains("12 a day")
         );
         let none = ChangesView { all: &[], board: "press", ..view };
-        assert!(changes(&none).contains("No change of <a href=\"/b/press\">Press 3</a> to look at"));
+        assert!(changes(&none).contains("No open change of <a href=\"/b/press\">Press 3</a> in the last"));
         assert!(text.contains("<a href=\"/b/a%3Cb%3E\">Mill &lt;1&gt;</a>"), "{text}");
         assert!(!text.contains("/changes/acknowledge"));
         assert!(
@@ -332,12 +332,12 @@ mod tests {
         );
         assert!(text.contains("<strong>2 series are not judged</strong>: of a board the first 32 are"));
         assert!(text.contains(" 20 changes of environment were looked at. <strong>"), "{text}");
-        assert!(text.contains("<strong>1 change of environment was not looked at</strong>: of a board the"));
+        assert!(text.contains("<strong>1 change of environment was not examined</strong>: of a board the"));
         let series = JudgedSeries { judged: 1, ..JudgedSeries::default() };
         let scope = ChangesScope { series, ..ChangesScope::default() };
         let whole = changes(&ChangesView { scope, ..view });
         assert!(whole.contains("Of 3 boards 1 series is judged") && !whole.contains("not judged"));
-        assert!(!whole.contains("looked at."), "{whole}");
+        assert!(!whole.contains("examined."), "{whole}");
         let many = vec![made_change("a", ChangeKind::Silent, 86_400); MOST + 1];
         let text = changes(&ChangesView { all: &many, board: "a", ..view });
         assert!(text.contains("1 more are in <a href=\"/v1/changes?board=a\">the list as JSON"), "{text}");

@@ -136,7 +136,7 @@ fn answer(of: &FiveMinutes) -> Markup {
         p.lead { "The largest latency was " strong { (slot.max_ns.map(span).unwrap_or_default()) }
             @if let Some(cpu) = slot.max_cpu { " on CPU " (cpu.to_string()) }
             @if let Some(at) = slot.max_at { " at " (clock(at)) } ". " (blame(slot))
-            @if slot.invalid { " It is of a run that does not count." }
+            @if slot.invalid { " It is of an invalid run." }
             @if let Some(spike) = of.spikes.iter().find(|spike| is_of(spike, slot)) { " "
                 a href=(spike_address(spike)) { "Its timeline" } "." } }
         @if missed > 0 { p.banner { (several(missed, "wake-up was", "wake-ups were"))
@@ -271,7 +271,7 @@ fn cpus(slot: &FarmSlot) -> Markup {
                 } } }
             }
         }))
-        p.muted { "Recorded by " (known(&slot.run)) @if slot.invalid { ", which does not count" } "." }
+        p.muted { "Recorded by " (known(&slot.run)) @if slot.invalid { ", an invalid run" } "." }
     }
 }
 
@@ -292,7 +292,7 @@ pub fn slots(board: &str, key: &SeriesKey, all: &[FarmSlot]) -> Markup {
                     th.left.more { "late" } } }
                 tbody { @for slot in all { tr {
                     th.left { a href=(address(board, key, slot.t)) { (moment(slot.t)) }
-                        @if slot.invalid { " " span.muted { "does not count" } } }
+                        @if slot.invalid { " " span.muted { "invalid run" } } }
                     td.top data-of="max, us" { (us_or_dash(slot.max_ns)) }
                     td data-of="CPU" { (slot.max_cpu.map_or_else(String::new, |cpu| cpu.to_string())) }
                     td.left.name data-of="taken by" { (known(&slot.culprit)) }
@@ -463,11 +463,9 @@ mod tests {
             })
         };
         let text = shown(true);
-        for words in
-            ["It is of a run that does not count.", "by r, which does not count.", ">does not count</span>"]
-        {
+        for words in ["It is of an invalid run.", "by r, an invalid run.", ">invalid run</span>"] {
             assert!(text.contains(words), "{words}: {text}");
         }
-        assert!(!shown(false).contains("not count"));
+        assert!(!shown(false).contains("invalid run"));
     }
 }

@@ -49,9 +49,7 @@ impl LongTerm {
     fn notes(&self) -> Vec<String> {
         let rows = self.rows.iter().flat_map(|row| &row.cpus).flat_map(|cpu| cpu.rows.iter());
         let marked = (!self.spoiled.is_empty()).then(|| {
-            "Where there is a mark on the lower edge, a run was on that does not count: its samples are in \
-             the column."
-                .to_owned()
+            "A mark on the lower edge is an invalid run, whose samples are in the column.".to_owned()
         });
         early_note(rows).into_iter().chain(marked).collect()
     }
@@ -194,7 +192,7 @@ mod tests {
         of.mark(&key, &[run]);
         assert_eq!(of.spoiled.keys().copied().collect::<Vec<_>>(), [0, 86_400]);
         let (is_marked, notes) = drawn(&of);
-        assert!(is_marked && notes.contains("a run was on that does not count"), "{notes}");
+        assert!(is_marked && notes.contains("is an invalid run"), "{notes}");
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub fn days(of: &[DayMaximum], last: i64) -> Markup {
     }
     let words = match shown.iter().max_by_key(|day| day.max_ns) {
         Some(worst) => format!("Daily maxima of 30 days, the largest {} us", us(worst.max_ns)),
-        None => "Nothing that counts in 30 days".to_owned(),
+        None => "No valid measurement in 30 days".to_owned(),
     };
     html! {
         svg.spark viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(words) {
@@ -52,7 +52,7 @@ mod tests {
         // Its words are of these days too.
         assert!(text.contains("the largest 5.0 us"), "{text}");
         let older = days(&[day(30, 9_000)], 100 * DAY).into_string();
-        assert!(older.contains("Nothing that counts"), "{older}");
-        assert!(days(&[], 0).into_string().contains("Nothing that counts"));
+        assert!(older.contains("No valid measurement"), "{older}");
+        assert!(days(&[], 0).into_string().contains("No valid measurement"));
     }
 }

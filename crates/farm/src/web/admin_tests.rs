@@ -175,9 +175,7 @@ fn people_are_let_in_and_out_and_the_last_admin_stays() {
         assert_eq!((entered.status, entered.to.as_str()), (303, "/admin"));
         let eve = Somebody { app: app.clone(), cookie: entered.cookie.split(';').next().unwrap().to_owned() };
         let page = eve.get("/admin").await;
-        assert!(
-            page.status == 200 && !page.text.contains("Letting boards in") && !page.text.contains("People")
-        );
+        assert!(page.status == 200 && !page.text.contains("Enrolment") && !page.text.contains("People"));
         assert!(eve.get("/b/west").await.text.contains("/admin/boards/west"));
         let again = root.post("/admin/people", &[("name", "eve"), ("role", "viewer")]).await;
         assert_eq!(again.status, 409);

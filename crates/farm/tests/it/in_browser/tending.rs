@@ -104,7 +104,7 @@ async fn budgets_states_and_tags_are_seen(browser: &Browser) {
     browser.press("form.fields button").await;
 
     browser.go("/admin").await;
-    let done = browser.text("//h2[.='What was done']/following-sibling::*[1]").await;
+    let done = browser.text("//h2[.='Audit log']/following-sibling::*[1]").await;
     for words in
         ["created 1 code", "set the budget of all boards: 150 us", "set kiln-9: kiln-9, in maintenance"]
     {
@@ -134,7 +134,7 @@ pub async fn a_change_is_acknowledged(browser: &Browser) {
     // The budget that was set is broken by two boards at least.
     assert!(open > 1, "{open}");
     let lead = browser.text("p.lead").await;
-    assert!(lead.starts_with(&format!("{open} changes to look at")), "{lead}");
+    assert!(lead.starts_with(&format!("{open} open changes")), "{lead}");
     let board = browser.text(&format!("{OPEN} h3 a")).await;
     browser.click(&format!("{OPEN} details:has(form) summary")).await;
     browser.fill(&format!("{OPEN} textarea"), "the new cable").await;
@@ -149,7 +149,7 @@ pub async fn a_change_is_acknowledged(browser: &Browser) {
     let one = browser.text("section.finding").await;
     assert!(browser.count("section.finding").await == 1 && one.contains(&board), "{one}");
     assert!(one.contains("Acknowledged by ann") && one.contains("the new cable"), "{one}");
-    browser.press("//button[.='Look at it again']").await;
+    browser.press("//button[.='Reopen']").await;
     browser.go("/changes").await;
     assert_eq!(browser.count(OPEN).await, open);
 }
