@@ -89,7 +89,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let runs = several(counted.copied, "run", "runs");
     args.output.remark(&format!("the store and {runs} are in {}", quoted(&dir)));
     if let Some(bucket) = bucket {
-        let runs = several(counted.in_bucket, "run lies", "runs lie");
+        let runs = several(counted.in_bucket, "run is", "runs are");
         args.output.remark(&format!(
             "{runs} in {}: back them up there, by object versions or a copy of the bucket",
             bucket.name()

@@ -148,7 +148,7 @@ async fn made(store: &FarmStore, args: &Args) -> Result<Vec<String>> {
     let whom = board.as_deref().unwrap_or("boards");
     let tag = tags.first().map(|tag| format!(", {tag}")).unwrap_or_default();
     let many = several(codes.len() as u64, "code", "codes");
-    note(store, format!("created {many} to enrol {whom} with{tag}")).await?;
+    note(store, format!("created {many} to enrol {whom}{tag}")).await?;
     Ok(codes)
 }
 
@@ -199,8 +199,8 @@ mod tests {
                 noted,
                 [
                     format!("revoked the token of {key}"),
-                    format!("created 1 code to enrol {key} with, lab=west"),
-                    "created 3 codes to enrol boards with, lab=west".to_owned(),
+                    format!("created 1 code to enrol {key}, lab=west"),
+                    "created 3 codes to enrol boards, lab=west".to_owned(),
                 ]
             );
         });

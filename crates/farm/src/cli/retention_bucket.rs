@@ -33,7 +33,7 @@ pub async fn thin_out_of_bucket(
     let bundles = store.bundles().await?;
     let mut staying = StayingWindows::of(store, &bundles).await?;
     let mut pruned = PrunedBundles::default();
-    progress.step("thinning out runs", Some(bundles.len() as u64));
+    progress.step("pruning runs", Some(bundles.len() as u64));
     for (at, bundle) in bundles.iter().enumerate() {
         if at > 0 {
             progress.add();

@@ -49,7 +49,7 @@ pub async fn make_codes(
         codes.push(code);
     }
     let of = tags.first().map(|tag| format!(", {tag}")).unwrap_or_default();
-    app.note(visitor.name(), &format!("created {} to enrol boards with{of}", plural(codes.len()))).await?;
+    app.note(visitor.name(), &format!("created {} to enrol boards{of}", plural(codes.len()))).await?;
     let words = "Each enrols one board within 24 hours; they are not shown again:".to_owned();
     shown(&app, &visitor, "", Some((words, codes))).await
 }
