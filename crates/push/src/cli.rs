@@ -66,7 +66,7 @@ struct PushCli {
     /// A record of `onbeat watch`; may be given several times [default: onbeat/watch there]
     #[arg(long, value_name = "DIR")]
     record: Vec<PathBuf>,
-    /// When to send
+    /// Select when to send
     #[arg(long, value_enum, default_value_t = PushTime::AfterRun)]
     when: PushTime,
     /// Limit the size of the runs in these folders, like 64MiB: removes those that the farm has

@@ -94,7 +94,8 @@ fn limit(text: &str) -> Result<Option<Nanos>> {
     if text == "none" {
         return Ok(None);
     }
-    let span = parse_span(text, Bare::Micros).map_err(|why| Failure::usage(format!("invalid budget: {why}")))?;
+    let span =
+        parse_span(text, Bare::Micros).map_err(|why| Failure::usage(format!("invalid budget: {why}")))?;
     match span.0 > 0 {
         true => Ok(Some(span)),
         false => Err(Failure::usage("invalid budget: expected a longer latency, like 100us, or none")),

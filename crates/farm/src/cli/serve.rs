@@ -57,7 +57,7 @@ pub struct Args {
     tls: TlsFlags,
     #[command(flatten)]
     webhook: WebhookFlags,
-    /// What visitors see without a login: nothing, latencies without names, or all [default:
+    /// Access of visitors without a login: none, latencies without names, or all [default:
     /// nothing; all on this machine while no account exists]
     #[arg(long, value_name = "WHAT")]
     public: Option<PublicReading>,

@@ -1,5 +1,5 @@
-//! The one place where it is decided who may do what: each route's row says what it needs, and
-//! nothing is asked of a handler before it is there.
+//! Access control: each route names its required permission, which is checked before its handler
+//! runs.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,32 +22,32 @@ use crate::pages::parts::escaped;
 use crate::people::Role;
 use crate::wall_clock::now;
 
-/// What a route needs.
+/// Permission that a route requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteNeed {
-    /// Nothing: how to log in, and that the farm is there.
+    /// None: the login page and the health check.
     Nothing,
-    /// A code in what is sent, which the handler uses up.
+    /// An enrolment code in the body, which the handler consumes.
     Code,
-    /// The token of a board. Nothing else makes a board's request one, a cookie least of all.
+    /// The token of a board; a cookie does not count.
     Token,
-    /// A reader; the public where it may read, which sees no names.
+    /// A reader, or the public if it may read, which sees no names.
     Reading,
-    /// A reader who sees names.
+    /// A reader with permission to see names.
     Names,
-    /// A reader, or anybody where measurements of the farm are open.
+    /// A reader, or everyone if metrics are open.
     Metrics,
-    /// Somebody with this role.
+    /// A user with this role.
     Role(Role),
 }
 
 impl RouteNeed {
-    /// The most that is read of what is sent.
+    /// Limit of the body, in bytes.
     pub fn largest_body(self) -> usize {
         match self {
-            // A piece that does not get smaller by packing.
+            // An incompressible piece.
             RouteNeed::Token => 5 << 20,
-            // A code and a name, of who is not known yet.
+            // A code and a name of an unknown board.
             RouteNeed::Code => 4 << 10,
             _ => 16 << 10,
         }
@@ -64,7 +64,7 @@ impl RouteNeed {
     }
 }
 
-/// Lets a request through to its handler, with who asks, or answers it.
+/// Passes a request with its visitor to the handler, or refuses it.
 pub async fn admit(
     State((app, need, known)): State<(Arc<App>, RouteNeed, KnownNames)>,
     request: Request,
@@ -122,8 +122,8 @@ async fn as_board(app: &Arc<App>, mut request: Request, next: Next) -> Response 
     response
 }
 
-/// A token that is none, or that its address has to wait: only what is refused is counted, so that
-/// other boards of the same address are not kept out.
+/// Refusal of an unknown token, or of its address for some time. Only refused requests are counted,
+/// so that other boards of the same address are not blocked.
 fn not_too_often(app: &App, request: &Request, refusal: Refusal) -> Refusal {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let from = client(request.headers(), peer.map(|ConnectInfo(peer)| peer.ip()), app.exposure);
@@ -140,7 +140,7 @@ fn not_too_often(app: &App, request: &Request, refusal: Refusal) -> Refusal {
     }
 }
 
-/// Who asks, by the session that the request names.
+/// Visitor of the request's session.
 pub async fn visitor_of(app: &App, headers: &HeaderMap) -> Result<Visitor, Refusal> {
     if let Some(session) = named_session(headers, app.is_secure())
         && let Some(person) = app.store.session(&session, now()).await?
@@ -152,7 +152,7 @@ pub async fn visitor_of(app: &App, headers: &HeaderMap) -> Result<Visitor, Refus
     Ok(Visitor { person: None, view: app.policy.unknown_sees(is_loopback, has_people) })
 }
 
-/// A page leads to where one logs in, data says that one has to.
+/// Refusal: a page redirects to the login, data refuse with a hint.
 fn refused(need: RouteNeed, visitor: &Visitor, request: &Request) -> Response {
     if let (Some(person), RouteNeed::Role(role)) = (&visitor.person, need) {
         let detail = format!(
@@ -174,8 +174,8 @@ fn refused(need: RouteNeed, visitor: &Visitor, request: &Request) -> Response {
     Refusal::new(StatusCode::UNAUTHORIZED, "authentication required: log in at /login").into_response()
 }
 
-/// Whether a page of this farm sent it: browsers say so themselves (Fetch Metadata), older ones
-/// name the page's origin. Who says neither is not believed.
+/// True if a page of this farm sent the request: browsers say so (Fetch Metadata), older ones name
+/// the page's origin. A request with neither is refused.
 fn is_same_origin(headers: &HeaderMap, secure: bool) -> bool {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     if let Some(site) = text("sec-fetch-site") {

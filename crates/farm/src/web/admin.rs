@@ -1,4 +1,4 @@
-//! Looking after the farm: boards, their states and budgets, what they were refused.
+//! Administration: boards, their states and budgets, refused requests.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::people::Role;
 use crate::records::BoardRefusal;
 use crate::wall_clock::now;
 
-/// Boards on the page; the others are found by what is in their names.
+/// Limit of boards on the page; others are found by a part of their names.
 const MOST_BOARDS: usize = 500;
 
 #[derive(Default, Deserialize)]
@@ -43,7 +43,7 @@ pub async fn page(
     shown(&app, &visitor, &query.q, None).await
 }
 
-/// The page; with what is shown once, as a code, with the words for what it is.
+/// The page, with a text that is shown once, such as a code, and its description.
 pub async fn shown(
     app: &App,
     visitor: &Visitor,
@@ -109,7 +109,7 @@ pub async fn board(
 pub struct BoardForm {
     name: String,
     state: String,
-    /// The day on which it began; nothing for now.
+    /// Day on which it began; empty for now.
     #[serde(default)]
     since: String,
     tags: String,
@@ -154,7 +154,8 @@ pub async fn set_board(
     Ok(moved(&format!("/admin/boards/{}", escaped(&board.board)), None))
 }
 
-/// When a state began. The day of the one before, which stands in the form, is not the new one's.
+/// Beginning of a state. The form still has the day of the previous state, which is ignored for a
+/// new one.
 fn since(text: &str, state: BoardState, before: &BoardSettings) -> Result<i64, Refusal> {
     let (text, is_new) = (text.trim(), state != before.state);
     let is_untouched = text.is_empty() || text == date(before.state_since);
@@ -166,7 +167,7 @@ fn since(text: &str, state: BoardState, before: &BoardSettings) -> Result<i64, R
         .ok_or_else(|| Refusal::bad("invalid day: expected one up to today, like 2026-11-23"))
 }
 
-/// A budget as somebody writes it; none where nothing is written.
+/// Parses a budget; `None` for an empty text.
 fn budget_of(text: &str) -> Result<Option<Nanos>, Refusal> {
     match text.trim() {
         "" => Ok(None),
@@ -179,7 +180,7 @@ fn budget_of(text: &str) -> Result<Option<Nanos>, Refusal> {
 
 #[derive(Deserialize)]
 pub struct BudgetForm {
-    /// Nothing for all boards.
+    /// Empty for all boards.
     #[serde(default)]
     tag: String,
     limit: String,

@@ -21,7 +21,7 @@ use crate::pages::parts::escaped;
 use crate::people::{FarmPerson, PasswordCost, Role, check_name, digest_password};
 use crate::wall_clock::{DAY, now};
 
-/// How long a code is good.
+/// Validity of a code.
 const CODE_GOOD_FOR_S: i64 = DAY;
 const MOST_CODES: u32 = 100;
 

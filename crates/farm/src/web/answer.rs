@@ -1,5 +1,5 @@
-//! What is sent back: documents with their kind, and refusals, as a page or as a problem document
-//! (RFC 9457).
+//! Responses: documents with their content type, and refusals as a page or a problem document (RFC
+//! 9457).
 
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::ingest::staging::StagingFault;
 use crate::objects::BucketFault;
 
-/// What a problem document is sent as.
+/// Content type of a problem document.
 pub const PROBLEM: &str = "application/problem+json";
 
 /// A document.
@@ -25,7 +25,7 @@ impl WebAnswer {
         WebAnswer { kind: "text/html; charset=utf-8", body, policy: None, attachment: false }
     }
 
-    /// What is handed out as a file, so that no browser shows it as a page.
+    /// Download, which no browser shows as a page.
     pub fn csv(body: String) -> WebAnswer {
         WebAnswer { kind: "text/csv; charset=utf-8; header=present", body, policy: None, attachment: true }
     }
@@ -43,12 +43,12 @@ impl WebAnswer {
         WebAnswer::text(PROBLEM, body)
     }
 
-    /// What is to be filled with parts of a document.
+    /// Empty document for parts that follow.
     pub fn empty_json() -> WebAnswer {
         WebAnswer::text("application/json", String::new())
     }
 
-    /// With a content security policy of its own.
+    /// Sets a separate content security policy.
     pub fn under(mut self, policy: String) -> WebAnswer {
         self.policy = Some(policy);
         self
@@ -74,14 +74,14 @@ impl IntoResponse for WebAnswer {
     }
 }
 
-/// Why there is no answer, in a line with the remedy.
+/// Refusal: a line with the reason and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub status: StatusCode,
     pub detail: String,
-    /// The seconds after which it may be asked again, where that is known.
+    /// Seconds until the next attempt, if known.
     pub wait_s: Option<i64>,
-    /// Of a run that was removed here: its board asks later whether it may come again.
+    /// True for a run that was removed here: its board asks later if it may send it again.
     pub is_removed: bool,
 }
 
@@ -90,12 +90,12 @@ impl Refusal {
         Refusal { status, detail: detail.into(), wait_s: None, is_removed: false }
     }
 
-    /// A run that was removed here.
+    /// Refusal of a run that was removed here.
     pub fn removed(detail: String) -> Refusal {
         Refusal { is_removed: true, ..Refusal::new(StatusCode::CONFLICT, detail) }
     }
 
-    /// What was asked too often, and may be asked again after some seconds.
+    /// Refusal of too frequent requests, for some seconds.
     pub fn too_often(what: &str, wait_s: i64) -> Refusal {
         let detail = format!("{what}: wait for {wait_s} s");
         Refusal { wait_s: Some(wait_s), ..Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail) }
@@ -105,7 +105,7 @@ impl Refusal {
         Refusal::new(StatusCode::NOT_FOUND, detail)
     }
 
-    /// There is no such board, or none that who asks may see.
+    /// Refusal of a board that does not exist or that the visitor may not see.
     pub fn no_board(name: &str) -> Refusal {
         let name = model::text::excerpt(name);
         Refusal::not_found(format!("unknown board {name}: choose one of the list of boards"))
@@ -120,7 +120,7 @@ impl Refusal {
         self.problem_with(&serde_json::Value::Null)
     }
 
-    /// The same with what else there is to say, as fields of their own.
+    /// The same with additional fields.
     pub fn problem_with(&self, more: &serde_json::Value) -> String {
         let title = self.status.canonical_reason().unwrap_or_default();
         let mut problem =
@@ -139,7 +139,7 @@ impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Refusal {
         let status = match failure.exit {
             Exit::Usage => StatusCode::UNPROCESSABLE_ENTITY,
-            // It is the store: who sent something may send it again.
+            // A failure of the store: the client may send again.
             _ => StatusCode::SERVICE_UNAVAILABLE,
         };
         Refusal::new(status, failure.message)
@@ -151,7 +151,7 @@ impl From<BucketFault> for Refusal {
         let status = match &fault {
             BucketFault::Missing(_) => StatusCode::NOT_FOUND,
             BucketFault::Damaged(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            // Who sent something keeps it until the farm has its keys or its bucket again.
+            // The client keeps its data until the farm has its keys or its bucket again.
             BucketFault::Unreachable(_)
             | BucketFault::Refused(_)
             | BucketFault::NoBucket(_)
@@ -172,7 +172,7 @@ impl From<StagingFault> for Refusal {
 }
 
 impl IntoResponse for Refusal {
-    /// Empty: which form it takes depends on who asked, and is made by the last layer.
+    /// An empty response: the last layer fills it, in the form that the client accepts.
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
         response.extensions_mut().insert(self);

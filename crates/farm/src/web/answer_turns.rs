@@ -1,4 +1,4 @@
-//! Answers that only read are made a few at a time: what each holds until it is whole is not known
+//! Limits the number of responses that are generated at once, because their memory is not known
 //! before.
 
 use std::net::SocketAddr;
@@ -16,8 +16,8 @@ use super::app::App;
 use super::connections::FarmConnection;
 use super::login::counted_as;
 
-/// Has a request wait for its turn, which its answer keeps until the last layer has it. Who closes
-/// a connection while it waits gets no answer, and nothing is made for it.
+/// Makes a request wait for its turn, which its response holds until the last layer has it. If the
+/// client closes the connection during the wait, nothing is generated.
 pub async fn in_turn(
     State((app, source)): State<(Arc<App>, AnswerSource)>,
     request: Request,

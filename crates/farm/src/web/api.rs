@@ -1,4 +1,4 @@
-//! What the pages show, as JSON and CSV.
+//! Data of the pages as JSON and CSV.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,12 +29,11 @@ use crate::pages::parts::escaped;
 use crate::records::{SeriesKey, Tier};
 use crate::store::{AskedSlots, TimeStretch};
 
-/// Slots that one answer is made of, each of a recording: a year, where a recorder has one in five
-/// minutes.
+/// Limit of slots in one answer: a year of a recorder with one per five minutes.
 const MOST_SLOTS: i64 = 110_000;
-/// Histograms in one answer: ten years of days, five months of hours.
+/// Limit of histograms in one answer: ten years of days, five months of hours.
 const MOST_ROWS: u64 = 3_700;
-/// And their bytes as they are packed: as JSON they take twelve times as much.
+/// Limit of their packed bytes; as JSON they take twelve times as much.
 const MOST_BYTES: u64 = 4 << 20;
 /// Histograms that are read at once for a heat map.
 const AT_ONCE: i64 = 64;
@@ -107,7 +106,7 @@ pub async fn refused(State(app): State<Arc<App>>) -> WebOutcome {
     }))
 }
 
-/// Which rows are asked for; times are seconds since 1970.
+/// Requested rows; times are seconds since 1970.
 #[derive(Deserialize)]
 #[serde(default)]
 pub struct RowsQuery {
@@ -147,7 +146,7 @@ pub async fn slots(
     client: AskingClient,
 ) -> Result<Response, Refusal> {
     let asked = asked_slots(&app, &visitor, name, (&query, &asked)).await?;
-    // Which series it is, as an address has it: a header holds no other letters.
+    // The series, escaped as in an address, because a header takes no other letters.
     let of = [("onbeat-series", escaped(&asked.key.series)), ("onbeat-plan", escaped(&asked.key.plan))];
     let parts = SlotParts::of(app.store.clone(), asked, visitor, SlotForm::Json, query.step);
     Ok((of, in_parts((&app, &client), WebAnswer::empty_json(), parts).await?).into_response())
@@ -171,7 +170,7 @@ pub async fn slots_csv(
     in_parts((&app, &client), WebAnswer::csv(String::new()), parts).await
 }
 
-/// Which slots are asked for, of which there are not too many.
+/// Requested slots, up to the limit.
 async fn asked_slots(
     app: &App,
     visitor: &Visitor,
@@ -199,7 +198,7 @@ async fn key_of(app: &App, visitor: &Visitor, name: &str, query: &RowsQuery) -> 
     chosen(&app.store.series(&board.board).await?, &query.series, &query.plan)
 }
 
-/// Which histograms are asked for, of which there are not too many.
+/// Requested histograms, up to the limit.
 async fn asked_histograms(
     app: &App,
     visitor: &Visitor,
@@ -274,7 +273,7 @@ pub async fn histograms(
     Ok(([varied], in_parts((&app, &client), WebAnswer::empty_json(), parts).await?).into_response())
 }
 
-/// The bytes of a heat map, some of its histograms after the others.
+/// Bytes of a heat map, from its histograms in parts.
 async fn heat(app: &App, mut of: AskedHistograms) -> Result<Vec<u8>, Refusal> {
     let mut map = HeatBytes::default();
     loop {

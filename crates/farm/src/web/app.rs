@@ -1,4 +1,4 @@
-//! What all requests share.
+//! State shared by all requests.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -26,53 +26,53 @@ use crate::records::FarmRun;
 use crate::store::{AuditEntry, FarmStore};
 use crate::wall_clock::now_ns;
 
-/// Reports and comparisons that are made at the same time: each may read hundreds of megabytes.
+/// Limit of simultaneous reports and comparisons: each may read hundreds of megabytes.
 const AT_ONCE: usize = 2;
-/// Files that are handed out at the same time: each has a thread and half a megabyte.
+/// Limit of simultaneous downloads: each has a thread and half a megabyte.
 const FILES_AT_ONCE: usize = 8;
-/// Refused folders of which more than their number is remembered.
+/// Limit of refused folders with a stored reason.
 const MOST_REFUSED: usize = 1_000;
-/// Passwords that wait to be compared, one after the other: each takes 19 MiB.
+/// Limit of passwords that wait to be checked, one after the other: each takes 19 MiB.
 const PASSWORDS_WAITING: usize = 32;
 
-/// Who can reach the server.
+/// Exposure of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FarmExposure {
-    /// This machine alone: a page elsewhere must not reach it by a name of its own either.
+    /// Reachable from this machine only, and not by another name that a foreign page uses.
     Loopback,
-    /// Whoever a proxy lets through.
+    /// Reachable through a proxy.
     BehindProxy,
-    /// Whoever reaches it, over its own TLS: a foreign name has no certificate here.
+    /// Reachable over its own TLS: a foreign name has no certificate here.
     Encrypted,
 }
 
-/// What all requests share.
+/// State shared by all requests.
 pub struct App {
     pub store: FarmStore,
     pub exposure: FarmExposure,
     pub policy: AccessPolicy,
-    /// Of logging in.
+    /// Attempts to log in.
     pub attempts: LimitedAttempts,
-    /// Requests with a token that is none.
+    /// Requests with an unknown token.
     pub unknown_tokens: LimitedAttempts,
     pub refusals: BoardRefusals,
     pub changes: FoundChanges,
     pub reports: MadeReports,
     pub verdicts: KnownVerdicts,
-    /// None where nothing is kept.
+    /// `None` without a store.
     pub intake: Option<Intake>,
     refused: Mutex<RefusedFolders>,
     pub requests: AtomicU64,
     pub failures: AtomicU64,
     pub counters: Arc<FarmCounters>,
     heavy: Arc<Semaphore>,
-    /// Of answers that are made and that wait to be taken.
+    /// Budget of responses that are generated or wait for their client.
     pub budget: AnswerBudget,
-    /// Files that go out at the same time.
+    /// Permits for downloads.
     pub handed_out: Arc<Semaphore>,
-    /// Where bundles are in a bucket.
+    /// Cache of bundles in a bucket.
     pub cache: Option<Arc<BundleCache>>,
-    /// None where the farm itself does no TLS.
+    /// `None` if the farm itself does no TLS.
     certificate: Option<Arc<ServerCertificate>>,
     passwords: Arc<Semaphore>,
     password_memory: Arc<Mutex<PasswordMemory>>,
@@ -105,19 +105,19 @@ impl App {
         }
     }
 
-    /// With what the farm was told about who may read.
+    /// Sets the policy on readers.
     pub fn with_policy(mut self, policy: AccessPolicy) -> App {
         self.policy = policy;
         self
     }
 
-    /// With bundles in a bucket.
+    /// Sets the cache of a bucket.
     pub fn with_cache(mut self, cache: Option<Arc<BundleCache>>) -> App {
         self.cache = cache;
         self
     }
 
-    /// With a certificate of its own.
+    /// Sets the server's certificate.
     pub fn with_certificate(mut self, certificate: Option<Arc<ServerCertificate>>) -> App {
         self.certificate = certificate;
         self
@@ -128,48 +128,47 @@ impl App {
         self.certificate.is_some()
     }
 
-    /// When the certificate ends, in seconds since 1970.
+    /// Expiry of the certificate, in seconds since 1970.
     pub fn certificate_ends(&self) -> Option<i64> {
         self.certificate.as_ref().and_then(|certificate| certificate.ends())
     }
 
-    /// Where the bundle of a run can be read, for as long as the lease lives: every look into a
-    /// bundle goes by this way.
+    /// Readable bundle of a run, until the lease is dropped. All reads of bundles use this.
     pub async fn bundle(&self, run: &FarmRun) -> Result<BundleLease, Refusal> {
         let place = Path::new(&run.place);
         let Some(cache) = &self.cache else { return Ok(BundleLease::of_folder(place)) };
-        // None where another state has replaced it since it was asked for.
+        // `None` if another state has replaced it since the request began.
         let digest = self.store.run_digest_at(&run.id, &run.place).await?;
         Ok(cache.open(place, digest.as_deref()).await?)
     }
 
-    /// Why the bucket of bundles does not answer; none where it does, or where there is none.
+    /// Reason for which the bucket does not answer; `None` if it does, or without a bucket.
     pub fn bucket_trouble(&self) -> Option<String> {
         self.cache.as_ref().and_then(|cache| cache.bucket.trouble().borrow().clone())
     }
 
-    /// Whether browsers reach it by TLS: everywhere but on this machine.
+    /// True if browsers use TLS: everywhere except on this machine.
     pub fn is_secure(&self) -> bool {
         self.exposure != FarmExposure::Loopback
     }
 
-    /// Notes what somebody did.
+    /// Adds an entry to the audit log.
     pub async fn note(&self, who: &str, what: &str) -> Result<(), Refusal> {
         let entry = AuditEntry { t_ns: now_ns().0, who: who.to_owned(), what: what.to_owned() };
         Ok(self.store.note(&entry).await?)
     }
 
-    /// Whether a password is that of a digest; where there is none it takes as long, and is not.
+    /// True if a password matches a digest; without a digest it takes as long and is false.
     pub async fn is_password(&self, password: String, digest: Option<String>) -> Result<bool, Refusal> {
         let busy =
             || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many simultaneous logins: try again");
-        // It goes on where who asked has gone meanwhile, and counts until it is done.
+        // It continues if the client has gone, and counts until it is done.
         let place = self.passwords.clone().try_acquire_owned().map_err(|_| busy())?;
         let memory = self.password_memory.clone();
         let compare = move || {
             let _place = place;
             let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
-            // Made once, before the first comparison of either kind.
+            // Computed once, before the first comparison of either kind.
             let nobodys = nobodys_digest();
             let is_known = digest.is_some();
             let is_same = memory.is_password(&password, digest.as_deref().unwrap_or(nobodys));
@@ -178,7 +177,7 @@ impl App {
         tokio::task::spawn_blocking(compare).await.map_err(|_| busy())
     }
 
-    /// What could not be taken in.
+    /// Folders that could not be read completely.
     pub fn refused(&self) -> RefusedFolders {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -189,7 +188,7 @@ impl App {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = all;
     }
 
-    /// Does what takes long, or may panic on what a bundle holds, beside the other requests.
+    /// Runs long work, or work that may panic on a bundle, outside of the request's task.
     pub async fn heavy<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
@@ -200,7 +199,7 @@ impl App {
                 "the farm is shutting down: try again",
             ));
         };
-        // It goes on where who asked has gone meanwhile, and has its turn until it is done.
+        // It continues if the client has gone, and holds its permit until it is done.
         let guarded = move || {
             let _turn = turn;
             catch_unwind(AssertUnwindSafe(work))
@@ -218,7 +217,7 @@ impl App {
     }
 }
 
-/// A digest of the usual cost, of no password.
+/// A digest of the usual cost that no password has.
 fn nobodys_digest() -> &'static str {
     static DIGEST: OnceLock<String> = OnceLock::new();
     DIGEST.get_or_init(|| digest_password("", &[0; 16], PasswordCost::Usual).unwrap_or_default())

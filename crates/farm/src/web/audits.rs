@@ -1,4 +1,4 @@
-//! The audit of a run's machine, or in what it differs from another run's: a page, and JSON.
+//! Audit of a run's machine, or its difference from another run's, as a page and JSON.
 
 use std::sync::Arc;
 

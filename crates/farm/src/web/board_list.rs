@@ -1,5 +1,4 @@
-//! The question of the first page: which boards there are, and what changed on them. The page, its
-//! JSON and its CSV are forms of one answer.
+//! First page: boards and their changes. The page, its JSON and its CSV are forms of one answer.
 
 use std::collections::BTreeMap;
 

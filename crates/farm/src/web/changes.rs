@@ -1,4 +1,4 @@
-//! The changes of all boards: asks for those that were found, hands them to the view.
+//! Changes of all boards: reads the found ones and passes them to the view.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ use crate::people::Role;
 use crate::records::FarmBoard;
 use crate::wall_clock::now;
 
-/// Between two looks for boards that have another day.
+/// Interval of the search for boards with a new day.
 const EVERY: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// Finds changes before somebody asks for them.
+/// Searches for changes in the background.
 pub async fn keep_changes(app: Arc<App>) {
     loop {
-        // What fails here fails on the page too, and is said there.
+        // A failure occurs on the page as well, and is shown there.
         if let Ok(found) = app.changes.look_through(&app.store).await {
             let _ = note_found(&app, &found, now()).await;
         }
@@ -52,7 +52,7 @@ pub async fn note_found(app: &App, all: &[FarmChange], now: i64) -> model::error
 #[serde(default)]
 pub struct ChangesQuery {
     board: String,
-    /// `all` for what needs no look too, `acknowledged` for what somebody looked at.
+    /// `all` to include changes that are not open, `acknowledged` for acknowledged ones.
     only: String,
 }
 

@@ -1,4 +1,4 @@
-//! Runs against runs, by `study::compare`, as the command does; days of boards by
+//! Comparison of runs by `study::compare`, as in the command, and of days by
 //! [`super::compare_days`].
 
 use std::sync::Arc;
@@ -25,15 +25,15 @@ use crate::pages::parts::escaped;
 use crate::records::SeriesOfBoard;
 use crate::sides::OtherSeries;
 
-/// Runs of a side.
+/// Limit of runs of a side.
 const MOST_RUNS: usize = 40;
-/// Those that the name of a board stands for.
+/// Number of runs for which the name of a board stands.
 const OF_BOARD: i64 = 10;
 
-/// What no change of a kernel or a setting changes.
+/// Conditions that no change of a kernel or a setting affects.
 const HARDWARE: &[&str] = &["host.model", "host.machine", "host.virtual"];
 
-/// What is asked, in any order: `a`, `b` once or several times, one or several lines each.
+/// Query parameters in any order: `a`, `b` once or several times, with one or several lines each.
 type Asked = Query<Vec<(String, String)>>;
 
 fn form(asked: Vec<(String, String)>) -> ComparisonForm {
@@ -70,7 +70,7 @@ fn put_field(form: &mut ComparisonForm, name: &str, value: &str) {
     }
 }
 
-/// Whether both sides are there. Two alike are a form to begin with.
+/// True if both sides are given and differ; equal sides are an unfinished form.
 fn is_asked(form: &ComparisonForm) -> bool {
     match form.is_of_days() {
         true => form.sides[0] != form.sides[1],
@@ -78,7 +78,7 @@ fn is_asked(form: &ComparisonForm) -> bool {
     }
 }
 
-/// Why there is nothing to compare, where one of two sides is not there or both are the same.
+/// Reason for which nothing can be compared: a side is missing, or both are equal.
 fn lacking(form: &ComparisonForm) -> Option<String> {
     if is_asked(form) {
         return None;
@@ -95,7 +95,7 @@ fn lacking(form: &ComparisonForm) -> Option<String> {
     })
 }
 
-/// Whether the button of a form was pressed: that sends all fields, and links have no empty one.
+/// True if the button of a form was pressed: that sends all fields, and links have no empty ones.
 fn is_submitted(asked: &[(String, String)]) -> bool {
     asked.iter().any(|(name, _)| name == "limit")
 }
@@ -122,8 +122,7 @@ pub async fn json(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcom
     Ok(WebAnswer::text("application/json", document(&app, asked).await? + "\n"))
 }
 
-/// The runs, days or boards of both sides in the place of the verdict; beside each how many days of
-/// its side are left out.
+/// Runs, days or boards of both sides as lines, each with the number of excluded days of its side.
 pub async fn csv(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcome {
     const COLUMNS: [&str; 14] = [
         "side",
@@ -209,7 +208,7 @@ fn parse_limit(text: &str) -> Result<Nanos, Refusal> {
     span.ok_or_else(|| Refusal::bad("invalid limit: expected a latency, like 100us"))
 }
 
-/// Where the runs of a side lie, each with its id.
+/// Folders of the runs of a side, each with its id.
 async fn bundles(app: &App, names: &[String]) -> Result<Vec<(String, BundleLease)>, Refusal> {
     let too_many = || Refusal::bad(format!("a side has at most {MOST_RUNS} runs: name fewer"));
     if names.len() > MOST_RUNS {
@@ -249,7 +248,7 @@ fn compared(
     let read = |side: &[(String, BundleLease)]| -> Result<Vec<Measurement>, Refusal> {
         let one = |(id, place): &(String, BundleLease)| -> Result<Measurement, Refusal> {
             let mut measurement = ReadOptions::default().open(place)?;
-            // Folders may be called alike, ids are not.
+            // Folders may have equal names; ids are unique.
             measurement.title.clone_from(id);
             Ok(measurement)
         };

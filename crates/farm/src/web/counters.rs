@@ -1,21 +1,21 @@
-//! What is counted besides requests.
+//! Counters of events other than requests.
 
 use std::sync::atomic::AtomicU64;
 
 use super::count::of;
 use super::refused_requests::RefusedRequests;
 
-/// Counted since the server started; `pending` is what waits now.
+/// Counts since the server started; `webhook_pending` is the current number.
 #[derive(Debug, Default)]
 pub struct FarmCounters {
-    /// Connections that never came to a request, because they spoke no TLS or another one.
+    /// Connections without a request, because their TLS handshake failed.
     pub tls_failures: AtomicU64,
-    /// A certificate that was renewed and could not be used.
+    /// Renewed certificates that could not be used.
     pub certificate_failures: AtomicU64,
     pub webhook_sent: AtomicU64,
-    /// Tries that failed; the change is sent again.
+    /// Failed attempts; the change is sent again.
     pub webhook_failures: AtomicU64,
-    /// Changes that were never told, after all tries or because too many waited.
+    /// Changes that were never reported, after all attempts or because too many were waiting.
     pub webhook_given_up: AtomicU64,
     pub webhook_pending: AtomicU64,
     /// Of boards.
@@ -23,7 +23,7 @@ pub struct FarmCounters {
 }
 
 impl FarmCounters {
-    /// Name, help, value, of those that only grow.
+    /// Name, help and value of each counter.
     pub fn counted(&self) -> [(&'static str, &'static str, u64); 5] {
         [
             ("onbeat_farm_tls_failures", "Connections without a handshake.", of(&self.tls_failures)),

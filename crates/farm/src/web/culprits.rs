@@ -1,4 +1,4 @@
-//! Who took the time: a page, JSON and CSV, over all boards or of one; and the page of a culprit.
+//! Culprits of all boards or of one, as a page, JSON and CSV; and the page of a culprit.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ const MOST: i64 = 1_000;
 /// Runs that show a culprit.
 const RUNS_SHOWN: i64 = 100;
 
-/// What is asked, in any order.
+/// Query parameters, in any order.
 type Asked = Query<Vec<(String, String)>>;
 
-/// The board that is asked for, if one is.
+/// Requested board, if any.
 async fn board_of(
     app: &App,
     visitor: &Visitor,
@@ -36,7 +36,7 @@ async fn board_of(
     }
 }
 
-/// What stands in its address.
+/// Key of a board, if any.
 fn key_of(board: &Option<FarmBoard>) -> Option<&str> {
     board.as_ref().map(|board| board.board.as_str())
 }

@@ -1,4 +1,4 @@
-//! How a board gets its token: by a code, and how often one may be wrong.
+//! Enrolment: a board exchanges a code for a token; wrong codes are limited.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ use crate::wall_clock::now;
 struct EnrolRequest {
     code: String,
     name: String,
-    /// 64 hexadecimal digits that the board alone knows; `""` where it has none.
+    /// 64 hexadecimal digits that only the board knows; `""` without a secret.
     #[serde(default)]
     secret: String,
 }
 
 impl EnrolRequest {
-    /// The token: with a secret it is the same again, so that a board whose answer was lost may ask
-    /// once more.
+    /// The token; with a secret it is the same each time, so that a board whose answer was lost can
+    /// repeat the request.
     fn token(&self) -> Result<String, Refusal> {
         let secret = self.secret.as_bytes();
         let made = match secret.len() {
@@ -65,7 +65,7 @@ pub async fn enrol(
     let taken = codes.take(&from, host::clock::monotonic());
     taken.map_err(|wait_s| Refusal::too_often("too many wrong codes from this address", wait_s))?;
     let outcome = app.store.enrol(&code, now(), &key, &name, &digest_of(&token)).await;
-    // Who has a good code guesses none, and a store that is away says nothing of a code.
+    // Only a wrong code counts: neither a valid one nor an unreachable store is a guess.
     if !matches!(outcome, Ok(EnrolOutcome::BadCode)) {
         codes.give_back(&from);
     }

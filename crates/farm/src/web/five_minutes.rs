@@ -1,4 +1,4 @@
-//! Five minutes of a board: asks the store, hands values to the view.
+//! Five minutes of a board: reads the store and passes values to the view.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -24,12 +24,12 @@ use crate::pictures::long_term::LongTerm;
 use crate::records::{FarmBoard, FarmRun, FarmSlot, SLOT, SeriesKey, SeriesOfBoard, Tier, TierRow};
 use crate::store::TimeStretch;
 
-/// The worst of the day that are listed.
+/// Limit of the listed worst five minutes of the day.
 const WORST: i64 = 12;
-/// Rows of the five minutes that are listed: three recorders that look every second have 900.
+/// Limit of listed rows of the five minutes: three recorders with intervals of a second have 900.
 const LISTED: i64 = 1_000;
 const RUNS: i64 = 20;
-/// Hunts whose spikes are looked up: no board makes two at once.
+/// Limit of hunts whose spikes are read: a board runs only one at a time.
 const HUNTS: usize = 4;
 
 #[derive(Default, Deserialize)]
@@ -37,18 +37,18 @@ const HUNTS: usize = 4;
 pub struct MomentQuery {
     series: String,
     plan: String,
-    /// `day` or `hour` for the worst of the one that the time is in.
+    /// `day` or `hour` for the worst five minutes of the one that includes the time.
     worst: String,
 }
 
-/// What there is of five minutes, as who asks may see it.
+/// Data of five minutes that the visitor may see.
 struct FoundMoment {
     board: FarmBoard,
     series: SeriesOfBoard,
     t: i64,
-    /// The first of their rows,
+    /// First rows.
     slots: Vec<FarmSlot>,
-    /// the one with the largest latency of all, and what all come to.
+    /// Row with the largest latency, and the sums of all.
     largest: Option<FarmSlot>,
     sums: SlotSums,
     histogram: Option<TierRow>,
@@ -61,7 +61,7 @@ struct FoundMoment {
 }
 
 impl FoundMoment {
-    /// How many of the rows are not listed.
+    /// Number of rows that are not listed.
     fn left_out(&self) -> u64 {
         self.sums.count.saturating_sub(self.slots.len() as u64)
     }
@@ -209,11 +209,11 @@ async fn day_around(
     Ok(day)
 }
 
-/// The spikes that hunts recorded within a time, the latest first, and why a bundle could not be
-/// fetched. What one does not give is left out: the page has its numbers without it.
+/// Spikes of hunts within a time, the latest first, and the reason if a bundle could not be
+/// fetched. Unreadable bundles are skipped, because the page is complete without them.
 ///
-/// A hunt is a series of its own, so that it is of another one than what is measured beside it: its
-/// spikes say of which, and the hunts of the page's own series come first.
+/// A hunt is a separate series, so that its spikes name their series; hunts of the page's series
+/// come first.
 async fn spikes(
     app: &App,
     runs: &[FarmRun],
@@ -228,7 +228,7 @@ async fn spikes(
             Ok(place) => place,
             Err(refusal) => {
                 unread = Some(refusal.detail);
-                // A bucket that is away is asked once, for each may take its time to say so.
+                // An unreachable bucket is asked once, because each request may take long to fail.
                 match refusal.status {
                     StatusCode::SERVICE_UNAVAILABLE => break,
                     _ => continue,

@@ -15,7 +15,7 @@ use crate::store::CulpritDaysFrom;
 
 /// Runs that show a culprit, and days on which recorders name it, in one answer.
 const MOST_RUNS: i64 = 1_000;
-/// Entries of what was done where no number is asked for, and at most: more are not kept.
+/// Entries of the audit log in an answer, by default and at most: more are not stored.
 pub const AUDIT_SHOWN: i64 = 100;
 const MOST_OF_AUDIT: i64 = 10_000;
 

@@ -1,4 +1,4 @@
-//! Logging in and out.
+//! Login and logout.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::ingest::environment::hex;
 use crate::pages::login::{LoginView, login};
 use crate::wall_clock::now;
 
-/// Where a reader goes on who logs in.
+/// Page to open after the login.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct LoginQuery {
@@ -49,7 +49,7 @@ pub async fn page(
     Ok(WebAnswer::page(login(&view)))
 }
 
-/// One answer and as much work for a name that nobody has as for a wrong password.
+/// An unknown name gets the same answer after the same work as a wrong password.
 pub async fn enter(
     State(app): State<Arc<App>>,
     address: Option<Extension<ConnectInfo<SocketAddr>>>,
@@ -92,7 +92,7 @@ pub async fn leave(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Re
     Ok(response)
 }
 
-/// Leads to another page of the farm.
+/// Redirect to another page of the farm.
 pub fn moved(to: &str, cookie: Option<String>) -> Response {
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, to.to_owned())]).into_response();
     if let Some(cookie) = cookie.and_then(|cookie| cookie.parse().ok()) {
@@ -111,7 +111,7 @@ fn own_address(next: &str) -> &str {
     }
 }
 
-/// Whom attempts of a request are counted of, as a text.
+/// Text that identifies the client in counts of attempts.
 pub fn counted_as(
     app: &App,
     address: Option<Extension<ConnectInfo<SocketAddr>>>,
@@ -121,8 +121,8 @@ pub fn counted_as(
     client(headers, peer, app.exposure).map_or_else(|| "unknown".to_owned(), counted)
 }
 
-/// Whom attempts are counted of: behind a proxy the address that it adds last, because all before
-/// it is as the client says.
+/// Address for which attempts are counted: behind a proxy the last one that it adds, because the
+/// client can set all others.
 pub fn client(headers: &HeaderMap, peer: Option<IpAddr>, exposure: FarmExposure) -> Option<IpAddr> {
     let last = headers.get_all("x-forwarded-for").iter().next_back().and_then(|line| line.to_str().ok());
     let named = last.and_then(|line| line.rsplit(',').next()?.trim().parse().ok());

@@ -1,4 +1,4 @@
-//! Whether the farm is well, and its numbers as OpenMetrics text.
+//! Health of the farm, and its metrics as OpenMetrics text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -18,7 +18,7 @@ use crate::board_settings::BoardSettings;
 use crate::changes::{ChangeIdentity, ChangeKind, FarmChange, NotedChanges};
 use crate::records::FarmBoard;
 
-/// Boards with numbers of their own.
+/// Limit of boards with separate samples.
 const MOST_BOARDS: usize = 1_000;
 
 /// Labels and the value of each sample.
@@ -41,8 +41,8 @@ pub async fn health(State(app): State<Arc<App>>) -> WebOutcome {
     }
 }
 
-/// When the latest change of each kind of these boards was found, of those that are to be looked
-/// at. Where that is not noted, it is when it was seen.
+/// Times at which the latest open change of each kind was found, by board; the time of the change
+/// if that is not stored.
 fn latest(all: &[FarmChange], shown: &[FarmBoard], found: &NotedChanges<i64>) -> Samples {
     let shown: BTreeSet<&str> = shown.iter().map(|board| board.board.as_str()).collect();
     let mut latest: BTreeMap<(&str, ChangeKind), i64> = BTreeMap::new();
@@ -62,7 +62,7 @@ fn latest(all: &[FarmChange], shown: &[FarmBoard], found: &NotedChanges<i64>) ->
 struct MetricsText(String);
 
 impl MetricsText {
-    /// A gauge with labels; without a sample there is its head alone.
+    /// A gauge with labels; without samples, only its head.
     fn gauge(&mut self, name: &str, help: &str, samples: &[(String, f64)]) {
         let _ = writeln!(self.0, "# TYPE {name} gauge\n# HELP {name} {help}");
         for (labels, value) in samples {
@@ -79,7 +79,7 @@ impl MetricsText {
         self.counters(name, help, &[(String::new(), value)]);
     }
 
-    /// What only grows; its samples end in `_total`, its head does not.
+    /// A counter; its samples end in `_total`, its head does not.
     fn counters(&mut self, name: &str, help: &str, samples: &[(String, u64)]) {
         let _ = writeln!(self.0, "# TYPE {name} counter\n# HELP {name} {help}");
         for (labels, value) in samples {
@@ -117,7 +117,7 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
     Ok(WebAnswer::text("application/openmetrics-text; version=1.0.0; charset=utf-8", text.0))
 }
 
-/// What there is of each board; what a board has not has no sample, so that no alert is of it.
+/// Metrics of each board. A missing value has no sample, so that no alert fires for it.
 fn of_boards(text: &mut MetricsText, shown: &[FarmBoard], rows: &BTreeMap<String, i64>) {
     let each = |value: &dyn Fn(&FarmBoard) -> Option<f64>| -> Samples {
         let one = |board: &FarmBoard| Some((format!("{{board=\"{}\"}}", board.board), value(board)?));

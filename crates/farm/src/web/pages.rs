@@ -1,4 +1,4 @@
-//! Pages: asks the store, hands values to a view.
+//! Pages: read the store and pass values to a view.
 
 use std::sync::Arc;
 
@@ -33,12 +33,12 @@ use crate::records::{FarmBoard, FarmRun, FarmSlot, SeriesKey, SeriesOfBoard, Tie
 use crate::store::TimeStretch;
 use crate::wall_clock::now;
 
-/// What a handler answers.
+/// Result of a handler.
 pub type WebOutcome = Result<WebAnswer, Refusal>;
 
 const RUNS_SHOWN: i64 = 100;
 const CULPRITS_OF_BOARD: i64 = 10;
-/// What is asked of a run whose document names no limit; the report command asks the same.
+/// Horizon for a run without a limit in its document, as in the report command.
 const HORIZON: Nanos = Nanos(86_400_000_000_000);
 
 pub async fn fleet(
@@ -129,7 +129,7 @@ pub async fn board(
     Ok(WebAnswer::page(pages::board::board(&view)))
 }
 
-/// The last day that is asked for, by its first second; none where none is.
+/// First second of the requested last day; `None` without one.
 fn until(text: &str) -> Result<Option<i64>, Refusal> {
     if text.is_empty() {
         return Ok(None);
@@ -165,14 +165,14 @@ async fn long_term(
     Ok(LongTerm { from: from.min(end - 14 * Tier::Day.seconds()), to: end, ..found })
 }
 
-/// The board by its name in an address, as who asks may see it.
+/// Board of a name in an address, as the visitor may see it.
 pub async fn known_board(app: &App, visitor: &Visitor, name: &str) -> Result<FarmBoard, Refusal> {
     let mut boards = app.store.boards_of(Some(name)).await?;
     unnamed::boards(visitor, &mut boards);
     boards.into_iter().next().ok_or_else(|| Refusal::no_board(name))
 }
 
-/// The run by its id in an address of a page.
+/// Run of an id in the address of a page.
 pub async fn known_run(app: &App, id: &str) -> Result<FarmRun, Refusal> {
     app.store.run(id).await?.ok_or_else(no_run)
 }
@@ -181,7 +181,7 @@ pub fn no_run() -> Refusal {
     Refusal::not_found("no run has this id: choose one on its board's page")
 }
 
-/// The series that is asked for, or the latest.
+/// Requested series, or the latest.
 pub fn chosen(series: &[SeriesOfBoard], name: &str, plan: &str) -> Result<SeriesKey, Refusal> {
     let asked = !(name.is_empty() && plan.is_empty());
     let fits = |one: &&SeriesOfBoard| {
@@ -249,7 +249,7 @@ pub async fn spike(State(app): State<Arc<App>>, Path((id, number)): Path<(String
     Ok(WebAnswer::page(page).under(policy))
 }
 
-/// The report, and the command that makes such a run again.
+/// The report, and the command that repeats its run.
 fn report_of(place: &std::path::Path, name: &str) -> Result<MadeReport, Refusal> {
     let mut run = ReportedRun::open(place)?.named(name);
     run.ask(&Question { horizon: HORIZON, ..Question::default() });
@@ -267,7 +267,7 @@ pub async fn nowhere() -> Refusal {
     Refusal::not_found("this page does not exist: start from the list of boards")
 }
 
-/// The worst five minutes of a day that count, where slots of it are kept.
+/// Worst valid five minutes of a day, if its slots are stored.
 async fn worst_of_day(app: &App, board: &str, key: &SeriesKey, t: i64) -> Result<Option<FarmSlot>, Refusal> {
     let day = TimeStretch { from: t, to: t + Tier::Day.seconds() };
     Ok(app.store.worst_counted(board, key, day).await?)

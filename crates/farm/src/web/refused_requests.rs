@@ -1,4 +1,4 @@
-//! How often boards were refused since the server was started, by the reason; no board is named.
+//! Counts of refused requests of boards since the server was started, by reason and without names.
 
 use std::sync::atomic::AtomicU64;
 
@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 
 use super::count::{add, of};
 
-/// The reasons, as they stand in the metrics.
+/// Reasons, as in the metrics.
 const REASONS: [&str; 9] =
     ["token", "code", "machine", "content", "conflict", "size", "rate", "unavailable", "other"];
 
@@ -17,7 +17,7 @@ pub struct RefusedRequests {
 }
 
 impl RefusedRequests {
-    /// Counts the answer to a request of a board, or of one that enrols, where it was refused.
+    /// Counts a refused request of a board, or of one that enrols.
     pub fn note(&self, enrols: bool, status: StatusCode) {
         let Some(reason) = reason(enrols, status) else { return };
         if let Some(at) = REASONS.iter().position(|known| *known == reason) {
@@ -25,7 +25,7 @@ impl RefusedRequests {
         }
     }
 
-    /// Each reason with its count; those that never were have 0.
+    /// Each reason with its count, also if that is 0.
     pub fn counted(&self) -> [(&'static str, u64); REASONS.len()] {
         std::array::from_fn(|at| (REASONS[at], of(&self.counts[at])))
     }

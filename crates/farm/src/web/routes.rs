@@ -1,5 +1,5 @@
-//! Every route, in a row with what it needs and what it can be asked for: there is no other way to
-//! one.
+//! All routes, each with its required permission and its query parameters; no handler is reachable
+//! otherwise.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub struct FarmRoute {
     pub method: &'static str,
     pub path: &'static str,
     pub need: RouteNeed,
-    /// What stands behind the question mark; anything else is refused.
+    /// Accepted query parameters; others are refused.
     pub known: KnownNames,
     handler: MethodRouter<Arc<App>>,
 }
@@ -53,7 +53,7 @@ impl FarmRoute {
         ApiRequest { method: self.method, path: self.path, need: self.need, known: self.known }
     }
 
-    /// The handler behind what it needs.
+    /// The handler, protected by its permission.
     pub fn guarded(self, app: &Arc<App>) -> (&'static str, MethodRouter<Arc<App>>) {
         let source = AnswerSource::of_route(self.path);
         let handler = match self.need {
@@ -67,8 +67,8 @@ impl FarmRoute {
     }
 }
 
-/// Nothing, where a row does not say more. What boards ask is not looked at: they may be of another
-/// version.
+/// Default of accepted parameters: none. Those of boards are not checked, because boards may have
+/// another version.
 fn known_to(need: RouteNeed) -> KnownNames {
     match need {
         RouteNeed::Token | RouteNeed::Code => None,
@@ -88,7 +88,7 @@ fn store<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) ->
     FarmRoute { method: "PUT", path, need: RouteNeed::Token, known: None, handler: put(handler) }
 }
 
-/// All of them.
+/// All routes.
 pub fn routes() -> Vec<FarmRoute> {
     [shown_pages(), administration(), data_of_boards(), data_of_runs(), data(), of_boards()]
         .into_iter()
@@ -196,7 +196,7 @@ fn data() -> Vec<FarmRoute> {
     ]
 }
 
-/// What boards send.
+/// Requests of boards.
 fn of_boards() -> Vec<FarmRoute> {
     vec![
         read("/v1/me", RouteNeed::Token, me::me),

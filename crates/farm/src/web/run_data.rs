@@ -1,5 +1,5 @@
-//! What the pages of a run and of its spikes show, as data: the report, the spikes, and the command
-//! that makes such a run again.
+//! Data of the pages of a run and its spikes: the report, the spikes, and the command that repeats
+//! the run.
 
 use std::path::Path as FilePath;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ async fn rendered(app: &App, id: String, format: ReportFormat) -> Result<String,
     read_bundle(app, &id, read).await
 }
 
-/// The command that makes such a run again; null where its record does not tell.
+/// The command that repeats a run; null if its record lacks it.
 pub async fn again(State(app): State<Arc<App>>, Path(id): Path<String>) -> WebOutcome {
     let command = read_bundle(&app, &id, |place| Ok(repeat(&bundle::read::Bundle::open(place)?.run))).await?;
     WebAnswer::json(&json!({ "schema": "onbeat.farm-again/1", "run": id, "again": command }))
@@ -73,7 +73,7 @@ pub async fn spikes_csv(State(app): State<Arc<App>>, Path(id): Path<String>) -> 
     table(&["number", "at", "cpu", "latency_ns", "culprit", "victim"], &all_spikes(&app, &id).await?)
 }
 
-/// A culprit of a spike, with what it took of that one.
+/// A culprit of a spike, with its time in that spike.
 #[derive(Serialize)]
 struct SpikeCulprit<'a> {
     took_ns: Nanos,

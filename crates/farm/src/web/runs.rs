@@ -15,18 +15,18 @@ use super::visitor::Visitor;
 use crate::pages::runs::{RunsView, runs};
 use crate::records::{FarmRun, RunFilter};
 
-/// How many runs an answer has where no number is asked for, and at most.
+/// Number of runs in an answer, by default and at most.
 const SHOWN: i64 = 100;
 const MOST: i64 = 1_000;
-/// Labels that are asked for together.
+/// Limit of labels in one query.
 const MOST_LABELS: usize = 8;
 /// Labels of a board in one answer.
 pub const MOST_OF_BOARD: i64 = 10_000;
 
-/// What is asked, in any order; `label` may be there several times.
+/// Query parameters in any order; `label` may occur several times.
 pub type RunsAsked = Query<Vec<(String, String)>>;
 
-/// The labels among what is asked.
+/// Labels of a query.
 pub fn labels_of(asked: &[(String, String)]) -> Result<Vec<(String, String)>, Refusal> {
     let of = asked.iter().filter(|(name, value)| name == "label" && !value.trim().is_empty());
     let labels =
@@ -37,7 +37,7 @@ pub fn labels_of(asked: &[(String, String)]) -> Result<Vec<(String, String)>, Re
     }
 }
 
-/// What is asked for, and how many runs at most.
+/// Filter and limit of a query.
 fn filter_of(asked: &[(String, String)]) -> Result<(RunFilter, i64), Refusal> {
     let mut filter = RunFilter { labels: labels_of(asked)?, ..RunFilter::default() };
     let mut most = SHOWN;
@@ -138,7 +138,7 @@ pub async fn csv(
     table(&COLUMNS, &runs.iter().map(row).collect::<Vec<_>>())
 }
 
-/// A run with its labels as they can be told apart: values may hold blanks.
+/// A run with separable labels: values may contain blanks.
 fn row(run: &FarmRun) -> Value {
     let mut row = serde_json::to_value(run).unwrap_or_default();
     row["labels_json"] = json!(row["labels"].to_string());

@@ -11,7 +11,7 @@ pub enum PublicReading {
     None,
     /// Latencies, without names of programs, hosts and people.
     Read,
-    /// What a viewer sees.
+    /// Everything that a viewer sees.
     All,
 }
 

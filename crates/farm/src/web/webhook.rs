@@ -1,8 +1,8 @@
-//! Tells changes to an address of the administrator's: a signed request for each, until it is
-//! taken.
+//! Reports changes to an address of the administrator: a signed request for each, until it is
+//! accepted.
 //!
-//! Signed as the Standard Webhooks specification says (standard-webhooks/webhooks, "spec"), so that
-//! its libraries check it: HMAC-SHA256 of id, time and body with a shared secret.
+//! The signature follows the Standard Webhooks specification (standard-webhooks/webhooks, "spec"),
+//! so that its libraries verify it: HMAC-SHA256 of id, time and body with a shared secret.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,9 +28,9 @@ use crate::changes::{ChangeIdentity, FarmChange};
 use crate::store::{ChangeNotice, FarmStore, WaitingNotice};
 use crate::wall_clock::now;
 
-/// Between two looks for changes, and for what is to be sent again.
+/// Interval of the search for changes and of retries.
 const EVERY: Duration = Duration::from_secs(60);
-/// Changes that wait, those of one look, and tries of each: about fifteen hours.
+/// Limits of waiting changes, of changes per search, and of attempts for each: about fifteen hours.
 const MOST_WAITING: u64 = 1_000;
 const AT_ONCE: i64 = 50;
 const TRIES: u64 = 12;
@@ -38,14 +38,14 @@ const TRIES: u64 = 12;
 const FIRST_WAIT: i64 = 30;
 const LONGEST_WAIT: i64 = 6 * 3_600;
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// No more of an answer is read.
+/// Limit of the bytes read of a response.
 const ANSWER_LIMIT: u64 = 64 << 10;
-/// What a receiver answers that wants nothing any more (RFC 9110, section 15.5.11).
+/// Status of a receiver that wants no further requests (RFC 9110, section 15.5.11).
 const GONE: u16 = 410;
 const SECRET: &str = "whsec_";
 const LEAST_SECRET: usize = 24;
 
-/// Where changes are told, and what they are signed with.
+/// Address for notifications, with the secret of their signature.
 #[derive(Clone)]
 pub struct Webhook {
     agent: Agent,
@@ -87,7 +87,7 @@ impl Webhook {
         Ok(Webhook { agent: Agent::new_with_config(config.build()), url: url.to_owned(), secret })
     }
 
-    /// Sends a document; why it was not taken.
+    /// Sends a document; the error is the reason for which it was not accepted.
     fn send(&self, id: &str, now: i64, document: &str) -> std::result::Result<(), WebhookFault> {
         let request = self
             .agent
@@ -115,19 +115,19 @@ impl Webhook {
     }
 }
 
-/// Why a document was not taken.
+/// Reason for which a document was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WebhookFault {
-    /// Nobody answered: the others would not get there either.
+    /// No answer: other notifications would not arrive, either.
     Unreachable,
     Refused,
     Gone,
 }
 
-/// Tells what changes, as long as the server runs.
+/// Reports changes while the server runs.
 pub async fn keep_telling(app: Arc<App>, hook: Webhook) {
     loop {
-        // What fails here is the store's, and is tried again; pages say what it is.
+        // A failure is the store's and is retried; pages show it.
         if let Ok(boards) = app.store.boards().await
             && let Ok(all) = app.changes.all(&app.store, &boards).await
         {
@@ -141,7 +141,7 @@ pub async fn keep_telling(app: Arc<App>, hook: Webhook) {
 /// Notes changes that are new.
 async fn note(app: &App, all: &[FarmChange], now: i64) -> Result<()> {
     note_found(app, all, now).await?;
-    // The oldest first: in their order they are told.
+    // The oldest first: they are reported in order.
     let notices: Vec<ChangeNotice> = all.iter().rev().map(|change| notice(change, now)).collect();
     let noted = app.store.note_changes(&notices, now, MOST_WAITING).await?;
     add(&app.counters.webhook_given_up, noted.given_up);
@@ -194,8 +194,8 @@ async fn failed(
     store.notice_failed(notice, again).await
 }
 
-/// How long after so many tries, and the half of that by chance: what failed together does not come
-/// back together.
+/// Wait after a number of attempts, half of it random, so that simultaneous failures are not
+/// retried together.
 fn wait(tries: u64) -> i64 {
     let doubled = FIRST_WAIT << tries.min(20);
     let most = doubled.min(LONGEST_WAIT);
