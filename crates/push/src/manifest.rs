@@ -99,7 +99,7 @@ fn paths_of(files: &MachineFiles) -> Result<Vec<String>, UnreadBundle> {
                     if let Some(errno) = both.find(|errno| !is_of_other_kind(*errno)) {
                         return Err(UnreadBundle::of(&path, &io::Error::from_raw_os_error(errno)));
                     }
-                    // Neither a file nor a folder, or a link that leads elsewhere: left out below a
+                    // Neither a file nor a folder, or a link that leads elsewhere: skipped below a
                     // part, refused in place of one.
                     if depth == 1 {
                         return Err(UnreadBundle::Stays(format!(

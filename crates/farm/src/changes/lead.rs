@@ -63,7 +63,7 @@ pub fn lead(all: &[FarmChange], names: &BoardNames, unnamed: bool) -> Vec<BoardL
 fn sentence(open: &[&FarmChange], names: &BoardNames, unnamed: bool) -> Option<BoardLead> {
     let mut all = GRAVEST.into_iter().filter_map(|kind| latest(open, kind));
     let main = all.next()?;
-    // The environment that it came with is no further event.
+    // The environment that came with it is not a separate event.
     let (same, others): (Vec<_>, Vec<_>) =
         all.partition(|one| one.kind == ChangeKind::Worse && (one.from - main.from).abs() <= SAME_EVENT_S);
     let known = std::iter::once(main).chain(same).map(|one| &one.settings).find(|known| !known.is_empty());

@@ -76,7 +76,7 @@ pub async fn run(
     Extension(visitor): Extension<Visitor>,
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
-    // A route's parameter is a whole part of an address, so that the archive has none of its own.
+    // A route's parameter is a whole part of an address, so that the archive has no separate route.
     if let Some(run) = id.strip_suffix(".tar") {
         return match visitor.is_unnamed() {
             true => {

@@ -59,7 +59,7 @@ pub fn check(uri: &Uri, known: KnownNames) -> Result<(), Refusal> {
     }
     let steps = asked.iter().filter(|(name, _)| name == "step");
     let is_step = |step: i64| step > 0 && step % SLOT == 0;
-    // What is no number is refused where it is read as one.
+    // Invalid numbers are refused where they are parsed.
     if steps.filter_map(|(_, value)| value.parse().ok()).any(|step| !is_step(step)) {
         return Err(Refusal::bad("invalid `step`: expected seconds in multiples of 300, like 600 or 3600"));
     }

@@ -170,9 +170,10 @@ impl FoundChanges {
             if depth == LookDepth::Within && self.is_fresh(board, &state, Some(marks)).await {
                 continue;
             }
-            // Not under the lock: others see meanwhile what is known.
+            // Without the lock, so that others can read the known changes during the search.
             let found = of_board(store, board, newest).await;
-            // What is damaged of one board hides no other's: its own page says so.
+            // Damaged data of one board must not hide the changes of others; its own page shows the
+            // fault.
             if found.is_err() && store.answers().await {
                 continue;
             }
@@ -195,12 +196,12 @@ impl FoundChanges {
     async fn heard(&self, boards: &[FarmBoard], newest: i64) -> (Vec<FarmChange>, usize) {
         let (today, by_board) = (today(), self.by_board.lock().await);
         let (mut all, mut series) = (Vec::new(), 0);
-        // Of the others nobody wants to hear.
+        // Changes of the other boards are not reported.
         for board in boards.iter().filter(|board| !board.settings.state.is_quiet()) {
             let look = by_board.get(&board.board);
             if let Some(look) = look {
-                // Of a budget that is no longer the board's nothing is told, also before the next
-                // look.
+                // An exceeded budget that is no longer the board's is not reported, even before the
+                // next search.
                 let is_gone = look.of.budget.as_ref().map(|one| one.0) != board.settings.budget_ns;
                 let told = look.changes.iter().filter(|one| one.t > newest - SHOWN_DAYS * DAY);
                 all.extend(told.filter(|one| one.kind != ChangeKind::OverBudget || !is_gone).cloned());

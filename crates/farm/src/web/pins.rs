@@ -57,7 +57,7 @@ pub async fn remove(
     let run = known_run(&app, &id).await?;
     let folder = intake(&app)?.staging.folder();
     let bundle = match app.bundle(&run).await {
-        // What is gone, or cannot be read, is told from the store alone.
+        // A missing or unreadable bundle is replaced by the data of the store.
         Err(_) => None,
         Ok(place) => {
             let of = run.clone();

@@ -120,7 +120,7 @@ async fn board_of(app: &App, headers: &HeaderMap) -> Result<TokenOwner, Refusal>
     if let Some(owner) = app.store.owner(&digest).await? {
         return Ok(owner);
     }
-    // A board that goes on after its token ended is not seen anywhere else.
+    // A board that still sends after its token was revoked is not visible anywhere else.
     if let Some(owner) = app.store.revoked_owner(&digest).await? {
         let detail = "its token was revoked, and it still sends: enrol it again, or stop its onbeat-push";
         app.refusals.note(&owner, now(), String::new(), detail);

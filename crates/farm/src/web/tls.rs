@@ -120,7 +120,7 @@ pub async fn shake_hands(
 ) -> Option<TlsStream<SharedStream>> {
     let mut first = [0];
     if stream.0.peek(&mut first).await.ok()? == 1 && first[0] != HANDSHAKE_RECORD {
-        // What cannot be told is not told.
+        // A failure cannot be reported to this client.
         let _ = stream.write_all(PLAIN).await;
         let _ = stream.shutdown().await;
         return None;

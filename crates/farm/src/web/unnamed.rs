@@ -49,7 +49,7 @@ fn without_commands(words: &str) -> String {
             kept.push(part.to_owned());
             continue;
         };
-        // A command goes on up to the end of its load, whatever is in it.
+        // A command extends to the end of its load, whatever it contains.
         if load == "cmd" || load.starts_with("cmd:") {
             kept.push("load cmd".to_owned());
             break;
