@@ -55,7 +55,7 @@ pub fn check(uri: &Uri, known: KnownNames) -> Result<(), Refusal> {
             true => "this address takes no parameters".to_owned(),
             false => format!("accepted parameters are {}", known.join(", ")),
         };
-        return Err(Refusal::bad(format!("{known}, not {}", excerpt(other))));
+        return Err(Refusal::bad(format!("{known}: remove {}", excerpt(other))));
     }
     let steps = asked.iter().filter(|(name, _)| name == "step");
     let is_step = |step: i64| step > 0 && step % SLOT == 0;

@@ -25,8 +25,8 @@ fn a_name_that_an_address_does_not_know_is_refused_with_those_that_it_knows() {
             let answer = ask(&app, route.method, &address, by, "").await;
             assert_eq!(answer.status, 400, "{what}: {}", answer.text);
             let words = match known.join(", ") {
-                none if none.is_empty() => "his address takes no parameters, not no_such".to_owned(),
-                names => format!("ccepted parameters are {names}, not no_such"),
+                none if none.is_empty() => "his address takes no parameters: remove no_such".to_owned(),
+                names => format!("ccepted parameters are {names}: remove no_such"),
             };
             assert!(answer.text.contains(&words), "{what}: {}", answer.text);
         }
