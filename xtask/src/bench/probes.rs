@@ -47,7 +47,7 @@ pub fn measure(binary: &Path, quick: bool) -> Rows {
     }
     rows.extend(gaps(binary, pairs, seconds)?);
     if !on_path("cc") {
-        println!("   switch and hog are skipped: no C compiler found");
+        println!("  switch and hog are skipped: no C compiler found");
         return Ok(rows);
     }
     let program = compiled("switch", include_str!("switch.c"))?;
