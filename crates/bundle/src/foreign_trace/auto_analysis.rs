@@ -234,12 +234,13 @@ impl AutoAnalysis {
                 spikes.extend(open.take().and_then(Analysed::spike));
             }
         }
-        match spikes.is_empty() {
-            true => Err(TraceError::new(
+        if spikes.is_empty() {
+            Err(TraceError::new(
                 "invalid auto-analysis: expected rtla's text up to the line of the latency, found a part; \
                  give all that it printed",
-            )),
-            false => Ok(AutoAnalysis { spikes }),
+            ))
+        } else {
+            Ok(AutoAnalysis { spikes })
         }
     }
 }

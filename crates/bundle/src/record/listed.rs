@@ -102,9 +102,10 @@ pub fn read_file<D: RecordDisk, T>(
                     let is_changed = end != SectionLine::Intact;
                     let following = OpenSection::new(file, from + sections.read(), to);
                     let ended = std::mem::replace(&mut section, following);
-                    match is_changed {
-                        true if wants.is_some() => ended.tell(faults),
-                        changed => faults.changed += u64::from(changed),
+                    if is_changed && wants.is_some() {
+                        ended.tell(faults);
+                    } else {
+                        faults.changed += u64::from(is_changed);
                     }
                     continue;
                 }
