@@ -160,21 +160,24 @@ fn decide(record: &CureRun) -> CureMove {
 /// steady in the next, so it is repeated; the first late wake-up in any of them still counts.
 fn unsteady(runs: &[&CureCleanRun], last: &CureCleanRun) -> CureMove {
     let says_nothing = |run: &&&CureCleanRun| run.long && run.late == 0;
-    match runs.iter().rev().take_while(says_nothing).count() >= SPOILED {
-        true => CureMove::End(
+    if runs.iter().rev().take_while(says_nothing).count() >= SPOILED {
+        CureMove::End(
             CureEnd::NoCandidate,
             format!("nothing was late in the last run, and it does not support the limit: {}", last.said),
-        ),
-        false => CureMove::Confirm,
+        )
+    } else {
+        CureMove::Confirm
     }
 }
 
 fn spoiled(runs: &[&CureCleanRun], last: &CureCleanRun) -> CureMove {
     let in_a_row = runs.iter().rev().take_while(|run| !run.counts()).count();
-    match in_a_row >= SPOILED {
-        true => CureMove::Spoiled(last.why.clone()),
-        false if last.long => CureMove::Confirm,
-        false => CureMove::Look,
+    if in_a_row >= SPOILED {
+        CureMove::Spoiled(last.why.clone())
+    } else if last.long {
+        CureMove::Confirm
+    } else {
+        CureMove::Look
     }
 }
 
@@ -197,9 +200,10 @@ fn round(record: &CureRun, kept: usize) -> CureMove {
     let more = |culprit: &&CureCulprit| untried(record, &culprit.candidates).is_some();
     match (hunts.len() >= ROUNDS, found) {
         (_, true) if !worth_it(hunt).any(|culprit| more(&culprit)) => {
-            let why = match hunt.culprits.iter().any(|culprit| more(&culprit)) {
-                false => "there is nothing left that could be tried",
-                true => "what is left to try is against what took next to nothing of the time lost",
+            let why = if hunt.culprits.iter().any(|culprit| more(&culprit)) {
+                "what is left to try is against what took next to nothing of the time lost"
+            } else {
+                "there is nothing left that could be tried"
             };
             CureMove::End(CureEnd::NoCandidate, why.into())
         }
@@ -261,9 +265,10 @@ fn fits(record: &CureRun, wanted: CureMove, left: Nanos) -> CureMove {
         ),
         CureMove::Keep | CureMove::End(..) | CureMove::Spoiled(_) => return wanted,
     };
-    match takes <= left {
-        true => wanted,
-        false => CureMove::End(CureEnd::Time, format!("the time is over: {what} takes {}", takes.spoken())),
+    if takes <= left {
+        wanted
+    } else {
+        CureMove::End(CureEnd::Time, format!("the time is over: {what} takes {}", takes.spoken()))
     }
 }
 
