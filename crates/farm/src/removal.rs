@@ -150,9 +150,12 @@ async fn remove_bundle(place: &Path, kept: KeptBundles<'_>) -> Option<String> {
         remove_tree(&MachineFiles::folder(kept.folder), &top, &name, 0);
     }
     let left = if in_bucket.is_some() { copy.as_path() } else { place };
-    host::identity(&left.join("run.json")).map(|_| match lies_in(left, kept.folder) {
-        true => "remove it as the user of the server".to_owned(),
-        false => "it is shown from there, and is not the farm's".to_owned(),
+    host::identity(&left.join("run.json")).map(|_| {
+        if lies_in(left, kept.folder) {
+            "remove it as the user of the server".to_owned()
+        } else {
+            "it is shown from there, and is not the farm's".to_owned()
+        }
     })
 }
 

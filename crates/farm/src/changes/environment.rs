@@ -132,9 +132,12 @@ fn evidence(sides: &[(&str, Sides)], judged: Vec<SeriesEffect>) -> Vec<String> {
     let is_alone = sides.len() == 1;
     let mut all: Vec<String> = judged
         .into_iter()
-        .flat_map(|one| match is_alone {
-            true => one.evidence,
-            false => vec![format!("{}: {}", capitalised(one.name), one.evidence.join(" "))],
+        .flat_map(|one| {
+            if is_alone {
+                one.evidence
+            } else {
+                vec![format!("{}: {}", capitalised(one.name), one.evidence.join(" "))]
+            }
         })
         .collect();
     if without > 0 {

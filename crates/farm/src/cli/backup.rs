@@ -254,9 +254,8 @@ impl StoreBackup {
 fn free_name(run: &BundlePlace, own: &Path, backup: &Path) -> String {
     let place = Path::new(&run.place);
     let name = place.file_name().and_then(|name| name.to_str()).filter(|_| lies_in(place, own));
-    let name = name.map(str::to_owned).unwrap_or_else(|| match is_id(&run.id) {
-        true => run.id.clone(),
-        false => format!("run-{}", hex(&Sha256::digest(&run.id)[..8])),
+    let name = name.map(str::to_owned).unwrap_or_else(|| {
+        if is_id(&run.id) { run.id.clone() } else { format!("run-{}", hex(&Sha256::digest(&run.id)[..8])) }
     });
     let (mut free, mut number) = (name.clone(), 1u64);
     while host::identity(&backup.join(&free)).is_some() {

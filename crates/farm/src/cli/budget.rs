@@ -95,9 +95,10 @@ fn limit(text: &str) -> Result<Option<Nanos>> {
         return Ok(None);
     }
     let span = parse_span(text, Bare::Micros).map_err(|why| Failure::usage(format!("the budget: {why}")))?;
-    match span.0 > 0 {
-        true => Ok(Some(span)),
-        false => Err(Failure::usage("the budget: no latency is so short: write it like 100us, or none")),
+    if span.0 > 0 {
+        Ok(Some(span))
+    } else {
+        Err(Failure::usage("the budget: no latency is so short: write it like 100us, or none"))
     }
 }
 

@@ -175,12 +175,13 @@ impl Args {
         let keeps = self.store.is_some() || self.runs.is_empty();
         let open = matches!(self.public, Some(PublicReading::Read | PublicReading::All));
         let default = self.public.is_none() && exposure == FarmExposure::Loopback;
-        match keeps || open || default {
-            true => Ok(()),
-            false => Err(Failure::usage(
+        if keeps || open || default {
+            Ok(())
+        } else {
+            Err(Failure::usage(
                 "--runs alone keeps no accounts to log in with: say --public read or --public all, \
                  or give it a --store",
-            )),
+            ))
         }
     }
 }

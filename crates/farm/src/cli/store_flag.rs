@@ -102,9 +102,8 @@ impl StorePlace {
     /// pages ask for a login before they show their contents. Files that root creates in another
     /// user's folder stay readable, for that user's server shows them.
     pub fn keep_private(&self) {
-        let nearest = self.bundles.ancestors().find_map(|folder| match folder.as_os_str().is_empty() {
-            true => host::is_own(Path::new(".")),
-            false => host::is_own(folder),
+        let nearest = self.bundles.ancestors().find_map(|folder| {
+            if folder.as_os_str().is_empty() { host::is_own(Path::new(".")) } else { host::is_own(folder) }
         });
         if nearest == Some(true) {
             host::make_new_files_private();

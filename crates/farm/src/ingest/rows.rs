@@ -142,12 +142,11 @@ fn check(header: &HeaderLine, of: &RowsOf) -> Result<(), String> {
         ));
     }
     let same = (&header.run.boot, &header.run.recording, header.series.as_str());
-    match same == (&of.boot, &of.recording, of.series.as_str()) {
-        true => Ok(()),
-        false => {
-            Err("the header is of another boot, recording or series than the address: send each by itself"
-                .to_owned())
-        }
+    if same == (&of.boot, &of.recording, of.series.as_str()) {
+        Ok(())
+    } else {
+        Err("the header is of another boot, recording or series than the address: send each by itself"
+            .to_owned())
     }
 }
 

@@ -98,12 +98,12 @@ fn differs(record: &BundleRecord, counted: CountedSeconds) -> Option<&'static st
         |of: fn(&FarmSlot) -> u64| -> i128 { record.slots.iter().map(|slot| i128::from(of(slot))).sum() };
     let max_ns = record.slots.iter().filter_map(|slot| slot.max_ns).max();
     let found = (sum(|slot| slot.n), sum(|slot| slot.missed), max_ns);
-    match found == (counted.n, counted.missed, counted.max_ns) {
-        false => Some("its blocks.jsonl has other seconds than were counted"),
-        true if counted.by_rows && record.rows.is_empty() => {
-            Some("its rows.jsonl does not add up to the rest of it, as it did when it was counted")
-        }
-        true => None,
+    if found != (counted.n, counted.missed, counted.max_ns) {
+        Some("its blocks.jsonl has other seconds than were counted")
+    } else if counted.by_rows && record.rows.is_empty() {
+        Some("its rows.jsonl does not add up to the rest of it, as it did when it was counted")
+    } else {
+        None
     }
 }
 
@@ -154,10 +154,12 @@ pub async fn mend(
 /// for those removed by age.
 fn wrong_files(bundle: &Path, copy: &Path, run: &FarmRun) -> Vec<String> {
     let has_gone = |path: &str| {
-        let part = match path.starts_with("events/") {
-            true => ThinnedPart::Windows,
-            false if BLOCK_FILES.contains(&path) => ThinnedPart::Blocks,
-            false => return false,
+        let part = if path.starts_with("events/") {
+            ThinnedPart::Windows
+        } else if BLOCK_FILES.contains(&path) {
+            ThinnedPart::Blocks
+        } else {
+            return false;
         };
         run.thinned.contains(part.word())
     };

@@ -103,9 +103,10 @@ struct SeenRun {
 impl SeenRun {
     /// True if it is unchanged since it was scanned. A completed run does not change.
     fn is_still(&self, place: &Path) -> bool {
-        match self.is_over {
-            true => host::file_version(&place.join("run.json")) == Some(self.files.document),
-            false => RunFiles::of(place) == Some(self.files),
+        if self.is_over {
+            host::file_version(&place.join("run.json")) == Some(self.files.document)
+        } else {
+            RunFiles::of(place) == Some(self.files)
         }
     }
 }
