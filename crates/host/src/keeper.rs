@@ -30,10 +30,7 @@ pub fn start(args: &[&str]) -> io::Result<()> {
     if let Some(output) = child.stdout.take() {
         BufReader::new(output).read_line(&mut line)?;
     }
-    match line == READY {
-        true => Ok(()),
-        false => Err(io::Error::other("it ended at once")),
-    }
+    if line == READY { Ok(()) } else { Err(io::Error::other("it ended at once")) }
 }
 
 /// Makes this process independent of its starter: a new session, so that a hang-up of the terminal

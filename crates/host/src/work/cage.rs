@@ -75,11 +75,10 @@ impl Cage {
             Err(rustix::io::Errno::NOENT) => true,
             Err(error) => return Err(error.into()),
         };
-        match named && kind {
-            true => Ok(Cage::at(group)),
-            false => {
-                Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no control group of that process"))
-            }
+        if named && kind {
+            Ok(Cage::at(group))
+        } else {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no control group of that process"))
         }
     }
 
