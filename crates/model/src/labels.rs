@@ -28,9 +28,10 @@ impl Labels {
                 return Err(format!("{name} is there twice: give each name once"));
             }
         }
-        match labels.len() > MOST {
-            true => Err(format!("at most {MOST} labels: leave some out")),
-            false => Ok(Labels(labels)),
+        if labels.len() > MOST {
+            Err(format!("at most {MOST} labels: leave some out"))
+        } else {
+            Ok(Labels(labels))
         }
     }
 
@@ -84,9 +85,10 @@ fn check(name: &str, value: &str) -> Result<(), &'static str> {
     if !is_name || name.len() > LONGEST_NAME {
         return Err("its name has 1 to 32 letters, digits and - _ ., a letter first");
     }
-    match value.is_empty() || value.len() > LONGEST_VALUE || value.contains(steers) {
-        true => Err("its value has 1 to 256 bytes, and no control characters"),
-        false => Ok(()),
+    if value.is_empty() || value.len() > LONGEST_VALUE || value.contains(steers) {
+        Err("its value has 1 to 256 bytes, and no control characters")
+    } else {
+        Ok(())
     }
 }
 
