@@ -38,9 +38,10 @@ pub fn refuse_lockup(plan: &MeasurePlan, policy: Policy, costs: &[Nanos], what: 
     let Some((own, cost)) = dearest else { return Ok(()) };
     let interval = advised_interval(*cost);
     // With a single measured CPU, none can be omitted.
-    let elsewhere = match plan.cpus.len() == 1 || plan.housekeeping.len() < plan.cpus.len() {
-        true => "leave a CPU to it with --housekeeping",
-        false => "leave a CPU out with -a",
+    let elsewhere = if plan.cpus.len() == 1 || plan.housekeeping.len() < plan.cpus.len() {
+        "leave a CPU to it with --housekeeping"
+    } else {
+        "leave a CPU out with -a"
     };
     Err(Failure::usage(format!(
         "{what} takes {cost} per cycle on cpu {}, of an interval of {}: nothing else could run, onbeat's \

@@ -159,9 +159,10 @@ fn note(step: &mut CureStep, experiment: &ExperimentRun) {
     let proof = prove(&experiment.plan, &PairTally::of(&experiment.segments));
     proven(step, &proof, experiment.plan.win_at);
     // The usual settling time is not reported.
-    step.settling = match experiment.plan.settle_ns > SETTLE {
-        true => settling(experiment).unwrap_or_default(),
-        false => String::new(),
+    step.settling = if experiment.plan.settle_ns > SETTLE {
+        settling(experiment).unwrap_or_default()
+    } else {
+        String::new()
     };
     let last = |arm: ExperimentArm| {
         let of_arm = experiment.segments.iter().rev().find(|segment| segment.arm == arm && segment.valid);

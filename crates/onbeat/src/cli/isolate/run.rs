@@ -49,9 +49,10 @@ pub fn run(args: &Args) -> Result<Exit> {
     };
     let mut journal = journal::lock_if_there("placing a process")?;
     let entry = isolation(&mut journal)?;
-    match args.outside {
-        true => outside(&mut journal, &entry, asked.as_ref())?,
-        false => inside(&mut journal, &entry, asked)?,
+    if args.outside {
+        outside(&mut journal, &entry, asked.as_ref())?;
+    } else {
+        inside(&mut journal, &entry, asked)?;
     }
     if let Some(priority) = args.priority {
         rt::set_policy(Policy::Fifo, priority).map_err(|error| {

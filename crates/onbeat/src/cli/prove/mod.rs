@@ -175,10 +175,11 @@ fn both(ran: Result<PairsEnd>, restored: Result<()>) -> Result<PairsEnd> {
 
 /// Requires one of the ways to make the change.
 fn require_one_change(args: &Args) -> Result<()> {
-    match args.changes.is_empty() && args.script.is_none() {
-        true => Err(Failure::usage(
+    if args.changes.is_empty() && args.script.is_none() {
+        Err(Failure::usage(
             "name what to prove: --change RULE=VALUE, --script FILE, or --across-boots A... -- B...",
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }

@@ -49,9 +49,10 @@ pub fn start(script: &SwitchScript, at_most: Nanos, folder: &Path) -> Result<Scr
         None => b"a".to_vec(),
     };
     let left = said != b"a";
-    match left {
-        true => end_marked(&marker),
-        false => mark(&marker, "a")?,
+    if left {
+        end_marked(&marker);
+    } else {
+        mark(&marker, "a")?;
     }
     let why = String::from_utf8_lossy(&said).lines().skip(1).map(clean).collect();
     let own = std::process::id();

@@ -126,9 +126,10 @@ pub fn require_consent(
 /// Error for a plan that removes safeguards, with the alternative.
 fn lost_safeguards(plan: &PlanDocument) -> Option<String> {
     let risky = high_risk(plan);
-    let instead = match plan.changes.iter().any(|change| change.rule.is_empty()) {
-        true => "leave it out of the file".to_owned(),
-        false => format!("leave it out with --without {}", risky.join(" --without ")),
+    let instead = if plan.changes.iter().any(|change| change.rule.is_empty()) {
+        "leave it out of the file".to_owned()
+    } else {
+        format!("leave it out with --without {}", risky.join(" --without "))
     };
     let lost = risky.join(", ");
     (!risky.is_empty()).then(|| format!("a safeguard would be lost with {lost}: add --yes, or {instead}"))

@@ -111,12 +111,13 @@ impl IpcKind {
             let what = format!("cannot make a {} to measure", self.name);
             let offered = meaning_of(&error).is_some_and(|(exit, _)| exit == Exit::NotSupported);
             let remedy = "raise the limits of queues and semaphores (ulimit -q, kernel.sem)";
-            match offered {
-                true => Failure::not_supported(format!(
+            if offered {
+                Failure::not_supported(format!(
                     "this kernel, or a filter of system calls, has no {} ({error}): name other kinds",
                     self.name
-                )),
-                false => Failure::of_call(what, &error, Exit::Internal, remedy),
+                ))
+            } else {
+                Failure::of_call(what, &error, Exit::Internal, remedy)
             }
         })
     }
