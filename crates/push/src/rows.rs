@@ -91,10 +91,7 @@ fn send_end(
     last: RowText,
     boots: &mut BTreeSet<String>,
 ) -> Sent {
-    match boots.remove(&last.run.boot) {
-        true => send(round, record, RowCut::of(series, last)),
-        false => Ok(()),
-    }
+    if boots.remove(&last.run.boot) { send(round, record, RowCut::of(series, last)) } else { Ok(()) }
 }
 
 /// Sends all other rows, oldest first; counts those no longer in the record, and forgets the boots

@@ -225,9 +225,10 @@ pub fn compare_runs(round: &mut PushRound<'_>) -> Sent<()> {
 fn id_and_state(place: &Path) -> Option<(String, String)> {
     let files = MachineFiles::folder(place);
     let head: RunHead = serde_json::from_reader(document(&files)).ok()?;
-    let state = match head.complete {
-        true => digest(&files)?,
-        false => hex(&Sha256::digest(serde_json::to_vec(&manifest_of(&files).ok()?).ok()?)),
+    let state = if head.complete {
+        digest(&files)?
+    } else {
+        hex(&Sha256::digest(serde_json::to_vec(&manifest_of(&files).ok()?).ok()?))
     };
     Some((head.id, state))
 }

@@ -84,9 +84,10 @@ impl SentLog {
     /// Reads the log; returns an empty one if it is missing, damaged, or another farm's or board's.
     pub fn read(folder: &PushFolder, farm: &str, board: &str) -> SentLog {
         let log = SentLog::noted(folder).unwrap_or_default();
-        match log.farm == farm && log.board == board {
-            true => log,
-            false => SentLog { farm: farm.to_owned(), board: board.to_owned(), ..SentLog::default() },
+        if log.farm == farm && log.board == board {
+            log
+        } else {
+            SentLog { farm: farm.to_owned(), board: board.to_owned(), ..SentLog::default() }
         }
     }
 
