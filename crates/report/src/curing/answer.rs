@@ -96,9 +96,10 @@ pub fn next_steps(record: &CureRun) -> Vec<String> {
         }
     };
     let steps: Vec<String> = ended.into_iter().chain(next_step(record)).collect();
-    match steps.is_empty() {
-        true => vec!["Nothing had to be changed: `onbeat watch` tells when that is no longer so.".to_owned()],
-        false => steps,
+    if steps.is_empty() {
+        vec!["Nothing had to be changed: `onbeat watch` tells when that is no longer so.".to_owned()]
+    } else {
+        steps
     }
 }
 

@@ -157,9 +157,10 @@ fn astray(run: &ExperimentRun, proof: &Proof) -> Option<String> {
 /// Knowledge of the CPUs that were not measured.
 fn others(plan: &ExperimentPlan, proof: &Proof) -> Option<String> {
     let of_threads = plan.counted() == CountedUnit::Cycles;
-    let known = match proof.works.is_empty() {
-        true => "what the change does there is not known",
-        false => "of what the change does there only the load's work is known",
+    let known = if proof.works.is_empty() {
+        "what the change does there is not known"
+    } else {
+        "of what the change does there only the load's work is known"
     };
     (!of_threads && proof.pairs > 0)
         .then(|| format!("The wake-ups of CPUs beside {} were not measured: {known}.", clean(&plan.cpus)))

@@ -30,9 +30,10 @@ fn says_nothing(run: &Run) -> bool {
 pub fn expected(run: &Run) -> Option<String> {
     let length = observed(run)?;
     if says_nothing(run) {
-        let why = match run.ended == Ended::Limit {
-            true => "it ended at its own largest latency",
-            false => "something spoiled it",
+        let why = if run.ended == Ended::Limit {
+            "it ended at its own largest latency"
+        } else {
+            "something spoiled it"
         };
         return Some(format!("This run says nothing about the next hours: {why}."));
     }
