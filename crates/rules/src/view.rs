@@ -266,12 +266,11 @@ impl<'a> MachineView<'a> {
     pub fn require_isolation(&self) -> Result<(), Judgement> {
         // The CPUs of a machine that is not running are not known.
         if self.survey.is_stopped {
-            return match self.cpus().is_empty() {
-                false => Ok(()),
-                true => {
-                    Err(Judgement::unknown("needs the CPUs that are set apart: name them with --cpus LIST")
-                        .cause(UnknownCause::NotRunning))
-                }
+            return if self.cpus().is_empty() {
+                Err(Judgement::unknown("needs the CPUs that are set apart: name them with --cpus LIST")
+                    .cause(UnknownCause::NotRunning))
+            } else {
+                Ok(())
             };
         }
         let online = self.known(&self.facts().online, "/sys/devices/system/cpu/online")?;

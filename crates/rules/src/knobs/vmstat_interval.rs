@@ -68,9 +68,10 @@ fn judge(machine: &MachineView) -> Judged {
     // Red Hat's kernels keep their version and backport much of later ones.
     let may_have_it = machine.facts().release.known().is_some_and(|release| release.contains(".el"));
     if (series >= (6, 5) || may_have_it) && machine.cpus().without(&left_out(machine, series)?).is_empty() {
-        return Err(match series >= (6, 5) {
-            true => Judgement::not_applicable(format!("this kernel leaves out {}", cpu_list(machine.cpus()))),
-            false => Judgement::unknown("whether this kernel of RHEL has the change of 6.5 cannot be read"),
+        return Err(if series >= (6, 5) {
+            Judgement::not_applicable(format!("this kernel leaves out {}", cpu_list(machine.cpus())))
+        } else {
+            Judgement::unknown("whether this kernel of RHEL has the change of 6.5 cannot be read")
         });
     }
     Ok(Judgement::fail(format!("{seconds} s")))
