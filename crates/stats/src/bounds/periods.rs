@@ -287,9 +287,10 @@ fn describe(
         of_the_worst: worst.iter().filter(|spike| members.contains(&spike.0)).count(),
         worst: worst.len(),
         // An ambiguous period has no name.
-        compatible_with: match comb.or_ns.is_empty() {
-            true => period_name::compatible(comb.period_ns, comb.period_se_ns, input.hz),
-            false => Vec::new(),
+        compatible_with: if comb.or_ns.is_empty() {
+            period_name::compatible(comb.period_ns, comb.period_se_ns, input.hz)
+        } else {
+            Vec::new()
         },
         at_ns: members.into_iter().map(Nanos).collect(),
     }
