@@ -267,22 +267,18 @@ fn runnable(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> 
 /// Cause while the thread itself runs.
 fn runs(case: &Case<'_>, piece: &Stretch<'_>, victim: Task) -> Option<Cause> {
     let over = case.path.due_at_start.is_some_and(|over| over <= piece.start);
-    match case.path.switch.is_some_and(|switch| switch <= piece.start) {
-        _ if over && case.window.own => {
-            let evidence =
-                "its timer was due when it was started: from there, without a sleep, to its clock read";
-            Some(Cause::new(SliceKind::ReturnToUser, Who::default(), evidence))
-        }
-        true if case.window.own => {
-            let evidence = "from the switch to the thread's own clock read";
-            Some(Cause::new(SliceKind::ReturnToUser, Who::default(), evidence))
-        }
-        true => None,
-        false => Some(Cause::new(
-            SliceKind::Thread,
-            who(victim),
-            "the thread itself ran and had not gone to sleep",
-        )),
+    let switched = case.path.switch.is_some_and(|switch| switch <= piece.start);
+    if over && case.window.own {
+        let evidence =
+            "its timer was due when it was started: from there, without a sleep, to its clock read";
+        Some(Cause::new(SliceKind::ReturnToUser, Who::default(), evidence))
+    } else if !switched {
+        Some(Cause::new(SliceKind::Thread, who(victim), "the thread itself ran and had not gone to sleep"))
+    } else if case.window.own {
+        let evidence = "from the switch to the thread's own clock read";
+        Some(Cause::new(SliceKind::ReturnToUser, Who::default(), evidence))
+    } else {
+        None
     }
 }
 

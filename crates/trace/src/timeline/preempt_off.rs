@@ -48,11 +48,14 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
         }
     }
     let late = case.host.preempt == Preempt::None || case.host.preempt == Preempt::Voluntary;
-    let (stack, evidence) = match seen.held {
-        true => seen.section(),
-        false if long && late => seen.unpreempted()?,
-        false if long && seen.let_in.is_some() => seen.section(),
-        false => return None,
+    let (stack, evidence) = if seen.held {
+        seen.section()
+    } else if long && late {
+        seen.unpreempted()?
+    } else if long && seen.let_in.is_some() {
+        seen.section()
+    } else {
+        return None;
     };
     let function = remote_call::caller(stack);
     let found = if let Found::Kernel(frames) = seen.found { frames } else { &[] };
