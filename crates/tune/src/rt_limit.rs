@@ -207,18 +207,15 @@ mod tests {
         let mut machine = Machine::base();
         let runtime = now(kernel, "sysctl:kernel.sched_rt_runtime_us");
         machine.edit(&format!("/proc/sys/kernel/sched_rt_runtime_us: {runtime}"));
-        match has_servers {
-            true => {
-                let of = |name| now(kernel, &format!("sysfs:kernel/debug/sched/fair_server/cpu0/{name}"));
-                let (runtime, period) = (of("runtime"), of("period"));
-                machine.edit(&format!("{SERVERS}/cpu0/runtime: {runtime}\n{SERVERS}/cpu0/period: {period}"));
-                machine.edit("/proc/sys/kernel/sched_rt_period_us: 1000000");
-            }
-            false => {
-                let period = now(kernel, "sysctl:kernel.sched_rt_period_us");
-                machine.edit(&format!("{SERVERS} absent\n/proc/sys/kernel/osrelease: 6.1.0-50-rt-amd64"));
-                machine.edit(&format!("/proc/sys/kernel/sched_rt_period_us: {period}"));
-            }
+        if has_servers {
+            let of = |name| now(kernel, &format!("sysfs:kernel/debug/sched/fair_server/cpu0/{name}"));
+            let (runtime, period) = (of("runtime"), of("period"));
+            machine.edit(&format!("{SERVERS}/cpu0/runtime: {runtime}\n{SERVERS}/cpu0/period: {period}"));
+            machine.edit("/proc/sys/kernel/sched_rt_period_us: 1000000");
+        } else {
+            let period = now(kernel, "sysctl:kernel.sched_rt_period_us");
+            machine.edit(&format!("{SERVERS} absent\n/proc/sys/kernel/osrelease: 6.1.0-50-rt-amd64"));
+            machine.edit(&format!("/proc/sys/kernel/sched_rt_period_us: {period}"));
         }
         machine.read()
     }
@@ -227,11 +224,12 @@ mod tests {
     fn there_and_back(machine: &FakeMachine, has_servers: bool, found: i64) {
         let boot = "6c1f1f1e-0000-4000-8000-000000000001";
         let mut kernel = FakeKernel::boot(machine);
-        let keys: Vec<String> = match has_servers {
-            true => ["runtime", "period"]
+        let keys: Vec<String> = if has_servers {
+            ["runtime", "period"]
                 .map(|name| format!("sysfs:kernel/debug/sched/fair_server/cpu0/{name}"))
-                .into(),
-            false => vec!["sysctl:kernel.sched_rt_period_us".to_owned()],
+                .into()
+        } else {
+            vec!["sysctl:kernel.sched_rt_period_us".to_owned()]
         };
         let keys: Vec<String> =
             keys.into_iter().chain(["sysctl:kernel.sched_rt_runtime_us".to_owned()]).collect();
