@@ -50,7 +50,7 @@ mod trusted_path;
 mod user;
 pub mod work;
 
-pub use folder_lock::{FolderLock, LockOwner};
+pub use folder_lock::{FolderLock, LockOutcome, LockOwner};
 pub use input::{
     Lines, count_names, file_version, identity, is_dir, open_input, read_user_file, whole_path, written_at,
 };

@@ -111,7 +111,7 @@ impl ThinningFolder {
             let what = format!("cannot write to {}", quoted(&above));
             Failure::of_call(what, &error, Exit::NotPermitted, "run this as who runs the server")
         })?;
-        let alone = locked.map_err(|owner| {
+        let alone = locked.ok_or_else(|owner| {
             Failure::not_permitted(format!("process {} prunes already: wait for it", owner.pid))
         })?;
         Ok(ThinningFolder { place: above.join(WORK), above, _alone: alone })

@@ -9,7 +9,7 @@ use super::Args;
 use crate::cli::flags::positive_span;
 use host::switch_script::{ScriptEnd, SwitchScript, end_marked};
 use host::work::ProcessId;
-use host::{RecordFolder, clock, keeper, process_start};
+use host::{LockOutcome, RecordFolder, clock, keeper, process_start};
 use model::error::{Exit, Failure, Result};
 use model::text::{clean, excerpt, quoted, several};
 use model::units::{Bare, Nanos};
@@ -88,8 +88,8 @@ pub fn run(owner: ProcessId, script: &Path, args: &Args) -> Result<Exit> {
     // A resume first reverts the change, unless that process is killed as well.
     let _locked = loop {
         match folder.lock().map_err(failed)? {
-            Ok(locked) => break locked,
-            Err(_) => clock::sleep_for(PERIOD),
+            LockOutcome::Locked(lock) => break lock,
+            LockOutcome::Held(_) => clock::sleep_for(PERIOD),
         }
     };
     if host::read_user_file(marker, LIMIT).map_err(failed)? == b"a" {
