@@ -139,11 +139,13 @@ pub fn is_inside(group: &Fact<String>) -> bool {
 
 /// Takes a process out of the partition.
 pub fn leave(journal: &mut LockedJournal, entry: &EntryRecords, process: &GroupProcess) -> Result<()> {
-    let left = take_out(&mut journal.kernel, &mut *journal.store, entry, process).map_err(|error| {
+    let refusal = take_out(&mut journal.kernel, &mut *journal.store, entry, process).map_err(|error| {
         let what = "the journal of changes cannot be written";
         Failure::of_call(what, &error, Exit::NotPermitted, "free some space")
     })?;
-    left.map_err(|why| Failure::not_supported(format!("process {} cannot be moved back: {why}", process.pid)))
+    refusal.map_or(Ok(()), |why| {
+        Err(Failure::not_supported(format!("process {} cannot be moved back: {why}", process.pid)))
+    })
 }
 
 fn this_process() -> Result<(u32, u64)> {
