@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use host::dir::Dir;
-use model::error::{Exit, Failure, Result};
+use model::error::{Exit, Failure, ItemFailure, Result};
 use model::text::{clean, quoted, several};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -212,7 +212,10 @@ impl StoreBackup {
             }
             // A run shown from elsewhere changes until it is over.
             Ok((copy, _)) if !run.is_over && !lies_in(Path::new(&from.place), &self.own) => {
-                self.note_state(run, copy).await?
+                match self.note_state(run, copy).await {
+                    Ok(()) => Ok(()),
+                    Err(failure) => Err(failure.reason()?),
+                }
             }
             Ok(_) => Ok(()),
             // It is the backup that has no room, and the others have none either.
@@ -231,20 +234,21 @@ impl StoreBackup {
         })
     }
 
-    /// Notes in the copy of the database the state of a run that was copied; why it cannot be, in a
-    /// line.
-    async fn note_state(&self, run: &BundlePlace, copy: PathBuf) -> Result<std::result::Result<(), String>> {
+    /// Notes in the copy of the database the state of a run that was copied.
+    async fn note_state(&self, run: &BundlePlace, copy: PathBuf) -> Result<(), ItemFailure> {
         let mut record = match read(&FoundBundle { place: copy, board: None }) {
             Ok((record, _)) if record.run.id == run.id => record,
-            Ok(_) => return Ok(Err("another run lies in its place".to_owned())),
-            Err(why) => return Ok(Err(why)),
+            Ok(_) => return Err(ItemFailure::Refused("another run lies in its place".to_owned())),
+            Err(why) => return Err(ItemFailure::Refused(why)),
         };
-        let Some(known) = self.to.run(&run.id).await? else { return Ok(Err("it was removed".to_owned())) };
+        let Some(known) = self.to.run(&run.id).await? else {
+            return Err(ItemFailure::Refused("it was removed".to_owned()));
+        };
         record.run.board = known.board;
-        Ok(match self.to.put_anew(&record).await? {
-            PutOutcome::Refused(why) => Err(why),
+        match self.to.put_anew(&record).await? {
+            PutOutcome::Refused(why) => Err(ItemFailure::Refused(why)),
             _ => Ok(()),
-        })
+        }
     }
 }
 

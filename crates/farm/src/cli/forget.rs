@@ -157,7 +157,7 @@ impl Args {
         }
         let at = if self.allow { None } else { Some(now()) };
         match forget(store, run, bundle.as_ref(), KeptBundles { folder, bucket, patience: PATIENCE }, at)
-            .await?
+            .await
         {
             Ok(gone) => {
                 let words = format!("removed {}", gone.words());
@@ -165,7 +165,8 @@ impl Args {
                 note(store, words).await?;
                 document.removed.push(gone);
             }
-            Err(reason) => {
+            Err(failure) => {
+                let reason = failure.reason()?;
                 self.output.remark(&reason);
                 document.failed.push(FailedRemoval { run: run.id.clone(), reason });
             }

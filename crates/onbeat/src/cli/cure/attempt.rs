@@ -129,14 +129,13 @@ impl<'a> CureCourse<'a> {
     /// then makes it permanent, so that a kill leaves it recorded or undone.
     pub fn keep_change(&self, record: &mut CureRun, settings: &mut StepSettings) -> Result<()> {
         let Some(step) = record.steps.last_mut() else { return Ok(()) };
-        match settings.switch(wish(&step.candidate))? {
+        if let Err(failure) = settings.switch(wish(&step.candidate)) {
+            let reason = failure.reason()?;
             // A stop is not a refusal: the proven change is kept after a resume.
-            Err(_) if rt::stop_pending() => return Ok(()),
-            Err(why) => {
-                step.why = format!("it was proven and could not be set again: {why}");
-                return Ok(());
+            if !rt::stop_pending() {
+                step.why = format!("it was proven and could not be set again: {reason}");
             }
-            Ok(()) => {}
+            return Ok(());
         }
         (step.kept, step.entry) = (true, settings.entry().to_owned());
         let many = record.plan.counted().many();
