@@ -22,7 +22,7 @@ use answer::print_answer;
 use arm_switch::ArmSwitch;
 use chosen::{ChosenProof, changes, chosen, resumed};
 use folder::{begun, folder_of, keep, lock};
-use host::work::ProcessId;
+use host::ProcessId;
 use model::error::{Exit, Failure, Result};
 use model::experiment::{EXPERIMENT_SCHEMA, ExperimentRun};
 use model::text::quoted;
