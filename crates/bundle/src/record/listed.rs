@@ -80,7 +80,8 @@ impl<'a> OpenSection<'a> {
 pub fn read_file<D: RecordDisk, T>(
     disk: &D,
     file: &ListedFile,
-    (seen, faults): (&mut Seen, &mut Faults),
+    seen: &mut Seen,
+    faults: &mut Faults,
     parse: &impl Fn(RecordTier, &WatchRun, &[u8]) -> serde_json::Result<(Option<(u64, u64)>, T)>,
     wants: Option<&dyn Fn(&T) -> bool>,
     f: &mut impl FnMut(T),
