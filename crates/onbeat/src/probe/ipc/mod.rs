@@ -179,7 +179,7 @@ impl ThreadBody for Ipc {
                 "report this, with the kernel",
             )
         });
-        match attached.and_then(|()| Partner::start(task.plan, (own, *from), turns, body, end)) {
+        match attached.and_then(|()| Partner::start(task.plan, own, *from, turns, body, end)) {
             Ok(partner) => task.run_with_schedule(Acquire {
                 turns,
                 ways,
