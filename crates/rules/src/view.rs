@@ -248,7 +248,7 @@ impl<'a> MachineView<'a> {
 
     /// False if this release does not know a word of the command line, which then has no effect.
     pub fn may_know(&self, word: &str) -> bool {
-        !self.series().is_ok_and(|series| is_outside(&word.replace('-', "_"), series))
+        !self.series().is_ok_and(|(major, minor)| is_outside(&word.replace('-', "_"), major, minor))
     }
 
     /// A boolean value of the command line in this release; none if the kernel refuses it.

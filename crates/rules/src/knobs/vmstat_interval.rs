@@ -67,7 +67,7 @@ fn judge(machine: &MachineView) -> Judged {
     let series = machine.series()?;
     // Red Hat's kernels keep their version and backport much of later ones.
     let may_have_it = machine.facts().release.known().is_some_and(|release| release.contains(".el"));
-    if (series >= (6, 5) || may_have_it) && machine.cpus().without(&left_out(machine, series)?).is_empty() {
+    if (series >= (6, 5) || may_have_it) && machine.cpus().without(&left_out(machine)?).is_empty() {
         return Err(if series >= (6, 5) {
             Judgement::not_applicable(format!("this kernel leaves out {}", cpu_list(machine.cpus())))
         } else {
@@ -77,8 +77,9 @@ fn judge(machine: &MachineView) -> Judged {
     Ok(Judgement::fail(format!("{seconds} s")))
 }
 
-/// CPUs that the worker skips, in kernels of this series that skip any.
-fn left_out(machine: &MachineView, series: (u32, u32)) -> Result<CpuSet, Judgement> {
+/// CPUs that the worker skips, in kernels that skip any.
+fn left_out(machine: &MachineView) -> Result<CpuSet, Judgement> {
+    let series = machine.series()?;
     let isolated = machine.known(&machine.facts().isolated, "/sys/devices/system/cpu/isolated")?;
     let ticks = match &machine.facts().nohz_full {
         _ if series >= (7, 0) => CpuSet::default(),
