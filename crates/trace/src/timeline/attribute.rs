@@ -176,7 +176,7 @@ fn before(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> {
             let thread = current.map(who).unwrap_or_default();
             let stack = off.map(|off| off.stack).unwrap_or_default();
             let how = "the kernel's events of contention enclose it, with interrupts off";
-            return Some(spinning::cause(case, &thread, how, &stack, (piece.start, piece.end)));
+            return Some(spinning::cause(case, &thread, how, &stack, piece.start, piece.end));
         }
     }
     let stopper =
@@ -257,7 +257,7 @@ fn runnable(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> 
     let spins = over.spins.at(piece.start).is_some_and(|&(.., (pid, _))| pid == current.pid);
     if spins {
         let how = "the kernel's events of contention enclose it, with preemption off";
-        return Some(spinning::cause(case, &who(current), how, &[], (piece.start, piece.end)));
+        return Some(spinning::cause(case, &who(current), how, &[], piece.start, piece.end));
     }
     let toggled = over.preempt_off.at(piece.start).map(|found| found.2.clone());
     let off = toggled.or_else(|| preempt_off::cause(case, piece, current));

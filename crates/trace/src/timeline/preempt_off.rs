@@ -44,7 +44,7 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
     if let (Found::Kernel(frames), true) = (seen.found, seen.held || long) {
         if spinning::spins(case, frames) {
             let how = "the timer's interrupt found it there";
-            return Some(spinning::cause(case, &who(current), how, frames, (queued, until)));
+            return Some(spinning::cause(case, &who(current), how, frames, queued, until));
         }
     }
     let late = case.host.preempt == Preempt::None || case.host.preempt == Preempt::Voluntary;
