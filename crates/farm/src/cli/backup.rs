@@ -81,7 +81,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     host::make_new_files_private();
     let progress = args.output.progress(environment);
     let folder = BackupFolder::make(&args.dir).await?;
-    let backup = copy_all((store, place.bundles), &folder, bucket.is_some(), &args.output, &progress);
+    let backup = copy_all(store, place.bundles, &folder, bucket.is_some(), &args.output, &progress);
     let counted = backup.await.map_err(|failure| not_made(&args.dir, failure))?;
     progress.step("waiting for the disk", None);
     let dir = folder.finish().map_err(|failure| not_made(&args.dir, failure))?;
@@ -117,7 +117,8 @@ fn not_made(dir: &Path, failure: Failure) -> Failure {
 
 /// Copies the store and its bundles into a new folder.
 async fn copy_all(
-    (store, own): (FarmStore, PathBuf),
+    store: FarmStore,
+    own: PathBuf,
     folder: &BackupFolder,
     has_bucket: bool,
     output: &DocumentFlags,
@@ -377,7 +378,7 @@ mod tests {
             let (output, progress) = (DocumentFlags::default(), CommandProgress::begin(false));
             let backup = async {
                 let folder = BackupFolder::make(&top.join("backup")).await.unwrap();
-                let counted = copy_all((from.clone(), own.clone()), &folder, false, &output, &progress);
+                let counted = copy_all(from.clone(), own.clone(), &folder, false, &output, &progress);
                 let counted = counted.await.unwrap();
                 folder.finish().unwrap();
                 counted.copied as usize + counted.missing.len()

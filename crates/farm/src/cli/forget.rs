@@ -92,7 +92,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let progress = args.output.progress(environment);
     progress.step("removing runs", Some(runs.len() as u64));
     for run in &runs {
-        args.remove(&store, run, (&place.bundles, bucket.as_ref()), &mut document).await?;
+        args.remove(&store, run, &place.bundles, bucket.as_ref(), &mut document).await?;
         progress.add();
     }
     drop(progress);
@@ -142,7 +142,8 @@ impl Args {
         &self,
         store: &FarmStore,
         run: &FarmRun,
-        (folder, bucket): (&Path, Option<&Arc<ObjectBucket>>),
+        folder: &Path,
+        bucket: Option<&Arc<ObjectBucket>>,
         document: &mut ForgetDocument,
     ) -> Result<()> {
         let from = self.from.clone().unwrap_or_else(|| PathBuf::from(&run.place));

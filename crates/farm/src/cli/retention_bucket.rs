@@ -61,7 +61,7 @@ pub async fn thin_out_of_bucket(
         let kept = staying.of_run(&bundle.run);
         let found = Mutex::new(found);
         let take = async |part, dry| found.lock().await.thin(&work.place, part, &kept, dry).await;
-        let (one, end) = step_by_step(store, bundle, old.clone(), (times.now, dry), take).await?;
+        let (one, end) = step_by_step(store, bundle, old.clone(), times.now, dry, take).await?;
         if !one.parts.is_empty() {
             pruned.all.push(one);
         }

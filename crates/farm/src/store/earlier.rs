@@ -212,6 +212,6 @@ impl EarlierRun {
         let gone = self.placed(&rows);
         let (of_later, rows) = later.counted();
         let later = if self.key == later.run.key { self.placed(rows) } else { Vec::new() };
-        take_out_of_tiers(all, (tiers, &gone), (of_later, &later)).await
+        take_out_of_tiers(all, tiers, &gone, of_later, &later).await
     }
 }
