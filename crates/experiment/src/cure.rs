@@ -160,21 +160,24 @@ fn decide(record: &CureRun) -> CureMove {
 /// steady in the next, so it is repeated; the first late wake-up in any of them still counts.
 fn unsteady(runs: &[&CureCleanRun], last: &CureCleanRun) -> CureMove {
     let says_nothing = |run: &&&CureCleanRun| run.long && run.late == 0;
-    match runs.iter().rev().take_while(says_nothing).count() >= SPOILED {
-        true => CureMove::End(
+    if runs.iter().rev().take_while(says_nothing).count() >= SPOILED {
+        CureMove::End(
             CureEnd::NoCandidate,
             format!("nothing was late in the last run, but it does not support the limit: {}", last.said),
-        ),
-        false => CureMove::Confirm,
+        )
+    } else {
+        CureMove::Confirm
     }
 }
 
 fn spoiled(runs: &[&CureCleanRun], last: &CureCleanRun) -> CureMove {
     let in_a_row = runs.iter().rev().take_while(|run| !run.counts()).count();
-    match in_a_row >= SPOILED {
-        true => CureMove::Spoiled(last.why.clone()),
-        false if last.long => CureMove::Confirm,
-        false => CureMove::Look,
+    if in_a_row >= SPOILED {
+        CureMove::Spoiled(last.why.clone())
+    } else if last.long {
+        CureMove::Confirm
+    } else {
+        CureMove::Look
     }
 }
 
@@ -197,12 +200,11 @@ fn round(record: &CureRun, kept: usize) -> CureMove {
     let more = |culprit: &&CureCulprit| untried(record, &culprit.candidates).is_some();
     match (hunts.len() >= ROUNDS, found) {
         (_, true) if !worth_it(hunt).any(|culprit| more(&culprit)) => {
-            let why = match hunt.culprits.iter().any(|culprit| more(&culprit)) {
-                false => "nothing is left to try",
-                true => {
-                    "the remaining candidates are against culprits that took a negligible part of the time \
+            let why = if hunt.culprits.iter().any(|culprit| more(&culprit)) {
+                "the remaining candidates are against culprits that took a negligible part of the time \
                      lost"
-                }
+            } else {
+                "nothing is left to try"
             };
             CureMove::End(CureEnd::NoCandidate, why.into())
         }
@@ -263,12 +265,10 @@ fn fits(record: &CureRun, wanted: CureMove, left: Nanos) -> CureMove {
         ),
         CureMove::Keep | CureMove::End(..) | CureMove::Spoiled(_) => return wanted,
     };
-    match takes <= left {
-        true => wanted,
-        false => {
-            let why = format!("the time is over: {what} would take {}", takes.spoken());
-            CureMove::End(CureEnd::Time, why)
-        }
+    if takes <= left {
+        wanted
+    } else {
+        CureMove::End(CureEnd::Time, format!("the time is over: {what} would take {}", takes.spoken()))
     }
 }
 

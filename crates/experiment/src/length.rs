@@ -16,9 +16,10 @@ const MEMORIES: f64 = 10.0;
 /// Length for this rate of late wake-ups without the change, and a dependence of `memory_s`
 /// seconds.
 pub fn segment_length(late_per_second: f64, memory_s: usize) -> Nanos {
-    let seconds = match late_per_second > 0.0 {
-        true => (WANTED / late_per_second).max(MEMORIES * memory_s as f64),
-        false => f64::INFINITY,
+    let seconds = if late_per_second > 0.0 {
+        (WANTED / late_per_second).max(MEMORIES * memory_s as f64)
+    } else {
+        f64::INFINITY
     };
     Nanos(seconds.ceil().clamp(LEAST.as_secs(), MOST.as_secs()) as i64 * Nanos::SECOND.0)
 }

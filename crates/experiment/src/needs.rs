@@ -73,14 +73,16 @@ impl SignChance {
         let of_counts = (1.0 / (late + 0.5) + 1.0 / (fewer + 0.5)).sqrt();
         let shown = ((late + 0.5) / (fewer + 0.5)).ln();
         let normal = |scatter: f64| 1.0 - 0.5 * normal_two_sided(shown / scatter);
-        let counted = match late < MANY {
-            true => SignChance::of_counts(late, fewer),
-            false => SignChance { has_winner: 1.0, wins: normal(of_counts) },
+        let counted = if late < MANY {
+            SignChance::of_counts(late, fewer)
+        } else {
+            SignChance { has_winner: 1.0, wins: normal(of_counts) }
         };
         // Pairs with more scatter than their counts find less.
-        match scatter > of_counts {
-            true => SignChance { wins: counted.wins.min(normal(scatter)), ..counted },
-            false => counted,
+        if scatter > of_counts {
+            SignChance { wins: counted.wins.min(normal(scatter)), ..counted }
+        } else {
+            counted
         }
     }
 

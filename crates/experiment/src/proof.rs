@@ -158,13 +158,18 @@ impl Proof {
         }
         let against = vetoes(plan, &tally.pairs);
         let losses = self.pairs - self.ties - self.wins;
-        (self.verdict, self.reason) = match decided {
-            true if self.contradicts(self.wins < losses) => (Verdict::Inconclusive, self.torn()),
-            true if self.wins < losses => (Verdict::Worse, String::new()),
-            _ if !against.is_empty() => (Verdict::Worse, against.join("; ")),
-            true => (Verdict::Better, String::new()),
-            false if self.is_equivalent(plan, tally) => self.alike(),
-            false => (Verdict::Inconclusive, self.open()),
+        (self.verdict, self.reason) = if decided && self.contradicts(self.wins < losses) {
+            (Verdict::Inconclusive, self.torn())
+        } else if decided && self.wins < losses {
+            (Verdict::Worse, String::new())
+        } else if !against.is_empty() {
+            (Verdict::Worse, against.join("; "))
+        } else if decided {
+            (Verdict::Better, String::new())
+        } else if self.is_equivalent(plan, tally) {
+            self.alike()
+        } else {
+            (Verdict::Inconclusive, self.open())
         };
     }
 
@@ -208,16 +213,17 @@ impl Proof {
 
     /// Verdict on arms that are alike: inconclusive if interrupts were on the wrong CPUs.
     fn alike(&self) -> (Verdict, String) {
-        match self.astray.saturating_mul(u64::from(DROPPED_SHARE)) > self.pairs {
-            false => (Verdict::Equivalent, String::new()),
-            true => (
+        if self.astray.saturating_mul(u64::from(DROPPED_SHARE)) > self.pairs {
+            (
                 Verdict::Inconclusive,
                 format!(
                     "in {} of {} an interrupt was on other CPUs than its side sets",
                     self.astray,
                     several(self.pairs, "pair", "pairs")
                 ),
-            ),
+            )
+        } else {
+            (Verdict::Equivalent, String::new())
         }
     }
 

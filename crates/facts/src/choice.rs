@@ -27,9 +27,10 @@ pub fn parse_choice(text: &str) -> Result<Choice, String> {
         _ => return Err(expected()),
     };
     let offered: Vec<String> = words.iter().map(|word| inside(word).unwrap_or(word).to_owned()).collect();
-    match offered.iter().any(|word| word.contains(['[', ']', '(', ')'])) {
-        true => Err(expected()),
-        false => Ok(Choice { selected, offered }),
+    if offered.iter().any(|word| word.contains(['[', ']', '(', ')'])) {
+        Err(expected())
+    } else {
+        Ok(Choice { selected, offered })
     }
 }
 

@@ -105,8 +105,9 @@ impl Settings {
         }
         values.extend(run.program.as_ref().map(|of| ("plan.program".to_owned(), of.name.clone())));
         values.extend(words_of(&run.host.cmdline));
-        values.extend(files.iter().filter_map(setting));
-        Settings { values, kconfig: files.iter().find_map(configuration), is_partial: false }
+        values.extend(files.iter().filter_map(|(path, bytes)| setting(path, bytes)));
+        let kconfig = files.iter().find_map(|(path, bytes)| configuration(path, bytes));
+        Settings { values, kconfig, is_partial: false }
     }
 
     /// Adds a condition.
@@ -163,20 +164,20 @@ fn words_of(cmdline: &str) -> BTreeMap<String, String> {
     words
 }
 
-fn setting((path, bytes): &(String, Vec<u8>)) -> Option<(String, String)> {
+fn setting(path: &str, bytes: &[u8]) -> Option<(String, String)> {
     let text = std::str::from_utf8(bytes).ok()?.trim();
     let plain = text.len() <= LONGEST && !text.contains('\n');
     let settled = !NOT_SETTINGS.iter().any(|start| path.starts_with(start)) && !path.ends_with("stat");
-    (plain && settled).then(|| (path.clone(), text.to_owned()))
+    (plain && settled).then(|| (path.to_owned(), text.to_owned()))
 }
 
-fn configuration((path, bytes): &(String, Vec<u8>)) -> Option<Kconfig> {
+fn configuration(path: &str, bytes: &[u8]) -> Option<Kconfig> {
     if path == "/proc/config.gz" {
         return parse_compressed(bytes).ok();
     }
     let named =
         path.starts_with("/boot/config-") || (path.starts_with("/lib/modules/") && path.ends_with("/config"));
-    if named { parse_kconfig(String::from_utf8(bytes.clone()).ok()?).ok() } else { None }
+    if named { parse_kconfig(String::from_utf8(bytes.to_vec()).ok()?).ok() } else { None }
 }
 
 /// Differences between the runs of A and those of B, or within either, in a fixed order.

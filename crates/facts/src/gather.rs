@@ -62,10 +62,8 @@ pub fn gather_with(host: &MachineFiles, texts: &BootTexts) -> Facts {
         siblings: reader.siblings(&cpus),
         core_types: reader.core_types(&cpus),
         model: model(&cpuinfo, &board),
-        cpu_flags: cpuinfo.then(|info| match info.flags.is_empty() {
-            true => Fact::Absent,
-            false => Fact::Known(info.flags.clone()),
-        }),
+        cpu_flags: cpuinfo
+            .then(|info| if info.flags.is_empty() { Fact::Absent } else { Fact::Known(info.flags.clone()) }),
         clocksource: reader.read(&clocksource("current_clocksource"), parse_word),
         rt_runtime_us: reader.read("/proc/sys/kernel/sched_rt_runtime_us", parse_i64),
         rt_period_us: reader.read("/proc/sys/kernel/sched_rt_period_us", parse_i64),
@@ -127,10 +125,12 @@ impl Reader<'_> {
             Fact::Malformed(what) => what.strip_prefix(path).unwrap_or(what).trim_start().to_owned(),
         };
         let failure = format!("{path}: {reason}");
-        match self.troubles.contains(&failure) {
-            true => {} // a directory that is listed twice
-            false if self.troubles.len() < TROUBLES_LIMIT => self.troubles.push(failure),
-            false => self.dropped += 1,
+        if self.troubles.contains(&failure) {
+            // A directory that is listed twice.
+        } else if self.troubles.len() < TROUBLES_LIMIT {
+            self.troubles.push(failure);
+        } else {
+            self.dropped += 1;
         }
         fact
     }

@@ -131,9 +131,12 @@ pub fn read_groups(host: &MachineFiles) -> Fact<Groups> {
             controllers => return controllers.map(|controllers| gather(host, version, root, controllers)),
         }
     }
-    host.list("/sys/fs/cgroup").then(|names| match names.iter().any(|name| name.starts_with("cpu")) {
-        true => Fact::Known(gather(host, Version::V1, "/sys/fs/cgroup", Vec::new())),
-        false => Fact::Absent,
+    host.list("/sys/fs/cgroup").then(|names| {
+        if names.iter().any(|name| name.starts_with("cpu")) {
+            Fact::Known(gather(host, Version::V1, "/sys/fs/cgroup", Vec::new()))
+        } else {
+            Fact::Absent
+        }
     })
 }
 
@@ -292,9 +295,10 @@ pub fn parse_partition(text: &str) -> Result<Partition, String> {
     let expected = || format!("expected member, root or isolated, found '{}'", excerpt(text));
     let (wanted, rest) = text.split_once(" invalid").ok_or_else(expected)?;
     let reason = rest.trim().trim_start_matches('(').trim_end_matches(')');
-    match ["root", "isolated"].contains(&wanted) && (rest.is_empty() || rest.starts_with(" (")) {
-        true => Ok(Partition::Invalid { wanted: wanted.to_owned(), reason: excerpt(reason) }),
-        false => Err(expected()),
+    if ["root", "isolated"].contains(&wanted) && (rest.is_empty() || rest.starts_with(" (")) {
+        Ok(Partition::Invalid { wanted: wanted.to_owned(), reason: excerpt(reason) })
+    } else {
+        Err(expected())
     }
 }
 

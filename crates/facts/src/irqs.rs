@@ -90,9 +90,10 @@ fn read_irq(host: &MachineFiles, number: u32, actions: Vec<String>, described: b
     let line = |file: &str| {
         whole::text(host, &format!("/sys/kernel/irq/{number}/{file}")).parse(|text| parse_line(&text))
     };
-    let state = match described {
-        true => whole::text(host, &format!("{STATES}/{number}")).parse(|text| parse_state(&text)),
-        false => Fact::Absent,
+    let state = if described {
+        whole::text(host, &format!("{STATES}/{number}")).parse(|text| parse_state(&text))
+    } else {
+        Fact::Absent
     };
     Irq {
         number,

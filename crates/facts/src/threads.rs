@@ -252,10 +252,7 @@ impl Look<'_> {
             self.found.complete = false;
             return None;
         }
-        let allowed = match stat.immovable && stat.policy.is_none() {
-            true => Fact::Absent,
-            false => self.allowed(dir)?,
-        };
+        let allowed = if stat.immovable && stat.policy.is_none() { Fact::Absent } else { self.allowed(dir)? };
         self.room -= 1;
         self.cpus += allowed.known().map_or(0, CpuSet::len);
         Some(Thread {

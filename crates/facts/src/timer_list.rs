@@ -106,9 +106,10 @@ pub fn parse_timer_list(text: &str) -> Result<Timers, String> {
             timers.cpus.0.extend(last);
         } else if line.starts_with("Tick Device:") {
             // The list of timers is complete: other sections follow.
-            return match timers.cpus.is_empty() {
-                true => Err("expected the timers of some CPUs, found none".to_owned()),
-                false => Ok(timers),
+            return if timers.cpus.is_empty() {
+                Err("expected the timers of some CPUs, found none".to_owned())
+            } else {
+                Ok(timers)
             };
         } else if let Some(function) = function(line) {
             if function.starts_with("0x") {

@@ -215,9 +215,10 @@ pub fn lab_tag(lab: &str) -> Result<Vec<String>, &'static str> {
 /// Checks a tag.
 pub fn check_tag(tag: &str) -> Result<(), &'static str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.=:/".contains(c);
-    match !tag.is_empty() && tag.len() <= LONGEST_TAG && tag.chars().all(plain) {
-        true => Ok(()),
-        false => Err("invalid tag: expected 1 to 32 letters, digits and - _ . = : /"),
+    if !tag.is_empty() && tag.len() <= LONGEST_TAG && tag.chars().all(plain) {
+        Ok(())
+    } else {
+        Err("invalid tag: expected 1 to 32 letters, digits and - _ . = : /")
     }
 }
 

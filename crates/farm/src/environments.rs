@@ -210,9 +210,10 @@ impl<'a> ToldSettings<'a> {
 
     /// True if two are equal except for properties that one of two users could not read.
     pub fn is_same(&mut self, a: &str, b: &str) -> bool {
-        match self.records.contains_key(a) && self.records.contains_key(b) {
-            true => say_the_same(&self.told(a), &self.told(b)),
-            false => a == b,
+        if self.records.contains_key(a) && self.records.contains_key(b) {
+            say_the_same(&self.told(a), &self.told(b))
+        } else {
+            a == b
         }
     }
 

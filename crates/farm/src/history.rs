@@ -172,9 +172,8 @@ fn call<'a>(all: &mut [SaidEnvironment<'a>], said: &[&'a SaidOfDay], told: &mut 
     let mut taken: BTreeSet<&'a str> = BTreeSet::new();
     for alone in [true, false] {
         for one in all.iter_mut().filter(|one| one.of.is_empty()) {
-            let is_free = |digest: &&'a str| match alone {
-                true => owners.get(digest) == Some(&1),
-                false => !taken.contains(digest),
+            let is_free = |digest: &&'a str| {
+                if alone { owners.get(digest) == Some(&1) } else { !taken.contains(digest) }
             };
             let free = one.own.iter().copied().filter(is_free);
             if let Some(digest) = free.max_by_key(|digest| (told.count(digest), last.get(digest))) {
@@ -461,9 +460,12 @@ mod tests {
                 let at = |day: i64| if day == 20 { -9 } else { 9 };
                 let said: Vec<SaidOfDay> = seldom.iter().map(|day| run(less, day * DAY + at(*day))).collect();
                 for recorder in [true, false] {
-                    let one = |digest: &str, day: i64| match recorder {
-                        true => rows(digest, day * DAY, day * DAY + 300),
-                        false => run(digest, day * DAY),
+                    let one = |digest: &str, day: i64| {
+                        if recorder {
+                            rows(digest, day * DAY, day * DAY + 300)
+                        } else {
+                            run(digest, day * DAY)
+                        }
                     };
                     let full = (0..30).map(|day| one(if day < 20 { "fast" } else { "slow" }, day));
                     let all = history(&full.chain(said.clone()).collect::<Vec<_>>(), &records);

@@ -55,9 +55,10 @@ const PASSES: u32 = 2;
 /// Checks the name of a user.
 pub fn check_name(name: &str) -> Result<(), &'static str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.@+".contains(c);
-    match !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(plain) {
-        true => Ok(()),
-        false => Err("a name has 1 to 64 letters, digits and - _ . @ +: choose another"),
+    if !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(plain) {
+        Ok(())
+    } else {
+        Err("a name has 1 to 64 letters, digits and - _ . @ +: choose another")
     }
 }
 

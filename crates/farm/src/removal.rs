@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use host::MachineFiles;
 use host::dir::Dir;
-use model::error::Result;
+use model::error::{ItemFailure, Result};
 use model::text::{quoted, several};
 use model::units::Nanos;
 use serde::Serialize;
@@ -72,27 +72,30 @@ pub fn bundle_of(run: &FarmRun, place: PathBuf) -> Option<BundleRecord> {
     (record.run.id == run.id).then_some(record)
 }
 
-/// Removes a run; why it stays, in a line. With a time in seconds since 1970 it does not come
-/// again.
+/// Removes a run. With a time in seconds since 1970 it does not come again.
+///
+/// # Errors
+/// Refused: the run stays.
 pub async fn forget(
     store: &FarmStore,
     run: &FarmRun,
     bundle: Option<&BundleRecord>,
     kept: KeptBundles<'_>,
     at: Option<i64>,
-) -> Result<Result<ForgottenRun, String>> {
+) -> Result<ForgottenRun, ItemFailure> {
     let id = &run.id;
     // Until the bundle is removed, no other program copies the run to the same place.
-    let _lock = match lock_of_writers(kept.folder, kept.patience).await {
-        Ok(lock) => lock,
-        Err(failure) => return Ok(Err(format!("{id} stays: {}", failure.message))),
-    };
+    let _lock = lock_of_writers(kept.folder, kept.patience)
+        .await
+        .map_err(|failure| ItemFailure::Refused(format!("{id} stays: {}", failure.message)))?;
     let of = match store.forget_run(id, bundle, at).await? {
         RunRemoval::Removed(of) => of,
-        RunRemoval::Unknown => return Ok(Err(format!("this farm no longer has a run {id}"))),
-        RunRemoval::Pinned => return Ok(Err(pinned(id))),
+        RunRemoval::Unknown => {
+            return Err(ItemFailure::Refused(format!("this farm no longer has a run {id}")));
+        }
+        RunRemoval::Pinned => return Err(ItemFailure::Refused(pinned(id))),
         RunRemoval::Mixed => {
-            return Ok(Err(format!(
+            return Err(ItemFailure::Refused(format!(
                 "cannot subtract {id} from the histograms, because its samples were merged with others: give \
                  a complete copy of the run with `onbeat-farm forget --from DIR {id}`"
             )));
@@ -111,7 +114,7 @@ pub async fn forget(
         remove_other_states(store, id, folder).await?;
     }
     let (bundle_gone, bundle_left) = (left.is_none(), left.unwrap_or_default());
-    Ok(Ok(ForgottenRun { of, bundle_gone, bundle_left }))
+    Ok(ForgottenRun { of, bundle_gone, bundle_left })
 }
 
 /// Message on a pinned run, with a remedy.
@@ -150,9 +153,12 @@ async fn remove_bundle(place: &Path, kept: KeptBundles<'_>) -> Option<String> {
         remove_tree(&MachineFiles::folder(kept.folder), &top, &name, 0);
     }
     let left = if in_bucket.is_some() { copy.as_path() } else { place };
-    host::identity(&left.join("run.json")).map(|_| match lies_in(left, kept.folder) {
-        true => "remove it as the user of the server".to_owned(),
-        false => "it is shown from there and does not belong to the farm".to_owned(),
+    host::identity(&left.join("run.json")).map(|_| {
+        if lies_in(left, kept.folder) {
+            "remove it as the user of the server".to_owned()
+        } else {
+            "it is shown from there and does not belong to the farm".to_owned()
+        }
     })
 }
 
@@ -201,15 +207,15 @@ mod tests {
                 let bundle = bundle_of(&run, place.clone());
                 assert!(bundle.is_some());
                 let kept = KeptBundles { folder: &own, bucket: None, patience: PATIENCE };
-                let gone = forget(&store, &run, bundle.as_ref(), kept, None).await.unwrap().unwrap();
+                let gone = forget(&store, &run, bundle.as_ref(), kept, None).await.unwrap();
                 assert_eq!((gone.bundle_gone, place.exists()), (is_gone, !is_gone));
                 let words = gone.words();
                 assert!(words.starts_with(&format!("{} of a: ", run.id)), "{words}");
                 assert_eq!(words.contains("does not belong to the farm"), !is_gone, "{words}");
                 assert!(words.contains("the board, which is now empty") && !words.contains('\n'));
                 let kept = KeptBundles { folder: &own, bucket: None, patience: PATIENCE };
-                let again = forget(&store, &run, None, kept, None).await.unwrap();
-                assert!(again.unwrap_err().contains("no longer has a run"));
+                let again = forget(&store, &run, None, kept, None).await.unwrap_err().reason().unwrap();
+                assert!(again.contains("no longer has a run"));
             }
             assert!(own.join("other/run.json").exists());
             let other = FarmRun { id: "another".into(), ..FarmRun::default() };
@@ -238,7 +244,7 @@ mod tests {
                 record.run.place = folder.path().join(&names[2]).to_string_lossy().into_owned();
                 store.put(&record).await.unwrap();
                 let kept = KeptBundles { folder: folder.path(), bucket: None, patience: PATIENCE };
-                let gone = forget(&store, &record.run, None, kept, at).await.unwrap().unwrap();
+                let gone = forget(&store, &record.run, None, kept, at).await.unwrap();
                 assert!(gone.bundle_gone, "{gone:?}");
                 let there: Vec<bool> = names.iter().map(|name| folder.path().join(name).exists()).collect();
                 assert_eq!(there, stays, "{at:?}");
@@ -268,11 +274,11 @@ mod tests {
             };
             // A run that may return may be put there again, under the same name.
             put().await;
-            let gone = forget(&store, &record.run, None, kept, None).await.unwrap().unwrap();
+            let gone = forget(&store, &record.run, None, kept, None).await.unwrap();
             assert!(!gone.bundle_gone && gone.words().contains("`onbeat-farm prune`"), "{gone:?}");
             assert!(bucket.manifest(&name).await.unwrap().is_some());
             put().await;
-            let gone = forget(&store, &record.run, None, kept, Some(5)).await.unwrap().unwrap();
+            let gone = forget(&store, &record.run, None, kept, Some(5)).await.unwrap();
             assert!(gone.bundle_gone, "{gone:?}");
             for (name, stays) in [(&name, false), (&earlier, false), (&alike, true)] {
                 assert_eq!(bucket.manifest(name).await.unwrap().is_some(), stays, "{name}");

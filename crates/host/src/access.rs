@@ -144,11 +144,12 @@ fn mask_name(bytes: &[u8], number: usize) -> Vec<u8> {
 /// Replaces the addresses in names by numbers, so that each name stays unique.
 pub(super) fn mask_names(names: &[String]) -> Vec<String> {
     let mut number = 0;
-    let masked = names.iter().map(|name| match has_address(name.as_bytes()) {
-        false => name.clone(),
-        true => {
+    let masked = names.iter().map(|name| {
+        if has_address(name.as_bytes()) {
             number += 1;
             String::from_utf8_lossy(&mask_name(name.as_bytes(), number)).into_owned()
+        } else {
+            name.clone()
         }
     });
     masked.collect()

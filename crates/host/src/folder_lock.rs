@@ -21,6 +21,23 @@ pub struct FolderLock {
     _file: File,
 }
 
+/// Outcome of an attempt to take a lock.
+pub enum LockOutcome {
+    Locked(FolderLock),
+    /// Another process has it.
+    Held(LockOwner),
+}
+
+impl LockOutcome {
+    /// The lock, or the error for its owner.
+    pub fn ok_or_else<E>(self, error: impl FnOnce(LockOwner) -> E) -> Result<FolderLock, E> {
+        match self {
+            LockOutcome::Locked(lock) => Ok(lock),
+            LockOutcome::Held(owner) => Err(error(owner)),
+        }
+    }
+}
+
 /// Attempts to read the owner: one that has just taken the lock has not written its number yet.
 const LOOKS: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(5);
@@ -39,12 +56,12 @@ pub fn lock_directory(folder: impl AsFd) -> io::Result<Option<FolderLock>> {
 }
 
 /// Locks a folder through its lock file; else returns its owner, with PID 0 if unknown.
-pub fn lock_folder(folder: impl AsFd) -> io::Result<Result<FolderLock, LockOwner>> {
+pub fn lock_folder(folder: impl AsFd) -> io::Result<LockOutcome> {
     lock_file(folder, OsStr::new("lock"))
 }
 
 /// Locks a file by name; it is created if missing, and is not removed.
-pub fn lock_file(folder: impl AsFd, name: &OsStr) -> io::Result<Result<FolderLock, LockOwner>> {
+pub fn lock_file(folder: impl AsFd, name: &OsStr) -> io::Result<LockOutcome> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let fd = rustix::fs::openat(&folder, name, flags, Mode::from_raw_mode(0o600))?;
     let mut file = File::from(fd);
@@ -62,7 +79,7 @@ pub fn lock_file(folder: impl AsFd, name: &OsStr) -> io::Result<Result<FolderLoc
         let owner = owner(&mut file)?;
         looks += 1;
         if owner.is_some() || looks == LOOKS {
-            return Ok(Err(LockOwner { pid: owner.unwrap_or(0) }));
+            return Ok(LockOutcome::Held(LockOwner { pid: owner.unwrap_or(0) }));
         }
         std::thread::sleep(BETWEEN);
     }
@@ -71,7 +88,7 @@ pub fn lock_file(folder: impl AsFd, name: &OsStr) -> io::Result<Result<FolderLoc
     file.rewind()?;
     let own = process_start(std::process::id()).unwrap_or(0);
     writeln!(file, "{} {own}", std::process::id())?;
-    Ok(Ok(FolderLock { _file: file }))
+    Ok(LockOutcome::Locked(FolderLock { _file: file }))
 }
 
 /// Owner named in the file, if it is running; the number may be that of an earlier owner.

@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::clock;
-use crate::process::process_start;
+use crate::process::{ProcessId, process_start};
 
 /// Polling interval where the kernel has no pidfd_open (before Linux 5.3).
 const PERIOD: Nanos = Nanos(100_000_000);
@@ -30,10 +30,7 @@ pub fn start(args: &[&str]) -> io::Result<()> {
     if let Some(output) = child.stdout.take() {
         BufReader::new(output).read_line(&mut line)?;
     }
-    match line == READY {
-        true => Ok(()),
-        false => Err(io::Error::other("it ended at once")),
-    }
+    if line == READY { Ok(()) } else { Err(io::Error::other("it ended at once")) }
 }
 
 /// Makes this process independent of its starter: a new session, so that a hang-up of the terminal
@@ -54,7 +51,7 @@ pub fn keep_alive() -> io::Result<()> {
 
 /// Becomes independent like [`keep_alive`], and waits until the process with that PID and start
 /// time has ended.
-pub fn outlive((pid, start): (u32, u64)) -> io::Result<()> {
+pub fn outlive(ProcessId { pid, start }: ProcessId) -> io::Result<()> {
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let watched = number.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     keep_alive()?;

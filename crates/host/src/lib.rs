@@ -50,7 +50,7 @@ mod trusted_path;
 mod user;
 pub mod work;
 
-pub use folder_lock::{FolderLock, LockOwner};
+pub use folder_lock::{FolderLock, LockOutcome, LockOwner};
 pub use input::{
     Lines, count_names, file_version, identity, is_dir, open_input, read_user_file, whole_path, written_at,
 };
@@ -62,8 +62,8 @@ pub use output::{
 };
 pub use own_run::{OwnRun, end_with};
 pub use process::{
-    is_own, is_root, make_new_files_private, open_files_limit, peak_memory_kib, process_start, replace_by,
-    start_apart,
+    ProcessId, is_own, is_root, make_new_files_private, open_files_limit, peak_memory_kib, process_start,
+    replace_by, start_apart,
 };
 pub use program::{HeldProgram, ProgramEnd, find_program, owned_by_root, sets_ids};
 pub use pseudo_file::{HeldFile, RereadFile, write_and_hold};

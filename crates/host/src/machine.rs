@@ -163,9 +163,12 @@ impl MachineFiles {
             Some(other) => no_file(other),
             None => self.source.read(&self.real(path), limit),
         };
-        let fact = fact.then(|bytes| match bytes.len() as u64 > limit {
-            true => Fact::Refused(libc::EFBIG),
-            false => Fact::Known(redact(path, bytes)),
+        let fact = fact.then(|bytes| {
+            if bytes.len() as u64 > limit {
+                Fact::Refused(libc::EFBIG)
+            } else {
+                Fact::Known(redact(path, bytes))
+            }
         });
         self.budget.spend(fact.known().map_or(0, Vec::len));
         self.record(path, &fact, |bytes| Access::File(bytes.clone()));
@@ -180,10 +183,9 @@ impl MachineFiles {
             Some(other) => no_file(other),
             None => self.source.read(&self.real(path), limit),
         };
-        fact.then(|bytes| match bytes.len() as u64 > limit {
-            true => Fact::Refused(libc::EFBIG),
-            false => Fact::Known(bytes),
-        })
+        fact.then(
+            |bytes| if bytes.len() as u64 > limit { Fact::Refused(libc::EFBIG) } else { Fact::Known(bytes) },
+        )
     }
 
     /// Part of a file, unrecorded; shorter than requested at the end of the file.

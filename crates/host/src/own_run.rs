@@ -82,8 +82,9 @@ impl OwnRun {
 /// ESRCH if the starter has ended already.
 pub fn end_with(starter: u32) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::TERM))?;
-    match rustix::process::getppid().map(|pid| pid.as_raw_pid() as u32) == Some(starter) {
-        true => Ok(()),
-        false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+    if rustix::process::getppid().map(|pid| pid.as_raw_pid() as u32) == Some(starter) {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(libc::ESRCH))
     }
 }

@@ -10,6 +10,14 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::Mode;
 
+/// A process; the start time distinguishes it from a later one with the same PID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessId {
+    pub pid: u32,
+    /// Ticks from boot to its start.
+    pub start: u64,
+}
+
 /// Peak resident memory of this process in KiB.
 ///
 /// Read from VmHWM of /proc/self/status, because the figure of getrusage survives execve and

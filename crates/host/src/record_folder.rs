@@ -11,7 +11,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::folder_lock::{FolderLock, LockOwner, lock_directory, lock_file, lock_folder};
+use crate::folder_lock::{FolderLock, LockOutcome, lock_directory, lock_file, lock_folder};
 use crate::trusted_path::{self, CreatedDirs, Target};
 
 /// Files of a record: a folder on disk, or a fake in tests.
@@ -82,12 +82,12 @@ impl RecordFolder {
     }
 
     /// Locks out other writers, or returns the owner of the lock.
-    pub fn lock(&self) -> io::Result<Result<FolderLock, LockOwner>> {
+    pub fn lock(&self) -> io::Result<LockOutcome> {
         lock_folder(&self.fd)
     }
 
     /// Like [`RecordFolder::lock`], for one file of the folder, by a lock file of this name.
-    pub fn lock_as(&self, name: &OsStr) -> io::Result<Result<FolderLock, LockOwner>> {
+    pub fn lock_as(&self, name: &OsStr) -> io::Result<LockOutcome> {
         lock_file(&self.fd, name)
     }
 
@@ -203,14 +203,16 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let folder = RecordFolder::make(&top.path().join("record")).unwrap();
         let again = RecordFolder::make(&top.path().join("record")).unwrap();
+        let owner = |of: io::Result<LockOutcome>| of.unwrap().ok_or_else(|owner| owner.pid).err();
         let held = folder.lock().unwrap();
-        assert!(held.is_ok());
-        assert_eq!(again.lock().unwrap().err().map(|owner| owner.pid), Some(std::process::id()));
+        assert!(matches!(held, LockOutcome::Locked(_)));
+        assert_eq!(owner(again.lock()), Some(std::process::id()));
         // The lock of a file is independent of it.
         let of_file = folder.lock_as("a.db.lock".as_ref()).unwrap();
-        assert!(of_file.is_ok() && again.lock_as("a.db.lock".as_ref()).unwrap().is_err());
+        assert!(matches!(of_file, LockOutcome::Locked(_)));
+        assert_eq!(owner(again.lock_as("a.db.lock".as_ref())), Some(std::process::id()));
         drop(held);
-        assert!(again.lock().unwrap().is_ok());
+        assert_eq!(owner(again.lock()), None);
     }
 
     #[test]
@@ -223,7 +225,7 @@ mod tests {
         assert!(folder.take_turn().unwrap().is_none(), "a second one of the same");
         assert_eq!(folder.names().unwrap(), [""; 0]);
         // The lock of a server is independent of it.
-        assert!(again.lock().unwrap().is_ok());
+        assert!(matches!(again.lock().unwrap(), LockOutcome::Locked(_)));
         drop(turn);
         assert!(again.take_turn().unwrap().is_some());
     }

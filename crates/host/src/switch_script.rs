@@ -62,9 +62,10 @@ impl SwitchScript {
     pub fn open(path: &Path) -> io::Result<SwitchScript> {
         let whole = fs::canonicalize(path)?;
         let found = fs::metadata(&whole)?;
-        match found.is_file() && found.permissions().mode() & 0o111 != 0 {
-            true => Ok(SwitchScript(whole)),
-            false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no executable file")),
+        if found.is_file() && found.permissions().mode() & 0o111 != 0 {
+            Ok(SwitchScript(whole))
+        } else {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no executable file"))
         }
     }
 

@@ -18,6 +18,8 @@ use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, OpenTreeFlags, fsconfig_create, fsmount, fsopen, open_tree,
 };
 
+use crate::process::ProcessId;
+
 pub use instance::{Instance, RawPipe};
 pub use keeper::{remove_after, start_keeper};
 pub use names::Stats;
@@ -130,14 +132,14 @@ impl Tracing {
 
     /// Creates an instance for this process, which can have only one.
     pub fn instance(&self) -> io::Result<Instance> {
-        let (pid, start) =
+        let own =
             life_of("self").ok_or_else(|| io::Error::other("/proc/self/stat does not say who this is"))?;
-        Instance::make(self.instances.try_clone()?, names::name_of(pid, start))
+        Instance::make(self.instances.try_clone()?, names::name_of(own))
     }
 
     /// True if the instance of a process exists.
-    pub fn has_instance_of(&self, (pid, start): (u32, u64)) -> bool {
-        below::exists(&self.instances, &names::name_of(pid, start))
+    pub fn has_instance_of(&self, owner: ProcessId) -> bool {
+        below::exists(&self.instances, &names::name_of(owner))
     }
 
     /// Removes the instances of runs that were killed, and returns their names.
@@ -157,14 +159,15 @@ impl Tracing {
 }
 
 /// True if the process that created an instance still exists, or if that is unknown.
-fn lives((pid, start): (u32, u64)) -> bool {
+fn lives(owner: ProcessId) -> bool {
     // If the entry of this process is missing, /proc does not show others either (hidepid, or no
     // /proc).
-    life_of("self").is_none() || life_of(&pid.to_string()).is_some_and(|(_, found)| found == start)
+    life_of("self").is_none()
+        || life_of(&owner.pid.to_string()).is_some_and(|found| found.start == owner.start)
 }
 
-/// PID and start time of a process that has not ended.
-fn life_of(process: &str) -> Option<(u32, u64)> {
+/// A process that has not ended.
+fn life_of(process: &str) -> Option<ProcessId> {
     let bytes = std::fs::read(format!("/proc/{process}/stat")).ok()?;
     names::life_in(&String::from_utf8_lossy(&bytes))
 }

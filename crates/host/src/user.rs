@@ -70,10 +70,13 @@ pub fn find_user(name: &str) -> io::Result<Option<ProgramUser>> {
         }
         // SAFETY: the call has filled the entry, and its texts lie in the buffer.
         let entry = unsafe { entry.assume_init() };
-        let text = |at: *const libc::c_char| match at.is_null() {
-            true => OsString::new(),
-            // SAFETY: it points at a text in the buffer that ends with a zero.
-            false => OsString::from_vec(unsafe { CStr::from_ptr(at) }.to_bytes().to_vec()),
+        let text = |at: *const libc::c_char| {
+            if at.is_null() {
+                OsString::new()
+            } else {
+                // SAFETY: it points at a text in the buffer that ends with a zero.
+                OsString::from_vec(unsafe { CStr::from_ptr(at) }.to_bytes().to_vec())
+            }
         };
         let groups = groups_of(&asked, entry.pw_gid)?;
         return Ok(Some(ProgramUser {

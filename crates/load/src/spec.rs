@@ -68,10 +68,7 @@ pub fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Vec<LoadSpec>, String> {
     for text in texts {
         one_text(text.as_ref(), &mut specs)?;
     }
-    match specs.is_empty() {
-        true => Err(format!("a load is missing: choose from {}", names())),
-        false => Ok(specs),
-    }
+    if specs.is_empty() { Err(format!("a load is missing: choose from {}", names())) } else { Ok(specs) }
 }
 
 fn one_text(text: &str, specs: &mut Vec<LoadSpec>) -> Result<(), String> {
@@ -95,10 +92,7 @@ fn one_text(text: &str, specs: &mut Vec<LoadSpec>) -> Result<(), String> {
         begun = true;
         rest = behind.trim_start_matches([',', ' ', '\t', '\n']);
     }
-    match begun {
-        true => Ok(()),
-        false => Err(format!("a load has no name: choose from {}", names())),
-    }
+    if begun { Ok(()) } else { Err(format!("a load has no name: choose from {}", names())) }
 }
 
 /// Parses one item without keys: a load, or the loads of a mix.

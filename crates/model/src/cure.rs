@@ -303,9 +303,10 @@ impl CureRun {
         let paths =
             self.steps.iter().flat_map(|step| [&step.experiment, &step.screened, &step.before, &step.after]);
         let paths = paths.chain(self.runs.iter().map(|run| &run.bundle));
-        match paths.chain(self.hunts.iter().map(|hunt| &hunt.bundle)).any(|path| outside(path)) {
-            true => Err("it names a folder outside of its own".into()),
-            false => Ok(()),
+        if paths.chain(self.hunts.iter().map(|hunt| &hunt.bundle)).any(|path| outside(path)) {
+            Err("it names a folder outside of its own".into())
+        } else {
+            Ok(())
         }
     }
 }

@@ -38,6 +38,31 @@ pub struct Failure {
 /// Result of a command.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
+/// Failure of one item of several, such as a run or a step.
+#[derive(Debug)]
+pub enum ItemFailure {
+    /// Reason for which the item is refused; the other items continue.
+    Refused(String),
+    /// The command ends.
+    Fatal(Failure),
+}
+
+impl ItemFailure {
+    /// The reason of a refusal; a fatal failure is returned as the error.
+    pub fn reason(self) -> Result<String> {
+        match self {
+            ItemFailure::Refused(reason) => Ok(reason),
+            ItemFailure::Fatal(failure) => Err(failure),
+        }
+    }
+}
+
+impl From<Failure> for ItemFailure {
+    fn from(failure: Failure) -> ItemFailure {
+        ItemFailure::Fatal(failure)
+    }
+}
+
 impl Failure {
     /// Wrong usage or malformed input.
     pub fn usage(message: impl Into<String>) -> Failure {

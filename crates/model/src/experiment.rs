@@ -104,10 +104,7 @@ pub enum CountedUnit {
 impl CountedUnit {
     /// Unit of a plan: wake-ups of measuring threads if no thread is followed, else cycles.
     pub const fn of(victim: &str, program: &[String]) -> CountedUnit {
-        match victim.is_empty() && program.is_empty() {
-            true => CountedUnit::WakeUps,
-            false => CountedUnit::Cycles,
-        }
+        if victim.is_empty() && program.is_empty() { CountedUnit::WakeUps } else { CountedUnit::Cycles }
     }
 
     pub const fn one(self) -> &'static str {

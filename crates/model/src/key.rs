@@ -80,9 +80,10 @@ impl Key {
             };
         }
         if let Some(file) = path.strip_prefix(CGROUP_MOUNT).and_then(|rest| rest.strip_prefix('/')) {
-            return Some(match file.ends_with('/') {
-                true => Key::Group(file.to_owned()),
-                false => Key::GroupFile(file.to_owned()),
+            return Some(if file.ends_with('/') {
+                Key::Group(file.to_owned())
+            } else {
+                Key::GroupFile(file.to_owned())
             });
         }
         path.strip_prefix("/sys/").map(|file| Key::Sysfs(file.to_owned()))

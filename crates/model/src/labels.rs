@@ -28,10 +28,7 @@ impl Labels {
                 return Err(format!("duplicate {name}: give each name once"));
             }
         }
-        match labels.len() > MOST {
-            true => Err(format!("expected at most {MOST} labels")),
-            false => Ok(Labels(labels)),
-        }
+        if labels.len() > MOST { Err(format!("expected at most {MOST} labels")) } else { Ok(Labels(labels)) }
     }
 
     /// Labels of a foreign document that are valid, up to [`MOST`], and the number of the others.
@@ -85,9 +82,10 @@ fn check(name: &str, value: &str) -> Result<(), &'static str> {
     if !is_name || name.len() > LONGEST_NAME {
         return Err("expected a name of 1 to 32 letters, digits and - _ ., a letter first");
     }
-    match value.is_empty() || value.len() > LONGEST_VALUE || value.contains(steers) {
-        true => Err("expected a value of 1 to 256 bytes without control characters"),
-        false => Ok(()),
+    if value.is_empty() || value.len() > LONGEST_VALUE || value.contains(steers) {
+        Err("expected a value of 1 to 256 bytes without control characters")
+    } else {
+        Ok(())
     }
 }
 

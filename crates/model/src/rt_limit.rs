@@ -39,9 +39,10 @@ impl RtLimit {
         let (runtime, period_us) = (number(runtime)?, number(period)?);
         let runtime_us = if runtime == -1 { None } else { Some(runtime) };
         let fits = runtime_us.is_none_or(|us| (period_us / LEAST_PART..=period_us).contains(&us));
-        match PERIODS_US.contains(&period_us) && fits {
-            true => Ok(RtLimit { runtime_us, period_us }),
-            false => Err(expected()),
+        if PERIODS_US.contains(&period_us) && fits {
+            Ok(RtLimit { runtime_us, period_us })
+        } else {
+            Err(expected())
         }
     }
 

@@ -42,15 +42,15 @@ impl Nanos {
         match s {
             0 => self.spaced(),
             1..100 => format!("{:.1} s", self.as_secs()),
-            100..3_600 => two_units(s, ("min", 60), ("s", 1)),
-            3_600..172_800 => two_units(s, ("h", 3_600), ("min", 60)),
-            172_800..63_072_000 => two_units(s, ("d", 86_400), ("h", 3_600)),
-            _ => two_units(s, ("y", 31_536_000), ("d", 86_400)),
+            100..3_600 => two_units(s, "min", 60, "s", 1),
+            3_600..172_800 => two_units(s, "h", 3_600, "min", 60),
+            172_800..63_072_000 => two_units(s, "d", 86_400, "h", 3_600),
+            _ => two_units(s, "y", 31_536_000, "d", 86_400),
         }
     }
 }
 
-fn two_units(s: i64, (large, size): (&str, i64), (small, part): (&str, i64)) -> String {
+fn two_units(s: i64, large: &str, size: i64, small: &str, part: i64) -> String {
     match s % size / part {
         0 => format!("{} {large}", s / size),
         rest => format!("{} {large} {rest} {small}", s / size),

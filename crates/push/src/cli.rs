@@ -328,9 +328,10 @@ fn tell_untold(cli: &PushCli, round: &mut PushRound<'_>, document: &mut PushDocu
 /// Writes losses to the log, so that a restart does not hide them, and clears what was reported.
 fn keep(round: &mut PushRound<'_>) -> Result<()> {
     let untold = std::mem::take(&mut round.log.untold);
-    match round.outcome.lost + round.outcome.dropped > 0 || untold != UntoldWords::default() {
-        true => round.log.write(round.folder),
-        false => Ok(()),
+    if round.outcome.lost + round.outcome.dropped > 0 || untold != UntoldWords::default() {
+        round.log.write(round.folder)
+    } else {
+        Ok(())
     }
 }
 
@@ -344,9 +345,10 @@ fn sources(cli: &PushCli, environment: &PushEnvironment) -> PushSources {
         })
     };
     let named = |given: &[PathBuf], flag: &str, usual: &[&str]| -> Vec<PathBuf> {
-        match given.is_empty() {
-            true => usual.iter().map(|name| state.join(name)).collect(),
-            false => given.iter().map(|folder| whole(folder, flag)).collect(),
+        if given.is_empty() {
+            usual.iter().map(|name| state.join(name)).collect()
+        } else {
+            given.iter().map(|folder| whole(folder, flag)).collect()
         }
     };
     PushSources {

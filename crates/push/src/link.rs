@@ -280,9 +280,10 @@ fn read_certificates(file: &Path) -> Result<RootCerts> {
         _ => None,
     });
     let certificates: Vec<_> = items.collect();
-    match certificates.is_empty() {
-        true => Err(Failure::usage(format!("--ca: {shown} holds no certificate: name a PEM file"))),
-        false => Ok(RootCerts::new_with_certs(&certificates)),
+    if certificates.is_empty() {
+        Err(Failure::usage(format!("--ca: {shown} holds no certificate: name a PEM file")))
+    } else {
+        Ok(RootCerts::new_with_certs(&certificates))
     }
 }
 

@@ -22,9 +22,10 @@ pub fn nothing_in(runs: &[PathBuf], records: &[PathBuf]) -> Vec<String> {
     });
     let records = records.iter().filter(is_there).filter(|folder| !is_record(folder)).map(|folder| {
         let shown = quoted(folder);
-        match is_no_folder(folder) {
-            true => format!("--record: {shown} is not a folder: name that of `onbeat watch`"),
-            false => format!("--record: {shown} holds no record of `onbeat watch` yet"),
+        if is_no_folder(folder) {
+            format!("--record: {shown} is not a folder: name that of `onbeat watch`")
+        } else {
+            format!("--record: {shown} holds no record of `onbeat watch` yet")
         }
     });
     runs.chain(records).collect()

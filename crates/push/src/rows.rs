@@ -91,10 +91,7 @@ fn send_end(
     last: RowText,
     boots: &mut BTreeSet<String>,
 ) -> Sent {
-    match boots.remove(&last.run.boot) {
-        true => send(round, record, RowCut::of(series, last)),
-        false => Ok(()),
-    }
+    if boots.remove(&last.run.boot) { send(round, record, RowCut::of(series, last)) } else { Ok(()) }
 }
 
 /// Sends all other rows, oldest first; counts those no longer in the record, and forgets the boots
@@ -204,8 +201,8 @@ fn leave_damaged(
     let mut rows = 0;
     for lost in reader.damaged.iter().flat_map(|section| reader.lost_with(section)) {
         add_boot(boots, &lost.recording, &lost.boot);
-        let numbers = (lost.first, lost.last);
-        rows += round.log.leave_out_rest(&lost.recording, &lost.boot, series.name(), numbers);
+        let log = &mut round.log;
+        rows += log.leave_out_rest(&lost.recording, &lost.boot, series.name(), lost.first, lost.last);
     }
     if rows > 0 {
         round.outcome.refused += rows;
@@ -231,8 +228,8 @@ fn leave_lacking(
             continue;
         };
         add_boot(boots, &all.recording, &all.boot);
-        let numbers = (all.first, all.last);
-        rows += round.log.leave_out_rest(&all.recording, &all.boot, series.name(), numbers);
+        let log = &mut round.log;
+        rows += log.leave_out_rest(&all.recording, &all.boot, series.name(), all.first, all.last);
     }
     if rows > 0 || !is_known {
         round.outcome.refused += rows;
@@ -258,8 +255,8 @@ fn open(record: &Path, series: WatchSeries, log: &SentLog) -> model::error::Resu
 
 /// Counts merged rows that were not sent as lost: they cannot be sent one by one.
 fn note_merged(round: &mut PushRound<'_>, series: WatchSeries, text: &RowText) {
-    let numbers = (text.at.seq, text.at.last_seq());
-    let lost = round.log.leave_out_rest(&text.run.recording, &text.run.boot, series.name(), numbers);
+    let (run, from, to) = (&text.run, text.at.seq, text.at.last_seq());
+    let lost = round.log.leave_out_rest(&run.recording, &run.boot, series.name(), from, to);
     round.outcome.lost = round.outcome.lost.saturating_add(lost);
     round.log.dropped_rows = round.log.dropped_rows.saturating_add(lost);
 }
@@ -332,11 +329,11 @@ fn set_aside(round: &mut PushRound<'_>, cut: &mut RowCut, at: usize, detail: &st
     let (seq, _) = cut.rows.remove(at);
     round.outcome.refused += 1;
     round.remark(format!("row {seq} of {} is skipped: {detail}", cut.series.name()));
-    round.log.leave_out(&cut.run.recording, &cut.run.boot, cut.series.name(), (seq, seq));
+    round.log.leave_out(&cut.run.recording, &cut.run.boot, cut.series.name(), seq, seq);
 }
 
 fn note_done(round: &mut PushRound<'_>, cut: &RowCut, rows: &[u64]) {
     for &seq in rows {
-        round.log.insert(&cut.run.recording, &cut.run.boot, cut.series.name(), (seq, seq));
+        round.log.insert(&cut.run.recording, &cut.run.boot, cut.series.name(), seq, seq);
     }
 }

@@ -50,7 +50,7 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
     for place in places.iter().rev() {
         let Some(version) = host::file_version(&place.join("run.json")) else { continue };
         let key = place.to_string_lossy().into_owned();
-        if round.log.has_run(&key, place, version) {
+        if round.log.has_run(&key, place, version.0, version.1) {
             continue;
         }
         // The next round sees changes from here on.
@@ -67,7 +67,7 @@ pub fn send_runs(round: &mut PushRound<'_>, folder: &Path) -> Sent<()> {
         round.log.refused.remove(&key);
         round.log.removed.remove(&key);
         round.log.documents.remove(&key);
-        match send_run(round, place, (&key, changed))? {
+        match send_run(round, place, &key, changed)? {
             RunEnd::Sent => round.outcome.runs += 1,
             RunEnd::Had => {}
             RunEnd::StillOn => continue,
@@ -118,7 +118,7 @@ fn forget_gone(round: &mut PushRound<'_>, folder: &Path, places: &[PathBuf]) {
     round.log.documents.retain(|key, _| is_there(key));
 }
 
-fn send_run(round: &mut PushRound<'_>, place: &Path, (key, changed): (&str, u64)) -> Sent<RunEnd> {
+fn send_run(round: &mut PushRound<'_>, place: &Path, key: &str, changed: u64) -> Sent<RunEnd> {
     let files = MachineFiles::folder(place);
     let head: RunHead = match serde_json::from_reader(document(&files)) {
         Ok(head) => head,
@@ -189,7 +189,7 @@ pub fn compare_runs(round: &mut PushRound<'_>) -> Sent<()> {
         // A changed run is sent again anyway.
         let place = Path::new(key);
         let is_noted = host::file_version(&place.join("run.json")) == Some(*noted);
-        if !is_noted || !round.log.has_run(key, place, *noted) {
+        if !is_noted || !round.log.has_run(key, place, noted.0, noted.1) {
             continue;
         }
         let before = round.log.documents.get(key).cloned();
@@ -225,9 +225,10 @@ pub fn compare_runs(round: &mut PushRound<'_>) -> Sent<()> {
 fn id_and_state(place: &Path) -> Option<(String, String)> {
     let files = MachineFiles::folder(place);
     let head: RunHead = serde_json::from_reader(document(&files)).ok()?;
-    let state = match head.complete {
-        true => digest(&files)?,
-        false => hex(&Sha256::digest(serde_json::to_vec(&manifest_of(&files).ok()?).ok()?)),
+    let state = if head.complete {
+        digest(&files)?
+    } else {
+        hex(&Sha256::digest(serde_json::to_vec(&manifest_of(&files).ok()?).ok()?))
     };
     Some((head.id, state))
 }

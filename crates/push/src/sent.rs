@@ -84,9 +84,10 @@ impl SentLog {
     /// Reads the log; returns an empty one if it is missing, damaged, or another farm's or board's.
     pub fn read(folder: &PushFolder, farm: &str, board: &str) -> SentLog {
         let log = SentLog::noted(folder).unwrap_or_default();
-        match log.farm == farm && log.board == board {
-            true => log,
-            false => SentLog { farm: farm.to_owned(), board: board.to_owned(), ..SentLog::default() },
+        if log.farm == farm && log.board == board {
+            log
+        } else {
+            SentLog { farm: farm.to_owned(), board: board.to_owned(), ..SentLog::default() }
         }
     }
 
@@ -121,8 +122,8 @@ impl SentLog {
     }
 
     /// True if the present state of a run is noted, by its folder and the version of its document.
-    pub fn has_run(&self, key: &str, run: &Path, version: (u64, u64)) -> bool {
-        self.runs.get(key) == Some(&version)
+    pub fn has_run(&self, key: &str, run: &Path, inode: u64, changed: u64) -> bool {
+        self.runs.get(key) == Some(&(inode, changed))
             && self.unended.get(key).is_none_or(|changed| *changed == last_change(run))
     }
 
@@ -133,25 +134,19 @@ impl SentLog {
     }
 
     /// Notes rows as done.
-    pub fn insert(&mut self, recording: &str, boot: &str, series: &str, (from, to): (u64, u64)) {
+    pub fn insert(&mut self, recording: &str, boot: &str, series: &str, from: u64, to: u64) {
         self.of(recording, boot, series).done.insert(from, to);
     }
 
     /// Notes rows as done that the farm never gets.
-    pub fn leave_out(&mut self, recording: &str, boot: &str, series: &str, (from, to): (u64, u64)) {
+    pub fn leave_out(&mut self, recording: &str, boot: &str, series: &str, from: u64, to: u64) {
         let rows = self.of(recording, boot, series);
         rows.done.insert(from, to);
         rows.left_out.insert(from, to);
     }
 
     /// Notes the rows of a stretch that are not done as never to be sent; returns their number.
-    pub fn leave_out_rest(
-        &mut self,
-        recording: &str,
-        boot: &str,
-        series: &str,
-        (from, to): (u64, u64),
-    ) -> u64 {
+    pub fn leave_out_rest(&mut self, recording: &str, boot: &str, series: &str, from: u64, to: u64) -> u64 {
         let gaps = self.done(recording, boot, series).cloned().unwrap_or_default().gaps(from, to);
         if gaps.count() > 0 {
             let rows = self.of(recording, boot, series);
@@ -228,8 +223,8 @@ mod tests {
         let folder = PushFolder(place.path().to_owned());
         let mut log = SentLog::read(&folder, "f", "b");
         assert_eq!(SentLog::trouble(&folder), None, "nothing was noted");
-        log.insert("r", "boot", "timer", (3, 7));
-        log.insert("r", "boot", "timer", (8, 9));
+        log.insert("r", "boot", "timer", 3, 7);
+        log.insert("r", "boot", "timer", 8, 9);
         log.runs.insert("/runs/x".into(), (1, 2));
         log.write(&folder).unwrap();
         assert_eq!((SentLog::read(&folder, "f", "b"), SentLog::trouble(&folder)), (log.clone(), None));

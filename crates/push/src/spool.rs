@@ -96,9 +96,9 @@ fn lying(round: &PushRound<'_>, folder: &Path) -> Vec<LyingRun> {
     let names = MachineFiles::folder(folder).list_as_it_is("/.").known().cloned().unwrap_or_default();
     let run = |name: String| {
         let place = folder.join(&name);
-        let version = host::file_version(&place.join("run.json"))?;
+        let (inode, changed) = host::file_version(&place.join("run.json"))?;
         let key = place.to_string_lossy().into_owned();
-        let is_sent = round.log.has_run(&key, &place, version) && !round.log.refused.contains(&key);
+        let is_sent = round.log.has_run(&key, &place, inode, changed) && !round.log.refused.contains(&key);
         let parts = BundleParts::of(&MachineFiles::folder(&place));
         let bytes = parts.found.iter().fold(0u64, |sum, part| sum.saturating_add(part.bytes));
         Some(LyingRun { place, name, bytes, is_sent })

@@ -40,12 +40,13 @@ impl Held {
         let threads = map("onbeat_threads", record::THREAD_SIZE, chosen * 2)?;
         let stacks = map("onbeat_stacks", saved::SIZE, cpus * saved::PER_CPU)?;
         let word = map("onbeat_config", config::SIZE, 1)?;
-        let switched = match with_switch {
-            true => Some([
+        let switched = if with_switch {
+            Some([
                 map("onbeat_switched", switched::SIZE, cpus * switched::PER_CPU)?,
                 map("onbeat_thr_sw", switched::SIZE, chosen * 2)?,
-            ]),
-            false => None,
+            ])
+        } else {
+            None
         };
         let numbers = Maps {
             slots: slots.number(),

@@ -106,10 +106,7 @@ fn unit(field: &str) -> Option<(&str, i64)> {
 /// Line on a difference between two sides: `interval: 500 us -> 1 ms`.
 pub fn line(one: &Difference) -> String {
     let (what, a, b) = (name(&one.what), value(&one.what, &one.a), value(&one.what, &one.b));
-    match one.is_mixed() {
-        true => format!("{what}: mixed on both sides, {a}"),
-        false => format!("{what}: {a} -> {b}"),
-    }
+    if one.is_mixed() { format!("{what}: mixed on both sides, {a}") } else { format!("{what}: {a} -> {b}") }
 }
 
 #[cfg(test)]

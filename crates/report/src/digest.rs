@@ -65,9 +65,10 @@ fn base64(bytes: &[u8]) -> String {
         let word =
             group.iter().fold(0u32, |word, &byte| word << 8 | u32::from(byte)) << (8 * (3 - group.len()));
         for at in 0..4 {
-            match at <= group.len() {
-                true => text.push(ALPHABET[(word >> (18 - 6 * at) & 63) as usize] as char),
-                false => text.push('='),
+            if at <= group.len() {
+                text.push(ALPHABET[(word >> (18 - 6 * at) & 63) as usize] as char);
+            } else {
+                text.push('=');
             }
         }
     }

@@ -81,19 +81,18 @@ const HEAD: [&str; 6] = ["phase", "samples", "p50", "p99", "p99.99", "max"];
 
 /// Row of wake-ups; holes if they may not be compared.
 fn cells_of(phase: &SuitePhase) -> [String; 6] {
-    match phase.valid {
-        true => [
+    if phase.valid {
+        [
             clean(&phase.id),
             phase.samples.to_string(),
             us_or_dash(phase.p50_ns),
             us_or_dash(phase.p99_ns),
             us_or_dash(phase.p9999_ns),
             us_or_dash(phase.max_ns),
-        ],
-        false => {
-            let [samples, a, b, c, d] = [None; 5].map(us_or_dash);
-            [clean(&phase.id), samples, a, b, c, d]
-        }
+        ]
+    } else {
+        let [samples, a, b, c, d] = [None; 5].map(us_or_dash);
+        [clean(&phase.id), samples, a, b, c, d]
     }
 }
 

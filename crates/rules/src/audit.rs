@@ -155,8 +155,8 @@ pub fn finding(knob: &'static Knob, survey: &Survey, intent: &Intent) -> Finding
     let (none, fails) = (Cmdline::default(), verdict == AuditVerdict::Fail);
     let booted = survey.facts.cmdline.known().unwrap_or(&none);
     let mut remedy = if fails { remedy.or_usual(knob.fix).remaining(booted) } else { Remedy::default() };
-    if let Some(series) = survey.facts.release.known().and_then(|release| series(release)) {
-        remedy = remedy.known_to(series);
+    if let Some((major, minor)) = survey.facts.release.known().and_then(|release| series(release)) {
+        remedy = remedy.known_to(major, minor);
     }
     let said = with_names(remedy.text(booted));
     Finding {

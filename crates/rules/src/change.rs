@@ -249,20 +249,21 @@ pub fn sysctl_path(name: &str) -> String {
 /// CPUs, and persists when systemd reloads its units (`Documentation/admin-guide/cgroup-v2.rst`,
 /// remote partitions).
 pub fn partition_steps(root: &str, cpus: &CpuSet, nested: bool) -> String {
-    let steps = match nested {
-        true => format!(
+    let steps = if nested {
+        format!(
             "mkdir -p rt; echo {cpus} >rt/cpuset.cpus.exclusive; echo +cpuset \
              >rt/cgroup.subtree_control; mkdir -p rt/cpus; echo {cpus} \
              >rt/cpus/cpuset.cpus.exclusive; echo isolated >rt/cpus/cpuset.cpus.partition; cat \
              rt/cpus/cpuset.cpus.partition has to say isolated"
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "take {} out of cpuset.cpus of every other group; mkdir rt; echo {cpus} \
              >rt/cpuset.cpus; echo isolated >rt/cpuset.cpus.partition; cat \
              rt/cpuset.cpus.partition has to say isolated, and again after each systemctl \
              daemon-reload, which takes it away",
             named_cpus(cpus)
-        ),
+        )
     };
     format!("cd {root}; echo +cpuset >cgroup.subtree_control; {steps}")
 }

@@ -90,15 +90,16 @@ mod tests {
             .to_vec();
         while let Some(dir) = dirs.pop() {
             for path in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
-                match path.is_dir() {
-                    true => dirs.push(path),
-                    false => words.extend(
+                if path.is_dir() {
+                    dirs.push(path);
+                } else {
+                    words.extend(
                         fs::read_to_string(path)
                             .unwrap_or_default()
                             .split(|c: char| !c.is_ascii_uppercase() && !c.is_ascii_digit() && c != '_')
                             .filter(|word| word.len() > 1)
                             .map(|word| word.trim_start_matches("CONFIG_").to_owned()),
-                    ),
+                    );
                 }
             }
         }
@@ -109,10 +110,10 @@ mod tests {
     fn kind(path: &str) -> String {
         let mut kind = String::new();
         for letter in path.chars() {
-            match letter.is_ascii_digit() {
-                true if kind.ends_with('#') => {}
-                true => kind.push('#'),
-                false => kind.push(letter),
+            if !letter.is_ascii_digit() {
+                kind.push(letter);
+            } else if !kind.ends_with('#') {
+                kind.push('#');
             }
         }
         kind

@@ -87,11 +87,12 @@ pub fn base_name(thread: &Thread) -> String {
 
 /// Returns early unless all threads could be read.
 pub fn require_complete(threads: &Threads) -> Result<(), Judgement> {
-    match threads.complete {
-        true => Ok(()),
-        false => Err(Judgement::unknown(format!(
+    if threads.complete {
+        Ok(())
+    } else {
+        Err(Judgement::unknown(format!(
             "not all threads below /proc could be read: {}",
             run_with("CAP_SYS_PTRACE")
-        ))),
+        )))
     }
 }

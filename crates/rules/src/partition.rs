@@ -96,10 +96,7 @@ pub fn of_groups(groups: &Groups, cpus: &CpuSet, at_boot: &CpuSet) -> Result<Vec
             group.path
         )));
     }
-    Ok(match groups.has_nested_partitions() {
-        true => nested(cpus),
-        false => direct(cpus, &having),
-    })
+    Ok(if groups.has_nested_partitions() { nested(cpus) } else { direct(cpus, &having) })
 }
 
 /// Groups next to a new one whose CPUs are all among these; the kernel then refuses the list of the
@@ -122,9 +119,10 @@ fn require_version_two(groups: &Groups, cpus: &CpuSet) -> Result<(), String> {
     if !groups.controllers.iter().any(|name| name == "cpuset") {
         return Err(format!("version 2 of the control groups does not have cpuset here: {instead}"));
     }
-    match groups.root == CGROUP_MOUNT {
-        true => Ok(()),
-        false => Err(format!("control groups of version 2 are not mounted at {CGROUP_MOUNT}: {instead}")),
+    if groups.root == CGROUP_MOUNT {
+        Ok(())
+    } else {
+        Err(format!("control groups of version 2 are not mounted at {CGROUP_MOUNT}: {instead}"))
     }
 }
 

@@ -45,8 +45,8 @@ const RELEASES: &[(&str, Release)] = &[
 ];
 
 /// True for a word of which a kernel of this release does not know a part.
-pub fn is_outside(word: &str, series: (u32, u32)) -> bool {
-    matches!(outside_release(word, || Ok::<_, Infallible>(series)), Ok(Some(_)))
+pub fn is_outside(word: &str, major: u32, minor: u32) -> bool {
+    matches!(outside_release(word, || Ok::<_, Infallible>((major, minor))), Ok(Some(_)))
 }
 
 /// Part of a word (`name=value`) that a kernel of this release does not know, and the reason; none

@@ -167,9 +167,9 @@ impl Remedy {
 
     /// Removes the parameters that a kernel of this release does not know, if there is another
     /// alternative.
-    pub fn known_to(mut self, series: (u32, u32)) -> Remedy {
+    pub fn known_to(mut self, major: u32, minor: u32) -> Remedy {
         let is_unknown =
-            |change: &Change| matches!(change, Change::CmdlineAdd { word } if is_outside(word, series));
+            |change: &Change| matches!(change, Change::CmdlineAdd { word } if is_outside(word, major, minor));
         for ways in self.parts.iter_mut().map(|part| &mut part.alternatives) {
             ways.iter_mut().for_each(|way| way.persist.retain(|change| !is_unknown(change)));
             if ways.iter().any(|way| !way.changes.iter().any(is_unknown)) {

@@ -248,7 +248,7 @@ impl<'a> MachineView<'a> {
 
     /// False if this release does not know a word of the command line, which then has no effect.
     pub fn may_know(&self, word: &str) -> bool {
-        !self.series().is_ok_and(|series| is_outside(&word.replace('-', "_"), series))
+        !self.series().is_ok_and(|(major, minor)| is_outside(&word.replace('-', "_"), major, minor))
     }
 
     /// A boolean value of the command line in this release; none if the kernel refuses it.
@@ -266,12 +266,11 @@ impl<'a> MachineView<'a> {
     pub fn require_isolation(&self) -> Result<(), Judgement> {
         // The CPUs of a machine that is not running are not known.
         if self.survey.is_stopped {
-            return match self.cpus().is_empty() {
-                false => Ok(()),
-                true => {
-                    Err(Judgement::unknown("needs the CPUs that are set apart: name them with --cpus LIST")
-                        .cause(UnknownCause::NotRunning))
-                }
+            return if self.cpus().is_empty() {
+                Err(Judgement::unknown("needs the CPUs that are set apart: name them with --cpus LIST")
+                    .cause(UnknownCause::NotRunning))
+            } else {
+                Ok(())
             };
         }
         let online = self.known(&self.facts().online, "/sys/devices/system/cpu/online")?;

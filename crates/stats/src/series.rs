@@ -277,10 +277,13 @@ fn parted(
             silent += step;
         }
         block.cpus = block.cpus.saturating_add(u32::try_from(silent).unwrap_or(0));
-        match block.max == NONE {
-            true => {}
-            false if is_whole(&block) => whole.push(block),
-            false => partial.push(block),
+        if block.max == NONE {
+            continue;
+        }
+        if is_whole(&block) {
+            whole.push(block);
+        } else {
+            partial.push(block);
         }
     }
     (whole, partial)

@@ -130,9 +130,10 @@ pub fn spike(path: &Path, number: usize) -> Result<Option<ReportedSpike>> {
 fn windows(path: &Path, bundle: &mut Bundle, stolen: &[StealInterval]) -> Result<Windows> {
     let typical = typical::all(&bundle.run).into_iter().filter_map(|part| part.typical);
     let mut windows = Windows::wanting(typical.map(|at| &bundle.run.spikes[at]));
-    let unread = match bundle.run.complete {
-        true => each_window(path, |window| windows.add(window))?,
-        false => explain::explain(path, &mut bundle.run, stolen, |window| windows.add(window))?,
+    let unread = if bundle.run.complete {
+        each_window(path, |window| windows.add(window))?
+    } else {
+        explain::explain(path, &mut bundle.run, stolen, |window| windows.add(window))?
     };
     if unread > 0 {
         bundle.remarks.push(format!(

@@ -124,9 +124,10 @@ fn spoiled(measured: &Measurement, run: &Run) -> Vec<String> {
 fn seconds(measured: &Measurement) -> Result<Vec<Nanos>> {
     let follows = measured.run.as_ref().is_some_and(|run| !run.threads.is_empty());
     let blocks = &measured.series.blocks;
-    match follows {
-        true => longest_responses(&measured.path),
-        false => Ok((0..blocks.len()).map(|at| blocks.get(at).max).collect()),
+    if follows {
+        longest_responses(&measured.path)
+    } else {
+        Ok((0..blocks.len()).map(|at| blocks.get(at).max).collect())
     }
 }
 

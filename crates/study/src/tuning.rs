@@ -42,10 +42,7 @@ pub fn plan_tuning(
     let intent = intent(&survey, profile, cpus).map_err(Failure::usage)?;
     let audit = audit(&survey, &intent);
     // A plan for another machine is for reading only, so no boot of this machine matches it.
-    let boot = match files.is_live() {
-        true => boot_id()?,
-        false => String::new(),
-    };
+    let boot = if files.is_live() { boot_id()? } else { String::new() };
     let now = |key: &_| reading::read(&files, key);
     let mut document = plan(&survey, &audit, request, &boot, &now)?;
     rivals::leave_out(&survey, &files, &mut document, take_over);
@@ -68,10 +65,7 @@ pub fn import_tuning(
     let files = machine.open()?;
     let documents = read_documents(from, &NamingMachine { files: &files, root })?;
     let survey = survey(&files, &survey_request());
-    let boot = match files.is_live() {
-        true => boot_id()?,
-        false => String::new(),
-    };
+    let boot = if files.is_live() { boot_id()? } else { String::new() };
     let target = ImportTarget { files: &files, survey: &survey };
     let mut document = import(&documents, request, target, &boot)?;
     rivals::leave_out(&survey, &files, &mut document, take_over);

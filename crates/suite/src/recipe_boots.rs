@@ -22,21 +22,15 @@ impl RecipeBoots {
     /// Name of this boot's row; and the other's, with the boot that it needs.
     pub fn rows(&self, has_word: bool, is_rt: bool) -> (&str, (&str, String)) {
         let join = "join the two with --with DIR";
-        match has_word || (self.rt_implies && is_rt) {
-            true if self.rt_implies && is_rt => {
-                let kernel =
-                    format!("a kernel without PREEMPT_RT, without {} on its command line", self.word);
-                (&self.with, (&self.without, format!("it needs another boot: {kernel}; {join}")))
-            }
-            true => {
-                let why =
-                    format!("it needs a boot without {} on the kernel's command line; {join}", self.word);
-                (&self.with, (&self.without, why))
-            }
-            false => {
-                let why = format!("it needs a boot with {} on the kernel's command line; {join}", self.word);
-                (&self.without, (&self.with, why))
-            }
+        if self.rt_implies && is_rt {
+            let kernel = format!("a kernel without PREEMPT_RT, without {} on its command line", self.word);
+            (&self.with, (&self.without, format!("it needs another boot: {kernel}; {join}")))
+        } else if has_word {
+            let why = format!("it needs a boot without {} on the kernel's command line; {join}", self.word);
+            (&self.with, (&self.without, why))
+        } else {
+            let why = format!("it needs a boot with {} on the kernel's command line; {join}", self.word);
+            (&self.without, (&self.with, why))
         }
     }
 

@@ -151,9 +151,10 @@ impl Activity {
                 let by =
                     if interrupted || event.pid == 0 { Waker::Interrupt } else { Waker::Thread(event.pid) };
                 let room = self.wakings.len() < WAKINGS_LIMIT;
-                match room {
-                    true => self.wakings.push(ThreadWaking { tid: whose, time: event.time, by }),
-                    false => self.lost += 1,
+                if room {
+                    self.wakings.push(ThreadWaking { tid: whose, time: event.time, by });
+                } else {
+                    self.lost += 1;
                 }
                 count(&mut own.wakers, KINDS_LIMIT, by)
             }

@@ -307,11 +307,12 @@ mod tests {
         bytes
     }
 
-    fn switch(writer: Writer, pids: (i32, i32), state: i64) -> Vec<u8> {
-        let (prev, next) = (writer.u32(pids.0 as u32), writer.u32(pids.1 as u32));
+    fn switch(writer: Writer, prev: i32, next: i32, state: i64) -> Vec<u8> {
+        let pid = prev;
+        let (prev, next) = (writer.u32(prev as u32), writer.u32(next as u32));
         let (low, high) = (writer.u32(-1i32 as u32), writer.u32(120));
         let state = writer.long(state as u64);
-        writer.record(300, 0x05, 0x21, pids.0, &[&comm("a"), &prev, &low, &state, &comm("b b"), &next, &high])
+        writer.record(300, 0x05, 0x21, pid, &[&comm("a"), &prev, &low, &state, &comm("b b"), &next, &high])
     }
 
     #[test]
@@ -330,7 +331,7 @@ mod tests {
             let end = writer.record(41, 0, 0, 9, &[&writer.long(1)]);
             let alien = writer.record(42, 0, 0, 9, &[]);
             let short = writer.record(300, 0, 0, 9, &[&[0; 8]]);
-            let items: Vec<_> = [switch(writer, (10, 11), 256), irq, stack, end, alien, short]
+            let items: Vec<_> = [switch(writer, 10, 11, 256), irq, stack, end, alien, short]
                 .into_iter()
                 .map(|data| RingItem::Data(100, data))
                 .collect();
@@ -409,7 +410,7 @@ mod tests {
         ) {
             let writer = Writer::new(which & 1 != 0, if which & 2 == 0 { 8 } else { 4 }, 4096);
             let items: Vec<_> =
-                all.iter().map(|s| RingItem::Data(s.3, switch(writer, (s.0, s.1), s.2))).collect();
+                all.iter().map(|s| RingItem::Data(s.3, switch(writer, s.0, s.1, s.2))).collect();
             let (bytes, taken) = writer.page(1, &items, None);
             let (events, notes) = decode(&decoder(writer), &bytes);
             let found: Vec<_> = events
@@ -434,7 +435,7 @@ mod tests {
             let items = [
                 RingItem::Data(1, stack),
                 RingItem::Data(1, irq),
-                RingItem::Data(1, switch(writer, (1, 2), 0)),
+                RingItem::Data(1, switch(writer, 1, 2, 0)),
                 RingItem::Extend(1 << 58),
             ];
             let (mut bytes, _) = writer.page(1, &[&items[..]; 12].concat(), None);

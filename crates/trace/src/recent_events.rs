@@ -132,9 +132,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn event(time: i64, cpu: u32, switch: bool) -> Raw {
-        let what = match switch {
-            true => What::Switch { prev: Task::default(), state: 1, next: Task::default() },
-            false => What::TimerExit { timer: 1 },
+        let what = if switch {
+            What::Switch { prev: Task::default(), state: 1, next: Task::default() }
+        } else {
+            What::TimerExit { timer: 1 }
         };
         Event { time: Nanos(time), cpu: Cpu(cpu), pid: 0, context: Context(0), preempt: 0, what }
     }

@@ -199,9 +199,12 @@ impl CpuEvents {
             if !within && !shows_after {
                 return;
             }
-            let mut keep = |kept: &mut Vec<Raw>, event: Raw| match kept.len() < max_events {
-                true => kept.push(event),
-                false => left_out += 1,
+            let mut keep = |kept: &mut Vec<Raw>, event: Raw| {
+                if kept.len() < max_events {
+                    kept.push(event);
+                } else {
+                    left_out += 1;
+                }
             };
             if event.time >= lead_in {
                 keep(&mut events, event);

@@ -28,11 +28,12 @@ pub struct ApplyResult {
 
 /// Refuses a plan of another boot.
 pub fn require_boot(plan: &PlanDocument, boot: &str) -> Result<()> {
-    match plan.boot == boot {
-        true => Ok(()),
-        false => Err(Failure::usage(
+    if plan.boot == boot {
+        Ok(())
+    } else {
+        Err(Failure::usage(
             "the plan is of another machine or boot: make a new one with `onbeat tune plan -o FILE`",
-        )),
+        ))
     }
 }
 

@@ -63,8 +63,5 @@ pub fn expire(kernel: &mut dyn Kernel, store: &mut dyn Store, id: &str, boot: &s
     let (_, _) = restore_all(kernel, store, &[entry], &others(&all, &[entry], boot), false);
     let all = entries(store)?;
     let after = all.iter().find(|entry| entry.opened.id == id);
-    Ok(match after.is_some_and(|entry| later(entry, &all)) {
-        true => Expired::Waits,
-        false => Expired::Done,
-    })
+    Ok(if after.is_some_and(|entry| later(entry, &all)) { Expired::Waits } else { Expired::Done })
 }

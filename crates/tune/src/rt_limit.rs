@@ -74,8 +74,8 @@ pub fn changes(survey: &Survey, cpus: &CpuSet, limit: RtLimit) -> Result<Vec<Pla
     let mut writes = Vec::new();
     match stopped_by(survey, cpus)? {
         RtStop::Throttling => {
-            let now = (runtime, period);
-            let wanted = (limit.runtime_us(), limit.period_us());
+            let now = LimitValues { runtime, period };
+            let wanted = LimitValues { runtime: limit.runtime_us(), period: limit.period_us() };
             writes.extend(in_order(RUNTIME.to_owned(), PERIOD.to_owned(), now, wanted));
         }
         RtStop::FairServer => {
@@ -84,10 +84,11 @@ pub fn changes(survey: &Survey, cpus: &CpuSet, limit: RtLimit) -> Result<Vec<Pla
             // here.
             writes.push((RUNTIME.to_owned(), runtime, -1));
             let servers = facts.fair_servers.known().map_or(&[][..], Vec::as_slice);
-            let wanted = (limit.stop().0, limit.period().0);
+            let wanted = LimitValues { runtime: limit.stop().0, period: limit.period().0 };
             for server in servers.iter().filter(|server| cpus.contains(server.cpu)) {
                 let number = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
-                let now = (number(server.runtime_ns), number(server.period_ns));
+                let now =
+                    LimitValues { runtime: number(server.runtime_ns), period: number(server.period_ns) };
                 let file = |name: &str, Cpu(cpu): Cpu| format!("{SERVERS}/cpu{cpu}/{name}");
                 let (runtime, period) = (file("runtime", server.cpu), file("period", server.cpu));
                 writes.extend(in_order(runtime, period, now, wanted));
@@ -115,17 +116,24 @@ fn refuse_isolated(survey: &Survey, cpus: &CpuSet) -> Result<(), String> {
     Ok(())
 }
 
+/// Values of a limit, in the unit of its files.
+#[derive(Clone, Copy)]
+struct LimitValues {
+    runtime: i64,
+    period: i64,
+}
+
 /// Orders a runtime and a period so that the runtime never exceeds the period, which is EINVAL,
 /// also in the reverse order. A runtime of -1 is below any period.
 fn in_order(
     runtime_file: String,
     period_file: String,
-    now: (i64, i64),
-    wanted: (i64, i64),
+    now: LimitValues,
+    wanted: LimitValues,
 ) -> [(String, i64, i64); 2] {
-    let runtime = (runtime_file, now.0, wanted.0);
-    let period = (period_file, now.1, wanted.1);
-    if wanted.1 >= now.0 { [period, runtime] } else { [runtime, period] }
+    let runtime = (runtime_file, now.runtime, wanted.runtime);
+    let period = (period_file, now.period, wanted.period);
+    if wanted.period >= now.runtime { [period, runtime] } else { [runtime, period] }
 }
 
 fn change(survey: &Survey, path: &str, now: i64, wanted: i64) -> Result<PlannedChange, String> {
@@ -207,18 +215,15 @@ mod tests {
         let mut machine = Machine::base();
         let runtime = now(kernel, "sysctl:kernel.sched_rt_runtime_us");
         machine.edit(&format!("/proc/sys/kernel/sched_rt_runtime_us: {runtime}"));
-        match has_servers {
-            true => {
-                let of = |name| now(kernel, &format!("sysfs:kernel/debug/sched/fair_server/cpu0/{name}"));
-                let (runtime, period) = (of("runtime"), of("period"));
-                machine.edit(&format!("{SERVERS}/cpu0/runtime: {runtime}\n{SERVERS}/cpu0/period: {period}"));
-                machine.edit("/proc/sys/kernel/sched_rt_period_us: 1000000");
-            }
-            false => {
-                let period = now(kernel, "sysctl:kernel.sched_rt_period_us");
-                machine.edit(&format!("{SERVERS} absent\n/proc/sys/kernel/osrelease: 6.1.0-50-rt-amd64"));
-                machine.edit(&format!("/proc/sys/kernel/sched_rt_period_us: {period}"));
-            }
+        if has_servers {
+            let of = |name| now(kernel, &format!("sysfs:kernel/debug/sched/fair_server/cpu0/{name}"));
+            let (runtime, period) = (of("runtime"), of("period"));
+            machine.edit(&format!("{SERVERS}/cpu0/runtime: {runtime}\n{SERVERS}/cpu0/period: {period}"));
+            machine.edit("/proc/sys/kernel/sched_rt_period_us: 1000000");
+        } else {
+            let period = now(kernel, "sysctl:kernel.sched_rt_period_us");
+            machine.edit(&format!("{SERVERS} absent\n/proc/sys/kernel/osrelease: 6.1.0-50-rt-amd64"));
+            machine.edit(&format!("/proc/sys/kernel/sched_rt_period_us: {period}"));
         }
         machine.read()
     }
@@ -227,11 +232,12 @@ mod tests {
     fn there_and_back(machine: &FakeMachine, has_servers: bool, found: i64) {
         let boot = "6c1f1f1e-0000-4000-8000-000000000001";
         let mut kernel = FakeKernel::boot(machine);
-        let keys: Vec<String> = match has_servers {
-            true => ["runtime", "period"]
+        let keys: Vec<String> = if has_servers {
+            ["runtime", "period"]
                 .map(|name| format!("sysfs:kernel/debug/sched/fair_server/cpu0/{name}"))
-                .into(),
-            false => vec!["sysctl:kernel.sched_rt_period_us".to_owned()],
+                .into()
+        } else {
+            vec!["sysctl:kernel.sched_rt_period_us".to_owned()]
         };
         let keys: Vec<String> =
             keys.into_iter().chain(["sysctl:kernel.sched_rt_runtime_us".to_owned()]).collect();

@@ -88,13 +88,15 @@ pub fn measure(quick: bool) -> Rows {
     rows(
         &speeds,
         &[("printing", printing), ("with a filter that nothing passes", filtering)],
-        (brief, peak, peer),
+        brief,
+        peak,
+        peer,
     )
 }
 
 type Pairs = (&'static str, Vec<(f64, f64)>);
 
-fn rows(speeds: &[f64], beside: &[Pairs], (brief, peak, peer): (u64, u64, u64)) -> Rows {
+fn rows(speeds: &[f64], beside: &[Pairs], brief: u64, peak: u64, peer: u64) -> Rows {
     let speed = ratio::median(speeds.to_vec()).ok_or("nothing was measured")?;
     let ends = [f64::min, f64::max].map(|end| speeds.iter().copied().fold(speed, end));
     let mut rows = vec![Row {

@@ -294,9 +294,10 @@ fn objects() -> BTreeSet<String> {
 
 fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            true => files_below(&entry.path(), found),
-            false => found.push(entry.path()),
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            files_below(&entry.path(), found);
+        } else {
+            found.push(entry.path());
         }
     }
 }

@@ -40,7 +40,8 @@ pub fn measure(binary: &Path, quick: bool) -> Rows {
         let away = (theirs - ours).max(ours - (theirs + 1.0)).max(0.0);
         rows.push(row(
             format!("ipc {kind} with {peer}: mean, us"),
-            (ours, theirs),
+            ours,
+            theirs,
             "20 % or 1".into(),
             Some(away <= (0.2 * theirs).max(1.0)),
         ));
@@ -55,7 +56,8 @@ pub fn measure(binary: &Path, quick: bool) -> Rows {
     let near = (ours - theirs).abs() <= (0.2 * theirs).max(1.0);
     rows.push(row(
         "switch with 40 lines of C: mean, us".into(),
-        (ours, theirs),
+        ours,
+        theirs,
         "20 % or 1".into(),
         Some(near),
     ));
@@ -70,7 +72,7 @@ pub fn measure(binary: &Path, quick: bool) -> Rows {
     Ok(rows)
 }
 
-fn row(what: String, (ours, peer): (f64, f64), limit: String, holds: Option<bool>) -> Row {
+fn row(what: String, ours: f64, peer: f64, limit: String, holds: Option<bool>) -> Row {
     Row { what, ours: format!("{ours:.2}"), peer: format!("{peer:.2}"), limit, holds }
 }
 
@@ -175,7 +177,8 @@ fn gaps(binary: &Path, pairs: usize, seconds: u64) -> Rows {
         let (ours, theirs) = (of(&ours), of(&theirs));
         row(
             format!("spin with oslat from {GAP_US} us on: {what}"),
-            (ours, theirs),
+            ours,
+            theirs,
             format!("{:.2}", ours / theirs),
             None,
         )

@@ -58,11 +58,13 @@ pub fn all(tally: &mut Tally) {
     every_page(browser, &page, tally);
     let paper = page.replace("@media print{", "@media all{").replace("@media screen{", "@media not all{");
     tally.note("browser, print", judge(browser, "print", &self::driven(&paper, PRINT), "1280,900"));
-    let own =
-        dump(browser, "own", &page, "1280,900").and_then(|text| match text.contains("class=\"asked\"") {
-            true => Ok(()),
-            false => Err("the page's policy does not let its own script run".to_owned()),
-        });
+    let own = dump(browser, "own", &page, "1280,900").and_then(|text| {
+        if text.contains("class=\"asked\"") {
+            Ok(())
+        } else {
+            Err("the page's policy does not let its own script run".to_owned())
+        }
+    });
     tally.note("browser, policy", StepOutcome::from(own));
 }
 

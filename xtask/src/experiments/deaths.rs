@@ -132,9 +132,10 @@ fn one(stage: &Stage, death: u32, after: Duration, of_onbeat: bool, found: &mut 
     sleep(after);
     let pid = hunt.id();
     let programs = children(pid);
-    let ended = match of_onbeat || programs.is_empty() {
-        true => kill_onbeat(&mut hunt, found),
-        false => kill_program(&mut hunt, &programs, found),
+    let ended = if of_onbeat || programs.is_empty() {
+        kill_onbeat(&mut hunt, found)
+    } else {
+        kill_program(&mut hunt, &programs, found)
     };
     // Orphaned programs would continue; here they are killed.
     programs.iter().for_each(|&program| kill(program));
@@ -236,9 +237,10 @@ fn kept(stage: &Stage, bundle: &Path, found: &mut Found) -> Result<()> {
     }
     found.with_cycles += u32::from(cycles > 0);
     // The first cycles begin with the third release.
-    match wakeups < 100 || (cycles + untold) as f64 >= KEPT * wakeups as f64 {
-        true => Ok(()),
-        false => Err(format!("{cycles} cycles are kept of {wakeups} wake-ups up to the checkpoint")),
+    if wakeups < 100 || (cycles + untold) as f64 >= KEPT * wakeups as f64 {
+        Ok(())
+    } else {
+        Err(format!("{cycles} cycles are kept of {wakeups} wake-ups up to the checkpoint"))
     }
 }
 

@@ -56,7 +56,7 @@ pub fn all() -> Vec<Experiment> {
     let mut all: Vec<Experiment> = Vec::new();
     for (at, n) in [(1, 3600), (0, 600)] {
         for (name, kind, xi, documented) in ROWS {
-            let row = move |length| disturbed(name, kind, (xi, n), documented[at], length);
+            let row = move |length| disturbed(name, kind, xi, n, documented[at], length);
             all.push(("disturbed", Box::new(row)));
         }
     }
@@ -64,7 +64,7 @@ pub fn all() -> Vec<Experiment> {
 }
 
 impl Kind {
-    fn maxima(self, (xi, n): (f64, usize), size: f64, rng: &mut Rng) -> Vec<f64> {
+    fn maxima(self, xi: f64, n: usize, size: f64, rng: &mut Rng) -> Vec<f64> {
         let law = Gev { mu: 20.0, sigma: SIGMA, xi };
         let by = size * SIGMA;
         let mut x: Vec<f64> = (0..n).map(|_| law.level_of_rate(rng.exponential())).collect();
@@ -104,14 +104,15 @@ fn wrong(maxima: &[f64]) -> (bool, bool) {
     (answer.extrapolation.status == ExtrapolationStatus::Ok, answer.verdict == BoundsVerdict::Supported)
 }
 
-fn disturbed(name: &str, kind: Kind, law: (f64, usize), documented: f64, length: Length) -> Vec<ResultLine> {
-    let reps = if law.1 > 1000 { length.of(60, 0) } else { length.of(200, 10) };
+fn disturbed(name: &str, kind: Kind, xi: f64, n: usize, documented: f64, length: Length) -> Vec<ResultLine> {
+    let reps = if n > 1000 { length.of(60, 0) } else { length.of(200, 10) };
     if reps == 0 {
         return Vec::new();
     }
     let mut rng = Rng::new(SEED);
     let mut rate = |size: f64| {
-        let found: Vec<(bool, bool)> = (0..reps).map(|_| wrong(&kind.maxima(law, size, &mut rng))).collect();
+        let found: Vec<(bool, bool)> =
+            (0..reps).map(|_| wrong(&kind.maxima(xi, n, size, &mut rng))).collect();
         let part = |of: fn(&(bool, bool)) -> bool| {
             found.iter().filter(|one| of(one)).count() as f64 / f64::from(reps)
         };
@@ -121,7 +122,7 @@ fn disturbed(name: &str, kind: Kind, law: (f64, usize), documented: f64, length:
     let line = |what: &str, of: fn(&(f64, f64)) -> f64| {
         let each = rates.iter().map(|rates| format!("{:.3}", of(rates))).collect::<Vec<_>>().join(" ");
         let most = rates.iter().map(of).fold(0.0, f64::max);
-        ResultLine::rate(format!("{name}, n {}: {what}", law.1), most, reps)
+        ResultLine::rate(format!("{name}, n {n}: {what}"), most, reps)
             .at_most(0.05)
             .note(format!("3, 4, 5, 6 sigma: {each}; documented {documented:.3}"))
     };

@@ -91,7 +91,8 @@ pub fn answer(maxima: &[f64], horizon: Nanos) -> Bounds {
     bounds(&evidence, &Question { horizon, ..Question::default() })
 }
 
-fn battery((name, n, kind, published): Row, length: Length) -> Vec<ResultLine> {
+fn battery(row: Row, length: Length) -> Vec<ResultLine> {
+    let (name, n, kind, published) = row;
     let clean = matches!(kind, Kind::Clean(_));
     let reps = match (clean, n > 1000) {
         (true, false) => length.of(300, 60),

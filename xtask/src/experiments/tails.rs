@@ -61,7 +61,8 @@ const PREDICTIONS: [(usize, f64, f64, Published); 6] = [
     (300, 3000.0, 0.1, (0.84, 0.965, 200)),
 ];
 
-fn prediction(n: usize, m: f64, xi: f64, (plain, bound, of): Published, length: Length) -> Vec<ResultLine> {
+fn prediction(n: usize, m: f64, xi: f64, published: Published, length: Length) -> Vec<ResultLine> {
+    let (plain, bound, of) = published;
     let reps = if n > 1000 { length.of(200, 20) } else { length.of(1000, 100) };
     let held = tail::prediction(n, m, xi, reps, SEED);
     let line =
@@ -100,7 +101,8 @@ const MODES: [ModeRow; 6] = [
     ("5 % at +15 us", Contamination::Share(0.05), 15.0, 0.0, 0.36, Some(1.0)),
 ];
 
-fn fit_gates((name, mode, shift, xi, gap, fit): ModeRow, length: Length) -> Vec<ResultLine> {
+fn fit_gates(row: ModeRow, length: Length) -> Vec<ResultLine> {
+    let (name, mode, shift, xi, gap, fit) = row;
     let reps = length.of(400, 80);
     let stopped = tail::gates(mode, shift, xi, reps, SEED);
     let fits = ResultLine::rate(format!("{name}: fit stops it"), stopped.1, reps);

@@ -13,8 +13,22 @@ const MAX_STREAMS: usize = 1 << 16;
 /// Maximum number of lines that are not blank.
 const MAX_LINES: usize = 8 << 20;
 
-/// Number of a line in the file, start and end in the text.
-pub(super) type FileSpan = (u32, u32, u32);
+/// Place of a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FileSpan {
+    /// Number of the line in the file.
+    pub number: u32,
+    /// First byte in the text.
+    pub start: u32,
+    pub end: u32,
+}
+
+impl FileSpan {
+    /// A text is at most 2^27 bytes long.
+    pub fn new(number: u32, start: usize, end: usize) -> FileSpan {
+        FileSpan { number, start: start as u32, end: end as u32 }
+    }
+}
 
 /// Lines that are not blank, by source of the log, in the order of the first line of each.
 #[derive(Debug, Default)]
@@ -63,9 +77,8 @@ pub(super) fn lines_of(text: &str) -> Result<LogLines, ImportError> {
             if streams.len() <= stream {
                 streams.resize_with(stream + 1, Vec::new);
             }
-            // A text is at most 2^27 bytes long.
             let start = start_of(line.text);
-            let span = (index as u32 + 1, start as u32, (start + line.text.trim_end().len()) as u32);
+            let span = FileSpan::new(index as u32 + 1, start, start + line.text.trim_end().len());
             let (is_start, is_open) = (line.is_start, line.open.is_some());
             streams[stream].push(UnsettledLine { span, is_start, is_open });
         }
@@ -75,13 +88,12 @@ pub(super) fn lines_of(text: &str) -> Result<LogLines, ImportError> {
     for (index, stream) in streams.into_iter().enumerate() {
         let start = log.spans.len();
         let line = |at: usize| {
-            let UnsettledLine { span: (_, start, end), is_start, is_open } = &stream[at];
-            let text = &text[*start as usize..*end as usize];
+            let UnsettledLine { span, is_start, is_open } = &stream[at];
+            let text = &text[span.start as usize..span.end as usize];
             (text, is_open.then(|| open_prefix(text, *is_start)).flatten())
         };
         settle(stream.len(), line, |at, content| {
-            let (number, _, end) = stream[at].span;
-            log.spans.push((number, start_of(content) as u32, end));
+            log.spans.push(FileSpan { start: start_of(content) as u32, ..stream[at].span });
         });
         if kernel == Some(index) {
             log.kernel = start..log.spans.len();
@@ -96,7 +108,7 @@ pub(super) fn whole_lines(text: &str) -> Result<LogLines, ImportError> {
     let mut start = 0;
     for (index, line) in text.split('\n').enumerate() {
         if !line.trim_ascii().is_empty() {
-            spans.push((index as u32 + 1, start as u32, (start + line.trim_end().len()) as u32));
+            spans.push(FileSpan::new(index as u32 + 1, start, start + line.trim_end().len()));
         }
         if spans.len() > MAX_LINES {
             return Err(too_large());

@@ -178,23 +178,24 @@ impl Walk {
             ("histogram", "bucket") => {
                 let number = |name: &str| attribute(name).and_then(|text| text.parse::<u64>().ok());
                 let row = number("index").zip(number("value"));
-                self.row(row.ok_or("expected numbers as index and value of a bucket")?)?;
+                let (index, count) = row.ok_or("expected numbers as index and value of a bucket")?;
+                self.row(index, count)?;
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn row(&mut self, row: (u64, u64)) -> Result<(), ImportError> {
+    fn row(&mut self, index: u64, count: u64) -> Result<(), ImportError> {
         self.rows += 1;
         if self.rows > 2 * BUCKET_LIMIT {
             return Err(ImportError(format!("expected at most {BUCKET_LIMIT} buckets that are not empty")));
         }
         let Some(samples) = self.samples() else { return Ok(()) };
-        if let Some(last) = samples.rows.last().filter(|last| last.0 >= row.0) {
-            return Err(ImportError(format!("bucket {} after {}: expected ascending rows", row.0, last.0)));
+        if let Some(last) = samples.rows.last().filter(|last| last.0 >= index) {
+            return Err(ImportError(format!("bucket {index} after {}: expected ascending rows", last.0)));
         }
-        samples.rows.push(row);
+        samples.rows.push((index, count));
         Ok(())
     }
 

@@ -81,8 +81,8 @@ impl SourceText {
         }
         let numbered = |text: String, numbers: &[u32]| {
             let mut source = SourceText::of_text(text)?;
-            for (number, ..) in &mut source.log.spans {
-                *number = numbers.get(*number as usize - 1).copied().unwrap_or(*number);
+            for span in &mut source.log.spans {
+                span.number = numbers.get(span.number as usize - 1).copied().unwrap_or(span.number);
             }
             Ok(source)
         };
@@ -102,7 +102,7 @@ impl SourceText {
         let mut log = LogLines::default();
         let mut start = 0;
         for (line, &number) in text.split('\n').zip(numbers) {
-            log.spans.push((number as u32, start as u32, (start + line.len()) as u32));
+            log.spans.push(FileSpan::new(number as u32, start, start + line.len()));
             start += line.len() + 1;
         }
         SourceText {
@@ -140,8 +140,8 @@ impl SourceText {
 
     /// True for the line with this index if the text ends within it.
     pub fn is_cut_at(&self, index: usize) -> bool {
-        let last = || self.log.spans.iter().map(|span| span.1).max();
-        self.is_open && self.log.spans.get(index).is_some_and(|span| Some(span.1) == last())
+        let last = || self.log.spans.iter().map(|span| span.start).max();
+        self.is_open && self.log.spans.get(index).is_some_and(|span| Some(span.start) == last())
     }
 
     /// Number of the first `T:` line among these whose last number continues in the next line: no
@@ -166,13 +166,13 @@ impl SourceText {
         if kernel.is_empty() || self.log.kernel.contains(&range.start) {
             return self.interleaved;
         }
-        let before = |number: u32| kernel.partition_point(|span| span.0 < number);
-        before(last.0).saturating_sub(before(first.0))
+        let before = |number: u32| kernel.partition_point(|span| span.number < number);
+        before(last.number).saturating_sub(before(first.number))
     }
 
-    fn at(&self, (number, start, end): FileSpan) -> TextLine<'_> {
-        let text = self.text.get(start as usize..end as usize).unwrap_or_default();
-        TextLine { number: number as usize, text }
+    fn at(&self, span: FileSpan) -> TextLine<'_> {
+        let text = self.text.get(span.start as usize..span.end as usize).unwrap_or_default();
+        TextLine { number: span.number as usize, text }
     }
 }
 

@@ -234,12 +234,13 @@ impl AutoAnalysis {
                 spikes.extend(open.take().and_then(Analysed::spike));
             }
         }
-        match spikes.is_empty() {
-            true => Err(TraceError::new(
+        if spikes.is_empty() {
+            Err(TraceError::new(
                 "invalid auto-analysis: expected rtla's text up to the line of the latency, found a part; \
-                 give the whole output",
-            )),
-            false => Ok(AutoAnalysis { spikes }),
+                 give all that it printed",
+            ))
+        } else {
+            Ok(AutoAnalysis { spikes })
         }
     }
 }

@@ -161,7 +161,7 @@ fn taken_apart<'a>(
     for pair in edges.windows(2) {
         let on = own.iter().filter(|noise| noise.start <= pair[0] && noise.end >= pair[1]);
         let Some(top) = on.max_by_key(|noise| (rank(noise.kind), noise.start)) else { continue };
-        if let Some(slice) = slice(top, (pair[0], pair[1]), expired) {
+        if let Some(slice) = slice(top, pair[0], pair[1], expired) {
             match slices.last_mut() {
                 Some(last)
                     if last.who == slice.who
@@ -195,7 +195,7 @@ fn taken_apart<'a>(
 }
 
 /// Part of an interruption; `None` if the idle thread had the CPU before the interrupt.
-fn slice(noise: &Noise, (start, end): (i64, i64), expired: Option<Expired>) -> Option<Slice> {
+fn slice(noise: &Noise, start: i64, end: i64, expired: Option<Expired>) -> Option<Slice> {
     let at = expired.map_or(i64::MAX, |expired| expired.time.0);
     let within = noise.start <= at && at <= noise.end;
     let idle = noise.kind == SliceKind::Thread && noise.who.pid == 0;

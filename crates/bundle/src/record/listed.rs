@@ -80,7 +80,8 @@ impl<'a> OpenSection<'a> {
 pub fn read_file<D: RecordDisk, T>(
     disk: &D,
     file: &ListedFile,
-    (seen, faults): (&mut Seen, &mut Faults),
+    seen: &mut Seen,
+    faults: &mut Faults,
     parse: &impl Fn(RecordTier, &WatchRun, &[u8]) -> serde_json::Result<(Option<(u64, u64)>, T)>,
     wants: Option<&dyn Fn(&T) -> bool>,
     f: &mut impl FnMut(T),
@@ -102,9 +103,10 @@ pub fn read_file<D: RecordDisk, T>(
                     let is_changed = end != SectionLine::Intact;
                     let following = OpenSection::new(file, from + sections.read(), to);
                     let ended = std::mem::replace(&mut section, following);
-                    match is_changed {
-                        true if wants.is_some() => ended.tell(faults),
-                        changed => faults.changed += u64::from(changed),
+                    if is_changed && wants.is_some() {
+                        ended.tell(faults);
+                    } else {
+                        faults.changed += u64::from(is_changed);
                     }
                     continue;
                 }

@@ -175,9 +175,10 @@ impl MadeRecord {
     fn worst(&self, n: u64, cpu: u32, of: WatchSeries, mono: i64, wall: i64) -> WorstWakeup {
         let (timer, wakeup) = MadeRecord::largest(n, cpu, wall);
         let backup = MadeRecord::is_backup(wall) && cpu == 1;
-        let stack: &[&str] = match backup {
-            true => &["nvme_irq", "__handle_irq_event_percpu", "handle_edge_irq", "asm_common_interrupt"],
-            false => &["cpuidle_enter_state", "cpuidle_enter", "do_idle", "cpu_startup_entry"],
+        let stack: &[&str] = if backup {
+            &["nvme_irq", "__handle_irq_event_percpu", "handle_edge_irq", "asm_common_interrupt"]
+        } else {
+            &["cpuidle_enter_state", "cpuidle_enter", "do_idle", "cpu_startup_entry"]
         };
         let kworker = task("kworker/1:2", 512, 120, None, cpu);
         WorstWakeup {
@@ -192,16 +193,17 @@ impl MadeRecord {
             wall_ns: Nanos(wall + self.span.0 / 2),
             cpu: Some(Cpu(cpu)),
             victim: MadeRecord::victim(cpu),
-            culprit: match backup {
-                true => WatchCulprit {
+            culprit: if backup {
+                WatchCulprit {
                     rule: Some("device-interrupt".into()),
                     name: "nvme0q1".into(),
                     kind: SliceKind::Irq.into(),
                     share: Some(0.93),
                     estimated: false,
                     task: kworker.clone(),
-                },
-                false => WatchCulprit::default(),
+                }
+            } else {
+                WatchCulprit::default()
             },
             previous: if backup { kworker } else { task("swapper", 0, 120, None, cpu) },
             interrupted: task("swapper", 0, 120, None, cpu),

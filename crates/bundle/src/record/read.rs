@@ -284,7 +284,7 @@ impl<D: RecordDisk> RecordReader<D> {
             self.files.iter().filter(|file| file.series == series).cloned().collect();
         for file in files {
             let mut faults = Faults::default();
-            let read = read_file(&self.disk, &file, (&mut seen, &mut faults), &parse, wants, &mut f);
+            let read = read_file(&self.disk, &file, &mut seen, &mut faults, &parse, wants, &mut f);
             match read {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     self.remark(format!(

@@ -47,9 +47,10 @@ pub struct SectionWriter<'a, D> {
 impl<'a, D: RecordDisk> SectionWriter<'a, D> {
     /// Writer of a section at the end of that file.
     pub fn new(disk: &'a D, name: &'a str, packed: bool) -> SectionWriter<'a, D> {
-        let to = match packed {
-            true => Target::Packed(Box::new(GzEncoder::new(Vec::new(), Compression::default()))),
-            false => Target::Plain(Vec::new()),
+        let to = if packed {
+            Target::Packed(Box::new(GzEncoder::new(Vec::new(), Compression::default())))
+        } else {
+            Target::Plain(Vec::new())
         };
         SectionWriter { disk, name, to, crc: Crc::new(), lines: 0, written: 0 }
     }
@@ -174,9 +175,10 @@ pub struct SectionReader<'a> {
 impl<'a> SectionReader<'a> {
     /// Reader of a file that may be packed.
     pub fn new(file: impl Read + 'a, packed: bool) -> SectionReader<'a> {
-        let file: Box<dyn Read + 'a> = match packed {
-            true => Box::new(flate2::read::MultiGzDecoder::new(BufReader::with_capacity(AT_ONCE, file))),
-            false => Box::new(file),
+        let file: Box<dyn Read + 'a> = if packed {
+            Box::new(flate2::read::MultiGzDecoder::new(BufReader::with_capacity(AT_ONCE, file)))
+        } else {
+            Box::new(file)
         };
         SectionReader { lines: LineReader::new(file), crc: Crc::new(), count: 0, ended: false }
     }

@@ -63,16 +63,12 @@ impl RecordWriter<RecordFolder> {
             )
         };
         let folder = RecordFolder::make(path).map_err(|error| failed(&error))?;
-        let lock = match folder.lock().map_err(|error| failed(&error))? {
-            Ok(lock) => lock,
-            Err(owner) => {
-                let who =
-                    if owner.pid > 0 { format!("process {}", owner.pid) } else { "another onbeat".into() };
-                return Err(Failure::not_permitted(format!(
-                    "{who} records to {shown}: stop it, or choose another folder with -o"
-                )));
-            }
-        };
+        let lock = folder.lock().map_err(|error| failed(&error))?.ok_or_else(|owner| {
+            let who = if owner.pid > 0 { format!("process {}", owner.pid) } else { "another onbeat".into() };
+            Failure::not_permitted(format!(
+                "{who} records to {shown}: stop it, or choose another folder with -o"
+            ))
+        })?;
         let id = format!("{:016x}", host::random_u64());
         let opened = RecordWriter::open(folder, size, &id).map_err(|fault| fault.failure(&shown))?;
         let (mut writer, remarks) = opened;

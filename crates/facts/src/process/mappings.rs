@@ -110,10 +110,12 @@ pub fn parse_smaps(text: &str) -> Result<Vec<MemoryMapping>, String> {
             _ => {}
         }
     }
-    match found.iter().any(|mapping| mapping.flags.is_empty()) {
-        _ if found.is_empty() => Err("expected mappings, found none".to_owned()),
-        true => Err("expected a line 'VmFlags:' for each mapping".to_owned()),
-        false => Ok(found),
+    if found.is_empty() {
+        Err("expected mappings, found none".to_owned())
+    } else if found.iter().any(|mapping| mapping.flags.is_empty()) {
+        Err("expected a line 'VmFlags:' for each mapping".to_owned())
+    } else {
+        Ok(found)
     }
 }
 

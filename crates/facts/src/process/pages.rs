@@ -35,9 +35,12 @@ fn pages_of(
     let (first, last) = (pointer.saturating_sub(BELOW_KIB * 1024).max(stack.start) / page, pointer / page);
     let length = ((last - first.min(last) + 1) * 8) as usize;
     let bytes = host.unrecorded().read_part(&format!("{dir}/pagemap"), first * 8, length);
-    bytes.parse(|bytes| match bytes.len() == length {
-        true => Ok(count(&bytes, page / 1024)),
-        false => Err(format!("expected {length} bytes of pages, found {}", bytes.len())),
+    bytes.parse(|bytes| {
+        if bytes.len() == length {
+            Ok(count(&bytes, page / 1024))
+        } else {
+            Err(format!("expected {length} bytes of pages, found {}", bytes.len()))
+        }
     })
 }
 

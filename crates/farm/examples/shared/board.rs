@@ -65,9 +65,10 @@ impl MadeBoard {
             .args(["enrol", url, code, "--name", name, "--state"])
             .arg(self.folder.join("push"))
             .output()?;
-        match enrolled.status.success() {
-            true => Ok(()),
-            false => Err(String::from_utf8_lossy(&enrolled.stderr).into_owned().into()),
+        if enrolled.status.success() {
+            Ok(())
+        } else {
+            Err(String::from_utf8_lossy(&enrolled.stderr).into_owned().into())
         }
     }
 

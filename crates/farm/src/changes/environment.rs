@@ -88,7 +88,7 @@ pub fn effect(of: &EnvironmentStep) -> FarmChange {
     let judged: Vec<SeriesEffect> = sides
         .iter()
         .filter(|(_, sides)| is_enough(sides))
-        .map(|(name, sides)| effect_in(name, sides, t))
+        .map(|(name, sides)| effect_in(name, &sides.0, &sides.1, t))
         .collect();
     if let Some((most, p)) = verdict(&judged) {
         (found.kind, found.p) = (most.kind, p);
@@ -132,9 +132,12 @@ fn evidence(sides: &[(&str, Sides)], judged: Vec<SeriesEffect>) -> Vec<String> {
     let is_alone = sides.len() == 1;
     let mut all: Vec<String> = judged
         .into_iter()
-        .flat_map(|one| match is_alone {
-            true => one.evidence,
-            false => vec![format!("{}: {}", capitalised(one.name), one.evidence.join(" "))],
+        .flat_map(|one| {
+            if is_alone {
+                one.evidence
+            } else {
+                vec![format!("{}: {}", capitalised(one.name), one.evidence.join(" "))]
+            }
         })
         .collect();
     if without > 0 {
@@ -155,7 +158,7 @@ fn sides(maxima: &[(i64, Nanos)], t: i64) -> Sides {
     )
 }
 
-fn effect_in<'a>(name: &'a str, (a, b): &Sides, t: i64) -> SeriesEffect<'a> {
+fn effect_in<'a>(name: &'a str, a: &[Series], b: &[Series], t: i64) -> SeriesEffect<'a> {
     let limit = rare(a, b);
     let question = CompareQuestion { metric: Metric::Rate, limit, design: Design::Unpaired, margin: None };
     let compared = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &question);

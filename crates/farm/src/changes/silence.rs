@@ -25,10 +25,12 @@ impl UsualGap {
     fn of(board: &FarmBoard) -> UsualGap {
         // An invalid run counts as received, too.
         let count = board.sent.count.max(board.days_with_samples().len());
-        match board.sent.gaps.is_empty() {
-            _ if count < FEW_DAYS => UsualGap::Unknown(count),
-            true => UsualGap::Daily,
-            false => UsualGap::Of(board.sent.usual_gap(board.last_day)),
+        if count < FEW_DAYS {
+            UsualGap::Unknown(count)
+        } else if board.sent.gaps.is_empty() {
+            UsualGap::Daily
+        } else {
+            UsualGap::Of(board.sent.usual_gap(board.last_day))
         }
     }
 }
@@ -54,9 +56,10 @@ pub fn silent(board: &FarmBoard, today: i64) -> Option<FarmChange> {
         kind: ChangeKind::Silent,
         t: last + allowed * day,
         from: last,
-        says: match is_new {
-            true => format!("Nothing was received since it was enrolled on {}.", date(last)),
-            false => format!("Nothing was received since {}.", date(last)),
+        says: if is_new {
+            format!("Nothing was received since it was enrolled on {}.", date(last))
+        } else {
+            format!("Nothing was received since {}.", date(last))
         },
         claim: if is_new { "never sent anything".to_owned() } else { "silent".to_owned() },
         evidence: vec![format!("That is {since} days; {}{}.", before(usual, is_new), pauses(pause))],
@@ -82,9 +85,10 @@ fn before(usual: UsualGap, is_new: bool) -> String {
         _ if is_new => "it has a valid token and never sent anything".to_owned(),
         UsualGap::Daily => "before, it had samples on each day".to_owned(),
         UsualGap::Of(gap) => {
-            let said = match gap > Tier::Day.seconds() {
-                true => format!("at least two gaps between samples were {} or more", days(gap)),
-                false => "at most one gap between samples was longer than a day".to_owned(),
+            let said = if gap > Tier::Day.seconds() {
+                format!("at least two gaps between samples were {} or more", days(gap))
+            } else {
+                "at most one gap between samples was longer than a day".to_owned()
             };
             format!("in the {} up to then {said}", days(SentGap::recent(gap)))
         }

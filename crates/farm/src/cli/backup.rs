@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use host::dir::Dir;
-use model::error::{Exit, Failure, Result};
+use model::error::{Exit, Failure, ItemFailure, Result};
 use model::text::{clean, quoted, several};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -81,7 +81,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     host::make_new_files_private();
     let progress = args.output.progress(environment);
     let folder = BackupFolder::make(&args.dir).await?;
-    let backup = copy_all((store, place.bundles), &folder, bucket.is_some(), &args.output, &progress);
+    let backup = copy_all(store, place.bundles, &folder, bucket.is_some(), &args.output, &progress);
     let counted = backup.await.map_err(|failure| not_made(&args.dir, failure))?;
     progress.step("waiting for the disk", None);
     let dir = folder.finish().map_err(|failure| not_made(&args.dir, failure))?;
@@ -117,7 +117,8 @@ fn not_made(dir: &Path, failure: Failure) -> Failure {
 
 /// Copies the store and its bundles into a new folder.
 async fn copy_all(
-    (store, own): (FarmStore, PathBuf),
+    store: FarmStore,
+    own: PathBuf,
     folder: &BackupFolder,
     has_bucket: bool,
     output: &DocumentFlags,
@@ -213,7 +214,10 @@ impl StoreBackup {
             }
             // A run shown from elsewhere changes until it is over.
             Ok((copy, _)) if !run.is_over && !lies_in(Path::new(&from.place), &self.own) => {
-                self.note_state(run, copy).await?
+                match self.note_state(run, copy).await {
+                    Ok(()) => Ok(()),
+                    Err(failure) => Err(failure.reason()?),
+                }
             }
             Ok(_) => Ok(()),
             // It is the backup that has no room, and the others have none either.
@@ -232,20 +236,21 @@ impl StoreBackup {
         })
     }
 
-    /// Notes in the copy of the database the state of a run that was copied; why it cannot be, in a
-    /// line.
-    async fn note_state(&self, run: &BundlePlace, copy: PathBuf) -> Result<std::result::Result<(), String>> {
+    /// Notes in the copy of the database the state of a run that was copied.
+    async fn note_state(&self, run: &BundlePlace, copy: PathBuf) -> Result<(), ItemFailure> {
         let mut record = match read(&FoundBundle { place: copy, board: None }) {
             Ok((record, _)) if record.run.id == run.id => record,
-            Ok(_) => return Ok(Err("another run is in its place".to_owned())),
-            Err(why) => return Ok(Err(why)),
+            Ok(_) => return Err(ItemFailure::Refused("another run is in its place".to_owned())),
+            Err(why) => return Err(ItemFailure::Refused(why)),
         };
-        let Some(known) = self.to.run(&run.id).await? else { return Ok(Err("it was removed".to_owned())) };
+        let Some(known) = self.to.run(&run.id).await? else {
+            return Err(ItemFailure::Refused("it was removed".to_owned()));
+        };
         record.run.board = known.board;
-        Ok(match self.to.put_anew(&record).await? {
-            PutOutcome::Refused(why) => Err(why),
+        match self.to.put_anew(&record).await? {
+            PutOutcome::Refused(why) => Err(ItemFailure::Refused(why)),
             _ => Ok(()),
-        })
+        }
     }
 }
 
@@ -255,9 +260,8 @@ impl StoreBackup {
 fn free_name(run: &BundlePlace, own: &Path, backup: &Path) -> String {
     let place = Path::new(&run.place);
     let name = place.file_name().and_then(|name| name.to_str()).filter(|_| lies_in(place, own));
-    let name = name.map(str::to_owned).unwrap_or_else(|| match is_id(&run.id) {
-        true => run.id.clone(),
-        false => format!("run-{}", hex(&Sha256::digest(&run.id)[..8])),
+    let name = name.map(str::to_owned).unwrap_or_else(|| {
+        if is_id(&run.id) { run.id.clone() } else { format!("run-{}", hex(&Sha256::digest(&run.id)[..8])) }
     });
     let (mut free, mut number) = (name.clone(), 1u64);
     while host::identity(&backup.join(&free)).is_some() {
@@ -375,7 +379,7 @@ mod tests {
             let (output, progress) = (DocumentFlags::default(), CommandProgress::begin(false));
             let backup = async {
                 let folder = BackupFolder::make(&top.join("backup")).await.unwrap();
-                let counted = copy_all((from.clone(), own.clone()), &folder, false, &output, &progress);
+                let counted = copy_all(from.clone(), own.clone(), &folder, false, &output, &progress);
                 let counted = counted.await.unwrap();
                 folder.finish().unwrap();
                 counted.copied as usize + counted.missing.len()
@@ -396,7 +400,7 @@ mod tests {
             let forget = async {
                 let kept = KeptBundles { folder: &own, bucket: None, patience: PATIENCE };
                 let run = from.run(&record.run.id).await.unwrap();
-                usize::from(forget(&from, &run.unwrap_or_default(), None, kept, None).await.unwrap().is_ok())
+                usize::from(forget(&from, &run.unwrap_or_default(), None, kept, None).await.is_ok())
             };
             let mut all = std::pin::pin!(async { tokio::join!(backup, import, prune, forget) });
             tokio::select! {

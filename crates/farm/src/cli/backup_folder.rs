@@ -77,16 +77,15 @@ impl Drop for BackupFolder {
 /// Parent folder, without links, and the name in it, which is absent or an empty folder.
 fn free_place(dir: &Path) -> Result<(PathBuf, String)> {
     let failed = |error: std::io::Error| unwritable(dir, &error);
-    let place = match host::is_dir(dir).unwrap_or(false) {
-        true => host::whole_path(dir).map_err(failed)?,
-        false => {
-            let name = dir.file_name().ok_or_else(|| Failure::usage("name a folder for the backup"))?;
-            let above = dir.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            if !host::is_dir(above).unwrap_or(false) {
-                Dir::create(above).map_err(failed)?;
-            }
-            host::whole_path(above).map_err(failed)?.join(name)
+    let place = if host::is_dir(dir).unwrap_or(false) {
+        host::whole_path(dir).map_err(failed)?
+    } else {
+        let name = dir.file_name().ok_or_else(|| Failure::usage("name a folder for the backup"))?;
+        let above = dir.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !host::is_dir(above).unwrap_or(false) {
+            Dir::create(above).map_err(failed)?;
         }
+        host::whole_path(above).map_err(failed)?.join(name)
     };
     let (above, name) = (place.parent(), place.file_name().and_then(|name| name.to_str()));
     let Some(above) = above else { return Err(Failure::usage("a backup needs a folder above it: name one")) };
@@ -96,9 +95,10 @@ fn free_place(dir: &Path) -> Result<(PathBuf, String)> {
     if let Some((device, _)) = host::identity(&place) {
         if !Dir::existing(&place).and_then(|there| there.names()).is_ok_and(|names| names.is_empty()) {
             let device_above = host::identity(above).map(|(device, _)| device);
-            let other = match device_above == Some(device) {
-                true => "name another folder for each backup",
-                false => "name a folder in it",
+            let other = if device_above == Some(device) {
+                "name another folder for each backup"
+            } else {
+                "name a folder in it"
             };
             return Err(Failure::usage(format!("{} exists already: {other}", quoted(&place))));
         }

@@ -96,9 +96,10 @@ fn limit(text: &str) -> Result<Option<Nanos>> {
     }
     let span =
         parse_span(text, Bare::Micros).map_err(|why| Failure::usage(format!("invalid budget: {why}")))?;
-    match span.0 > 0 {
-        true => Ok(Some(span)),
-        false => Err(Failure::usage("invalid budget: expected a longer latency, like 100us, or none")),
+    if span.0 > 0 {
+        Ok(Some(span))
+    } else {
+        Err(Failure::usage("invalid budget: expected a longer latency, like 100us, or none"))
     }
 }
 

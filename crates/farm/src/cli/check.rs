@@ -133,10 +133,12 @@ struct Unread {
 
 impl Unread {
     fn add(&mut self, look: &BundleLook<'_>, run: &BundlePlace) {
-        match look.is_in_bucket(run) {
-            true => (self.pieces, self.documents) = (!look.deep, true),
-            false if lies_in(Path::new(&run.place), look.bundles) => self.files = true,
-            false => self.elsewhere = true,
+        if look.is_in_bucket(run) {
+            (self.pieces, self.documents) = (!look.deep, true);
+        } else if lies_in(Path::new(&run.place), look.bundles) {
+            self.files = true;
+        } else {
+            self.elsewhere = true;
         }
     }
 

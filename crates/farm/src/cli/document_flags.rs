@@ -39,10 +39,7 @@ impl DocumentFlags {
 
     /// Prints a line of a result; a closed pipe is not an error.
     pub fn print(&self, line: &str) -> Result<()> {
-        match self.prints() {
-            true => print_line(&mut std::io::stdout(), line),
-            false => Ok(()),
-        }
+        if self.prints() { print_line(&mut std::io::stdout(), line) } else { Ok(()) }
     }
 
     /// A line on standard error, unless none is wanted.

@@ -93,7 +93,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let progress = args.output.progress(environment);
     progress.step("removing runs", Some(runs.len() as u64));
     for run in &runs {
-        args.remove(&store, run, (&place.bundles, bucket.as_ref()), &mut document).await?;
+        args.remove(&store, run, &place.bundles, bucket.as_ref(), &mut document).await?;
         progress.add();
     }
     drop(progress);
@@ -143,7 +143,8 @@ impl Args {
         &self,
         store: &FarmStore,
         run: &FarmRun,
-        (folder, bucket): (&Path, Option<&Arc<ObjectBucket>>),
+        folder: &Path,
+        bucket: Option<&Arc<ObjectBucket>>,
         document: &mut ForgetDocument,
     ) -> Result<()> {
         let from = self.from.clone().unwrap_or_else(|| PathBuf::from(&run.place));
@@ -158,7 +159,7 @@ impl Args {
         }
         let at = if self.allow { None } else { Some(now()) };
         match forget(store, run, bundle.as_ref(), KeptBundles { folder, bucket, patience: PATIENCE }, at)
-            .await?
+            .await
         {
             Ok(gone) => {
                 let words = format!("removed {}", gone.words());
@@ -166,7 +167,8 @@ impl Args {
                 note(store, words).await?;
                 document.removed.push(gone);
             }
-            Err(reason) => {
+            Err(failure) => {
+                let reason = failure.reason()?;
                 self.output.remark(&reason);
                 document.failed.push(FailedRemoval { run: run.id.clone(), reason });
             }

@@ -181,10 +181,7 @@ async fn new_password(generate: bool) -> Result<NewPassword> {
         Failure::internal(format!("cannot get random numbers from the kernel ({error}): try again"))
     })?;
     let salt: [u8; 16] = std::array::from_fn(|at| secret[at]);
-    let password = match generate {
-        true => hex(&secret[16..]),
-        false => asked().await?,
-    };
+    let password = if generate { hex(&secret[16..]) } else { asked().await? };
     check_password(&password).map_err(Failure::usage)?;
     let digest = digest_password(&password, &salt, PasswordCost::Usual)
         .ok_or_else(|| Failure::internal("not enough memory to compute the digest: try again"))?;
@@ -211,9 +208,10 @@ async fn asked() -> Result<String> {
         typed.push(text);
     }
     drop(hidden);
-    match typed[0] == typed[1] {
-        true => Ok(typed.swap_remove(0)),
-        false => Err(Failure::usage("the passwords differ: try again")),
+    if typed[0] == typed[1] {
+        Ok(typed.swap_remove(0))
+    } else {
+        Err(Failure::usage("the passwords differ: try again"))
     }
 }
 

@@ -59,9 +59,10 @@ impl Args {
         let mut runs: Vec<&String> = Vec::new();
         let pins = if self.remove { store.pins().await? } else { Vec::new() };
         for run in &self.runs {
-            let is_known = match self.remove {
-                true => pins.iter().any(|pin| pin.run == *run),
-                false => store.run(run).await?.is_some(),
+            let is_known = if self.remove {
+                pins.iter().any(|pin| pin.run == *run)
+            } else {
+                store.run(run).await?.is_some()
             };
             if !is_known {
                 return Err(self.unknown(run));
@@ -72,9 +73,10 @@ impl Args {
         }
         let text = self.note.as_deref().unwrap_or_default();
         for run in runs {
-            let done = match self.remove {
-                true => store.unpin(run).await?,
-                false => store.pin(run, "the command line", text, now()).await?,
+            let done = if self.remove {
+                store.unpin(run).await?
+            } else {
+                store.pin(run, "the command line", text, now()).await?
             };
             if !done {
                 return Err(self.unknown(run));

@@ -97,10 +97,11 @@ async fn redraw() {
 fn draw() {
     let columns = host::terminal_size().map_or(80, |(columns, _)| columns);
     let mut line = line();
-    match host::in_foreground() {
-        true => write(&line.drawing(clock::monotonic(), columns)),
+    if host::in_foreground() {
+        write(&line.drawing(clock::monotonic(), columns));
+    } else {
         // By now the shell has written over it.
-        false => line.is_drawn = false,
+        line.is_drawn = false;
     }
 }
 

@@ -154,9 +154,10 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     };
     if let Some(bucket) = &bucket {
         // Before anything is deleted.
-        match args.dry_run {
-            true => drop(bucket.check_owner(store.identity().await?).await?),
-            false => bucket.claim(store.identity().await?).await?,
+        if args.dry_run {
+            bucket.check_owner(store.identity().await?).await?;
+        } else {
+            bucket.claim(store.identity().await?).await?;
         }
     }
     let lock = if args.dry_run { None } else { lock_of_writers(&place.bundles, PATIENCE).await? };

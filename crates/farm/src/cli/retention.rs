@@ -121,7 +121,7 @@ pub async fn thin_out(
             let thinned = tokio::task::spawn_blocking(move || thin(&place, part, &kept, dry)).await;
             thinned.unwrap_or_else(|_| Err("its parser failed: report this, with the bundle".into()))
         };
-        let (one, end) = step_by_step(store, bundle, old, (times.now, dry), take).await?;
+        let (one, end) = step_by_step(store, bundle, old, times.now, dry, take).await?;
         if !one.parts.is_empty() {
             pruned.all.push(one);
         }
@@ -150,7 +150,8 @@ pub async fn step_by_step<E>(
     store: &FarmStore,
     bundle: &KeptBundle,
     steps: Vec<ThinnedPart>,
-    (now, dry): (i64, bool),
+    now: i64,
+    dry: bool,
     take: impl AsyncFn(ThinnedPart, bool) -> std::result::Result<ThinnedBundle, E>,
 ) -> Result<(Pruned, Thinning<E>)> {
     let mut pruned = Pruned::new(bundle);
@@ -243,13 +244,7 @@ mod tests {
     }
 
     /// Adds a run received that many days ago, with its bundle below a folder.
-    async fn put(
-        store: &FarmStore,
-        below: &Path,
-        (name, id, board): (&str, &str, &str),
-        days: i64,
-        max: i64,
-    ) {
+    async fn put(store: &FarmStore, below: &Path, name: &str, id: &str, board: &str, days: i64, max: i64) {
         let (place, _) = keep(&fixture(name), id, below).unwrap();
         let came = SystemTime::UNIX_EPOCH + Duration::from_secs((NOW - days * DAY) as u64);
         fs::File::options().write(true).open(place.join("run.json")).unwrap().set_modified(came).unwrap();
@@ -276,7 +271,7 @@ mod tests {
         runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
             let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
             for (run, days) in [("old", 200), ("new", 1), ("other", 199)] {
-                put(&store, folder.path(), ("hunt", run, "a"), days, 9).await;
+                put(&store, folder.path(), "hunt", run, "a", days, 9).await;
             }
             let progress = CommandProgress::undrawn();
             assert_eq!(progress.told(), None);
@@ -320,10 +315,10 @@ mod tests {
             for (id, days, max) in
                 [("first", 200, 9), ("quiet", 199, 5), ("pinned", 198, 4), ("worst", 150, 8)]
             {
-                put(&store, below, ("hunt", id, "a"), days, max).await;
+                put(&store, below, "hunt", id, "a", days, max).await;
             }
-            put(&store, below, ("hunt", "recent", "a"), 60, 7).await;
-            put(&store, below, ("measured", "new", "a"), 29, 7).await;
+            put(&store, below, "hunt", "recent", "a", 60, 7).await;
+            put(&store, below, "measured", "new", "a", 29, 7).await;
             store.pin("pinned", "ann", "", NOW).await.unwrap();
             let has = |run: &str, file: &str| below.join(run).join(file).exists();
             let before = store.totals().await.unwrap();
@@ -372,7 +367,7 @@ mod tests {
         on_each_engine(async |store| {
             let folder = tempfile::tempdir().unwrap();
             for run in ["fails", "pinned"] {
-                put(&store, folder.path(), ("hunt", run, "a"), 200, 9).await;
+                put(&store, folder.path(), "hunt", run, "a", 200, 9).await;
             }
             let bundles = store.bundles().await.unwrap();
             let bundle = |run: &str| bundles.iter().find(|one| one.run == run).unwrap();
@@ -384,8 +379,7 @@ mod tests {
                 (ThinnedPart::Blocks, true) => Ok(ThinnedBundle { blocks: 5, ..Default::default() }),
                 _ => Ok(ThinnedBundle { window_bytes: 7, windows: 2, ..Default::default() }),
             };
-            let (one, end) =
-                step_by_step(&store, bundle("fails"), both(), (NOW, false), fails).await.unwrap();
+            let (one, end) = step_by_step(&store, bundle("fails"), both(), NOW, false, fails).await.unwrap();
             assert_eq!((one.parts.as_str(), one.of.window_bytes, one.of.blocks), ("windows", 7, 0));
             assert_eq!(end, Thinning::Failed("it cannot be removed".to_owned()));
             assert_eq!(thinned("fails").await, "windows");
@@ -398,8 +392,7 @@ mod tests {
                 store.pin("pinned", "ann", "", NOW).await.unwrap();
                 Ok(ThinnedBundle { blocks: 5, ..Default::default() })
             };
-            let (one, end) =
-                step_by_step(&store, bundle("pinned"), both(), (NOW, false), pins).await.unwrap();
+            let (one, end) = step_by_step(&store, bundle("pinned"), both(), NOW, false, pins).await.unwrap();
             assert_eq!((end, one.parts.as_str()), (Thinning::<String>::Pinned, "windows"));
             assert_eq!(thinned("pinned").await, "windows");
         });
@@ -409,7 +402,7 @@ mod tests {
     fn a_run_that_is_removed_meanwhile_is_neither_pinned_nor_a_failure() {
         on_each_engine(async |store| {
             let folder = tempfile::tempdir().unwrap();
-            put(&store, folder.path(), ("hunt", "gone", "a"), 200, 9).await;
+            put(&store, folder.path(), "hunt", "gone", "a", 200, 9).await;
             let bundles = store.bundles().await.unwrap();
             let mut pruned = PrunedBundles::default();
             pruned.stays(&store, "gone", Some("the bucket has nothing of it".to_owned())).await.unwrap();
@@ -423,7 +416,7 @@ mod tests {
                 Ok::<_, String>(ThinnedBundle { blocks: 5, ..Default::default() })
             };
             let steps = vec![ThinnedPart::Blocks];
-            let (_, end) = step_by_step(&store, &bundles[0], steps, (NOW, false), removes).await.unwrap();
+            let (_, end) = step_by_step(&store, &bundles[0], steps, NOW, false, removes).await.unwrap();
             assert_eq!(end, Thinning::Pinned);
             pruned.stays(&store, "gone", None).await.unwrap();
             pruned.stays(&store, "gone", Some("the bucket has nothing of it".to_owned())).await.unwrap();
@@ -436,8 +429,8 @@ mod tests {
         on_each_engine(async |store| {
             let folder = tempfile::tempdir().unwrap();
             let below = folder.path();
-            put(&store, below, ("hunt", "damaged", "a"), 200, 9).await;
-            put(&store, below, ("hunt", "other", "a"), 199, 5).await;
+            put(&store, below, "hunt", "damaged", "a", 200, 9).await;
+            put(&store, below, "hunt", "other", "a", 199, 5).await;
             let file = below.join("damaged/run.json");
             fs::write(&file, "{").unwrap();
             let came = SystemTime::UNIX_EPOCH + Duration::from_secs((NOW - 200 * DAY) as u64);

@@ -61,7 +61,7 @@ pub async fn thin_out_of_bucket(
         let kept = staying.of_run(&bundle.run);
         let found = Mutex::new(found);
         let take = async |part, dry| found.lock().await.thin(&work.place, part, &kept, dry).await;
-        let (one, end) = step_by_step(store, bundle, old.clone(), (times.now, dry), take).await?;
+        let (one, end) = step_by_step(store, bundle, old.clone(), times.now, dry, take).await?;
         if !one.parts.is_empty() {
             pruned.all.push(one);
         }
@@ -111,7 +111,7 @@ impl ThinningFolder {
             let what = format!("cannot write to {}", quoted(&above));
             Failure::of_call(what, &error, Exit::NotPermitted, "run this as the user of the server")
         })?;
-        let alone = locked.map_err(|owner| {
+        let alone = locked.ok_or_else(|owner| {
             Failure::not_permitted(format!("process {} is pruning already: wait for it", owner.pid))
         })?;
         Ok(ThinningFolder { place: above.join(WORK), above, _alone: alone })

@@ -174,11 +174,12 @@ impl Args {
         let keeps = self.store.is_some() || self.runs.is_empty();
         let open = matches!(self.public, Some(PublicReading::Read | PublicReading::All));
         let default = self.public.is_none() && exposure == FarmExposure::Loopback;
-        match keeps || open || default {
-            true => Ok(()),
-            false => Err(Failure::usage(
+        if keeps || open || default {
+            Ok(())
+        } else {
+            Err(Failure::usage(
                 "--runs alone has no accounts to log in with: give --public read, --public all or a --store",
-            )),
+            ))
         }
     }
 }

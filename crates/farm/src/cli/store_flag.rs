@@ -8,7 +8,7 @@ use model::error::{Exit, Failure, Result};
 use model::text::{quoted, quoted_value};
 
 use host::dir::Dir;
-use host::{FolderLock, LockOwner, RecordFolder};
+use host::{FolderLock, LockOutcome, LockOwner, RecordFolder};
 
 use super::FarmEnvironment;
 use crate::folders::bundles_beside;
@@ -102,9 +102,8 @@ impl StorePlace {
     /// pages ask for a login before they show their contents. Files that root creates in another
     /// user's folder stay readable, for that user's server shows them.
     pub fn keep_private(&self) {
-        let nearest = self.bundles.ancestors().find_map(|folder| match folder.as_os_str().is_empty() {
-            true => host::is_own(Path::new(".")),
-            false => host::is_own(folder),
+        let nearest = self.bundles.ancestors().find_map(|folder| {
+            if folder.as_os_str().is_empty() { host::is_own(Path::new(".")) } else { host::is_own(folder) }
         });
         if nearest == Some(true) {
             host::make_new_files_private();
@@ -207,11 +206,11 @@ impl StorePlace {
     /// Creates no lock file of the store: a server could not open one that root owns.
     pub fn lock_idle(&self) -> Option<ServerLocks> {
         let store = match &self.address {
-            StoreAddress::File(file) if has_lock(file) => Some(lock_store(file).ok()?.ok()?),
+            StoreAddress::File(file) if has_lock(file) => Some(held(file, lock_store(file)).ok()?),
             _ => None,
         };
         let bundles = RecordFolder::open(&self.bundles).and_then(|folder| folder.lock());
-        Some(ServerLocks { _store: store, _bundles: bundles.ok()?.ok()? })
+        Some(ServerLocks { _store: store, _bundles: held(&self.bundles, bundles).ok()? })
     }
 }
 
@@ -221,8 +220,6 @@ pub struct ServerLocks {
     _store: Option<FolderLock>,
     _bundles: FolderLock,
 }
-
-type Locked = io::Result<std::result::Result<FolderLock, LockOwner>>;
 
 /// Target of a link; a path that does not exist yet is unchanged.
 fn led_to(path: PathBuf) -> PathBuf {
@@ -244,19 +241,19 @@ fn has_lock(file: &Path) -> bool {
     lock_of(file).is_ok_and(|(folder, name)| host::identity(&folder.join(name)).is_some())
 }
 
-fn lock_store(file: &Path) -> Locked {
+fn lock_store(file: &Path) -> io::Result<LockOutcome> {
     let (folder, name) = lock_of(file)?;
     RecordFolder::open(&folder)?.lock_as(&name)
 }
 
 /// The lock, or an error that names its holder.
-fn held(what: &Path, locked: Locked) -> Result<FolderLock> {
+fn held(what: &Path, locked: io::Result<LockOutcome>) -> Result<FolderLock> {
     let shown = quoted(what);
     let locked = locked.map_err(|error| {
         let what = format!("cannot lock {shown}");
         Failure::of_call(what, &error, Exit::Usage, "name a store in a folder that you may write to")
     })?;
-    locked.map_err(|LockOwner { pid }| {
+    locked.ok_or_else(|LockOwner { pid }| {
         Failure::not_permitted(format!("process {pid} already serves {shown}: end it first"))
     })
 }

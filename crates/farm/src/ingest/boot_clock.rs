@@ -360,9 +360,10 @@ mod tests {
             let is_over = made == count;
             made = (made + 1 + drawn.below(12)).min(count);
             let (right, error) = times[made - 1];
-            let heard = match is_over {
-                true => HeardBoot::Over { before: rows[count - 1].mono + times[count - 1].0 + 300 * S },
-                false => now(&rows[..made], right, error, right - START),
+            let heard = if is_over {
+                HeardBoot::Over { before: rows[count - 1].mono + times[count - 1].0 + 300 * S }
+            } else {
+                now(&rows[..made], right, error, right - START)
             };
             let open: Vec<usize> = (0..made).filter(|at| placed[*at].is_none()).collect();
             let mut left = open.last().copied().into_iter().chain(open.iter().copied()).peekable();

@@ -153,9 +153,10 @@ fn agreement(row: &WatchRow) -> Result<(), String> {
 }
 
 fn between(name: &str, of: i64, least: i128, most: i128) -> Result<(), String> {
-    match (least..=most).contains(&i128::from(of)) {
-        true => Ok(()),
-        false => Err(format!("{name} is {of}, not from {least} to {most} as its n, min_ns and max_ns say")),
+    if (least..=most).contains(&i128::from(of)) {
+        Ok(())
+    } else {
+        Err(format!("{name} is {of}, not from {least} to {most} as its n, min_ns and max_ns say"))
     }
 }
 

@@ -144,13 +144,12 @@ fn check(header: &HeaderLine, of: &RowsOf) -> Result<(), String> {
         ));
     }
     let same = (&header.run.boot, &header.run.recording, header.series.as_str());
-    match same == (&of.boot, &of.recording, of.series.as_str()) {
-        true => Ok(()),
-        false => {
-            Err("the boot, recording or series of the header differs from the address: send each in its own \
+    if same == (&of.boot, &of.recording, of.series.as_str()) {
+        Ok(())
+    } else {
+        Err("the boot, recording or series of the header differs from the address: send each in its own \
                  request"
-                .to_owned())
-        }
+            .to_owned())
     }
 }
 

@@ -189,9 +189,10 @@ mod tests {
         run.cpus = [0, 3].map(|cpu| CpuRun { cpu: Some(Cpu(cpu)), ..whole_cpu(made, &counts) }).to_vec();
         run.plan.cpus = vec![Cpu(0), Cpu(3)];
         run.complete = made.is_over;
-        match made.is_over {
-            true => drop(writer.finish(&run, &[(); 0]).unwrap()),
-            false => writer.checkpoint(&run).unwrap(),
+        if made.is_over {
+            writer.finish(&run, &[(); 0]).unwrap();
+        } else {
+            writer.checkpoint(&run).unwrap();
         }
     }
 

@@ -88,10 +88,10 @@ impl StoredBytes {
         if read == 0 && wanted > 0 {
             return Err(io::Error::other("a file of the bundle got shorter"));
         }
-        match from + read == file.bytes {
-            false => self.now = Some((file, from + read)),
-            true if self.folder.is_some() => part.extend(tar::filling(file.bytes)),
-            true => {}
+        if from + read != file.bytes {
+            self.now = Some((file, from + read));
+        } else if self.folder.is_some() {
+            part.extend(tar::filling(file.bytes));
         }
         Ok(part)
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::error::Result;
+use model::error::{Failure, ItemFailure, Result};
 use model::text::several;
 
 use super::kept_copy::mend;
@@ -36,12 +36,14 @@ impl BundleCopies {
         match store.outcome_of(record).await? {
             PutOutcome::Stored | PutOutcome::Replaced => {}
             PutOutcome::Had => {
-                let put_back = self.put_back(store, from, record, remarks).await?;
-                return Ok(put_back.map_or_else(PutOutcome::Refused, |()| PutOutcome::Had));
+                return match self.put_back(store, from, record, remarks).await {
+                    Ok(()) => Ok(PutOutcome::Had),
+                    Err(failure) => failure.reason().map(PutOutcome::Refused),
+                };
             }
             refused => return Ok(refused),
         }
-        match self.keep(from, record).await? {
+        match self.keep(from, record).await {
             Ok((place, left_out)) => {
                 record.run.place = place.to_string_lossy().into_owned();
                 if left_out > 0 {
@@ -49,7 +51,7 @@ impl BundleCopies {
                     remarks.push(format!("{files} skipped: links, or unreadable"));
                 }
             }
-            Err(why) => return Ok(PutOutcome::Refused(why)),
+            Err(failure) => return failure.reason().map(PutOutcome::Refused),
         }
         let outcome = store.put(record).await?;
         if !matches!(outcome, PutOutcome::Stored | PutOutcome::Replaced) {
@@ -59,17 +61,17 @@ impl BundleCopies {
     }
 
     /// Copies a bundle; returns its path, and the number of skipped files.
-    async fn keep(&self, from: &Path, record: &BundleRecord) -> Result<Result<(PathBuf, u64), String>> {
+    async fn keep(&self, from: &Path, record: &BundleRecord) -> Result<(PathBuf, u64), ItemFailure> {
         let Some(bucket) = &self.bucket else {
-            return Ok(keep(from, &record.run.id, &self.bundles).map(|(place, left_out)| {
-                // A server that is started elsewhere has to find it.
-                (host::whole_path(&place).unwrap_or(place), left_out)
-            }));
+            let (place, left_out) =
+                keep(from, &record.run.id, &self.bundles).map_err(ItemFailure::Refused)?;
+            // A server that is started elsewhere has to find it.
+            return Ok((host::whole_path(&place).unwrap_or(place), left_out));
         };
         let bundles = host::whole_path(&self.bundles).unwrap_or_else(|_| self.bundles.clone());
         let name = name_of_state(record);
-        let put = bucket.put_folder(&name, from, &record.digest).await;
-        Ok(words_of(put)?.map(|left_out| (bundles.join(&name), left_out)))
+        let left_out = bucket.put_folder(&name, from, &record.digest).await.map_err(item_failure)?;
+        Ok((bundles.join(&name), left_out))
     }
 
     /// Puts a run back that the store has and the bucket has not, or puts its copy right.
@@ -79,36 +81,30 @@ impl BundleCopies {
         from: &Path,
         record: &BundleRecord,
         remarks: &mut Vec<String>,
-    ) -> Result<Result<(), String>> {
+    ) -> Result<(), ItemFailure> {
         let Some(bucket) = &self.bucket else {
             return mend(store, from, record, &self.bundles, remarks).await;
         };
         let id = &record.run.id;
-        let Some(known) = store.run(id).await? else { return Ok(Ok(())) };
+        let Some(known) = store.run(id).await? else { return Ok(()) };
         let place = Path::new(&known.place);
-        let Some(name) = place.file_name().and_then(|name| name.to_str()) else { return Ok(Ok(())) };
+        let Some(name) = place.file_name().and_then(|name| name.to_str()) else { return Ok(()) };
         // A folder elsewhere may have the name of another run: it is not a name in the bucket.
         if !name.strip_prefix(id.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('+')) {
             if name_in_bucket(place, &self.bundles).is_none() {
-                return Ok(Ok(()));
+                return Ok(());
             }
-            return match self.keep(from, record).await? {
-                Ok((place, _)) => {
-                    store.moved(id, &place.to_string_lossy()).await?;
-                    remarks.push(format!("{id} is in {} again", bucket.name()));
-                    Ok(Ok(()))
-                }
-                Err(reason) => Ok(Err(reason)),
-            };
+            let (place, _) = self.keep(from, record).await?;
+            store.moved(id, &place.to_string_lossy()).await?;
+            remarks.push(format!("{id} is in {} again", bucket.name()));
+            return Ok(());
         }
-        if bucket.faults(name, &record.digest, false).await?.is_empty() {
-            return Ok(Ok(()));
+        if bucket.faults(name, &record.digest, false).await.map_err(Failure::from)?.is_empty() {
+            return Ok(());
         }
-        if let Err(reason) = words_of(bucket.put_folder(name, from, &record.digest).await)? {
-            return Ok(Err(reason));
-        }
+        bucket.put_folder(name, from, &record.digest).await.map_err(item_failure)?;
         remarks.push(format!("{id} is in {} again", bucket.name()));
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Removes from the bucket a bundle that was put and then not stored, unless the store has a
@@ -127,11 +123,11 @@ impl BundleCopies {
 }
 
 /// A bucket that does not answer or refuses ends the command; other faults concern the run.
-fn words_of<T>(outcome: std::result::Result<T, BucketFault>) -> Result<Result<T, String>> {
-    match outcome {
-        Err(fault) if fault.is_of_bucket() => Err(fault.into()),
-        Err(fault) => Ok(Err(fault.words().to_owned())),
-        Ok(of) => Ok(Ok(of)),
+fn item_failure(fault: BucketFault) -> ItemFailure {
+    if fault.is_of_bucket() {
+        ItemFailure::Fatal(fault.into())
+    } else {
+        ItemFailure::Refused(fault.words().to_owned())
     }
 }
 
@@ -149,16 +145,14 @@ mod tests {
         BundleCopies { bundles, bucket: bucket.cloned() }
     }
 
-    async fn take_in(
-        store: &FarmStore,
-        one: &FoundBundle,
-        to: &BundleCopies,
-    ) -> Result<std::result::Result<PutOutcome, String>> {
+    async fn take_in(store: &FarmStore, one: &FoundBundle, to: &BundleCopies) -> Result<PutOutcome> {
         Ok(match take(store, one, &Keeping::Copied(to)).await? {
-            IntakeOutcome::Stored(run) if run.is_replaced => Ok(PutOutcome::Replaced),
-            IntakeOutcome::Stored(_) => Ok(PutOutcome::Stored),
-            IntakeOutcome::Duplicate(_) => Ok(PutOutcome::Had),
-            IntakeOutcome::Rejected(Rejection::Unreadable(why) | Rejection::Refused(why)) => Err(why),
+            IntakeOutcome::Stored(run) if run.is_replaced => PutOutcome::Replaced,
+            IntakeOutcome::Stored(_) => PutOutcome::Stored,
+            IntakeOutcome::Duplicate(_) => PutOutcome::Had,
+            IntakeOutcome::Rejected(Rejection::Unreadable(why) | Rejection::Refused(why)) => {
+                PutOutcome::Refused(why)
+            }
         })
     }
 
@@ -180,7 +174,7 @@ mod tests {
                 assert!(store.run(&id).await.unwrap().is_none(), "the request {at} failed");
             }
             bucket.planned.plan(None);
-            assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Stored));
+            assert_eq!(take_in(&store, &one, &to).await.unwrap(), PutOutcome::Stored);
             let (run, digest) =
                 (store.run(&id).await.unwrap().unwrap(), store.run_digest(&id).await.unwrap());
             assert_eq!(run.place, folder.path().join("none").join(&name).to_string_lossy());
@@ -188,11 +182,11 @@ mod tests {
             let faults = async || bucket.faults(&name, digest.as_ref().unwrap(), true).await.unwrap();
             assert_eq!(faults().await, [""; 0]);
             bucket.planned.plan(None);
-            assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
+            assert_eq!(take_in(&store, &one, &to).await.unwrap(), PutOutcome::Had);
             assert_eq!(bucket.planned.asked(), 2, "a manifest and a list: nothing is put again");
             bucket.remove(&name).await.unwrap();
             assert_eq!(faults().await.len(), 1);
-            assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
+            assert_eq!(take_in(&store, &one, &to).await.unwrap(), PutOutcome::Had);
             assert_eq!(faults().await, [""; 0]);
         });
     }
@@ -212,11 +206,11 @@ mod tests {
                 record.run.place = shown.to_string_lossy().into_owned();
                 store.put(&record).await.unwrap();
                 // It is not put while it is shown from there.
-                assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
+                assert_eq!(take_in(&store, &one, &to).await.unwrap(), PutOutcome::Had);
                 assert_eq!(bucket.manifest("today").await.unwrap(), None);
                 let gone = format!("{}-gone", record.run.place);
                 store.moved(&record.run.id, &gone).await.unwrap();
-                assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(PutOutcome::Had));
+                assert_eq!(take_in(&store, &one, &to).await.unwrap(), PutOutcome::Had);
                 let name = name_of_state(&record);
                 assert!(store.run(&record.run.id).await.unwrap().unwrap().place.ends_with(&name));
                 assert_eq!(bucket.faults(&name, &record.digest, true).await.unwrap(), [""; 0]);
@@ -255,10 +249,12 @@ mod tests {
                     }
                 };
                 let refused = async |place: &PathBuf, board: &str| {
-                    take_in(&store, &of(place, board), &to).await.unwrap().unwrap_err()
+                    let outcome = take_in(&store, &of(place, board), &to).await.unwrap();
+                    let PutOutcome::Refused(why) = outcome else { panic!("{outcome:?}") };
+                    why
                 };
                 let stored = take_in(&store, &of(&later, "a"), &to).await.unwrap();
-                assert_eq!(stored, Ok(PutOutcome::Stored));
+                assert_eq!(stored, PutOutcome::Stored);
                 let why = refused(&earlier, "a").await;
                 assert!(why.contains("a later state") && !why.contains("has ended"), "{why}");
                 for place in [&later, &over] {
@@ -267,7 +263,7 @@ mod tests {
                 }
                 assert!(is_copy_of(&later).await);
                 let stored = take_in(&store, &of(&over, "a"), &to).await.unwrap();
-                assert_eq!(stored, Ok(PutOutcome::Replaced));
+                assert_eq!(stored, PutOutcome::Replaced);
                 let why = refused(&later, "a").await;
                 assert!(why.contains("a run that has ended does not change"), "{why}");
                 assert!(is_copy_of(&over).await);
@@ -292,9 +288,7 @@ mod tests {
                 let (one, other) = if swapped { (&over, &earlier) } else { (&earlier, &over) };
                 let (one, other) = tokio::join!(take_in(&store, one, &to), take_in(&store, other, &to));
                 let outcomes = [one.unwrap(), other.unwrap()];
-                assert!(
-                    outcomes.iter().any(|one| matches!(one, Ok(PutOutcome::Stored | PutOutcome::Replaced)))
-                );
+                assert!(outcomes.iter().any(|one| matches!(one, PutOutcome::Stored | PutOutcome::Replaced)));
                 let record = read(&over).unwrap().0;
                 let run = store.run(&record.run.id).await.unwrap().unwrap();
                 assert!(run.complete && store.faults().await.unwrap().is_empty(), "{outcomes:?}");
@@ -324,7 +318,7 @@ mod tests {
             let name = name.as_str();
             // Both look before either has stored it.
             let (first, second) = tokio::join!(take_in(&store, &one, &to), take_in(&store, &one, &to));
-            let outcomes = [first.unwrap().unwrap(), second.unwrap().unwrap()];
+            let outcomes = [first.unwrap(), second.unwrap()];
             assert!(outcomes.contains(&PutOutcome::Stored) && outcomes.contains(&PutOutcome::Had));
             assert_eq!(bucket.faults(name, &record.digest, true).await.unwrap(), [""; 0]);
             to.take_back(&store, &record).await.unwrap();
@@ -355,7 +349,7 @@ mod tests {
                     [(1, PutOutcome::Stored), (3, PutOutcome::Replaced), (3, PutOutcome::Had)]
                 {
                     killed_run(&from, seconds);
-                    assert_eq!(take_in(&store, &one, &to).await.unwrap(), Ok(wanted), "{seconds}");
+                    assert_eq!(take_in(&store, &one, &to).await.unwrap(), wanted, "{seconds}");
                     let record = read(&one).unwrap().0;
                     let run = store.run(&record.run.id).await.unwrap().unwrap();
                     cycles.push(run.cycles);

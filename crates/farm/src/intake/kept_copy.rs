@@ -5,7 +5,7 @@ use std::path::Path;
 
 use bundle::read::parse_run;
 use host::MachineFiles;
-use model::error::Result;
+use model::error::{ItemFailure, Result};
 use model::fact::Fact;
 use model::text::several;
 use model::vocabulary::Command;
@@ -98,66 +98,68 @@ fn differs(record: &BundleRecord, counted: CountedSeconds) -> Option<&'static st
         |of: fn(&FarmSlot) -> u64| -> i128 { record.slots.iter().map(|slot| i128::from(of(slot))).sum() };
     let max_ns = record.slots.iter().filter_map(|slot| slot.max_ns).max();
     let found = (sum(|slot| slot.n), sum(|slot| slot.missed), max_ns);
-    match found == (counted.n, counted.missed, counted.max_ns) {
-        false => Some("its blocks.jsonl differs from the seconds that were counted"),
-        true if counted.by_rows && record.rows.is_empty() => {
-            Some("its rows.jsonl no longer matches its other files")
-        }
-        true => None,
+    if found != (counted.n, counted.missed, counted.max_ns) {
+        Some("its blocks.jsonl differs from the seconds that were counted")
+    } else if counted.by_rows && record.rows.is_empty() {
+        Some("its rows.jsonl no longer matches its other files")
+    } else {
+        None
     }
 }
 
 /// Repairs a damaged or incomplete copy of a run from a bundle with the same document and the
-/// counted seconds; the error is the reason, in a line.
+/// counted seconds.
 pub async fn mend(
     store: &FarmStore,
     from: &Path,
     record: &BundleRecord,
     own: &Path,
     remarks: &mut Vec<String>,
-) -> Result<Result<(), String>> {
+) -> Result<(), ItemFailure> {
     let id = &record.run.id;
-    let Some(known) = store.run(id).await? else { return Ok(Ok(())) };
+    let Some(known) = store.run(id).await? else { return Ok(()) };
     let copy = Path::new(&known.place);
     if host::identity(&copy.join("run.json")).is_none() {
         let place = match keep(from, id, own) {
             Ok((place, _)) => host::whole_path(&place).unwrap_or(place),
-            Err(why) => return Ok(Err(why)),
+            Err(why) => return Err(ItemFailure::Refused(why)),
         };
         store.moved(id, &place.to_string_lossy()).await?;
         remarks.push(format!("{id}: its copy was missing and was restored"));
-        return Ok(Ok(()));
+        return Ok(());
     }
     // Bundles elsewhere are only shown, and do not belong to the farm.
     if !lies_in(copy, own) {
-        return Ok(Ok(()));
+        return Ok(());
     }
     let wrong = wrong_files(from, copy, &known);
     if wrong.is_empty() {
-        return Ok(Ok(()));
+        return Ok(());
     }
     if let Some(what) = differs(record, store.counted_seconds_of(id).await?) {
         remarks.push(format!(
             "{what}, so the copy here was not changed: to count this one instead, first forget the run \
              (`onbeat-farm forget --allow {id}`)"
         ));
-        return Ok(Ok(()));
+        return Ok(());
     }
-    Ok(copy_files(from, copy, &wrong).map(|()| {
-        let files = several(wrong.len() as u64, "file", "files");
-        let named = wrong.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
-        remarks.push(format!("{id}: {files} of its copy restored: {named}"));
-    }))
+    copy_files(from, copy, &wrong).map_err(ItemFailure::Refused)?;
+    let files = several(wrong.len() as u64, "file", "files");
+    let named = wrong.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
+    remarks.push(format!("{id}: {files} of its copy restored: {named}"));
+    Ok(())
 }
 
 /// Files of a bundle that are missing, different or truncated in its copy, `run.json` last; except
 /// for those removed by age.
 fn wrong_files(bundle: &Path, copy: &Path, run: &FarmRun) -> Vec<String> {
     let has_gone = |path: &str| {
-        let part = match path.starts_with("events/") {
-            true => ThinnedPart::Windows,
-            false if BLOCK_FILES.contains(&path) => ThinnedPart::Blocks,
-            false => return false,
+        let part = if path.starts_with("events/") {
+            ThinnedPart::Windows
+        } else if BLOCK_FILES.contains(&path) {
+            ThinnedPart::Blocks
+        } else {
+            return false;
         };
         run.thinned.contains(part.word())
     };
@@ -279,7 +281,7 @@ mod tests {
                 assert!(!same(&copy), "{named}");
                 let told = fault(&store, &own).await;
                 assert!(told.as_deref().unwrap_or_default().contains(named), "{named}: {told:?}");
-                assert_eq!(put_right().await, Ok(()));
+                put_right().await;
                 assert!(same(&copy), "{named}");
                 assert_eq!(fault(&store, &own).await, None, "{named}");
             }
@@ -402,14 +404,14 @@ mod tests {
             let worse = keep(&whole, "worse", folder.path()).unwrap().0;
             change_digit(&worse.join("blocks.jsonl"), "\"n\":");
             let before = fs::read(copy.join("blocks.jsonl")).unwrap();
-            assert_eq!(mend(&store, &worse, &read_of(&worse), &own, &mut Vec::new()).await.unwrap(), Ok(()));
+            mend(&store, &worse, &read_of(&worse), &own, &mut Vec::new()).await.unwrap();
             assert_eq!(fs::read(copy.join("blocks.jsonl")).unwrap(), before);
             let bundle = store.bundles().await.unwrap().remove(0);
             let begun = store.begin_thinning(&bundle, ThinnedPart::Blocks, 9).await.unwrap().unwrap();
             BLOCK_FILES.iter().for_each(|name| fs::remove_file(copy.join(name)).unwrap());
             store.end_thinning(begun, 5).await.unwrap();
             assert_eq!(fault(&store, &own).await, None);
-            assert_eq!(mend(&store, &whole, &read_of(&whole), &own, &mut Vec::new()).await.unwrap(), Ok(()));
+            mend(&store, &whole, &read_of(&whole), &own, &mut Vec::new()).await.unwrap();
             assert!(!copy.join("blocks.jsonl").exists() && !copy.join("rows.jsonl").exists());
         });
     }

@@ -103,9 +103,10 @@ struct SeenRun {
 impl SeenRun {
     /// True if it is unchanged since it was scanned. A completed run does not change.
     fn is_still(&self, place: &Path) -> bool {
-        match self.is_over {
-            true => host::file_version(&place.join("run.json")) == Some(self.files.document),
-            false => RunFiles::of(place) == Some(self.files),
+        if self.is_over {
+            host::file_version(&place.join("run.json")) == Some(self.files.document)
+        } else {
+            RunFiles::of(place) == Some(self.files)
         }
     }
 }
@@ -362,7 +363,7 @@ mod tests {
         scan(store, root, seen, &SHOWN).await
     }
 
-    fn record(place: &Path, (from, to): (u64, u64)) {
+    fn record(place: &Path, from: u64, to: u64) {
         let (mut writer, _) = RecordWriter::open_folder(place, DEFAULT_SIZE).unwrap();
         for n in from..to {
             writer.append(&MADE.run(n), &MADE.interval(n)).unwrap();
@@ -383,7 +384,7 @@ mod tests {
                     Some(board) => store.board_for(&board.board, &board.name).await.unwrap(),
                     None => return (outcome, 0),
                 };
-                let all = store.row_stretches(id, (&RowsOf::default(), 0), 999).await.unwrap();
+                let all = store.row_stretches(id, &RowsOf::default(), 0, 999).await.unwrap();
                 // Each series has the same ones.
                 let of_one = all.iter().filter(|row| row.2 == all[0].2);
                 (outcome, of_one.map(|row| row.4 - row.3 + 1).sum::<i64>())
@@ -391,12 +392,12 @@ mod tests {
             let (outcome, rows) = look(&mut seen).await;
             assert_eq!((outcome, rows), (ScanOutcome::default(), 0));
             std::fs::create_dir(root.path().join("west")).unwrap();
-            record(&place, (0, 9));
+            record(&place, 0, 9);
             let (outcome, rows) = look(&mut seen).await;
             assert_eq!((outcome.new_records, outcome.all_refused().len(), rows), (1, 0, 9));
             let (outcome, rows) = look(&mut seen).await;
             assert_eq!((outcome.records.len() as u64 - outcome.new_records, rows), (1, 9));
-            record(&place, (9, 12));
+            record(&place, 9, 12);
             let (outcome, rows) = look(&mut seen).await;
             assert_eq!(
                 (outcome.records.len() as u64 - outcome.new_records, outcome.all_refused().len(), rows),
@@ -524,7 +525,7 @@ mod tests {
             for file in ["run.json", "blocks.jsonl"] {
                 std::fs::copy(fixture.join(file), at("a/run").join(file)).unwrap();
             }
-            record(&at("b/watch"), (0, 3));
+            record(&at("b/watch"), 0, 3);
             let look = async |seen: &mut SeenRuns| {
                 let outcome = look_at(&store, root.path(), seen).await.unwrap();
                 (outcome.vanished, outcome.stored(), outcome.new_records)
@@ -537,7 +538,7 @@ mod tests {
                 assert_eq!(look(&mut seen).await, (false, 0, 0));
             }
             // An unreadable folder is reported, and nothing of it counts as vanished.
-            record(&at("b/watch"), (0, 3));
+            record(&at("b/watch"), 0, 3);
             assert_eq!(look(&mut seen).await, (false, 0, 0));
             let fails = |_: &Path| -> FoundBundles { panic!("as a fault of its own") };
             let outcome = scan_by(fails, &store, root.path(), &mut seen, &SHOWN).await.unwrap();
@@ -578,7 +579,7 @@ mod tests {
                 std::fs::create_dir_all(&place).unwrap();
                 let document = document.replacen(&id, &format!("run-{at}"), 1);
                 std::fs::write(place.join("run.json"), document).unwrap();
-                record(&root.path().join(name).join("watch"), (0, 3));
+                record(&root.path().join(name).join("watch"), 0, 3);
             }
             let mut seen = SeenRuns::default();
             let outcome = look_at(&store, root.path(), &mut seen).await.unwrap();
@@ -588,7 +589,7 @@ mod tests {
             assert_eq!(called, BTreeSet::from(names));
             for board in &boards {
                 let id = store.board_for(&board.board, &board.name).await.unwrap();
-                let stretches = store.row_stretches(id, (&RowsOf::default(), 0), 999).await.unwrap();
+                let stretches = store.row_stretches(id, &RowsOf::default(), 0, 999).await.unwrap();
                 assert_eq!((board.runs, stretches.len()), (1, 3), "{board:?}");
             }
             // Another scan without knowledge of the first.

@@ -262,7 +262,7 @@ mod tests {
     const SERIES: u64 = 3;
 
     /// Writes the intervals from one number to before another.
-    fn record(place: &Path, (from, to): (u64, u64), size: u64) {
+    fn record(place: &Path, from: u64, to: u64, size: u64) {
         let (mut writer, _) = RecordWriter::open_folder(place, size).unwrap();
         for n in from..to {
             writer.append(&MADE.run(n), &MADE.interval(n)).unwrap();
@@ -292,12 +292,12 @@ mod tests {
         on_each_engine(async |store| {
             let folder = tempfile::tempdir().unwrap();
             let place = folder.path().join("watch");
-            record(&place, (0, 40), DEFAULT_SIZE);
+            record(&place, 0, 40, DEFAULT_SIZE);
             let mut taken = TakenRecord::default();
             assert_eq!(take_record(&store, &of(&place), &mut taken).await.unwrap(), [""; 0]);
             assert_eq!((taken.stored, taken.had, taken.reasons().len()), (40 * SERIES, 0, 0));
             assert_eq!(afresh(&store, &place).await, (0, 40 * SERIES, vec![]));
-            record(&place, (40, 47), DEFAULT_SIZE);
+            record(&place, 40, 47, DEFAULT_SIZE);
             take_record(&store, &of(&place), &mut taken).await.unwrap();
             // The others were not even read again.
             assert_eq!((taken.stored, taken.had), (47 * SERIES, 0));
@@ -313,7 +313,7 @@ mod tests {
         on_each_engine(async |store| {
             let folder = tempfile::tempdir().unwrap();
             let place = folder.path().join("watch");
-            record(&place, (0, 30), DEFAULT_SIZE);
+            record(&place, 0, 30, DEFAULT_SIZE);
             let board_id = store.board_for("press-3", "press-3").await.unwrap();
             // The requests that `onbeat-push` makes.
             let mut cuts = Vec::new();
@@ -409,7 +409,7 @@ mod tests {
         on_each_engine(async |store| {
             let folder = tempfile::tempdir().unwrap();
             let place = folder.path().join("watch");
-            record(&place, (25, 85), LEAST_SIZE);
+            record(&place, 25, 85, LEAST_SIZE);
             let (file, section) = first_section(&place, "wakeup");
             let rows = section.lines().filter(|line| line.starts_with("{\"seq\"")).count() as u64;
             let whole = fs::read_to_string(&file).unwrap();
@@ -432,7 +432,7 @@ mod tests {
             assert!(damaged[0].contains("import the undamaged record"), "{reasons:?}");
             assert_eq!((taken.stored, taken.had), (all - rows, 0));
             // The next scan, of new rows, does not count it again.
-            record(&place, (85, 86), LEAST_SIZE);
+            record(&place, 85, 86, LEAST_SIZE);
             take_record(&store, &of(&place), &mut taken).await.unwrap();
             assert_eq!((taken.reasons(), taken.stored), (reasons, all - rows + SERIES));
             fs::write(&file, whole).unwrap();
@@ -447,7 +447,7 @@ mod tests {
         on_each_engine(async |store| {
             let folder = tempfile::tempdir().unwrap();
             let place = folder.path().join("watch");
-            record(&place, (25, 85), LEAST_SIZE);
+            record(&place, 25, 85, LEAST_SIZE);
             let (file, _) = first_section(&place, "wakeup");
             let whole = fs::read(&file).unwrap();
             fs::write(&file, &whole[..whole.len() / 2]).unwrap();
@@ -483,7 +483,7 @@ mod tests {
         on_each_engine(async |store| {
             let folder = tempfile::tempdir().unwrap();
             let place = folder.path().join("watch");
-            record(&place, (0, 9), DEFAULT_SIZE);
+            record(&place, 0, 9, DEFAULT_SIZE);
             let tail = fs::read_dir(&place).unwrap().map(|file| file.unwrap().path());
             let tail = tail.filter(|path| path.extension().is_some_and(|end| end == "tail")).max().unwrap();
             let whole = fs::read(&tail).unwrap();
@@ -508,7 +508,7 @@ mod tests {
 
     /// Writes a record of one boot, whose clock is set after some intervals, and which is suspended
     /// for some hours before the last one; returns the starts of its five minutes.
-    fn record_of_a_boot(place: &Path, (unset, all): (u64, u64), hours: i64) -> Vec<i64> {
+    fn record_of_a_boot(place: &Path, unset: u64, all: u64, hours: i64) -> Vec<i64> {
         let (mut writer, _) = RecordWriter::open_folder(place, DEFAULT_SIZE).unwrap();
         let mut right = Vec::new();
         for n in 0..all {
@@ -531,7 +531,7 @@ mod tests {
             // More than are read at once.
             for (name, unset, hours) in [("unset", 300, 0), ("slept", 0, 8), ("both", 9, 8)] {
                 let place = folder.path().join(name);
-                let right = record_of_a_boot(&place, (unset, 310), hours);
+                let right = record_of_a_boot(&place, unset, 310, hours);
                 let one = FoundBundle { place, board: Some(name.into()) };
                 let mut taken = TakenRecord::default();
                 assert_eq!(take_record(&store, &one, &mut taken).await.unwrap(), [""; 0]);
@@ -543,7 +543,7 @@ mod tests {
                 }
             }
             // A boot whose clock was never set has no place in time.
-            record_of_a_boot(&folder.path().join("b"), (9, 9), 0);
+            record_of_a_boot(&folder.path().join("b"), 9, 9, 0);
             let one = FoundBundle { place: folder.path().join("b"), board: Some("b".into()) };
             let mut taken = TakenRecord::default();
             let remarks = take_record(&store, &one, &mut taken).await.unwrap();
@@ -561,7 +561,7 @@ mod tests {
         on_each_engine(async |store| {
             let folder = tempfile::tempdir().unwrap();
             let place = folder.path().join("watch");
-            record(&place, (0, 9), DEFAULT_SIZE);
+            record(&place, 0, 9, DEFAULT_SIZE);
             let known = environments_of(&place);
             assert!(!known.is_empty());
             afresh(&store, &place).await;
@@ -584,7 +584,7 @@ mod tests {
                 (FarmStore::in_memory().await.unwrap(), FarmStore::in_memory().await.unwrap());
             let mut taken = TakenRecord::default();
             for n in (0..1_500).step_by(50) {
-                record(&place, (n, n + 50), LEAST_SIZE);
+                record(&place, n, n + 50, LEAST_SIZE);
                 take_record(&store, &of(&place), &mut taken).await.unwrap();
             }
             assert_eq!((taken.stored, taken.reasons().len()), (1_500 * SERIES, 0));
@@ -611,7 +611,7 @@ mod tests {
             assert_eq!((boards[0].board.clone(), boards[0].name.clone()), board_of("Press Board (2)"));
             // One whose environment lacks it.
             let other = tempfile::tempdir().unwrap();
-            record(other.path(), (0, 1), DEFAULT_SIZE);
+            record(other.path(), 0, 1, DEFAULT_SIZE);
             let one = FoundBundle { board: None, ..of(other.path()) };
             take_record(&store, &one, &mut TakenRecord::default()).await.unwrap();
             let boards = store.boards().await.unwrap();

@@ -28,9 +28,10 @@ pub fn count_of(all: &[BoardEnvironment]) -> u64 {
 /// Number of environments, and of changes if one occurred again.
 fn lead(all: &[BoardEnvironment]) -> String {
     let (each, changes) = (count_of(all), all.len().saturating_sub(1) as u64);
-    let again = match changes >= each && each > 0 {
-        true => format!(" with {} from one to another", several(changes, "change", "changes")),
-        false => String::new(),
+    let again = if changes >= each && each > 0 {
+        format!(" with {} from one to another", several(changes, "change", "changes"))
+    } else {
+        String::new()
     };
     format!("{}{again}, the latest first.", several(each, "environment", "environments"))
 }

@@ -76,10 +76,7 @@ pub fn refusal(status: u16, detail: &str) -> String {
 /// A reason with a capital letter, unless it begins with a possible name, which stays unchanged.
 pub fn as_sentence(reason: &str) -> String {
     let first = reason.split(' ').next().unwrap_or_default();
-    match first.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        true => capitalised(reason),
-        false => reason.to_owned(),
-    }
+    if first.bytes().all(|byte| byte.is_ascii_lowercase()) { capitalised(reason) } else { reason.to_owned() }
 }
 
 #[cfg(test)]

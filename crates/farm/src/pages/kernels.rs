@@ -58,12 +58,11 @@ fn is_recorded(group: &[KernelRecord]) -> bool {
 
 /// The way to the largest latency: its run, or the worst five minutes of a recorder's day.
 fn worst_address(of: &KernelRecord) -> String {
-    match of.is_recorded() {
-        true => {
-            let key = SeriesKey { series: of.series.clone(), plan: of.worst_plan.clone() };
-            address(&of.worst_board, &key, of.worst_day) + "&worst=day"
-        }
-        false => format!("/runs/{}", escaped(&of.worst_run)),
+    if of.is_recorded() {
+        let key = SeriesKey { series: of.series.clone(), plan: of.worst_plan.clone() };
+        address(&of.worst_board, &key, of.worst_day) + "&worst=day"
+    } else {
+        format!("/runs/{}", escaped(&of.worst_run))
     }
 }
 

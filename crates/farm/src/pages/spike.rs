@@ -16,7 +16,8 @@ const NAMED: u64 = 24;
 pub fn spike(
     of: &FarmRun,
     names: &BoardNames,
-    (number, kept): (u64, u64),
+    number: u64,
+    kept: u64,
     again: Option<&str>,
     parts: PageParts,
 ) -> String {
@@ -67,8 +68,8 @@ mod tests {
         let of = FarmRun { id: "r1".into(), board: "a".into(), spikes: 3, ..FarmRun::default() };
         let parts = || PageParts { heading: "<i>".into(), body: html! {}, script: None };
         let names = BoardNames::from_iter([("a".to_owned(), "Press 2".to_owned())]);
-        let first = spike(&of, &names, (1, 3), None, parts());
-        let last = spike(&of, &names, (3, 3), Some("onbeat hunt -i 1ms"), parts());
+        let first = spike(&of, &names, 1, 3, None, parts());
+        let last = spike(&of, &names, 3, 3, Some("onbeat hunt -i 1ms"), parts());
         assert!(
             first.contains("/runs/r1/spike/2\"") && !first.contains("rel=\"prev\"") && !first.contains("<i>")
         );
@@ -86,6 +87,6 @@ mod tests {
         let part = spikes(&of, 2).into_string();
         assert!(part.contains("3 spikes, of which 2 are kept, worst first:"), "{part}");
         assert!(part.contains("/spike/2\"") && !part.contains("/spike/3\""), "{part}");
-        assert!(!spike(&of, &names, (2, 2), None, parts()).contains("rel=\"next\""));
+        assert!(!spike(&of, &names, 2, 2, None, parts()).contains("rel=\"next\""));
     }
 }

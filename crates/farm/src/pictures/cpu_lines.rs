@@ -27,7 +27,7 @@ impl CpuLine {
             n: one.rows.total(),
             early: one.rows.iter().filter(|(row, _)| *row == EARLY_ROW).map(|(_, count)| count).sum(),
             max_ns: max(one.cpu),
-            rows: one.rows.iter().map(bucket).collect(),
+            rows: one.rows.iter().map(|(row, count)| bucket(row, count)).collect(),
         };
         of.cpus.iter().map(line).collect()
     }
@@ -53,7 +53,7 @@ impl CpuLine {
     }
 }
 
-fn bucket((row, count): (usize, u64)) -> Bucket {
+fn bucket(row: usize, count: u64) -> Bucket {
     let (lower, upper) = row_edges(row);
     Bucket { lower, upper, count }
 }

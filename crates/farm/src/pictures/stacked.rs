@@ -32,7 +32,8 @@ pub fn draw(of: &BoardPeriods, limit: Option<Nanos>, size: Size, theme: &Theme) 
     let lowest = all().map(|(&cell, _)| edges(cell).0).min()?;
     let exact = of.all.iter().filter_map(|one| one.max_ns).max().map_or(1, |max| max.0);
     let top = all().map(|(&cell, _)| edges(cell).1).max()?.max(exact);
-    let stack = Stack::of(of, decades(lowest, top), *all().map(|(_, count)| count).max()?, size);
+    let (lo, hi) = decades(lowest, top);
+    let stack = Stack::of(of, lo, hi, *all().map(|(_, count)| count).max()?, size);
     let is_over = |one: &BoardPeriod| limit.is_some_and(|limit| one.max_ns > Some(limit));
     let lines = || of.all.iter().zip(&counts);
     let any_over = of.all.iter().any(is_over);
@@ -83,7 +84,7 @@ struct Stack {
 }
 
 impl Stack {
-    fn of(of: &BoardPeriods, (lo, hi): (i64, i64), most: u64, size: Size) -> Stack {
+    fn of(of: &BoardPeriods, lo: i64, hi: i64, most: u64, size: Size) -> Stack {
         let (depth, aside, rise) =
             if size == Size::Wide { (270.0, 150.0, 120.0) } else { (200.0, 64.0, 90.0) };
         let (oldest, newest) = (of.all.first().map_or(0, |one| one.t), of.all.last().map_or(0, |one| one.t));

@@ -80,9 +80,10 @@ impl ComparedBoards {
 
     /// The remarks on A and B; one if they are equal.
     pub fn remarks([a, b]: &[ComparedBoards; 2]) -> Vec<String> {
-        match a == b {
-            true => a.remark("both sides").into_iter().collect(),
-            false => [a.remark("A"), b.remark("B")].into_iter().flatten().collect(),
+        if a == b {
+            a.remark("both sides").into_iter().collect()
+        } else {
+            [a.remark("A"), b.remark("B")].into_iter().flatten().collect()
         }
     }
 
@@ -118,10 +119,7 @@ fn named(boards: &BTreeSet<String>) -> String {
 }
 
 fn named_of_both(a: &BTreeSet<String>, b: &BTreeSet<String>) -> String {
-    match a == b {
-        true => named(a),
-        false => format!("{} of A and {} of B", named(a), named(b)),
-    }
+    if a == b { named(a) } else { format!("{} of A and {} of B", named(a), named(b)) }
 }
 
 #[cfg(test)]

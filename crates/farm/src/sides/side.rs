@@ -87,9 +87,10 @@ impl FarmSide {
                 }),
         };
         let stretch = day(&self.from, 0)?..day(&self.before, i64::MAX)?;
-        match stretch.is_empty() {
-            false => Ok(stretch),
-            true => Err("a side ends before it begins: give the later date second".to_owned()),
+        if stretch.is_empty() {
+            Err("a side ends before it begins: give the later date second".to_owned())
+        } else {
+            Ok(stretch)
         }
     }
 

@@ -88,9 +88,10 @@ impl FarmStore {
             .map_err(trouble)?;
         let mut budgets = FarmBudgets::default();
         for (tag, limit) in rows {
-            match tag.is_empty() {
-                true => budgets.fleet = Some(Nanos(limit)),
-                false => budgets.tags.push((tag, Nanos(limit))),
+            if tag.is_empty() {
+                budgets.fleet = Some(Nanos(limit));
+            } else {
+                budgets.tags.push((tag, Nanos(limit)));
             }
         }
         Ok(budgets)

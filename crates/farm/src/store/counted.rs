@@ -65,7 +65,8 @@ impl FarmStore {
     }
 }
 
-fn counted((run, n, low_n, missed, low_missed, max, by_rows): SumsRow) -> (String, CountedSeconds) {
+fn counted(row: SumsRow) -> (String, CountedSeconds) {
+    let (run, n, low_n, missed, low_missed, max, by_rows) = row;
     let counted = CountedSeconds {
         n: of_halves(n, low_n),
         missed: of_halves(missed, low_missed),

@@ -59,7 +59,7 @@ impl FarmStore {
         let of = spoiled(&after(3), &after(5));
         let latest = latest_now();
         let bounds = [-(days + LONGEST) * DAY, latest, -days * DAY, latest];
-        let counted = self.counted_series(&of, (first, last), &bounds).await?;
+        let counted = self.counted_series(&of, first, last, &bounds).await?;
         if counted.is_empty() {
             return Ok(BTreeMap::new());
         }
@@ -89,7 +89,7 @@ impl FarmStore {
         from: i64,
     ) -> Result<BTreeMap<(SeriesKey, i64), Option<Nanos>>> {
         let bounds = [from.saturating_sub(LONGEST * DAY), from.saturating_sub(1)];
-        let all = self.counted_series(&spoiled("$3", "$4"), (board, board), &bounds).await?;
+        let all = self.counted_series(&spoiled("$3", "$4"), board, board, &bounds).await?;
         let of_day = |((_, t), day): (BoardDay, CountedSeries)| {
             day.into_iter().map(move |(key, max_ns)| ((key, t), max_ns))
         };
@@ -121,7 +121,8 @@ impl FarmStore {
     async fn counted_series(
         &self,
         of: &str,
-        (first, last): (&str, &str),
+        first: &str,
+        last: &str,
         bounds: &[i64],
     ) -> Result<BTreeMap<BoardDay, CountedSeries>> {
         let text = format!(

@@ -46,7 +46,7 @@ impl<'a> AddedCulprit<'a> {
     }
 
     /// Its five minutes between the first and the last that a day has already.
-    fn between(&self, (first, last): (i64, i64)) -> impl Iterator<Item = i64> {
+    fn between(&self, first: i64, last: i64) -> impl Iterator<Item = i64> {
         self.slots.iter().copied().filter(move |t| first < *t && *t < last)
     }
 }
@@ -89,7 +89,8 @@ async fn counted_before(
     let mut late: BTreeMap<(i64, &str, &str), (i64, i64)> = BTreeMap::new();
     for (place, day) in days {
         let Some(ends) = ends_of(place) else { continue };
-        let (Some(first), Some(last)) = (day.between(ends).min(), day.between(ends).max()) else { continue };
+        let between = || day.between(ends.0, ends.1);
+        let (Some(first), Some(last)) = (between().min(), between().max()) else { continue };
         for plan in &day.plans {
             let (from, to) = late.entry((place.0, place.3, *plan)).or_insert((first, last));
             (*from, *to) = (first.min(*from), last.max(*to));
@@ -114,7 +115,7 @@ async fn counted_before(
         let Some(ends) = ends_of(place) else { return 0 };
         let is_named = |t: &i64| named.contains(&(place.0, place.3, *t, day.name.clone()));
         let at_ends = BTreeSet::from([ends.0, ends.1]);
-        at_ends.intersection(&day.slots).count() + day.between(ends).filter(is_named).count()
+        at_ends.intersection(&day.slots).count() + day.between(ends.0, ends.1).filter(is_named).count()
     };
     Ok(days.iter().map(counted).collect())
 }

@@ -89,7 +89,8 @@ impl AddedFrom {
 pub async fn of_others(
     all: &mut Transaction<'static, Any>,
     id: &str,
-    (board, key): (i64, &SeriesKey),
+    board: i64,
+    key: &SeriesKey,
     times: &[i64],
 ) -> sqlx::Result<BTreeMap<TierPlace, TierRow>> {
     let from = AddedFrom::of(all, board, id).await?;

@@ -55,9 +55,10 @@ pub struct EarlierSlot {
 pub fn judged(known: Option<&EarlierRun>, record: &BundleRecord) -> PutOutcome {
     let Some(known) = known else { return PutOutcome::Stored };
     let is_same_document = known.board_key == record.run.board && known.digest == record.digest;
-    match is_same_document && (known.complete || known.reaches_as_far_as(record)) {
-        true => PutOutcome::Had,
-        false => judged_anew(known, record),
+    if is_same_document && (known.complete || known.reaches_as_far_as(record)) {
+        PutOutcome::Had
+    } else {
+        judged_anew(known, record)
     }
 }
 
@@ -213,6 +214,6 @@ impl EarlierRun {
         let gone = self.placed(&rows);
         let (of_later, rows) = later.counted();
         let later = if self.key == later.run.key { self.placed(rows) } else { Vec::new() };
-        take_out_of_tiers(all, (tiers, &gone), (of_later, &later)).await
+        take_out_of_tiers(all, tiers, &gone, of_later, &later).await
     }
 }

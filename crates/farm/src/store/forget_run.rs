@@ -161,7 +161,7 @@ async fn take_out(
     run.bind(of.board).bind(id).execute(&mut **all).await?;
     for part in parts {
         let rows: Vec<_> = part.rows.iter().map(|row| (of.board, &of.key, row.t, row)).collect();
-        take_out_of_tiers(all, (&[part.tier], &rows), (&[], &[])).await?;
+        take_out_of_tiers(all, &[part.tier], &rows, &[], &[]).await?;
     }
     renew_maxima(all, of).await
 }
@@ -185,7 +185,7 @@ async fn renew_maxima(all: &mut Transaction<'static, Any>, of: &EarlierRun) -> s
     for (place, mut row) in tier_rows(all, &places).await? {
         let gone = gone.remove(&place).unwrap_or_default();
         if row.max_ns.is_some_and(|max| gone.contains(&max)) {
-            row.max_ns = largest_left(all, (place.board, &place.key), (place.tier, place.t), &row).await?;
+            row.max_ns = largest_left(all, place.board, &place.key, place.tier, place.t, &row).await?;
             renewed.insert(place, row);
         }
     }

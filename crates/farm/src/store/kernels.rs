@@ -60,7 +60,7 @@ impl FarmStore {
             let mut worst = None;
             for of in &group.worst {
                 let max = group.record.max_ns.unwrap_or_default();
-                worst = worst.max(self.run_with_maximum(of, max).await?);
+                worst = worst.max(self.run_with_maximum(of.0, &of.1, max).await?);
             }
             let (_, worst_run, worst_board) = worst.unwrap_or_default();
             let boards = group.boards.len() as u64;
@@ -139,7 +139,8 @@ impl FarmStore {
     /// The latest run of an environment and series with this maximum, and its board.
     async fn run_with_maximum(
         &self,
-        (environment, series): &EnvironmentSeries,
+        environment: i64,
+        series: &str,
         max: Nanos,
     ) -> Result<Option<(i64, String, String)>> {
         sqlx::query_as(

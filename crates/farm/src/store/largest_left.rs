@@ -16,8 +16,10 @@ pub fn counted(cpus: &[CpuRows]) -> u64 {
 /// these runs if it is of that day; never more than it was.
 pub async fn largest_left(
     all: &mut Transaction<'static, Any>,
-    (board, key): (i64, &SeriesKey),
-    (tier, t): (Tier, i64),
+    board: i64,
+    key: &SeriesKey,
+    tier: Tier,
+    t: i64,
     left: &TierRow,
 ) -> sqlx::Result<Option<Nanos>> {
     let end = t.saturating_add(tier.seconds());

@@ -44,7 +44,7 @@ impl FarmStore {
         within: TimeStretch,
         most: i64,
     ) -> Result<Vec<FarmSlot>> {
-        self.largest_slots(board, key, within, ("", most)).await
+        self.largest_slots(board, key, within, "", most).await
     }
 
     /// The worst five minutes of valid data.
@@ -55,7 +55,7 @@ impl FarmStore {
         within: TimeStretch,
     ) -> Result<Option<FarmSlot>> {
         let which = format!(" and {COUNTS}");
-        Ok(self.largest_slots(board, key, within, (&which, 1)).await?.pop())
+        Ok(self.largest_slots(board, key, within, &which, 1).await?.pop())
     }
 
     /// The largest slots of which a condition on a slot `x` holds, at most `most`.
@@ -64,7 +64,8 @@ impl FarmStore {
         board: &str,
         key: &SeriesKey,
         within: TimeStretch,
-        (which, most): (&str, i64),
+        which: &str,
+        most: i64,
     ) -> Result<Vec<FarmSlot>> {
         // The database selects them: a day of a recorder may have 86,400 rows.
         let text = format!(

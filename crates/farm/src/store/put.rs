@@ -88,7 +88,7 @@ impl FarmStore {
     ) -> sqlx::Result<()> {
         if let Some(known) = known {
             let times: Vec<i64> = known.slots.iter().map(|slot| slot.t).collect();
-            let others = of_others(all, &record.run.id, (known.board, &known.key), &times).await?;
+            let others = of_others(all, &record.run.id, known.board, &known.key, &times).await?;
             known.take_out(all, record).await?;
             // Samples that it did not add must not be subtracted.
             put_tiers(all, &others.iter().collect::<Vec<_>>()).await?;
@@ -96,7 +96,7 @@ impl FarmStore {
         let board = board_id(all, &record.run.board, &record.board_name).await?;
         let environment = environment_id(all, &record.environment).await?;
         let place = self.folder.written(&record.run.place);
-        put_run(all, record, (board, environment), &place).await?;
+        put_run(all, record, board, environment, &place).await?;
         if !record.rows.is_empty() {
             note_added(all, board, &record.run.id).await?;
         }
@@ -130,7 +130,8 @@ async fn board_id(all: &mut Transaction<'static, Any>, key: &str, name: &str) ->
 async fn put_run(
     all: &mut Transaction<'static, Any>,
     record: &BundleRecord,
-    (board, environment): (i64, i64),
+    board: i64,
+    environment: i64,
     place: &str,
 ) -> sqlx::Result<()> {
     let run = &record.run;

@@ -29,7 +29,8 @@ impl FarmStore {
     pub async fn row_stretches(
         &self,
         board_id: i64,
-        (of, seq): (&RowsOf, i64),
+        of: &RowsOf,
+        seq: i64,
         most: i64,
     ) -> Result<Vec<(String, String, String, i64, i64)>> {
         sqlx::query_as(

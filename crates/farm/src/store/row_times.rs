@@ -80,10 +80,11 @@ fn heard(batch: &RowBatch) -> HeardBoot {
     let is_right = clock.wall_ns.abs_diff(batch.received_ns) < AGREE_NS.unsigned_abs();
     let wall = if is_right { clock.wall_ns } else { batch.received_ns };
     let (offset, error) = (wall.saturating_sub(mono), clock.wall_ns.saturating_sub(wall));
-    match clock.boot == batch.of.boot {
-        true => HeardBoot::Now { mono, offset, error, asleep },
+    if clock.boot == batch.of.boot {
+        HeardBoot::Now { mono, offset, error, asleep }
+    } else {
         // The board was started again after it.
-        false => HeardBoot::Over { before: offset },
+        HeardBoot::Over { before: offset }
     }
 }
 

@@ -16,13 +16,11 @@ use crate::records::Tier;
 pub type CheckedSeries = (i64, String, String, String);
 
 /// Query on a series, whose key is in its first three arguments.
-pub fn of_series<'q, O>(
-    text: impl SqlSafeStr,
-    (board, _, series, plan): &'q CheckedSeries,
-) -> QueryAs<'q, Any, O, AnyArguments>
+pub fn of_series<'q, O>(text: impl SqlSafeStr, key: &'q CheckedSeries) -> QueryAs<'q, Any, O, AnyArguments>
 where
     O: for<'r> FromRow<'r, AnyRow>,
 {
+    let (board, _, series, plan) = key;
     sqlx::query_as(text).bind(board).bind(series).bind(plan)
 }
 

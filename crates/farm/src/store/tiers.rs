@@ -182,10 +182,12 @@ pub async fn add_to_tiers(
 /// slots of the subtracted ones have to be removed before.
 pub async fn take_out_of_tiers(
     all: &mut Transaction<'static, Any>,
-    gone: (&[Tier], &PlacedRows<'_>),
-    later: (&[Tier], &PlacedRows<'_>),
+    gone_tiers: &[Tier],
+    gone: &PlacedRows<'_>,
+    later_tiers: &[Tier],
+    later: &PlacedRows<'_>,
 ) -> sqlx::Result<()> {
-    let (gone, later) = (by_place(gone.0, gone.1), by_place(later.0, later.1));
+    let (gone, later) = (by_place(gone_tiers, gone), by_place(later_tiers, later));
     let places: Vec<TierPlace> = gone.keys().cloned().collect();
     let mut left: BTreeMap<TierPlace, TierRow> = BTreeMap::new();
     for (place, mut row) in tier_rows(all, &places).await? {
@@ -197,7 +199,7 @@ pub async fn take_out_of_tiers(
             continue;
         }
         if row.max_ns == gone.max_ns && later.and_then(|later| later.max_ns) < gone.max_ns {
-            row.max_ns = largest_left(all, (place.board, &place.key), (place.tier, place.t), &row).await?;
+            row.max_ns = largest_left(all, place.board, &place.key, place.tier, place.t, &row).await?;
         }
         left.insert(place, row);
     }

@@ -31,7 +31,7 @@ impl FarmStore {
     /// Adds a code that is valid until a time; the board that enrols with it gets these tags.
     pub async fn add_code(&self, hash: &[u8], until: i64, tags: &[String]) -> Result<()> {
         let mut all = self.begin().await?;
-        put_code(&mut all, (hash, until), tags, None).await?;
+        put_code(&mut all, hash, until, tags, None).await?;
         all.commit().await.map_err(trouble)
     }
 
@@ -42,7 +42,7 @@ impl FarmStore {
         if has_token(&mut all, board).await? {
             return Ok(false);
         }
-        put_code(&mut all, (hash, until), tags, Some(board)).await?;
+        put_code(&mut all, hash, until, tags, Some(board)).await?;
         all.commit().await.map_err(trouble)?;
         Ok(true)
     }
@@ -143,7 +143,8 @@ impl FarmStore {
 
 async fn put_code(
     all: &mut Transaction<'static, Any>,
-    (hash, until): (&[u8], i64),
+    hash: &[u8],
+    until: i64,
     tags: &[String],
     board: Option<&str>,
 ) -> Result<()> {

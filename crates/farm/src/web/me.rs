@@ -66,7 +66,7 @@ pub async fn me(
     let most = query.most.unwrap_or(MOST_NAMED).clamp(1, MOST_NAMED);
     let (mut stretches, mut runs, mut next) = (Vec::new(), Vec::new(), Vec::new());
     if let Some((of, seq)) = query.row()? {
-        stretches = app.store.row_stretches(owner.board_id, (&of, seq), most).await?;
+        stretches = app.store.row_stretches(owner.board_id, &of, seq, most).await?;
     }
     if let Some(before) = query.run() {
         runs = app.store.run_digests(owner.board_id, before, most).await?;

@@ -245,7 +245,7 @@ pub async fn spike(State(app): State<Arc<App>>, Path((id, number)): Path<(String
     let (parts, again, kept) = read.await?;
     let policy = policy_of(&parts);
     let names = app.store.names_of(vec![run.board.as_str()]).await?;
-    let page = pages::spike::spike(&run, &names, (asked as u64, kept), again.as_deref(), parts);
+    let page = pages::spike::spike(&run, &names, asked as u64, kept, again.as_deref(), parts);
     Ok(WebAnswer::page(page).under(policy))
 }
 

@@ -66,12 +66,12 @@ pub async fn remove(
     };
     let kept =
         KeptBundles { folder, bucket: app.cache.as_ref().map(|cache| &cache.bucket), patience: PATIENCE };
-    match forget(&app.store, &run, bundle.as_ref(), kept, Some(now())).await? {
+    match forget(&app.store, &run, bundle.as_ref(), kept, Some(now())).await {
         Ok(gone) => {
             app.note(visitor.name(), &format!("removed {}", gone.words())).await?;
             let board = format!("/b/{}", escaped(&run.board));
             Ok(moved(if gone.of.board_gone { "/" } else { &board }, None))
         }
-        Err(reason) => Err(Refusal::new(StatusCode::CONFLICT, reason)),
+        Err(failure) => Err(Refusal::new(StatusCode::CONFLICT, failure.reason()?)),
     }
 }

@@ -225,9 +225,8 @@ fn killed(mut scene: Scene, few: u64) {
         .enumerate()
         .map(|(at, token)| {
             let outside = outside.clone();
-            thread::spawn(move || match at < CLOCKS.len() {
-                true => board(at, &token, &outside),
-                false => runner(&token, &outside),
+            thread::spawn(move || {
+                if at < CLOCKS.len() { board(at, &token, &outside) } else { runner(&token, &outside) }
             })
         })
         .collect();

@@ -218,12 +218,11 @@ fn assert_private(folder: &Path) {
     let mode = fs::metadata(folder).unwrap().permissions().mode();
     assert_eq!(mode & 0o077, 0, "{}", folder.display());
     for entry in fs::read_dir(folder).unwrap().map(|one| one.unwrap()) {
-        match entry.file_type().unwrap().is_dir() {
-            true => assert_private(&entry.path()),
-            false => {
-                let mode = entry.metadata().unwrap().permissions().mode();
-                assert_eq!(mode & 0o077, 0, "{}", entry.path().display());
-            }
+        if entry.file_type().unwrap().is_dir() {
+            assert_private(&entry.path());
+        } else {
+            let mode = entry.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{}", entry.path().display());
         }
     }
 }

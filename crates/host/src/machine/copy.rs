@@ -26,12 +26,14 @@ impl MachineFiles {
         from.then(|mut from| {
             let mut unread = None;
             let written = into.write_atomically_by(name, None, |file| {
-                let copied = copy_pieces(&mut from, file, most)?;
-                // An error makes the partial file be removed.
-                copied.map_err(|error| {
-                    let kind = error.kind();
-                    unread = Some(error);
-                    io::Error::from(kind)
+                copy_pieces(&mut from, file, most).map_err(|error| match error {
+                    CopyError::Write(error) => error,
+                    // An error makes the partial file be removed.
+                    CopyError::Read(error) => {
+                        let kind = error.kind();
+                        unread = Some(error);
+                        io::Error::from(kind)
+                    }
                 })
             });
             match unread {
@@ -42,22 +44,28 @@ impl MachineFiles {
     }
 }
 
-/// Copies all bytes and returns their number. The outer error is that of writing, the inner one
-/// that of reading.
-fn copy_pieces(from: &mut dyn Read, to: &mut dyn Write, most: u64) -> io::Result<io::Result<u64>> {
+/// Error of a copy, by its side.
+#[derive(Debug)]
+enum CopyError {
+    Read(io::Error),
+    Write(io::Error),
+}
+
+/// Copies all bytes and returns their number.
+fn copy_pieces(from: &mut dyn Read, to: &mut dyn Write, most: u64) -> Result<u64, CopyError> {
     let (mut room, mut length) = (vec![0; AT_ONCE], 0u64);
     loop {
         let read = match from.read(&mut room) {
-            Ok(0) => return Ok(Ok(length)),
+            Ok(0) => return Ok(length),
             Ok(read) => read,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Err(CopyError::Read(error)),
         };
         length += read as u64;
         if length > most {
-            return Ok(Err(io::Error::from_raw_os_error(libc::EFBIG)));
+            return Err(CopyError::Read(io::Error::from_raw_os_error(libc::EFBIG)));
         }
-        to.write_all(&room[..read])?;
+        to.write_all(&room[..read]).map_err(CopyError::Write)?;
     }
 }
 
@@ -97,8 +105,10 @@ mod tests {
     #[test]
     fn of_a_large_file_a_part_is_in_memory_at_a_time() {
         let held = Held::default();
-        let copied = copy_pieces(&mut &held, &mut &held, 64 << 20).unwrap();
-        assert_eq!(copied.unwrap_err().raw_os_error(), Some(libc::EFBIG), "it has no end");
+        let CopyError::Read(error) = copy_pieces(&mut &held, &mut &held, 64 << 20).unwrap_err() else {
+            panic!("a write failed")
+        };
+        assert_eq!(error.raw_os_error(), Some(libc::EFBIG), "it has no end");
         assert_eq!(held.most.get(), AT_ONCE);
     }
 

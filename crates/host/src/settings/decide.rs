@@ -96,10 +96,8 @@ struct Others<'a> {
 impl Others<'_> {
     fn decide(&self, kernel: &dyn Kernel, own_write: Option<OldValue>) -> RestoreDecision {
         let setting = &self.step.change.setting;
-        let threads: BTreeMap<Key, String> = match setting.moves_threads {
-            true => kernel.affinities().into_iter().collect(),
-            false => BTreeMap::new(),
-        };
+        let threads: BTreeMap<Key, String> =
+            if setting.moves_threads { kernel.affinities().into_iter().collect() } else { BTreeMap::new() };
         let (taken, given_back) = (self.taken(), cpus_given_back(kernel, self.step));
         let (mut first, mut rest, mut kept) = (Vec::new(), Vec::new(), Vec::new());
         for other in &self.step.others {
@@ -130,9 +128,10 @@ impl Others<'_> {
             rest.retain(|(_, is_restored)| *is_restored);
         }
         let rest = rest.into_iter().map(|(write, _)| write).filter(|write| write.value.is_some());
-        let (state, why) = match kept.is_empty() {
-            true => (ChangeState::Undone, String::new()),
-            false => (ChangeState::Kept, listed(kept.iter().map(String::as_str))),
+        let (state, why) = if kept.is_empty() {
+            (ChangeState::Undone, String::new())
+        } else {
+            (ChangeState::Kept, listed(kept.iter().map(String::as_str)))
         };
         let writes = first.into_iter().chain(own_write).chain(rest).collect();
         RestoreDecision { writes, ..RestoreDecision::nothing(state, why) }
@@ -175,9 +174,10 @@ impl Others<'_> {
                     || (self.is_broken && self.is_freed(old, now))
             }
         };
-        match ours || again || self.force || self.left.contains(&old.key) {
-            true => Target::Value(affinity_back(self.step, old).or_else(|| old.value.clone())),
-            false => Target::Theirs(now.clone()),
+        if ours || again || self.force || self.left.contains(&old.key) {
+            Target::Value(affinity_back(self.step, old).or_else(|| old.value.clone()))
+        } else {
+            Target::Theirs(now.clone())
         }
     }
 

@@ -178,9 +178,10 @@ impl<'a> Entry<'a> {
 
     /// Those of the keys whose values have changed, with the new ones.
     fn changed(&self, before: &[OldValue], setting: &Setting) -> Vec<OldValue> {
-        let threads = match setting.moves_threads {
-            true => self.kernel.affinities().into_iter().collect(),
-            false => BTreeMap::new(),
+        let threads = if setting.moves_threads {
+            self.kernel.affinities().into_iter().collect()
+        } else {
+            BTreeMap::new()
         };
         let now = |key: &Key| match threads.get(key) {
             Some(value) => Some(value.clone()),

@@ -23,12 +23,12 @@ pub(super) fn execute(
     for round in 0..2 {
         for write in writes {
             let own = write.key == setting.key;
-            let now = match setting.restored_first.contains(&write.key) {
-                true if own_is_restored(kernel, step, writes) => continue,
-                true => None,
-                false if own && setting.readback == Comparison::Unread => None,
-                false => Some(kernel.read(&write.key)),
-            };
+            let is_first = setting.restored_first.contains(&write.key);
+            if is_first && own_is_restored(kernel, step, writes) {
+                continue;
+            }
+            let is_unread = is_first || (own && setting.readback == Comparison::Unread);
+            let now = (!is_unread).then(|| kernel.read(&write.key));
             let value = match (&now, &write.value) {
                 // If the key's own value is refused, writing a partner may set it.
                 (Some(Fact::Known(now)), Some(wanted))
@@ -61,10 +61,13 @@ pub(super) fn execute(
         if setting.restored_first.contains(&write.key) {
             return None;
         }
-        let now = match own && setting.readback == Comparison::Unread {
-            true if failed.contains_key(&write.key) => None,
-            true => return None,
-            false => match (kernel.read(&write.key), &write.value) {
+        let now = if own && setting.readback == Comparison::Unread {
+            if !failed.contains_key(&write.key) {
+                return None;
+            }
+            None
+        } else {
+            match (kernel.read(&write.key), &write.value) {
                 (Fact::Absent, _) => return None,
                 (Fact::Known(now), Some(wanted)) if is_restored(step, &write.key, &now, wanted) => {
                     return None;
@@ -76,7 +79,7 @@ pub(super) fn execute(
                     return None;
                 }
                 (now, _) => now.known().cloned(),
-            },
+            }
         };
         let why = match failed.get(&write.key) {
             Some(error) => format!("{}: {}", write.key, refusal(error)),
@@ -118,9 +121,10 @@ fn is_limited(key: &Key, now: &str, wanted: &str, error: Option<&io::Error>) -> 
     // sched_setaffinity(2) applies those CPUs of a mask that the group has, and fails if there are
     // none.
     let is_none = error.is_some_and(|error| error.raw_os_error() == Some(libc::EINVAL));
-    let fits = match is_none {
-        true => now.and(&wanted).is_empty(),
-        false => error.is_none() && now.without(&wanted).is_empty(),
+    let fits = if is_none {
+        now.and(&wanted).is_empty()
+    } else {
+        error.is_none() && now.without(&wanted).is_empty()
     };
     affinity && !now.is_empty() && fits
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 
 use super::Store;
-use crate::folder_lock::{FolderLock, LockOwner, lock_folder};
+use crate::folder_lock::{LockOutcome, lock_folder};
 use crate::trusted_path::{self, CreatedDirs, Target};
 
 /// Journal of a machine without one: it is empty, and additions fail.
@@ -79,7 +79,7 @@ impl Folder {
 }
 
 /// Takes the lock of a journal: only one process at a time changes settings.
-pub fn take_lock(folder: &Folder) -> io::Result<Result<FolderLock, LockOwner>> {
+pub fn take_lock(folder: &Folder) -> io::Result<LockOutcome> {
     lock_folder(&folder.fd)
 }
 

@@ -44,10 +44,13 @@ impl LiveKernel {
     /// Interrupts changed by this process that have not moved yet: to their allowed CPUs if
     /// `changed`, else back to their first CPU.
     pub fn unmoved_interrupts(&self, changed: bool) -> Vec<u32> {
-        let is_there = |(irq, home): &(u32, String)| match changed {
-            true => self.is_where_it_may(*irq),
-            // It cannot return while a kept change of it forbids that.
-            false => !self.may_go(*irq, home) || self.is_on(*irq, home),
+        let is_there = |(irq, home): &(u32, String)| {
+            if changed {
+                self.is_where_it_may(*irq)
+            } else {
+                // It cannot return while a kept change of it forbids that.
+                !self.may_go(*irq, home) || self.is_on(*irq, home)
+            }
         };
         let all = self.interrupts.homes();
         all.filter(|one| !is_there(one)).map(|(irq, _)| irq).collect()
@@ -211,9 +214,10 @@ fn open(path: &str, flags: OFlags) -> io::Result<File> {
         0x7472_6163, // TRACEFS_MAGIC
     ];
     let found = rustix::fs::fstatfs(file.as_fd())?;
-    match KERNEL.contains(&(found.f_type as u64 & 0xffff_ffff)) {
-        true => Ok(file),
-        false => Err(io::Error::from_raw_os_error(libc::ENODEV)),
+    if KERNEL.contains(&(found.f_type as u64 & 0xffff_ffff)) {
+        Ok(file)
+    } else {
+        Err(io::Error::from_raw_os_error(libc::ENODEV))
     }
 }
 

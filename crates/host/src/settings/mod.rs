@@ -30,7 +30,7 @@ use std::io;
 use model::fact::Fact;
 use model::setting::Key;
 
-pub use crate::folder_lock::{FolderLock as JournalLock, LockOwner};
+pub use crate::folder_lock::{FolderLock as JournalLock, LockOutcome, LockOwner};
 pub use decide::ENDED;
 pub use entry::{Applied, Entry};
 pub use folder::{Folder, NoJournal, take_lock};

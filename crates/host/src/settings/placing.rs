@@ -119,9 +119,10 @@ fn all_cpus() -> String {
 /// The group, or the root if it does not exist.
 fn existing(kernel: &dyn Kernel, group: &str) -> String {
     let path = group.trim_matches('/');
-    match path.is_empty() || kernel.read(&Key::Group(format!("{path}/"))) == Fact::Absent {
-        true => "/".to_owned(),
-        false => group.to_owned(),
+    if path.is_empty() || kernel.read(&Key::Group(format!("{path}/"))) == Fact::Absent {
+        "/".to_owned()
+    } else {
+        group.to_owned()
     }
 }
 

@@ -7,7 +7,7 @@ use super::{NotHere, Tracing};
 use crate::capabilities;
 use crate::clock;
 use crate::keeper;
-use crate::process::process_start;
+use crate::process::{ProcessId, process_start};
 use model::units::Nanos;
 
 /// Attempts at removing an instance, and the interval: its files are closed by then, except those
@@ -23,7 +23,7 @@ pub fn start_keeper() -> io::Result<()> {
 }
 
 /// Waits until a process has ended, and removes its instance; the main function of the keeper.
-pub fn remove_after(owner: (u32, u64)) -> io::Result<()> {
+pub fn remove_after(owner: ProcessId) -> io::Result<()> {
     let tracing = Tracing::open().map_err(|why| match why {
         NotHere::NotPermitted(errno) | NotHere::Failed(errno) => io::Error::from_raw_os_error(errno),
         NotHere::NoTracefs | NotHere::NotMounted => io::Error::from(io::ErrorKind::NotFound),

@@ -3,28 +3,29 @@
 //!
 //! Source: proc_pid_stat(5), tracing_stats_read in kernel/trace/trace.c.
 
+use crate::process::ProcessId;
+
 /// Name of an instance: `onbeat-PID-START`.
-pub fn name_of(pid: u32, start: u64) -> String {
-    format!("onbeat-{pid}-{start}")
+pub fn name_of(owner: ProcessId) -> String {
+    format!("onbeat-{}-{}", owner.pid, owner.start)
 }
 
-/// PID and start time of the process that owns an instance; none for any other name.
-pub fn owner_of(name: &str) -> Option<(u32, u64)> {
+/// The process that owns an instance; none for any other name.
+pub fn owner_of(name: &str) -> Option<ProcessId> {
     let (pid, start) = name.strip_prefix("onbeat-")?.split_once('-')?;
-    let owner = (pid.parse().ok()?, start.parse().ok()?);
+    let owner = ProcessId { pid: pid.parse().ok()?, start: start.parse().ok()? };
     // `parse` accepts a sign and leading zeros, which our names never have.
-    (name_of(owner.0, owner.1) == name).then_some(owner)
+    (name_of(owner) == name).then_some(owner)
 }
 
-/// PID and start time (field 22, in ticks since boot) from `/proc/PID/stat`; none for a zombie,
-/// whose files are closed.
-pub fn life_in(stat: &str) -> Option<(u32, u64)> {
+/// PID and start time (field 22) from `/proc/PID/stat`; none for a zombie, whose files are closed.
+pub fn life_in(stat: &str) -> Option<ProcessId> {
     let (pid, rest) = stat.split_once(" (")?;
     // The name can contain blanks and brackets: it ends at the last closing bracket.
     let mut fields = rest.rsplit_once(") ")?.1.split_ascii_whitespace();
     let state = fields.next()?;
-    let start = fields.nth(18)?;
-    (!matches!(state, "Z" | "X" | "x")).then_some((pid.parse().ok()?, start.parse().ok()?))
+    let start = fields.nth(18)?.parse().ok()?;
+    (!matches!(state, "Z" | "X" | "x")).then_some(ProcessId { pid: pid.parse().ok()?, start })
 }
 
 /// Contents and losses of a CPU's buffer, as counts of events unless named otherwise.
@@ -74,7 +75,7 @@ mod tests {
 
     #[test]
     fn only_exact_names_have_an_owner() {
-        assert_eq!(owner_of("onbeat-12-345"), Some((12, 345)));
+        assert_eq!(owner_of("onbeat-12-345"), Some(ProcessId { pid: 12, start: 345 }));
         for name in [
             "onbeat",
             "onbeat-",
@@ -99,8 +100,9 @@ mod tests {
         let stat = |name: &str, state: &str| {
             format!("42 ({name}) {state} 1 42 42 0 -1 4194560 1 0 0 0 5 6 0 0 20 0 3 0 9876543 1 2 3")
         };
-        assert_eq!(life_in(&stat("sh", "S")), Some((42, 9_876_543)));
-        assert_eq!(life_in(&stat("a) R 1 (b", "R")), Some((42, 9_876_543)));
+        let owner = Some(ProcessId { pid: 42, start: 9_876_543 });
+        assert_eq!(life_in(&stat("sh", "S")), owner);
+        assert_eq!(life_in(&stat("a) R 1 (b", "R")), owner);
         assert_eq!(life_in(&stat("sh", "Z")), None);
         assert_eq!(life_in("42 (sh) S 1 42"), None);
         assert_eq!(life_in(""), None);
@@ -121,7 +123,8 @@ mod tests {
     proptest! {
         #[test]
         fn names_come_back(pid in 1u32.., start: u64) {
-            prop_assert_eq!(owner_of(&name_of(pid, start)), Some((pid, start)));
+            let owner = ProcessId { pid, start };
+            prop_assert_eq!(owner_of(&name_of(owner)), Some(owner));
         }
 
         #[test]

@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::beside::{group_beside, own_group};
 use crate::clock;
-use crate::process::process_start;
+use crate::process::{ProcessId, process_start};
 
 const PREFIX: &str = "onbeat-load-";
 
@@ -30,9 +30,6 @@ const PAUSE: Nanos = Nanos(5_000_000);
 
 /// Depth to which groups created by a user's program are searched.
 const DEPTH: u32 = 8;
-
-/// PID and start time of a process, which distinguish it from a later one with the same PID.
-pub type ProcessId = (u32, u64);
 
 /// Control group with a group per load below it; none if the machine has no control groups, or this
 /// user may not create any.
@@ -50,8 +47,8 @@ pub struct LoadGroup {
 impl Cage {
     /// Creates one for a load on these CPUs, named after this process.
     pub fn create(cpus: &CpuSet) -> Cage {
-        let own = std::process::id();
-        let name = name_of((own, process_start(own).unwrap_or(0)));
+        let pid = std::process::id();
+        let name = name_of(ProcessId { pid, start: process_start(pid).unwrap_or(0) });
         let places = group_beside(cpus).map_or_else(hierarchies, |beside| vec![beside]);
         let made = places.into_iter().map(|above| above.join(&name)).find(|group| made(group));
         Cage { group: made }
@@ -75,11 +72,10 @@ impl Cage {
             Err(rustix::io::Errno::NOENT) => true,
             Err(error) => return Err(error.into()),
         };
-        match named && kind {
-            true => Ok(Cage::at(group)),
-            false => {
-                Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no control group of that process"))
-            }
+        if named && kind {
+            Ok(Cage::at(group))
+        } else {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no control group of that process"))
         }
     }
 
@@ -142,8 +138,8 @@ pub fn remove_abandoned() -> Vec<String> {
     removed
 }
 
-fn name_of((pid, start): ProcessId) -> String {
-    format!("{PREFIX}{pid}-{start}")
+fn name_of(owner: ProcessId) -> String {
+    format!("{PREFIX}{}-{}", owner.pid, owner.start)
 }
 
 /// True for a group with a cage's name whose process has ended.
@@ -248,17 +244,18 @@ mod tests {
     #[test]
     fn a_folder_is_no_cage_by_its_path_alone() {
         let place = tempfile::tempdir().unwrap();
-        let named = place.path().join(name_of((7, 8)));
+        let owner = ProcessId { pid: 7, start: 8 };
+        let named = place.path().join(name_of(owner));
         // Already removed by its owner.
-        assert!(Cage::of((7, 8), &named).is_ok_and(|cage| cage.clear().is_ok()));
+        assert!(Cage::of(owner, &named).is_ok_and(|cage| cage.clear().is_ok()));
         fs::create_dir(&named).unwrap();
         for group in
             [named.as_path(), place.path(), Path::new("/sys/fs/cgroup"), Path::new("onbeat-load-7-8")]
         {
-            let refused = Cage::of((7, 8), group).err().map(|error| error.kind());
+            let refused = Cage::of(owner, group).err().map(|error| error.kind());
             assert_eq!(refused, Some(io::ErrorKind::InvalidInput), "{}", group.display());
         }
-        assert!(Cage::of((7, 9), &named).is_err());
+        assert!(Cage::of(ProcessId { start: 9, ..owner }, &named).is_err());
     }
 
     #[test]

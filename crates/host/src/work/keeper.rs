@@ -5,9 +5,9 @@ use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::{Cage, ProcessId};
+use super::Cage;
 use crate::keeper::{outlive, start};
-use crate::process::process_start;
+use crate::process::{ProcessId, process_start};
 
 /// Starts the keeper of this process's loads: `onbeat load --keep PID/START`, with the cage, or
 /// without one with the process groups.
@@ -27,7 +27,7 @@ pub fn start_keeper(cage: &Cage, groups: &[u32]) -> io::Result<()> {
 pub fn keep_watch(owner: ProcessId, cage: Option<&Path>, groups: &[ProcessId]) -> io::Result<()> {
     let cage = cage.map(|group| Cage::of(owner, group)).transpose()?;
     outlive(owner)?;
-    for (leader, start) in groups {
+    for ProcessId { pid: leader, start } in groups {
         // A PID is not reused as long as a process group has it.
         if process_start(*leader).is_none_or(|now| now == *start) {
             process(*leader).map(|group| kill_process_group(group, Signal::KILL));

@@ -18,7 +18,7 @@ mod scratch;
 mod stream;
 
 pub use beside::cpus_beside_partition;
-pub use cage::{Cage, LoadGroup, ProcessId, remove_abandoned};
+pub use cage::{Cage, LoadGroup, remove_abandoned};
 pub use counters::{Counter, Counters};
 pub use figures::{Figure, Gauge, free_space, process_is_stopped};
 pub use fork::{fork_and_wait, fork_task, watch_tasks};

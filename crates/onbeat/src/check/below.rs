@@ -27,16 +27,17 @@ fn words(found: &[(u32, String)], started: bool) -> Option<String> {
     let named: Vec<String> =
         found.iter().map(|(pid, comm)| format!("{} (process {pid})", quoted_value(comm))).collect();
     let (named, comm) = (named.join(", "), quoted_value(comm));
-    Some(match started {
+    Some(if started {
         // Once the program that was started for the check has ended, its PID is gone.
-        true => format!(
+        format!(
             "It started a process with real-time threads, {named}, which was not checked: start the program \
              without the check, then run `onbeat check {comm}` or `onbeat check PID`."
-        ),
-        false => format!(
-            "It started a process with real-time threads, {named}, which was not checked: run `onbeat check \
+        )
+    } else {
+        format!(
+            "It started a process with real-time threads, {named}, which was not judged: type `onbeat check \
              {pid}`."
-        ),
+        )
     })
 }
 

@@ -82,9 +82,10 @@ pub fn run(host: &MachineFiles, plan: &CheckPlan) -> Result<Checked> {
         Ok(_) => calibration.and_then(|armed| armed.above(before)),
         Err(_) => Some(0),
     };
-    let call = match has_calls(&recorded) {
-        true => call_time.zip(call_before).map(|(armed, before)| (armed - before).0.max(1) as u64),
-        false => Some(0),
+    let call = if has_calls(&recorded) {
+        call_time.zip(call_before).map(|(armed, before)| (armed - before).0.max(1) as u64)
+    } else {
+        Some(0)
     };
     machine.wakers = wakers(host, &recorded, &process);
     let cost = CheckCost { wakeup, call };

@@ -35,8 +35,5 @@ pub fn run_child(
             run.stop();
         }
     };
-    Ok(match stopped {
-        true => ChildEnd::Stopped,
-        false => ChildEnd::Ended { code, words: run.last_words() },
-    })
+    Ok(if stopped { ChildEnd::Stopped } else { ChildEnd::Ended { code, words: run.last_words() } })
 }

@@ -134,9 +134,10 @@ impl ConditionFlags {
 /// Length of a run, at least two blocks: a shorter one has no halves.
 pub fn run_length(flag: &str, text: &str) -> Result<Nanos> {
     let length = positive_span(flag, text, Bare::Seconds)?;
-    match length >= Nanos(2 * Nanos::SECOND.0) {
-        true => Ok(length),
-        false => Err(Failure::usage(format!("invalid {flag}: expected 2s or more"))),
+    if length >= Nanos(2 * Nanos::SECOND.0) {
+        Ok(length)
+    } else {
+        Err(Failure::usage(format!("invalid {flag}: expected 2s or more")))
     }
 }
 

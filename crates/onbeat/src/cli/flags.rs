@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use host::work::ProcessId;
+use host::ProcessId;
 use model::error::{Failure, Result};
 use model::keyword::Keyword;
 use model::labels::Labels;
@@ -81,7 +81,7 @@ pub fn labels(texts: &[String]) -> Result<Labels> {
 pub fn process_id(text: &str) -> std::result::Result<ProcessId, String> {
     let read = || {
         let (pid, start) = text.split_once('/')?;
-        Some((pid.parse().ok()?, start.parse().ok()?))
+        Some(ProcessId { pid: pid.parse().ok()?, start: start.parse().ok()? })
     };
     read().ok_or_else(|| "expected PID/START".to_owned())
 }

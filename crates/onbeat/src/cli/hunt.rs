@@ -34,6 +34,7 @@ use model::error::{Exit, Failure, Result};
 use model::run::{ProgramRun, Run};
 use model::text::quoted;
 use model::units::{Bare, Nanos};
+use report::hunt::typical::InvolvedRun;
 use report::last_lines::RunPlace;
 use study::page::{MAX_TRACED_SPIKES, perfetto};
 
@@ -283,7 +284,8 @@ fn finish(
     if outputs.prints() && (!run.follows() || run.samples() != Some(0)) {
         let path = quoted(&path);
         let place = RunPlace { path: &path, newest: args.flags.run.output.is_none(), fresh: true };
-        outputs.print(&run_text((run, involved.as_slice()), Some(place), args.flags.run.detail(), screen));
+        let known = InvolvedRun { run, involved: involved.as_slice().into() };
+        outputs.print(&run_text(known, Some(place), args.flags.run.detail(), screen));
     } else if is_kept {
         outputs.print(&format!("kept in {}\n", quoted(&path)));
     }

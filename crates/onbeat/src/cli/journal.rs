@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use super::Environment;
-use host::settings::{Folder, JournalLock, LiveKernel, NoJournal, Opened, Store, take_lock};
+use host::settings::{Folder, JournalLock, LiveKernel, LockOutcome, NoJournal, Opened, Store, take_lock};
 use host::{clock, is_root, process_start};
 use model::error::{Exit, Failure, Result};
 use model::units::Nanos;
@@ -57,8 +57,8 @@ fn open_locked(
         return Ok(LockedJournal { store: Box::new(NoJournal), kernel, _lock: None });
     };
     match take_lock(&folder).map_err(|error| unusable(&error))? {
-        Ok(lock) => Ok(LockedJournal { store: Box::new(folder), kernel, _lock: Some(lock) }),
-        Err(owner) => Err(Failure::not_permitted(format!(
+        LockOutcome::Locked(lock) => Ok(LockedJournal { store: Box::new(folder), kernel, _lock: Some(lock) }),
+        LockOutcome::Held(owner) => Err(Failure::not_permitted(format!(
             "another onbeat (process {}) is changing settings: wait until it ends",
             owner.pid
         ))),

@@ -110,9 +110,10 @@ fn compose(drawn: usize, lines: &[(String, Style)], columns: usize, palette: Pal
     for (text, style) in lines {
         // A line that wraps would be two lines to move back over.
         let (text, room) = (clean(text), columns.saturating_sub(1));
-        let text: String = match text.chars().count() > room && room > 3 {
-            true => text.chars().take(room - 3).chain("...".chars()).collect(),
-            false => text.chars().take(room).collect(),
+        let text: String = if text.chars().count() > room && room > 3 {
+            text.chars().take(room - 3).chain("...".chars()).collect()
+        } else {
+            text.chars().take(room).collect()
         };
         screen += &format!("\x1b[K{}\n", palette.paint(*style, &text));
     }

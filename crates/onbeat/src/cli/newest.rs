@@ -42,9 +42,10 @@ impl ChosenRun {
             return;
         }
         let line = format!("the newest run: {}", quoted(&self.path));
-        match outputs.prints() && !beside {
-            true => outputs.print(&format!("{line}\n")),
-            false => remark(&format!("onbeat: {line}")),
+        if outputs.prints() && !beside {
+            outputs.print(&format!("{line}\n"))
+        } else {
+            remark(&format!("onbeat: {line}"))
         }
     }
 }

@@ -190,10 +190,7 @@ fn can_make_folder(path: &Path, error: io::Error) -> io::Result<()> {
     let Some(folder) = missing_folder(path) else { return Err(error) };
     let known = folder.ancestors().skip(1).find(|above| above.as_os_str().is_empty() || above.exists());
     let above = known.filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match host::is_dir(above)? {
-        true => host::check_access(above),
-        false => Err(error),
-    }
+    if host::is_dir(above)? { host::check_access(above) } else { Err(error) }
 }
 
 fn is_dash(path: &Path) -> bool {

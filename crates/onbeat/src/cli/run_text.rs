@@ -1,5 +1,7 @@
 //! Text of a run, with the answer last; the same after the measurement and later.
 
+use std::borrow::Cow;
+
 use model::vocabulary::Command;
 use report::hunt;
 use report::hunt::typical::InvolvedRun;
@@ -38,13 +40,13 @@ pub fn run_text<'a>(
     screen: Screen,
 ) -> String {
     let InvolvedRun { run, involved } = run.into();
-    let known = (run, &*involved);
+    let known = InvolvedRun { run, involved: Cow::Borrowed(&*involved) };
     let Screen { columns, color } = screen;
     let hunted = run.command == Command::Hunt;
     let text = match (hunted, detail) {
-        (true, Detail::Brief) => hunt::text::brief(known, columns, color),
-        (true, Detail::Answer) => hunt::text::summary(known, columns, color),
-        (true, Detail::All) => hunt::text::render(known, columns, color),
+        (true, Detail::Brief) => hunt::text::brief(known.clone(), columns, color),
+        (true, Detail::Answer) => hunt::text::summary(known.clone(), columns, color),
+        (true, Detail::All) => hunt::text::render(known.clone(), columns, color),
         (false, Detail::Brief) => table::brief(run, columns, color),
         (false, Detail::Answer) => table::summary(run, columns, color),
         (false, Detail::All) => table::render(run, columns, color),

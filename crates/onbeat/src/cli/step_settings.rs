@@ -14,7 +14,7 @@ use facts::survey::{Survey, SurveyRequest, survey};
 use host::settings::{Journal, JournalRecord, Kernel, Opened, read_entry, restore, start_keeper};
 use host::{MachineFiles, process_start, rt};
 use model::cure::CureThread;
-use model::error::{Exit, Failure, Result};
+use model::error::{Exit, Failure, ItemFailure, Result};
 use model::plan::{ChangeState, PlanDocument, PlannedChange};
 use model::setting::{Key, Risk, Setting, TaskSetting};
 use model::text::clean;
@@ -109,30 +109,25 @@ impl<'a> StepSettings<'a> {
         Ok(journal)
     }
 
-    /// Sets what a step requests, after restoring the settings of another; the inner error is a
-    /// setting that cannot be made, and why.
+    /// Sets what a step requests, after restoring the settings of another.
     ///
     /// # Errors
-    /// The journal cannot be used, or the earlier settings cannot be restored.
-    pub fn switch(&mut self, wanted: StepWish) -> Result<Result<(), String>> {
+    /// Refused: a setting cannot be made. Fatal: the journal cannot be used, or the earlier settings
+    /// cannot be restored.
+    pub fn switch(&mut self, wanted: StepWish) -> Result<(), ItemFailure> {
         if self.in_force == wanted {
-            return Ok(Ok(()));
+            return Ok(());
         }
         self.put_back()?;
         if wanted == StepWish::default() {
-            return Ok(Ok(()));
+            return Ok(());
         }
-        match self.make(&wanted)? {
-            Err(why) => Ok(Err(why)),
-            Ok(entry) => {
-                self.entry = Some(entry);
-                self.in_force = wanted;
-                if let Some(journal) = self.journal.as_mut().filter(|_| self.patient) {
-                    journal.kernel.settle_interrupts();
-                }
-                Ok(Ok(()))
-            }
+        self.entry = Some(self.make(&wanted)?);
+        self.in_force = wanted;
+        if let Some(journal) = self.journal.as_mut().filter(|_| self.patient) {
+            journal.kernel.settle_interrupts();
         }
+        Ok(())
     }
 
     /// From now on, waits at each switch, at most this long, until interrupts that occur soon have
@@ -187,17 +182,15 @@ impl<'a> StepSettings<'a> {
         Ok(entry.filter(|entry| entry.is_live()).map(|entry| entry.confirmed))
     }
 
-    fn make(&mut self, wanted: &StepWish) -> Result<Result<String, String>> {
+    fn make(&mut self, wanted: &StepWish) -> Result<String, ItemFailure> {
         let (boot, cpus, yes) = (boot_id()?, self.cpus, self.yes);
         let environment = self.environment;
         let journal = self.lock()?;
-        let changes = match changes(wanted, cpus, yes, &journal.kernel) {
-            Ok(changes) => changes,
-            Err(why) => return Ok(Err(why)),
-        };
+        let changes = changes(wanted, cpus, yes, &journal.kernel).map_err(ItemFailure::Refused)?;
         if let Some(change) = changes.iter().find(|change| cuts_off(&change.setting.key)) {
             if environment.over_ssh {
-                return Ok(Err(format!("{} can disconnect this ssh session", change.setting.key)));
+                let reason = format!("{} can disconnect this ssh session", change.setting.key);
+                return Err(ItemFailure::Refused(reason));
             }
         }
         let plan = PlanDocument::new(&boot, changes, Vec::new());
@@ -205,8 +198,8 @@ impl<'a> StepSettings<'a> {
         let options = ApplyOptions { keep_going: false, stop: &rt::stop_pending, started: &start_keeper };
         let result = apply(&mut journal.kernel, journal.store.as_mut(), opened, plan, &options)?;
         match refusal(&result) {
-            Some(why) => Ok(Err(why)),
-            None => Ok(Ok(result.document.id)),
+            Some(reason) => Err(ItemFailure::Refused(reason)),
+            None => Ok(result.document.id),
         }
     }
 

@@ -338,9 +338,10 @@ impl Explainer {
         account.notes.extend(self.alarms.notes());
         account.notes.extend(self.findings.notes());
         run.recorder = Some(account);
-        match last {
-            true => self.findings.conclude(run),
-            false => self.findings.standing(run),
+        if last {
+            self.findings.conclude(run);
+        } else {
+            self.findings.standing(run);
         }
         if !last && run.culprits.len() > MAX_INTERIM_CULPRITS {
             let left_out = run.culprits.len() - MAX_INTERIM_CULPRITS;

@@ -140,9 +140,10 @@ impl Family {
     }
 
     fn remember(&mut self, thread: i32) {
-        match self.members.len() < MAX_MEMBERS {
-            true => drop(self.members.insert(thread)),
-            false => self.unremembered += 1,
+        if self.members.len() < MAX_MEMBERS {
+            self.members.insert(thread);
+        } else {
+            self.unremembered += 1;
         }
     }
 
@@ -199,13 +200,12 @@ impl Family {
             FollowedKind::Program => found.real_time,
             FollowedKind::Thread | FollowedKind::Named(_) => true,
         };
-        match ours {
-            true => drop(self.followed.insert(thread, found)),
-            false => {
-                self.followed.remove(&thread);
-                self.passed_over.insert(thread);
-                self.seen -= u64::from(self.wanted.remove(&thread));
-            }
+        if ours {
+            self.followed.insert(thread, found);
+        } else {
+            self.followed.remove(&thread);
+            self.passed_over.insert(thread);
+            self.seen -= u64::from(self.wanted.remove(&thread));
         }
         ours
     }

@@ -102,11 +102,13 @@ impl Scope {
             let (first, last) = (seen.iter().min().copied(), seen.iter().max().copied());
             if let (Some(first), Some(last)) = (first, last) {
                 let base = first & !(STACK_SIZE - 1);
-                match first == last {
-                    true => timers.push((first, first + 1)),
-                    false if last < base + STACK_SIZE => timers.push((base, base + STACK_SIZE)),
+                if first == last {
+                    timers.push((first, first + 1));
+                } else if last < base + STACK_SIZE {
+                    timers.push((base, base + STACK_SIZE));
+                } else {
                     // Several timers, none of them on a stack.
-                    false => timers.extend(seen.iter().map(|&timer| (timer, timer + 1))),
+                    timers.extend(seen.iter().map(|&timer| (timer, timer + 1)));
                 }
             }
         }

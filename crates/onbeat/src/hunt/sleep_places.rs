@@ -30,10 +30,7 @@ impl SleepPlaces {
         let functions: Vec<String> = frames.iter().map(|&frame| names.function(frame)).collect();
         // Without names any two stacks differ, and nothing more is known.
         let named = functions.iter().any(|name| !name.is_empty());
-        let kind = match named {
-            true => sleep_kind(functions.iter().map(String::as_str)),
-            false => SleepKind::Unknown,
-        };
+        let kind = if named { sleep_kind(functions.iter().map(String::as_str)) } else { SleepKind::Unknown };
         if self.0.len() >= MAX_PLACES {
             self.0.clear();
         }

@@ -44,10 +44,12 @@ pub fn automatic(counts: &Counts) -> (Nanos, String) {
     let mut rows = Vec::new();
     fill_buckets(&mut rows, &[counts], Nanos(0));
     let count = several(total_of(&rows), "wake-up", "wake-ups");
-    let of = match late.0 >= 2 * median.0 {
-        true if is_apart => "between the 90 % and 99.5 % quantiles, which are far apart",
-        true => "one in 200 was later",
-        false => "twice their median",
+    let of = if late.0 < 2 * median.0 {
+        "twice their median"
+    } else if is_apart {
+        "between the 90 % and 99.5 % quantiles, which are far apart"
+    } else {
+        "one in 200 was later"
     };
     (over, format!("from {count} with events armed before the run: {of}"))
 }

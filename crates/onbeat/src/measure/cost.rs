@@ -38,9 +38,10 @@ pub fn refuse_lockup(plan: &MeasurePlan, policy: Policy, costs: &[Nanos], what: 
     let Some((own, cost)) = dearest else { return Ok(()) };
     let interval = advised_interval(*cost);
     // With a single measured CPU, none can be omitted.
-    let elsewhere = match plan.cpus.len() == 1 || plan.housekeeping.len() < plan.cpus.len() {
-        true => "reserve a CPU for them with --housekeeping",
-        false => "exclude a CPU with -a",
+    let elsewhere = if plan.cpus.len() == 1 || plan.housekeeping.len() < plan.cpus.len() {
+        "reserve a CPU for them with --housekeeping"
+    } else {
+        "exclude a CPU with -a"
     };
     Err(Failure::usage(format!(
         "{what} takes {cost} per cycle on CPU {}, of an interval of {}: nothing else could run, not even \

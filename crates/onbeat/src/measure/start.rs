@@ -117,12 +117,13 @@ fn agreed_start(shared: &Shared, threads: usize) -> Nanos {
 
 /// Fails after a signal: before the first sample there is no result to keep.
 fn unless_interrupted<T>(ready: T) -> Result<T> {
-    match rt::stop_pending() {
-        false => Ok(ready),
-        true => Err(Failure {
+    if rt::stop_pending() {
+        Err(Failure {
             exit: Exit::Interrupted,
             message: "interrupted before the first wake-up: nothing to store".into(),
-        }),
+        })
+    } else {
+        Ok(ready)
     }
 }
 

@@ -179,9 +179,10 @@ fn measured_cpus(choice: &CpuChoice, machine: &MachineCpus, notes: &mut Vec<Stri
         )));
     }
     let barred = wanted.without(&machine.permitted);
-    match barred.is_empty() {
-        true => Ok(wanted),
-        false => Err(Failure::not_permitted(why_barred(&wanted, &barred, machine))),
+    if barred.is_empty() {
+        Ok(wanted)
+    } else {
+        Err(Failure::not_permitted(why_barred(&wanted, &barred, machine)))
     }
 }
 

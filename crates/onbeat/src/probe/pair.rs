@@ -88,16 +88,16 @@ pub struct Partner {
 const END_POLLS: usize = 1_000;
 
 impl Partner {
-    /// Starts it on the second of `cpus`, for a thread on the first, with the plan's policy. `body`
-    /// returns when it finds after `end` that it is [`Turns::over`].
+    /// Starts it on `cpu`, for a thread on the CPU `own`, with the plan's policy. `body` returns when
+    /// it finds after `end` that it is [`Turns::over`].
     pub fn start(
         plan: &MeasurePlan,
-        cpus: (Cpu, Cpu),
+        own: Cpu,
+        cpu: Cpu,
         turns: &Arc<Turns>,
         body: impl FnOnce(&Turns) + Send + 'static,
         end: impl Fn() + 'static,
     ) -> Result<Partner> {
-        let (own, cpu) = cpus;
         let (said, heard) = mpsc::sync_channel(1);
         let (plan, shared) = (plan.clone(), turns.clone());
         let main = move || {

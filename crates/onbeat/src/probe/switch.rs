@@ -28,7 +28,7 @@ impl ThreadBody for Switch {
         let (turns, turn, cpu) = (Arc::default(), Arc::new(FutexWord::default()), task.own().cpu);
         let (its, last) = (turn.clone(), turn.clone());
         let body = move |turns: &Turns| hand_back(turns, &its);
-        match Partner::start(task.plan, (cpu, cpu), &turns, body, move || last.set(PARTNERS)) {
+        match Partner::start(task.plan, cpu, cpu, &turns, body, move || last.set(PARTNERS)) {
             Ok(partner) => {
                 task.run_with_schedule(RoundTrip { turn, partner, left: 0, began: Nanos(0), ended: Nanos(0) })
             }

@@ -290,8 +290,8 @@ fn boots_that_are_no_longer_recorded_are_forgotten_and_nothing_is_sent_again() {
     let add_gone = || {
         board.change_log(|log| {
             let recording = log.rows[0].recording.clone();
-            log.insert(&recording, "a boot that has gone", &before[0].series, (1, 9));
-            log.insert("a recording that has gone", &before[0].boot, &before[0].series, (1, 9));
+            log.insert(&recording, "a boot that has gone", &before[0].series, 1, 9);
+            log.insert("a recording that has gone", &before[0].boot, &before[0].series, 1, 9);
         });
     };
     add_gone();

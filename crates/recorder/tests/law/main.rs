@@ -16,7 +16,7 @@ use recorder::layout::{LATE_PULSES, ROWS, SLOTS, config, cpu, histogram, late_pu
 use recorder::layout::{saved, slot, switched};
 use recorder::programs::counting::LEAST_FROM;
 use recorder::programs::{Maps, SwitchedMaps, TimerKind, exit, pulse, suspended, switch, timers, waking};
-use rules::{Expected, Leaves, Rules, Task};
+use rules::{Expected, Leaves, Rules, Task, WaitParties};
 
 const MAPS: Maps = Maps { slots: 1, cpus: 2, records: 3, threads: 4, saved: 5, config: 6, switched: None };
 const SWITCHED: SwitchedMaps = SwitchedMaps { records: 7, threads: 8 };
@@ -244,16 +244,24 @@ impl Bench {
     }
 
     /// A timer's event: its record, or its argument with the target of that.
-    fn timer(&mut self, timer: u64, function: u64, second: (i64, i64), expiry: bool, wall: bool) -> Vec<u8> {
+    fn timer(
+        &mut self,
+        timer: u64,
+        function: u64,
+        in_record: i64,
+        in_memory: i64,
+        expiry: bool,
+        wall: bool,
+    ) -> Vec<u8> {
         // Timers differ in their addresses alone.
         let at = TIMER_AT + 64 * timer;
         if !self.types {
-            let (a, b) = if expiry { (function, second.0 as u64) } else { (second.0 as u64, function) };
+            let (a, b) = if expiry { (function, in_record as u64) } else { (in_record as u64, function) };
             return longs(&[0, at, a, b]);
         }
         let base = BASES_AT + 8 * u64::from(wall);
         let from = (at - KERNEL) as usize;
-        self.kernel.memory[from..from + 24].copy_from_slice(&longs(&[function, second.1 as u64, base]));
+        self.kernel.memory[from..from + 24].copy_from_slice(&longs(&[function, in_memory as u64, base]));
         longs(&[at, 0])
     }
 
@@ -264,14 +272,14 @@ impl Bench {
             Op::Start { task, kind, timer, in_ns, wall } => {
                 self.runs(0, task);
                 let expiry = now as i64 + in_ns + if wall { WALL } else { 0 };
-                let context = self.timer(timer, FUNCTIONS[kind], (expiry, expiry), true, wall);
+                let context = self.timer(timer, FUNCTIONS[kind], expiry, expiry, true, wall);
                 self.kernel.run(&self.started, &context);
                 self.rules.start(TASKS[task], kind, TIMER_AT + 64 * timer, expiry);
             }
             Op::Fire { cpu, kind, timer, pass, wall } => {
                 self.runs(cpu, 0);
                 let shift = if wall { WALL } else { 0 };
-                let context = self.timer(timer, FUNCTIONS[kind], (now as i64 - pass + shift, 0), false, wall);
+                let context = self.timer(timer, FUNCTIONS[kind], now as i64 - pass + shift, 0, false, wall);
                 self.kernel.run(&self.fired, &context);
                 // A record does not show the distance of the wall clock: the pass is lost.
                 let shown = if wall && !self.types { shift - pass } else { shift };
@@ -348,11 +356,19 @@ impl Bench {
         if size == switched::LARGEST {
             found.most = long(switched::VALUE) as i64;
             found.switch = Some(long(switched::SWITCH) as i64).filter(|_| found.most > 0);
-            found.who = (long(switched::VICTIM) as u32, long(switched::HOLDER) as u32, long(switched::TIME));
+            found.parties = WaitParties {
+                victim: long(switched::VICTIM) as u32,
+                previous: long(switched::HOLDER) as u32,
+                time: long(switched::TIME),
+            };
         } else {
             found.most = long(maximum::VALUE) as i64;
             found.switch = long(maximum::SWITCH_TIME).checked_sub(1).map(|span| span as i64);
-            found.who = (long(maximum::VICTIM) as u32, long(maximum::PREVIOUS) as u32, long(maximum::TIME));
+            found.parties = WaitParties {
+                victim: long(maximum::VICTIM) as u32,
+                previous: long(maximum::PREVIOUS) as u32,
+                time: long(maximum::TIME),
+            };
             found.held = long(maximum::HELD).checked_sub(1).map(|held| held as i64);
         }
         found

@@ -9,7 +9,7 @@ use recorder::ring::machine::WakeupMachine;
 use recorder::ring::tally::RingTally;
 use trace::event::{Context, Event, Raw, Task as EventTask, What};
 
-use crate::rules::{Expected, Key, Rules, Task};
+use crate::rules::{Expected, Key, Rules, Task, WaitParties};
 use crate::{FUNCTIONS, Op, TASKS, TIMER_AT, WALL};
 
 /// The machine, and the rules to compare with.
@@ -132,6 +132,10 @@ fn add(to: &mut Expected, tally: &RingTally) {
     if let Some((most, sample)) = tally.worst.filter(|(most, _)| most.0 > to.most) {
         to.most = most.0;
         to.held = sample.held.map(|held| held.0);
-        to.who = (sample.victim.pid as u32, sample.previous.pid as u32, sample.at.0 as u64);
+        to.parties = WaitParties {
+            victim: sample.victim.pid as u32,
+            previous: sample.previous.pid as u32,
+            time: sample.at.0 as u64,
+        };
     }
 }

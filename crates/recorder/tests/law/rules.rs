@@ -25,14 +25,22 @@ pub enum Leaves {
 /// CPU, epoch's half, holder, kind of victims, series; or of the chosen thread: half, series.
 pub type Key = (usize, u32, usize, bool, usize);
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitParties {
+    pub victim: u32,
+    /// Previous thread; of S the class of its holder.
+    pub previous: u32,
+    pub time: u64,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expected {
     pub rows: BTreeMap<usize, u32>,
     pub sum: i64,
     pub most: i64,
     pub least: Option<i64>,
-    /// Victim, previous (of S: its holder's class) and time of the largest.
-    pub who: (u32, u32, u64),
+    /// Threads and time of the largest.
+    pub parties: WaitParties,
     /// Part of W in which the previous thread had the CPU, if its switch-in was seen.
     pub held: Option<i64>,
     /// S of the largest.
@@ -134,18 +142,18 @@ impl Rules {
         let whole = going.late.map(|late| late + going.wait + switch);
         for (series, value) in [(0, Some(switch)), (1, whole)] {
             let Some(value) = value else { continue };
-            let who = (task.tid, going.holder as u32, going.at);
+            let parties = WaitParties { victim: task.tid, previous: going.holder as u32, time: going.at };
             if series == 0 || going.holder == 0 {
                 let key = (cpu, half, going.kernel, series);
-                self.switched.entry(key).or_default().add_switch(value, who, switch);
+                self.switched.entry(key).or_default().add_switch(value, parties, switch);
             }
             if going.chosen {
-                self.chosen_switched.entry((half, series)).or_default().add_switch(value, who, switch);
+                self.chosen_switched.entry((half, series)).or_default().add_switch(value, parties, switch);
             }
         }
         for series in 0..3 {
             let key = (cpu, half, going.holder, going.kernel, series);
-            let largest = self.records.get_mut(&key).filter(|found| found.who.2 == going.at);
+            let largest = self.records.get_mut(&key).filter(|found| found.parties.time == going.at);
             if let Some(largest) = largest.filter(|_| going.epoch == self.epoch) {
                 largest.switch = Some(switch);
             }
@@ -309,29 +317,29 @@ impl Rules {
         self.going.insert(cpu, Going { nth, task, at: now, late, wait, holder, kernel, chosen, epoch });
         for (series, value) in [(0, late), (1, Some(wait)), (2, late.map(|late| late + wait))] {
             let Some(value) = value else { continue };
-            let who = (task.tid, previous.tid, now);
-            self.records.entry((cpu, half, holder, kernel, series)).or_default().add(value, who, held);
+            let parties = WaitParties { victim: task.tid, previous: previous.tid, time: now };
+            self.records.entry((cpu, half, holder, kernel, series)).or_default().add(value, parties, held);
             if chosen {
-                self.chosen.entry((half, series)).or_default().add(value, who, held);
+                self.chosen.entry((half, series)).or_default().add(value, parties, held);
             }
         }
     }
 }
 
 impl Expected {
-    fn add(&mut self, value: i64, who: (u32, u32, u64), held: Option<i64>) {
+    fn add(&mut self, value: i64, parties: WaitParties, held: Option<i64>) {
         let row = if value < 1 << 36 { row_of(Nanos(value)) } else { 1025 };
         *self.rows.entry(row).or_default() += 1;
         self.sum += value;
         self.least = Some(self.least.map_or(value, |least| least.min(value)));
         if value > self.most {
-            (self.most, self.who, self.held, self.switch) = (value, who, held, None);
+            (self.most, self.parties, self.held, self.switch) = (value, parties, held, None);
         }
     }
 
-    fn add_switch(&mut self, value: i64, who: (u32, u32, u64), switch: i64) {
-        self.add(value, who, None);
-        if (self.most, self.who) == (value, who) {
+    fn add_switch(&mut self, value: i64, parties: WaitParties, switch: i64) {
+        self.add(value, parties, None);
+        if (self.most, self.parties) == (value, parties) {
             self.switch = Some(switch);
         }
     }

@@ -247,12 +247,15 @@ pub fn beyond(bounds: &Bounds) -> Vec<String> {
 
 /// Result of a gate, in a word.
 pub fn mark(gate: &Gate) -> &'static str {
-    match gate.passed {
-        _ if !gate.judged => "-",
+    if !gate.judged {
+        "-"
+    } else if !gate.passed {
+        "REFUSED"
+    } else if gate.id == "G10" {
         // The fit of a half is itself uncertain: it is shown and refuses nothing.
-        true if gate.id == "G10" => "shown",
-        true => "passed",
-        false => "REFUSED",
+        "shown"
+    } else {
+        "passed"
     }
 }
 

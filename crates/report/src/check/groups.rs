@@ -105,9 +105,10 @@ pub fn conditions(check: &ProgramCheck) -> String {
     let threads: Vec<String> = check.threads.iter().take(8).map(thread_words).collect();
     let more = check.threads.len().saturating_sub(threads.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let threads = match threads.is_empty() {
-        true => "No thread has a real-time policy".to_owned(),
-        false => format!("Real-time threads: {}{more}", threads.join(", ")),
+    let threads = if threads.is_empty() {
+        "No thread has a real-time policy".to_owned()
+    } else {
+        format!("Real-time threads: {}{more}", threads.join(", "))
     };
     let cost = match check.cost_ns_per_wakeup {
         None => "the cost of recording was not measured".to_owned(),

@@ -189,14 +189,14 @@ pub fn numbers(compared: &Compared) -> Vec<String> {
         lines.push(format!("{}: B - A = {}{ci}{p} ({design}).", compared.metric, signed(difference)));
     } else {
         let largest = compared.a.iter().chain(&compared.b).filter_map(|unit| unit.max_ns).max();
-        let how = match compared.limit_given {
-            true => "fixed beforehand".to_owned(),
-            false if largest == compared.limit_ns => {
-                format!("chosen from the {many}: the largest latency of all")
-            }
-            false => format!(
+        let how = if compared.limit_given {
+            "fixed beforehand".to_owned()
+        } else if largest == compared.limit_ns {
+            format!("chosen from the {many}: the largest latency of all")
+        } else {
+            format!(
                 "chosen from the {many}: the latency that one block in 200 reaches, or 20 blocks in total"
-            ),
+            )
         };
         let limit =
             compared.limit_ns.map_or_else(String::new, |limit| format!(" at {} ({how})", span(limit)));
@@ -252,12 +252,11 @@ fn quantiles(page: &mut String, compared: &Compared, width: usize) {
     page.push('\n');
     wrapped(
         page,
-        match compared.quantiles.iter().any(|one| one.ci.is_some()) {
-            true => {
-                "Quantiles of the block maxima, which do not decide (p allows for all of them, the \
-                     intervals do not)"
-            }
-            false => "Quantiles of the block maxima, which do not decide",
+        if compared.quantiles.iter().any(|one| one.ci.is_some()) {
+            "Quantiles of the block maxima, which do not decide (p allows for all of them, the \
+             intervals do not)"
+        } else {
+            "Quantiles of the block maxima, which do not decide"
         },
         width,
     );
@@ -268,9 +267,10 @@ fn quantiles(page: &mut String, compared: &Compared, width: usize) {
         let q = stats::bounds::numbers::digits(one.q * 100.0);
         let (a, b) = (at(one.a_ns), at(one.b_ns));
         let line = format!("  p{q:<5} {a:>10} -> {b:>10}  {}{ci}{p}", signed(one.difference_ns));
-        match line.chars().count() <= width {
-            true => page.push_str(&(line + "\n")),
-            false => wrapped(page, &line, width),
+        if line.chars().count() <= width {
+            page.push_str(&(line + "\n"));
+        } else {
+            wrapped(page, &line, width);
         }
     }
 }

@@ -95,9 +95,10 @@ pub fn next_steps(record: &CureRun) -> Vec<String> {
         (false, _) => Some("Further needs are listed below, under \u{201c}What remains\u{201d}.".to_owned()),
     };
     let steps: Vec<String> = ended.into_iter().chain(next_step(record)).collect();
-    match steps.is_empty() {
-        true => vec!["No change was needed: `onbeat watch` shows when this is no longer so.".to_owned()],
-        false => steps,
+    if steps.is_empty() {
+        vec!["No change was needed: `onbeat watch` shows when this is no longer so.".to_owned()]
+    } else {
+        steps
     }
 }
 

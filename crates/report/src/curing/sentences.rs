@@ -120,11 +120,10 @@ pub fn of_run(run: &CureCleanRun, plan: &CurePlan) -> String {
 pub fn of_last(run: &CureCleanRun, plan: &CurePlan) -> String {
     let cut = run.long && run.late > 0 && plan.counted() == CountedUnit::WakeUps;
     let cut = if cut { " This ended the run." } else { "" };
-    let spoiled = match run.is_late_and_spoiled() {
-        true => {
-            format!(" It is also invalid ({}), but its late ones still count.", clean(&run.why))
-        }
-        false => String::new(),
+    let spoiled = if run.is_late_and_spoiled() {
+        format!(" It is also invalid ({}), but its late ones still count.", clean(&run.why))
+    } else {
+        String::new()
     };
     format!("{}{cut}{spoiled}", of_run(run, plan))
 }
@@ -228,10 +227,8 @@ pub fn in_the_way(record: &CureRun) -> Option<String> {
 /// Next step for kept changes; none if nothing was kept.
 pub fn next_step(record: &CureRun) -> Option<String> {
     let threads = record.steps.iter().any(|step| step.kept && !step.candidate.threads.is_empty());
-    let of_threads = match threads {
-        true => " Set the CPUs of program threads where the programs are started.",
-        false => "",
-    };
+    let of_threads =
+        if threads { " Set the CPUs of program threads where the programs are started." } else { "" };
     (record.kept() > 0).then(|| {
         let lasting = lasting(record).map_or_else(String::new, |how| format!(" `{how}` makes it permanent,"));
         format!(

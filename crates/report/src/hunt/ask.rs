@@ -42,13 +42,14 @@ pub fn document(input: &Input, flame: &Flame, involved: &[Involved]) -> Markup {
 pub fn place(input: &Input) -> Markup {
     let run = input.run;
     let kept = run.spikes.len();
-    let lanes = match kept > KEPT_LANES {
-        false => String::new(),
-        true => format!(
+    let lanes = if kept > KEPT_LANES {
+        format!(
             " Stacks and the activity of every CPU are stored for the {KEPT_LANES} latest and for one \
              typical spike of each culprit; slices and evidence for all. The run's document at the end of \
              this file has the slices of these {KEPT_LANES}; `onbeat report --json` writes all."
-        ),
+        )
+    } else {
+        String::new()
     };
     html! {
         section class="ask" id="ask" aria-label="Every spike over time" hidden {

@@ -56,10 +56,7 @@ impl Flame {
         order.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         let (mut kept, mut pooled) = (BTreeMap::<Leaf, i64>::new(), HashMap::new());
         for (at, (own, ns)) in order.into_iter().enumerate() {
-            let name = match at < LEAVES {
-                true => own.clone(),
-                false => [own[0].clone(), OTHERS.into(), String::new()],
-            };
+            let name = if at < LEAVES { own.clone() } else { [own[0].clone(), OTHERS.into(), String::new()] };
             let sum = kept.entry(name.clone()).or_default();
             *sum = sum.saturating_add(ns);
             pooled.insert(own, name);

@@ -191,9 +191,12 @@ fn recording(run: &Run) -> String {
 fn next(run: &Run, place: Option<RunPlace>, follow: Option<(String, String)>, brief: bool) -> String {
     let mut steps = Vec::new();
     steps.extend(free_space(run));
-    steps.extend(follow.map(|(culprit, command)| match brief {
-        true => format!("{command} (if it has deadlines)"),
-        false => format!("{command} (if {culprit} has deadlines)"),
+    steps.extend(follow.map(|(culprit, command)| {
+        if brief {
+            format!("{command} (if it has deadlines)")
+        } else {
+            format!("{command} (if {culprit} has deadlines)")
+        }
     }));
     if let Some(place) = place {
         let draw = if place.newest { "--open" } else { "-o page.html" };

@@ -140,7 +140,7 @@ impl Trace {
         if span.context == NestContext::Thread {
             args.extend(span.prio.map(|prio| ("priority".to_owned(), sentences::priority(prio).into())));
         }
-        self.complete(track, (&clean(&span.label), category), (start, span.end), args);
+        self.complete(track, &clean(&span.label), category, start, span.end, args);
     }
 
     fn spike(&mut self, spike: &Spike, windows: &[Window]) {
@@ -153,12 +153,12 @@ impl Trace {
         args.insert("latency_ns".into(), json!(spike.latency_ns));
         args.insert("unexplained_ns".into(), json!(spike.unexplained_ns));
         args.insert("events_lost".into(), json!(spike.events_lost));
-        self.complete(track, (&name, "spike"), (spike.expected_ns.max(from), end), args);
+        self.complete(track, &name, "spike", spike.expected_ns.max(from), end, args);
         let mut reached = spike.expected_ns.max(from);
         for part in parts(spike) {
             let at = Nanos(spike.expected_ns.0.saturating_add(part.start.0));
             let to = Nanos(at.0.saturating_add(part.ns.0)).min(end);
-            self.complete(track, (&part_name(&part), "slice"), (at.max(reached), to), part_args(&part));
+            self.complete(track, &part_name(&part), "slice", at.max(reached), to, part_args(&part));
             reached = reached.max(to);
         }
         self.reached.insert(track, from.max(end));
@@ -179,19 +179,21 @@ impl Trace {
     fn complete(
         &mut self,
         track: u32,
-        name: (&str, &str),
-        time: (Nanos, Nanos),
+        name: &str,
+        category: &str,
+        from: Nanos,
+        to: Nanos,
         mut args: Map<String, Value>,
     ) {
-        if time.1 <= time.0 {
+        if to <= from {
             return;
         }
-        args.insert("mono_ns".into(), json!(time.0));
-        let length = Nanos(time.1.0.saturating_sub(time.0.0));
+        args.insert("mono_ns".into(), json!(from));
+        let length = Nanos(to.0.saturating_sub(from.0));
         let pid = self.pid;
-        self.push(time.0, |ts| {
+        self.push(from, |ts| {
             json!({
-                "ph": "X", "pid": pid, "tid": track, "name": name.0, "cat": name.1,
+                "ph": "X", "pid": pid, "tid": track, "name": name, "cat": category,
                 "ts": ts, "dur": length.as_micros(), "args": args,
             })
         });

@@ -128,7 +128,7 @@ impl<'a> Canvas<'a> {
             .into_iter()
             .filter(|&(name, at)| at < until || name == "actual" || name == "finished");
         let points: Vec<(&str, f64)> = shown.map(|(name, at)| (name, self.time.at(at))).collect();
-        pins::draw(&points, (self.plot.left - 40.0, self.plot.right + 10.0), 0.0, self.theme)
+        pins::draw(&points, self.plot.left - 40.0, self.plot.right + 10.0, 0.0, self.theme)
     }
 
     /// Enlarged parts after the last large one, and their height.
@@ -145,7 +145,7 @@ impl<'a> Canvas<'a> {
             .map(|(name, at)| (name, scale.at(at)))
             .collect();
         let foot = top + WEDGE;
-        let pins = pins::draw(&points, (left - 4.0, self.plot.right + 10.0), foot, self.theme);
+        let pins = pins::draw(&points, left - 4.0, self.plot.right + 10.0, foot, self.theme);
         let at = foot + pins::HEIGHT;
         let (strip, height) = strip::draw(rest, &scale, at, i64::MAX, self.theme);
         let (x1, x2) = (self.time.at(from.0 as f64), self.time.at(latency.0 as f64));

@@ -19,25 +19,25 @@ struct Pin {
 }
 
 impl Pin {
-    fn new(xs: Vec<f64>, words: String, edges: (f64, f64)) -> Pin {
+    fn new(xs: Vec<f64>, words: String, left: f64, right: f64) -> Pin {
         let wide = text_width(&words);
         let middle = xs.iter().sum::<f64>() / xs.len().max(1) as f64;
-        Pin { xs, words, from: (middle - wide / 2.0).min(edges.1 - wide).max(edges.0) }
+        Pin { xs, words, from: (middle - wide / 2.0).min(right - wide).max(left) }
     }
 }
 
 /// Names at their positions, ascending, between two edges.
-pub fn draw(points: &[(&str, f64)], edges: (f64, f64), top: f64, theme: &Theme) -> Markup {
+pub fn draw(points: &[(&str, f64)], left: f64, right: f64, top: f64, theme: &Theme) -> Markup {
     let mut pins: Vec<Pin> = Vec::new();
     for &(name, x) in points {
-        let mut pin = Pin::new(vec![x], name.to_owned(), edges);
+        let mut pin = Pin::new(vec![x], name.to_owned(), left, right);
         while let Some(mut last) = pins.pop() {
             if last.from + text_width(&last.words) + APART <= pin.from {
                 pins.push(last);
                 break;
             }
             last.xs.append(&mut pin.xs);
-            pin = Pin::new(last.xs, format!("{}, {}", last.words, pin.words), edges);
+            pin = Pin::new(last.xs, format!("{}, {}", last.words, pin.words), left, right);
         }
         pins.push(pin);
     }
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn names_that_would_overlap_are_one() {
         let points = [("a", 10.0), ("b", 15.0), ("interrupt", 300.0), ("waking", 330.0), ("actual", 500.0)];
-        let text = draw(&points, (0.0, 600.0), 0.0, &PAPER).into_string();
+        let text = draw(&points, 0.0, 600.0, 0.0, &PAPER).into_string();
         for words in [">a, b<", ">interrupt, waking<", ">actual<"] {
             assert!(text.contains(words), "{text}");
         }

@@ -155,7 +155,7 @@ fn culprits(
     for at in 0..run.culprits.len().min(most) {
         let number = typical::number(run, &known.involved, at);
         let drawn = number.is_some_and(|number| drawn.contains(&number));
-        one_culprit(page, run, at, (number, drawn), width, palette);
+        one_culprit(page, run, at, number, drawn, width, palette);
     }
     let more = shares::more(run, most);
     if !more.is_empty() {
@@ -172,7 +172,8 @@ fn one_culprit(
     page: &mut String,
     run: &Run,
     at: usize,
-    (number, drawn): (Option<usize>, bool),
+    number: Option<usize>,
+    drawn: bool,
     width: usize,
     palette: Palette,
 ) {

@@ -187,9 +187,10 @@ fn remarks(run: &Run) -> Vec<String> {
         let many = several(untold, "sleep", "sleeps");
         let recorded =
             |recorder: &Recorder| recorder.events.iter().any(|event| event == "raw_syscalls:sys_enter");
-        let hint = match run.recorder.as_ref().is_some_and(recorded) {
-            true => "",
-            false => " --syscalls distinguishes waiting for a mutex from waiting for the next cycle.",
+        let hint = if run.recorder.as_ref().is_some_and(recorded) {
+            ""
+        } else {
+            " --syscalls distinguishes waiting for a mutex from waiting for the next cycle."
         };
         lines.push(format!(
             "{many} may or may not have ended a cycle, because no event shows it, or events were lost: they \

@@ -31,12 +31,6 @@ impl<'a> From<&'a Run> for InvolvedRun<'a> {
     }
 }
 
-impl<'a> From<(&'a Run, &'a [Involved])> for InvolvedRun<'a> {
-    fn from((run, involved): (&'a Run, &'a [Involved])) -> InvolvedRun<'a> {
-        InvolvedRun { run, involved: Cow::Borrowed(involved) }
-    }
-}
-
 /// Place of the culprit that took most; none if no listed culprit has a part.
 pub fn most_of(took: &[i64]) -> Option<usize> {
     let most = took.iter().enumerate().max_by_key(|(place, ns)| (**ns, std::cmp::Reverse(*place)));

@@ -91,9 +91,12 @@ fn threads(
     if threads.iter().all(|thread| thread.why.ends_with(IMMOVABLE)) {
         let _ = writeln!(page, "  {IMMOVABLE}");
     }
-    let named = |thread: &IsolatedThread| match thread.movable || verbose {
-        true => format!("{} {}", thread.tid, clean(&thread.comm)),
-        false => clean(&thread.comm),
+    let named = |thread: &IsolatedThread| {
+        if thread.movable || verbose {
+            format!("{} {}", thread.tid, clean(&thread.comm))
+        } else {
+            clean(&thread.comm)
+        }
     };
     let mut said: Vec<&str> = Vec::new();
     for thread in threads {
@@ -101,11 +104,10 @@ fn threads(
             continue;
         }
         said.push(&thread.why);
-        let alike: Vec<String> = match verbose {
-            true => vec![named(thread)],
-            false => {
-                threads.iter().filter(|other| other.why == thread.why).map(|other| named(other)).collect()
-            }
+        let alike: Vec<String> = if verbose {
+            vec![named(thread)]
+        } else {
+            threads.iter().filter(|other| other.why == thread.why).map(|other| named(other)).collect()
         };
         let cpus =
             if verbose { format!(" on {}", named_cpus(clean(&thread.allowed))) } else { String::new() };

@@ -115,9 +115,12 @@ impl Frame<'_> {
         let (map, theme, column) = (self.map, self.theme, self.column());
         let gap = (column * 0.12).min(2.0);
         // Boxes too narrow to be distinguished are drawn as one.
-        let first = |cpu: Cpu| match column < 1.5 {
-            true => Cpu(0),
-            false => map.core_of(cpu).and_then(|core| core.iter().next()).unwrap_or(cpu),
+        let first = |cpu: Cpu| {
+            if column < 1.5 {
+                Cpu(0)
+            } else {
+                map.core_of(cpu).and_then(|core| core.iter().next()).unwrap_or(cpu)
+            }
         };
         html! {
             @for (from, to, _) in self.runs(|cpu| (first(cpu), map.offline.contains(cpu))) {

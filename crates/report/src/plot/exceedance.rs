@@ -31,12 +31,12 @@ struct Curve {
 pub fn draw(lines: &[PlotLine], size: Size, theme: &Theme) -> Option<Picture> {
     let (lo, hi) = line::extent(lines)?;
     let curves: Vec<Curve> =
-        lines.iter().map(|line| curve(&line.rows, (line.overflows, line.beyond_from), line.max)).collect();
+        lines.iter().map(|line| curve(&line.rows, line.overflows, line.beyond_from, line.max)).collect();
     let shown = line::alone(lines);
     let dashed: Vec<(usize, Curve)> = shown
         .iter()
         .enumerate()
-        .filter_map(|(colour, &i)| Some((colour, curve(lines[i].deadline?, (0, None), None))))
+        .filter_map(|(colour, &i)| Some((colour, curve(lines[i].deadline?, 0, None, None))))
         .collect();
     let least = curves.iter().chain(dashed.iter().map(|(_, curve)| curve)).filter_map(Curve::least);
     let least = least.fold(0.5, f64::min);
@@ -104,7 +104,7 @@ fn keys(lines: &[PlotLine], shown: &[usize], dashed: bool, theme: &Theme) -> Vec
     keys
 }
 
-fn curve(rows: &[Bucket], (beyond, level): (u64, Option<Nanos>), max: Option<Nanos>) -> Curve {
+fn curve(rows: &[Bucket], beyond: u64, level: Option<Nanos>, max: Option<Nanos>) -> Curve {
     let total = rows.iter().map(|row| row.count as f64).sum::<f64>() + beyond as f64;
     let mut left = total;
     let mut steps = Vec::with_capacity(rows.len());
@@ -189,7 +189,7 @@ mod tests {
             Bucket::new(Nanos(20), Nanos(30), 9),
             Bucket::new(Nanos(50), Nanos(60), 1),
         ];
-        let curve = curve(&rows, (0, None), Some(Nanos(55)));
+        let curve = curve(&rows, 0, None, Some(Nanos(55)));
         for (latency, share) in
             [(5.0, 1.0), (15.0, 1.0), (20.0, 0.1), (30.0, 0.01), (55.0, 0.01), (56.0, 0.0)]
         {
@@ -200,10 +200,10 @@ mod tests {
 
     #[test]
     fn samples_without_a_value_stay_above_every_row() {
-        let curve = curve(&[Bucket::new(Nanos(10), Nanos(20), 97)], (3, None), Some(Nanos(500)));
+        let curve = curve(&[Bucket::new(Nanos(10), Nanos(20), 97)], 3, None, Some(Nanos(500)));
         assert_eq!((curve.at(400.0), curve.open), (0.03, false));
         // The end of the histogram is not the largest value if that is not known.
-        let open = super::curve(&[Bucket::new(Nanos(10), Nanos(20), 97)], (3, Some(Nanos(60))), None);
+        let open = super::curve(&[Bucket::new(Nanos(10), Nanos(20), 97)], 3, Some(Nanos(60)), None);
         assert_eq!((open.open, open.end), (true, 60.0));
     }
 

@@ -5,6 +5,7 @@
 //! only the two levels around them: that band is one cell, as high as the uncertainty.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use maud::{Markup, html};
 
@@ -33,7 +34,7 @@ pub fn draw(history: &History, floor: Option<i64>, size: Size, theme: &Theme) ->
     let top = all().map(|cell| if cell.0.1 == i64::MAX { cell.0.0 } else { cell.0.1 }).max()?;
     let low = all().map(|cell| if cell.0.0 > 0 { cell.0.0 } else { cell.0.1 / 2 }).min()?;
     let low = floor.filter(|&floor| floor > 0).unwrap_or(low).clamp(1, top.max(1));
-    let ends = (low as f64, top as f64 * 1.25);
+    let ends = low as f64..top as f64 * 1.25;
     let (from, to) = columns::decades(low, top);
     let shades = Shades::new(most);
     let height = match (size, lanes.len()) {
@@ -53,7 +54,7 @@ pub fn draw(history: &History, floor: Option<i64>, size: Size, theme: &Theme) ->
             @let name = lane.cpu.map_or("all CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
             @let name = format!("latency of {name}");
             (plot.y_axis(&y, &y.ticks(5, span_label), &name, theme))
-            (paint(history, columns, &shades, (&time.scale, &y), ends, theme))
+            (paint(history, columns, &shades, &time.scale, &y, &ends, theme))
             (plot.frame(theme))
         }
         (key)
@@ -98,8 +99,9 @@ fn paint(
     history: &History,
     columns: &[Vec<Cell>],
     shades: &Shades,
-    (time, y): (&Scale, &Scale),
-    ends: (f64, f64),
+    time: &Scale,
+    y: &Scale,
+    ends: &Range<f64>,
     theme: &Theme,
 ) -> Markup {
     let mut paths: Vec<PathData> = (0..HEATS).map(|_| PathData::default()).collect();
@@ -107,7 +109,7 @@ fn paint(
     let mut close = |(band, shade): ((i64, i64), usize), from: usize, to: usize| {
         // Slightly wider, so that the background does not show between neighbours.
         let (left, right) = (time.at(history.since_start(from)), time.at(history.since_start(to)));
-        let (top, bottom) = (y.at((band.1 as f64).min(ends.1)), y.at((band.0 as f64).max(ends.0)));
+        let (top, bottom) = (y.at((band.1 as f64).min(ends.end)), y.at((band.0 as f64).max(ends.start)));
         let missing = (MIN_HEIGHT - (bottom - top)).max(0.0) / 2.0;
         paths[shade].rect(left, top - missing, (right - left + 0.4).max(1.5), bottom - top + 2.0 * missing);
     };

@@ -288,7 +288,7 @@ impl Cells {
                 Some(&least) if upper == i64::MAX => coarse(least).1,
                 _ => upper,
             };
-            unplaced = self.put_band((lower, upper), rest).saturating_add(unplaced);
+            unplaced = self.put_band(lower, upper, rest).saturating_add(unplaced);
         }
         let mut rest = &*exact;
         while let Some(&first) = rest.first() {
@@ -300,20 +300,20 @@ impl Cells {
         unplaced
     }
 
-    fn put_band(&mut self, band: (i64, i64), n: u64) -> u64 {
+    fn put_band(&mut self, lower: i64, upper: i64, n: u64) -> u64 {
         if n == 0 {
             return 0;
         }
-        if self.bands.rows() >= BANDS && !self.bands.has(band) {
+        if self.bands.rows() >= BANDS && !self.bands.has((lower, upper)) {
             return n;
         }
-        self.bands.add(band, n);
+        self.bands.add((lower, upper), n);
         0
     }
 
     fn join(&mut self, other: &Cells) -> u64 {
         other.exact.iter().for_each(|(row, n)| self.exact.add(row, n));
-        other.bands.iter().fold(0, |sum: u64, (band, n)| sum.saturating_add(self.put_band(band, n)))
+        other.bands.iter().fold(0, |sum: u64, (band, n)| sum.saturating_add(self.put_band(band.0, band.1, n)))
     }
 }
 

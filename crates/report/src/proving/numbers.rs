@@ -159,9 +159,10 @@ fn astray(run: &ExperimentRun, proof: &Proof) -> Option<String> {
 /// Knowledge of the CPUs that were not measured.
 fn others(plan: &ExperimentPlan, proof: &Proof) -> Option<String> {
     let of_threads = plan.counted() == CountedUnit::Cycles;
-    let known = match proof.works.is_empty() {
-        true => "the effect of the change there is not known",
-        false => "only the effect on the load's work there is known",
+    let known = if proof.works.is_empty() {
+        "the effect of the change there is not known"
+    } else {
+        "only the effect on the load's work there is known"
     };
     (!of_threads && proof.pairs > 0)
         .then(|| format!("Wake-ups of CPUs other than {} were not measured: {known}.", clean(&plan.cpus)))

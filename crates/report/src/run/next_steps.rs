@@ -30,10 +30,8 @@ fn says_nothing(run: &Run) -> bool {
 pub fn expected(run: &Run) -> Option<String> {
     let length = observed(run)?;
     if says_nothing(run) {
-        let why = match run.ended == Ended::Limit {
-            true => "it ended at its own largest latency",
-            false => "it is invalid",
-        };
+        let why =
+            if run.ended == Ended::Limit { "it ended at its own largest latency" } else { "it is invalid" };
         return Some(format!("This run predicts nothing for the next hours: {why}."));
     }
     let chance = |ahead: f64| record::new_record(length.0 as f64, ahead);

@@ -83,13 +83,14 @@ fn latest(inputs: &[Input]) -> String {
         n => format!(" That of {} is not known.", several(n as u64, "run", "runs")),
     };
     let (most, least) = (span(*most), span(*least));
-    match most == least {
-        true => format!("The largest latency of each run is {most}.{missing}"),
-        false => format!(
+    if most == least {
+        format!("The largest latency of each run is {most}.{missing}")
+    } else {
+        format!(
             "The largest latency is {most}, in {}; that of {} is {least}.{missing}",
             clean(last.title),
             clean(first.title)
-        ),
+        )
     }
 }
 

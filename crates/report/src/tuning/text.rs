@@ -235,9 +235,10 @@ fn state_of(change: &PlannedChange, stage: Stage, palette: Palette) -> String {
 /// Reason for the state; planned changes have theirs elsewhere.
 fn why_of(change: &PlannedChange, stage: Stage) -> String {
     let fine = matches!(change.state, ChangeState::Applied | ChangeState::Pending);
-    match change.why.is_empty() || (stage == Stage::Applied && fine) {
-        true => String::new(),
-        false => format!(" ({})", clean(&change.why)),
+    if change.why.is_empty() || (stage == Stage::Applied && fine) {
+        String::new()
+    } else {
+        format!(" ({})", clean(&change.why))
     }
 }
 

@@ -126,10 +126,7 @@ fn histogram(of: &WatchSummary, main: &SeriesTotals, size: Size, theme: &Theme) 
 }
 
 fn conditions(of: &WatchSummary) -> Markup {
-    let times = match of.from.is_empty() {
-        true => "the clock was not set".into(),
-        false => times(of),
-    };
+    let times = if of.from.is_empty() { "the clock was not set".into() } else { times(of) };
     let kernels: Vec<String> =
         of.environments.iter().map(|environment| clean(&environment.release)).collect();
     pairs(&[

@@ -67,27 +67,32 @@ fn spoken_parts(wakeup: &WorstWakeup) -> String {
 
 /// Time of a wake-up in the zone of the record's clock, or since the record began.
 pub fn when(worst: &PlacedWorst, of: &WatchSummary) -> String {
-    match worst.time.is_empty() {
-        true => duration(Nanos(worst.at.0 - of.axis.from.0)),
-        false => of.clock().second(&worst.time),
+    if worst.time.is_empty() {
+        duration(Nanos(worst.at.0 - of.axis.from.0))
+    } else {
+        of.clock().second(&worst.time)
     }
 }
 
 /// Start and end of the record to the minute, with the zone; empty if the clock was not set.
 pub fn times(of: &WatchSummary) -> String {
     let clock = of.clock();
-    match of.from.is_empty() {
-        true => String::new(),
-        false => format!("{} to {} {}", clock.minute(&of.from), clock.minute(&of.to), clock.zone()),
+    if of.from.is_empty() {
+        String::new()
+    } else {
+        format!("{} to {} {}", clock.minute(&of.from), clock.minute(&of.to), clock.zone())
     }
 }
 
 /// Answer, in the order of importance.
 pub fn answer(of: &WatchSummary) -> Vec<String> {
     let mut lines = Vec::new();
-    let time = |worst: &PlacedWorst| match worst.time.is_empty() {
-        true => format!("{} after the record began", when(worst, of)),
-        false => format!("{} {}", when(worst, of), of.clock().zone()),
+    let time = |worst: &PlacedWorst| {
+        if worst.time.is_empty() {
+            format!("{} after the record began", when(worst, of))
+        } else {
+            format!("{} {}", when(worst, of), of.clock().zone())
+        }
     };
     let one = |worst: &PlacedWorst| {
         let cpu = worst.wakeup.cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));

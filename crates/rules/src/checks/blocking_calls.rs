@@ -52,10 +52,12 @@ const CALLS: &[&str] = &[
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     if let Some(calls) = program.calls(thread) {
         let said = calls.words(CALLS);
-        return match said.is_empty() {
-            true if calls.complete => Ok(Judgement::pass(format!("none in {}", thread.window.spoken()))),
-            true => Err(Judgement::unknown("events were lost: a rare call may be among them")),
-            false => Ok(Judgement::fail(format!("it called {said} in {}", thread.window.spoken()))),
+        return if !said.is_empty() {
+            Ok(Judgement::fail(format!("it called {said} in {}", thread.window.spoken())))
+        } else if calls.complete {
+            Ok(Judgement::pass(format!("none in {}", thread.window.spoken())))
+        } else {
+            Err(Judgement::unknown("events were lost: a rare call may be among them"))
         };
     }
     let waits = program.waits(thread)?;

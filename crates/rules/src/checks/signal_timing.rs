@@ -64,8 +64,5 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     if said.is_empty() {
         enough(waits)?;
     }
-    Ok(match said.is_empty() {
-        true => Judgement::pass("it waits for no signal"),
-        false => Judgement::fail(said),
-    })
+    Ok(if said.is_empty() { Judgement::pass("it waits for no signal") } else { Judgement::fail(said) })
 }

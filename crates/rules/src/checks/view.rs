@@ -103,12 +103,13 @@ impl<'a> ProgramView<'a> {
 
     /// Returns early unless the numbers of its calls have names.
     fn named(&self) -> Result<(), Judgement> {
-        match self.known("auxv", &self.process.own_numbers)? {
-            true => Ok(()),
-            false => Err(Judgement::unknown(
+        if *self.known("auxv", &self.process.own_numbers)? {
+            Ok(())
+        } else {
+            Err(Judgement::unknown(
                 "a program of another word length (32-bit, or x32): its calls have other numbers \
                  and no names here",
-            )),
+            ))
         }
     }
 

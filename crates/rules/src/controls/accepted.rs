@@ -90,9 +90,10 @@ impl Accepted {
         }
         let all = survey.facts.present.known().or(survey.facts.online.known());
         let missing = all.map(|all| cpus.without(all)).unwrap_or_default();
-        match missing.is_empty() {
-            true => Ok(()),
-            false => Err(self.refusal(value, &format!("there is no {}", cpu_list(&missing)))),
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(self.refusal(value, &format!("there is no {}", cpu_list(&missing))))
         }
     }
 }

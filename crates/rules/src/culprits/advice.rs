@@ -26,10 +26,7 @@ pub fn renew(run: &mut Run) {
 /// real-time thread that ran before onbeat's.
 pub fn follow(culprit: &Culprit, run: &Run) -> Option<String> {
     let thread = first(culprit).filter(|_| !run.follows())?;
-    let who = match is_plain(&thread.comm) {
-        true => thread.comm.clone(),
-        false => number(culprit)?.to_string(),
-    };
+    let who = if is_plain(&thread.comm) { thread.comm.clone() } else { number(culprit)?.to_string() };
     Some(format!("onbeat hunt --victim {who}"))
 }
 
@@ -101,11 +98,10 @@ fn number(culprit: &Culprit) -> Option<i32> {
 /// CPUs that are not measured, or the placeholder `CPUS`.
 fn other_cpus(run: &Run) -> String {
     let online = CpuSet::parse(&run.host.online).unwrap_or_default();
-    let rest: Vec<String> = match run.follows() {
-        true => Vec::new(),
-        false => {
-            online.iter().filter(|cpu| !run.plan.cpus.contains(cpu)).map(|cpu| cpu.to_string()).collect()
-        }
+    let rest: Vec<String> = if run.follows() {
+        Vec::new()
+    } else {
+        online.iter().filter(|cpu| !run.plan.cpus.contains(cpu)).map(|cpu| cpu.to_string()).collect()
     };
     match CpuSet::parse(&rest.join(",")) {
         Ok(rest) if !rest.is_empty() => rest.to_string(),

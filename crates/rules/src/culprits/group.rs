@@ -143,9 +143,10 @@ impl CulpritGroup {
         self.modules.extend(other.modules.iter().map(|(name, of)| (name.clone(), of.clone())));
         self.other_evidence += other.other_evidence;
         for (text, count) in &other.evidence {
-            match room(&self.evidence, text) {
-                true => *self.evidence.entry(text.clone()).or_default() += count,
-                false => self.other_evidence += count,
+            if room(&self.evidence, text) {
+                *self.evidence.entry(text.clone()).or_default() += count;
+            } else {
+                self.other_evidence += count;
             }
         }
         self.turns.merge(&other.turns);

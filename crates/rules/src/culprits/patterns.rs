@@ -4,7 +4,8 @@
 //! those of `stats::time::period`.
 
 use model::units::{Cpu, Nanos};
-use stats::time::{period, period_name};
+use stats::time::period::{self, WatchedSpan};
+use stats::time::period_name;
 
 /// Limit of spikes that are compared with each other.
 pub const MAX_SPIKES: usize = 4096;
@@ -75,7 +76,7 @@ pub fn recurrence(times: &[Nanos], resolution: Nanos) -> Option<Recurrence> {
     at.dedup_by(|later, earlier| later.saturating_sub(*earlier) < MIN_SEPARATION.0);
     let cut = at.len() > MAX_TIMES;
     at.truncate(MAX_TIMES);
-    let span = (*at.first()?, *at.last()?);
+    let span = WatchedSpan::new(*at.first()?, *at.last()?);
     let combs = period::combs(&at, span, resolution.0.max(1), period::ALPHA);
     let comb = combs.into_iter().max_by_key(|comb| comb.members.len())?;
     Some(Recurrence {

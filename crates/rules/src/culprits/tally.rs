@@ -224,9 +224,10 @@ impl SpikeTally {
             } else {
                 MIN_SHARE
             };
-            match share(group.total()) < least {
-                true => minor = minor.saturating_add(group.total()),
-                false => kept.push((name, group)),
+            if share(group.total()) < least {
+                minor = minor.saturating_add(group.total());
+            } else {
+                kept.push((name, group));
             }
         }
         kept.sort_by_key(|(_, group)| std::cmp::Reverse(group.total()));

@@ -19,9 +19,10 @@ pub fn set(machine: &mut Machine, setting: &Setting) -> Result<bool, String> {
         key => write(machine, &key.path(), &setting.wanted)?,
     }
     let after = read(machine, &setting.key).unwrap_or_default();
-    match setting.readback == Comparison::Unread || setting.is_met_by(&after) {
-        true => Ok(false),
-        false => Err(format!("{} is {after:?} after {:?} was written", setting.key, setting.wanted)),
+    if setting.readback == Comparison::Unread || setting.is_met_by(&after) {
+        Ok(false)
+    } else {
+        Err(format!("{} is {after:?} after {:?} was written", setting.key, setting.wanted))
     }
 }
 

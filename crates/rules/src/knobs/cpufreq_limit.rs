@@ -133,11 +133,10 @@ fn judge(machine: &MachineView) -> Judged {
     let limits = PerCpuSetting::of(machine, LIMIT, parse_u64);
     let (tops, unclear) = tops(machine, machine.cpus());
     if limits.is_absent() {
-        return Err(match machine.is_virtual()? {
-            true => Judgement::not_applicable("a guest does not set the clock, its host does"),
-            false => {
-                Judgement::unknown("no frequency driver took these CPUs: their highest clock is not known")
-            }
+        return Err(if machine.is_virtual()? {
+            Judgement::not_applicable("a guest does not set the clock, its host does")
+        } else {
+            Judgement::unknown("no frequency driver took these CPUs: their highest clock is not known")
         });
     }
     let low = limits.known.iter().filter_map(|(&cpu, &limit)| {

@@ -96,16 +96,17 @@ fn judge(machine: &MachineView) -> Judged {
         let paths = moving.iter().map(|(_, text)| text.path.clone()).collect();
         let devices = truncate_list(moving.iter().map(|(_, text)| text.names.join("/")));
         let kept = Change::advice(AdviceReason::Program, "a udev rule or a unit at boot");
-        let fix = match moving.iter().all(|(_, text)| has_performance(machine, &text.names)) {
-            true => Change::each(paths, "/sys/class/devfreq/DEVICE/governor", &devices, "performance"),
+        let fix = if moving.iter().all(|(_, text)| has_performance(machine, &text.names)) {
+            Change::each(paths, "/sys/class/devfreq/DEVICE/governor", &devices, "performance")
+        } else {
             // A range of one frequency leaves no choice to any governor.
-            false => Change::advice(
+            Change::advice(
                 AdviceReason::Choice,
                 format!(
                     "for {devices}, echo what max_freq says >/sys/class/devfreq/DEVICE/min_freq: this kernel \
                      has no governor performance for it"
                 ),
-            ),
+            )
         };
         return Ok(Judgement::fail(truncate_list(moving.iter().map(|(said, _)| said)))
             .fix(Remedy::from(fix).persist(kept)));

@@ -87,11 +87,12 @@ fn judge(machine: &MachineView) -> Judged {
     }
     let runtimes = PerCpuSetting::of(machine, RUNTIME, parse_u64);
     if runtimes.is_absent() {
-        return Err(match machine.series()? < SINCE {
-            true => Judgement::not_applicable("kernels before 7.0 have none"),
-            false => Judgement::unknown(
+        return Err(if machine.series()? < SINCE {
+            Judgement::not_applicable("kernels before 7.0 have none")
+        } else {
+            Judgement::unknown(
                 "/sys/kernel/debug/sched/ext_server is not there: mount -t debugfs none /sys/kernel/debug",
-            ),
+            )
         });
     }
     let on = runtimes.that(|&runtime| runtime > 0);

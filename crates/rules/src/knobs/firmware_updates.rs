@@ -73,9 +73,12 @@ fn judge(machine: &MachineView) -> Judged {
         return Err(Judgement::not_applicable("a virtual machine does not reach the firmware of its host"));
     }
     let running = competing_tuners::running_programs(machine.survey, PROGRAMS);
-    let runs = || match running.found.is_empty() {
-        true => running.and_no_more().map(|()| Judgement::pass("fwupd does not run")),
-        false => Ok(Judgement::fail("fwupd runs")),
+    let runs = || {
+        if running.found.is_empty() {
+            running.and_no_more().map(|()| Judgement::pass("fwupd does not run"))
+        } else {
+            Ok(Judgement::fail("fwupd runs"))
+        }
     };
     let timer = || match machine.line_if_present(TIMER)? {
         Some(_) => Ok(Judgement::fail("fwupd-refresh.timer is enabled")),

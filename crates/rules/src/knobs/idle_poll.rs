@@ -78,10 +78,11 @@ pub fn polls(machine: &MachineView, cmdline: &Cmdline) -> Result<Option<&'static
     };
     let mut names = cmdline.params.iter().rev().map(|param| param.name.as_str());
     let mut last = || names.find(|name| matches!(*name, "nohlt" | "hlt"));
-    Ok(match x86 {
+    Ok(if x86 {
         // No later value resets it (arch/x86/kernel/process.c, `idle_setup()`).
-        true => cmdline.values("idle").any(|value| value == "poll").then_some("idle=poll"),
-        false => (last() == Some("nohlt")).then_some("nohlt"),
+        cmdline.values("idle").any(|value| value == "poll").then_some("idle=poll")
+    } else {
+        (last() == Some("nohlt")).then_some("nohlt")
     })
 }
 

@@ -200,10 +200,7 @@ fn shallow(machine: &MachineView, budget: u64, cpus: &CpuSet, states: &[(Cpu, u3
     let off = Remedy::from(Change::each(states.iter().map(path).collect(), &shown_as, &of, 1));
     let limits = PerCpuSetting::of(machine, LIMIT, parse_resume_latency);
     let limited = cpus.iter().all(|cpu| limits.known.contains_key(&cpu));
-    let ways = match limited {
-        true => Remedy::from(Change::each_cpu(LIMIT, cpus, budget)).or(off),
-        false => off,
-    };
+    let ways = if limited { Remedy::from(Change::each_cpu(LIMIT, cpus, budget)).or(off) } else { off };
     let words = ["processor.max_cstate=1", "intel_idle.max_cstate=1"];
     // The second driver is for Intel's processors, and not active here.
     let is_acpi = machine.facts().cpuidle_driver.known().is_some_and(|name| name == "acpi_idle");

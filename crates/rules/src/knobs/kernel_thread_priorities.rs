@@ -201,9 +201,10 @@ fn usual(raised: &[&Thread]) -> Remedy {
     };
     let usual = Remedy::of([of(None), of(Some(LOWEST)), of(Some(INTERRUPT))].into_iter().flatten());
     let note = "keep them below the real-time tasks if they have to be raised";
-    match raised.iter().any(|thread| thread.comm.starts_with("rcuc/")) {
-        true => usual.persist(Change::cmdline_add("rcutree.kthread_prio=1")).note(note),
-        false => usual.note(note),
+    if raised.iter().any(|thread| thread.comm.starts_with("rcuc/")) {
+        usual.persist(Change::cmdline_add("rcutree.kthread_prio=1")).note(note)
+    } else {
+        usual.note(note)
     }
 }
 

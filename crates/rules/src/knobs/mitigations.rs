@@ -214,18 +214,15 @@ fn judge(machine: &MachineView) -> Judged {
         off.extend(is_off.map(|(value, _)| format!("{name}={value}")));
     }
     off.extend(built_without(machine).into_iter().map(|option| format!("built without {option}")));
-    match off.is_empty() {
+    if off.is_empty() {
         // Mitigations are left to the kernel only if its build is known.
-        true => {
-            machine.kconfig()?;
-            // The boot loader of a stopped kernel may add words.
-            machine.cmdline()?;
-            Ok(Judgement::pass("left to the kernel"))
-        }
-        false => {
-            let is_built_in = machine.facts().cmdline == Fact::NotRunning;
-            Ok(Judgement::fail(truncate_words(&off)).fix(left_to_the_kernel(&off, cmdline, is_built_in)))
-        }
+        machine.kconfig()?;
+        // The boot loader of a stopped kernel may add words.
+        machine.cmdline()?;
+        Ok(Judgement::pass("left to the kernel"))
+    } else {
+        let is_built_in = machine.facts().cmdline == Fact::NotRunning;
+        Ok(Judgement::fail(truncate_words(&off)).fix(left_to_the_kernel(&off, cmdline, is_built_in)))
     }
 }
 

@@ -113,9 +113,10 @@ fn judge(machine: &MachineView) -> Judged {
 /// The list with these CPUs alone. Callbacks stay off the others: `nohz_full=` offloaded them as
 /// `rcu_nocbs=` does.
 fn without(machine: &MachineView, rest: &CpuSet) -> Remedy {
-    let list = match rest.is_empty() {
-        true => Change::cmdline_remove("nohz_full"),
-        false => Change::cmdline_add(format!("nohz_full={rest}")),
+    let list = if rest.is_empty() {
+        Change::cmdline_remove("nohz_full")
+    } else {
+        Change::cmdline_add(format!("nohz_full={rest}"))
     };
     let cmdline = machine.facts().cmdline.known();
     let offloaded = cmdline.is_some_and(|cmdline| cmdline.has("rcu_nocbs"));

@@ -123,11 +123,12 @@ fn judge(machine: &MachineView) -> Judged {
     }
     let drivers = PerCpuSetting::of(machine, DRIVER, parse_word);
     if drivers.is_absent() {
-        return Err(match machine.is_virtual()? {
-            true => Judgement::not_applicable("a guest does not set the clock, its host does"),
-            false => Judgement::not_applicable(
+        return Err(if machine.is_virtual()? {
+            Judgement::not_applicable("a guest does not set the clock, its host does")
+        } else {
+            Judgement::not_applicable(
                 "no frequency driver took these CPUs: see cpufreq-governor for their clock",
-            ),
+            )
         });
     }
     // The first versions of amd-pstate wrote its name with underscores.

@@ -65,9 +65,10 @@ fn judge(machine: &MachineView) -> Judged {
     let names = names_allowed_on(threads, cpus, offloaded)?;
     if names.is_empty() {
         require_complete(threads)?;
-        return match threads.kernel.iter().any(offloaded) {
-            true => Ok(Judgement::pass(format!("none on {}", cpu_list(cpus)))),
-            false => Err(Judgement::not_applicable("no RCU callbacks are offloaded")),
+        return if threads.kernel.iter().any(offloaded) {
+            Ok(Judgement::pass(format!("none on {}", cpu_list(cpus))))
+        } else {
+            Err(Judgement::not_applicable("no RCU callbacks are offloaded"))
         };
     }
     // Without load balancing such a thread stays on its first CPU, which is hardly ever audited.

@@ -65,13 +65,14 @@ fn judge(machine: &MachineView) -> Judged {
     let free = ours.that(Option::is_none);
     let limited = ours.that(Option::is_some);
     if !free.is_empty() && (!limited.is_empty() || !others.that(Option::is_some).is_empty()) {
-        let value = match limited.is_empty() {
-            true => format!(
+        let value = if limited.is_empty() {
+            format!(
                 "0, no limit, on {}, but a limit on {}",
                 cpu_list(&free),
                 cpu_list(&others.that(Option::is_some))
-            ),
-            false => format!("0, no limit, on {}, but a limit on {}", cpu_list(&free), cpu_list(&limited)),
+            )
+        } else {
+            format!("0, no limit, on {}, but a limit on {}", cpu_list(&free), cpu_list(&limited))
         };
         return Ok(Judgement::fail(value).fix(fix(machine, &free)));
     }

@@ -116,9 +116,10 @@ fn judge_right(machine: &MachineView) -> Judged {
     // Captures from before it was read have no uid_map: there the capability counts.
     if capabilities.sys_nice() && machine.survey.rights.initial_users != Fact::Known(false) {
         let users = granted(machine, Item::RtPriority, |priority| priority > 0);
-        let nobody = match helper_runs(machine) {
-            true => Judgement::fail("of users nobody, rtkit-daemon hands some out").severity(Severity::Low),
-            false => Judgement::fail("of users nobody"),
+        let nobody = if helper_runs(machine) {
+            Judgement::fail("of users nobody, rtkit-daemon hands some out").severity(Severity::Low)
+        } else {
+            Judgement::fail("of users nobody")
         };
         return judge_privileged(machine, "CAP_SYS_NICE", users, nobody);
     }

@@ -112,14 +112,15 @@ fn without(machine: &MachineView, slow: &[Console]) -> Remedy {
         }
         words.extend(of_boot);
     }
-    match words.is_empty() {
-        true => Remedy::advice(
+    if words.is_empty() {
+        Remedy::advice(
             AdviceReason::Machine,
             "name another console on the kernel's command line, such as console=tty0: the \
              firmware or the device tree chose this one",
         )
-        .note(printed),
-        false => Remedy::of(words).note(printed),
+        .note(printed)
+    } else {
+        Remedy::of(words).note(printed)
     }
 }
 

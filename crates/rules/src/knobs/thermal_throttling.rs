@@ -64,9 +64,10 @@ fn judge(machine: &MachineView) -> Judged {
     let (core, package) =
         (PerCpuSetting::of(machine, CORE, parse_u64), PerCpuSetting::of(machine, PACKAGE, parse_u64));
     if core.is_absent() && package.is_absent() {
-        return Err(match machine.is_virtual()? {
-            true => Judgement::not_applicable("a guest does not see the heat of its host"),
-            false => without_counters(machine),
+        return Err(if machine.is_virtual()? {
+            Judgement::not_applicable("a guest does not see the heat of its host")
+        } else {
+            without_counters(machine)
         });
     }
     let (hot, warm) = (core.that(|&count| count > 0), package.that(|&count| count > 0));

@@ -12,7 +12,6 @@ use crate::unknown::unknown_absent;
 use crate::view::MachineView;
 use crate::words::{truncate, truncate_words};
 use facts::Fact;
-use facts::kconfig::Kconfig;
 use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
@@ -161,7 +160,7 @@ fn by_processor(machine: &MachineView) -> Judged {
     match (packages.len(), machine.series()?) {
         (0, _) => Err(unknown_absent("/sys/devices/system/cpu/cpu0/topology/physical_package_id")),
         (count, _) if count > 4 => Ok(Judgement::fail(format!("{count} sockets"))),
-        (_, series) if series < (5, 16) && !has_backport(machine, series) => Err(Judgement::unknown(
+        (_, series) if series < (5, 16) && !has_backport(machine) => Err(Judgement::unknown(
             "whether this kernel has the change of 5.16 cannot be read: that of 5.4.164, 5.10.84 and \
                  5.15.7 on have it, by the version that their configuration states",
         )),
@@ -188,8 +187,9 @@ const BACKPORTS: [((u32, u32), u32); 3] = [((5, 4), 164), ((5, 10), 84), ((5, 15
 
 /// True for one of them, by the version in the configuration: in the release, distributions keep
 /// the third number at 0.
-fn has_backport(machine: &MachineView, series: (u32, u32)) -> bool {
-    let third = machine.kconfig().ok().and_then(Kconfig::third_number);
+fn has_backport(machine: &MachineView) -> bool {
+    let (Ok(series), Ok(kconfig)) = (machine.series(), machine.kconfig()) else { return false };
+    let third = kconfig.third_number();
     BACKPORTS.iter().any(|(of, least)| *of == series && third.is_some_and(|third| third >= *least))
 }
 

@@ -70,9 +70,10 @@ fn judge(machine: &MachineView) -> Judged {
             let off = !each.known.is_empty()
                 && each.all_known().is_ok()
                 && each.that(|&boost| boost != 0).is_empty();
-            return match off {
-                true => Ok(Judgement::pass("off where it matters (boost 0)")),
-                false => on("boost 1", BOOST, 0),
+            return if off {
+                Ok(Judgement::pass("off where it matters (boost 0)"))
+            } else {
+                on("boost 1", BOOST, 0)
             };
         }
         None => {}

@@ -67,17 +67,19 @@ fn judge(machine: &MachineView) -> Judged {
     let series = machine.series()?;
     // Red Hat's kernels keep their version and backport much of later ones.
     let may_have_it = machine.facts().release.known().is_some_and(|release| release.contains(".el"));
-    if (series >= (6, 5) || may_have_it) && machine.cpus().without(&left_out(machine, series)?).is_empty() {
-        return Err(match series >= (6, 5) {
-            true => Judgement::not_applicable(format!("this kernel leaves out {}", cpu_list(machine.cpus()))),
-            false => Judgement::unknown("whether this kernel of RHEL has the change of 6.5 cannot be read"),
+    if (series >= (6, 5) || may_have_it) && machine.cpus().without(&left_out(machine)?).is_empty() {
+        return Err(if series >= (6, 5) {
+            Judgement::not_applicable(format!("this kernel leaves out {}", cpu_list(machine.cpus())))
+        } else {
+            Judgement::unknown("whether this kernel of RHEL has the change of 6.5 cannot be read")
         });
     }
     Ok(Judgement::fail(format!("{seconds} s")))
 }
 
-/// CPUs that the worker skips, in kernels of this series that skip any.
-fn left_out(machine: &MachineView, series: (u32, u32)) -> Result<CpuSet, Judgement> {
+/// CPUs that the worker skips, in kernels that skip any.
+fn left_out(machine: &MachineView) -> Result<CpuSet, Judgement> {
+    let series = machine.series()?;
     let isolated = machine.known(&machine.facts().isolated, "/sys/devices/system/cpu/isolated")?;
     let ticks = match &machine.facts().nohz_full {
         _ if series >= (7, 0) => CpuSet::default(),

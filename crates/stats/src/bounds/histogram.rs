@@ -37,15 +37,16 @@ fn enough(input: &BoundsInput) -> Gate {
         .iter()
         .map(|bucket| bucket.count)
         .fold(input.histogram.overflows, u64::saturating_add);
-    let (detail, refusal) = match input.histogram.buckets.is_empty() {
-        true => (
+    let (detail, refusal) = if input.histogram.buckets.is_empty() {
+        (
             "no histogram and no block maxima".to_owned(),
             "The run has neither block maxima nor a histogram: nothing can be checked.".to_owned(),
-        ),
-        false => (
+        )
+    } else {
+        (
             format!("a histogram of {} and no block maxima", several(values, "value", "values")),
             format!("The run has only a histogram: {LOST}, so neither steadiness nor bursts can be checked."),
-        ),
+        )
     };
     let remedy = "Measure with onbeat, which stores the maximum of each second with its time.";
     Gate::refused("G7", "enough data", detail, refusal, remedy)

@@ -64,9 +64,10 @@ pub struct Bounds {
 }
 
 pub fn bounds(input: &BoundsInput, question: &Question) -> Bounds {
-    let mut structure = match input.series.blocks.is_empty() {
-        true => overflows::structure(input),
-        false => structure::structure(input),
+    let mut structure = if input.series.blocks.is_empty() {
+        overflows::structure(input)
+    } else {
+        structure::structure(input)
     };
     let (gates, extrapolation) = extrapolate::extrapolate(input, question, &structure);
     structure.explained(&gates);

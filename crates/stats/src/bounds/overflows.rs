@@ -11,7 +11,8 @@ use super::gates::{Gate, LOST};
 use super::input::{BoundsInput, OverflowList};
 use super::periods::{self, MAX_SPIKES, MIN_SPIKES, Period};
 use super::structure::Structure;
-use crate::time::{cluster, period};
+use crate::time::cluster;
+use crate::time::period::{self, WatchedSpan};
 use model::text::several;
 use model::units::Nanos;
 
@@ -50,7 +51,7 @@ pub fn structure(input: &BoundsInput) -> Structure {
     for (times, until) in sets.into_iter().map(|lists| events(lists, input)) {
         found.spikes_looked_at = found.spikes_looked_at.max(times.len());
         if times.len() >= MIN_SPIKES {
-            for comb in period::combs(&times, (0, until), tick.0, alpha) {
+            for comb in period::combs(&times, WatchedSpan::new(0, until), tick.0, alpha) {
                 let new = periods::of_overflows(input, &comb, &times, until);
                 periods::keep(&mut found.periods, new, tick);
             }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::input::BoundsInput;
 use crate::series::Series;
-use crate::time::period::{self, Comb};
+use crate::time::period::{self, Comb, WatchedSpan};
 use crate::time::{period_name, schuster, short_period};
 use model::units::Nanos;
 
@@ -184,7 +184,7 @@ pub fn periods(
     input: &BoundsInput,
     spikes: &[SeriesSpike],
     blocks: usize,
-    span: (i64, i64),
+    span: WatchedSpan,
     tick: Nanos,
 ) -> (Vec<Period>, usize) {
     let alpha = period::ALPHA / SELECTIONS.len() as f64;
@@ -212,7 +212,7 @@ pub fn periods(
             }));
         }
         for comb in combs {
-            keep(&mut found, describe(input, &comb, &selected, (&worst, span)), tick);
+            keep(&mut found, describe(input, &comb, &selected, &worst, span), tick);
         }
     }
     found.sort_by(|a, b| b.of_the_worst.cmp(&a.of_the_worst).then(a.p_value.total_cmp(&b.p_value)));
@@ -248,7 +248,7 @@ pub fn keep(found: &mut Vec<Period>, new: Period, tick: Nanos) {
 /// Period of a comb among events beyond a histogram's end, which have times and no latencies.
 pub fn of_overflows(input: &BoundsInput, comb: &Comb, times: &[i64], until: i64) -> Period {
     let spikes: Vec<SeriesSpike> = times.iter().map(|&at| (at, 0)).collect();
-    let found = describe(input, comb, &spikes, (&[], (0, until)));
+    let found = describe(input, comb, &spikes, &[], WatchedSpan::new(0, until));
     Period {
         misses: Some(comb.misses),
         from_ns: None,
@@ -262,13 +262,14 @@ fn describe(
     input: &BoundsInput,
     comb: &Comb,
     selected: &[SeriesSpike],
-    (worst, span): (&[SeriesSpike], (i64, i64)),
+    worst: &[SeriesSpike],
+    span: WatchedSpan,
 ) -> Period {
     let latencies = || comb.members.iter().filter_map(|&i| selected.get(i)).map(|spike| spike.1);
     let members: BTreeSet<i64> =
         comb.members.iter().filter_map(|&i| selected.get(i)).map(|spike| spike.0).collect();
     let times: Vec<i64> = selected.iter().map(|spike| spike.0).collect();
-    let line = schuster::confirm(&times, span.1.saturating_sub(span.0), comb.period_ns);
+    let line = schuster::confirm(&times, span.to.saturating_sub(span.from), comb.period_ns);
     Period {
         period_s: comb.period_ns / 1e9,
         se_s: comb.period_se_ns / 1e9,
@@ -287,9 +288,10 @@ fn describe(
         of_the_worst: worst.iter().filter(|spike| members.contains(&spike.0)).count(),
         worst: worst.len(),
         // An ambiguous period has no name.
-        compatible_with: match comb.or_ns.is_empty() {
-            true => period_name::compatible(comb.period_ns, comb.period_se_ns, input.hz),
-            false => Vec::new(),
+        compatible_with: if comb.or_ns.is_empty() {
+            period_name::compatible(comb.period_ns, comb.period_se_ns, input.hz)
+        } else {
+            Vec::new()
         },
         at_ns: members.into_iter().map(Nanos).collect(),
     }

@@ -50,9 +50,10 @@ impl<'a> Sample<'a> {
     pub fn usual_fit(&self) -> Option<GevFit> {
         let fit = self.fit?;
         // A maximum of the likelihood within the usual shapes is also theirs.
-        match Shape::USUAL.holds(fit.law.xi) {
-            true => Some(GevFit { shape: Shape::USUAL, ..fit }),
-            false => gev::fit(self.steps.as_ref()?, Shape::USUAL),
+        if Shape::USUAL.holds(fit.law.xi) {
+            Some(GevFit { shape: Shape::USUAL, ..fit })
+        } else {
+            gev::fit(self.steps.as_ref()?, Shape::USUAL)
         }
     }
 

@@ -137,12 +137,13 @@ pub fn width(sample: &Sample, levels: Option<&PredictedLevels>) -> Gate {
         return Gate::passed("G9", NAME, detail);
     }
     let Shape { low, high } = fit.shape;
-    let (detail, why) = match found.at_edge {
-        true => (
+    let (detail, why) = if found.at_edge {
+        (
             format!("{shape}, at an end of the fitted range, {low} to {high}"),
             if fit.law.xi > 0.0 { "it is too heavy for a bound" } else { "its end is too sharp for a fit" },
-        ),
-        false => (format!("{shape}, no bound"), "no level can be excluded"),
+        )
+    } else {
+        (format!("{shape}, no bound"), "no level can be excluded")
     };
     let refusal = format!("The tail is not determined by this run: {why}.");
     Gate::refused("G9", NAME, detail, refusal, "Measure longer, and in finer steps.")

@@ -163,9 +163,8 @@ mod tests {
     #[test]
     fn the_search_ends_at_the_first_limit_that_is_supported() {
         let from = |first: i64| {
-            shortest_supported(|limit| match limit.0 >= first {
-                true => BoundsVerdict::Supported,
-                false => BoundsVerdict::Failed,
+            shortest_supported(|limit| {
+                if limit.0 >= first { BoundsVerdict::Supported } else { BoundsVerdict::Failed }
             })
         };
         for first in [1, 2, 33_001, i64::MAX] {

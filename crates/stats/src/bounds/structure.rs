@@ -6,6 +6,7 @@ use super::events;
 use super::gates::Gate;
 use super::input::BoundsInput;
 use super::periods::{self, MIN_SPIKES, Period, SeriesSpike, largest};
+use crate::time::period::WatchedSpan;
 use crate::time::{burst, change, cluster};
 use model::units::Nanos;
 
@@ -67,7 +68,7 @@ pub fn structure(input: &BoundsInput) -> Structure {
     let observed = series.observed.0.max(0);
     let start = series.every().next().map_or(0, |block| block.at.0);
     let (spikes, blocks) = (peaks(input), series.blocks.len() + series.partial.len());
-    let span = (start, start.saturating_add(observed));
+    let span = WatchedSpan::new(start, start.saturating_add(observed));
     let tick = periods::tick(series);
     let (periods, spikes_looked_at) = periods::periods(input, &spikes, blocks, span, tick);
     let large = largest(&spikes, blocks / 50);
@@ -102,8 +103,9 @@ fn peaks(input: &BoundsInput) -> Vec<SeriesSpike> {
     peaks
 }
 
-fn rates(large: &[SeriesSpike], (start, end): (i64, i64), block: i64) -> (Option<Bursts>, Vec<RateEpoch>) {
-    let length = end.saturating_sub(start).max(0);
+fn rates(large: &[SeriesSpike], span: WatchedSpan, block: i64) -> (Option<Bursts>, Vec<RateEpoch>) {
+    let start = span.from;
+    let length = span.to.saturating_sub(start).max(0);
     let window = block.saturating_mul(WINDOW).max(length / MAX_WINDOWS).max(1);
     let windows = length / window;
     if windows < 10 || large.len() < MIN_SPIKES {

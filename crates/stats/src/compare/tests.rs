@@ -19,10 +19,10 @@ fn question(design: Design) -> CompareQuestion {
     CompareQuestion { metric: Metric::Rate, limit: Some(Nanos(50_000)), design, margin: None }
 }
 
-fn answer(spikes: (usize, usize), runs: (usize, usize), design: Design) -> Compared {
+fn answer(spikes_a: usize, spikes_b: usize, runs_a: usize, runs_b: usize, design: Design) -> Compared {
     let mut rng = Rng::new(7);
     let mut side = |spikes: usize, n: usize| (0..n).map(|_| run(&mut rng, 0.0, spikes)).collect::<Vec<_>>();
-    let (a, b) = (side(spikes.0, runs.0), side(spikes.1, runs.1));
+    let (a, b) = (side(spikes_a, runs_a), side(spikes_b, runs_b));
     compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &question(design))
 }
 
@@ -34,7 +34,7 @@ fn four_verdicts() {
         ((30, 30), Verdict::Equivalent),
         ((1, 1), Verdict::Inconclusive),
     ] {
-        let found = answer(spikes, (8, 8), Design::Unpaired);
+        let found = answer(spikes.0, spikes.1, 8, 8, Design::Unpaired);
         assert_eq!(found.verdict, verdict, "{spikes:?}: {found:?}");
         assert_eq!(found.reason.is_empty(), verdict != Verdict::Inconclusive);
         let ci = found.ci.expect("an interval");
@@ -66,7 +66,7 @@ fn a_baseline_is_of_the_metric() {
 
 #[test]
 fn one_run_each_gives_numbers_and_no_verdict() {
-    let found = answer((40, 2), (1, 1), Design::Unpaired);
+    let found = answer(40, 2, 1, 1, Design::Unpaired);
     assert_eq!((found.verdict, found.p_value), (Verdict::Inconclusive, None));
     assert!(found.reason.contains("one run each"), "{}", found.reason);
     assert!(found.rate_ratio.expect("a ratio") < 0.2 && found.ci.is_some());
@@ -74,17 +74,17 @@ fn one_run_each_gives_numbers_and_no_verdict() {
 
 #[test]
 fn one_new_run_is_held_against_its_baseline() {
-    let worse = answer((3, 30), (20, 1), Design::Unpaired);
+    let worse = answer(3, 30, 20, 1, Design::Unpaired);
     assert_eq!(
         (worse.verdict, worse.baseline.map(|found| (found.method, found.worse))),
         (Verdict::Worse, Some(("rank", true)))
     );
-    let as_good = answer((3, 3), (45, 1), Design::Unpaired);
+    let as_good = answer(3, 3, 45, 1, Design::Unpaired);
     assert_eq!((as_good.verdict, as_good.reason.contains("baseline")), (Verdict::Inconclusive, true));
     assert!(as_good.baseline.is_some_and(|found| !found.worse));
-    let bound = answer((3, 30), (6, 1), Design::Unpaired);
+    let bound = answer(3, 30, 6, 1, Design::Unpaired);
     assert_eq!(bound.baseline.map(|found| found.method), Some("prediction-bound"));
-    assert_eq!(answer((3, 30), (3, 1), Design::Unpaired).verdict, Verdict::Inconclusive);
+    assert_eq!(answer(3, 30, 3, 1, Design::Unpaired).verdict, Verdict::Inconclusive);
 }
 
 #[test]

@@ -146,7 +146,7 @@ pub fn outward(
         let value = excess(centre + side * distance);
         if value >= 0.0 {
             let mut along = |d: f64| excess(centre + side * d);
-            let found = search::crossing_from(&mut along, inner, (distance, value), 1e-8 * distance);
+            let found = search::crossing_from(&mut along, inner.0, inner.1, distance, value, 1e-8 * distance);
             return found.map(|d| centre + side * d);
         }
         if distance >= far || value.is_nan() {

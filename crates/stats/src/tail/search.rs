@@ -195,8 +195,10 @@ pub fn inverse<const D: usize>(matrix: &[[f64; D]; D]) -> Option<[[f64; D]; D]> 
 /// there; `None` if it does not.
 pub fn crossing_from(
     f: &mut impl FnMut(f64) -> f64,
-    (mut a, mut fa): (f64, f64),
-    (mut b, mut fb): (f64, f64),
+    mut a: f64,
+    mut fa: f64,
+    mut b: f64,
+    mut fb: f64,
     tolerance: f64,
 ) -> Option<f64> {
     if fa.is_nan() || fb.is_nan() || (fa > 0.0) == (fb > 0.0) && fa != 0.0 && fb != 0.0 {
@@ -274,7 +276,7 @@ mod tests {
 
     fn crossing(f: &mut impl FnMut(f64) -> f64, a: f64, b: f64, tolerance: f64) -> Option<f64> {
         let (fa, fb) = (f(a), f(b));
-        crossing_from(f, (a, fa), (b, fb), tolerance)
+        crossing_from(f, a, fa, b, fb, tolerance)
     }
 
     #[test]

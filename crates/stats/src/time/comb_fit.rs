@@ -61,7 +61,7 @@ impl CombFit {
 
     /// Comb of another period among the same times: its members within the tolerance, the line
     /// through them.
-    pub fn moved(&self, times: &[i64], (origin, period): (f64, f64), tolerance: f64) -> Option<CombFit> {
+    pub fn moved(&self, times: &[i64], origin: f64, period: f64, tolerance: f64) -> Option<CombFit> {
         let mut fit = CombFit { origin, period, tolerance, width: self.width, members: Vec::new() };
         for _ in 0..3 {
             fit.members = fit.nearest(times);

@@ -1,6 +1,6 @@
 //! Drawn events with a known period or none, for the tests here and for `cargo xtask experiments`.
 
-use super::period::{ALPHA, Comb, combs};
+use super::period::{ALPHA, Comb, WatchedSpan, combs};
 use crate::rng::Rng;
 
 const HOUR: i64 = 3_600_000_000_000;
@@ -72,7 +72,7 @@ impl Recipe {
 
     /// Draws the events and searches for periods.
     pub fn search(&self, rng: &mut Rng) -> Vec<Comb> {
-        combs(&self.events(rng), (0, self.span_ns), self.resolution_ns, ALPHA)
+        combs(&self.events(rng), WatchedSpan::new(0, self.span_ns), self.resolution_ns, ALPHA)
     }
 }
 

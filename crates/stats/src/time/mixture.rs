@@ -147,7 +147,7 @@ pub fn likeliest(fit: CombFit, times: &[i64], place: SearchRange) -> (CombFit, V
     }
     let spread = (longest.sigma.powi(2) + step * step / 12.0).sqrt();
     let tolerance = (REACH * spread).max(0.75 * step).min(HALF * longest.period);
-    match fit.moved(times, (longest.origin, longest.period), tolerance) {
+    match fit.moved(times, longest.origin, longest.period, tolerance) {
         Some(moved) => (moved, others),
         None => (fit, others),
     }
@@ -220,7 +220,7 @@ mod tests {
     fn named(times: &[i64], found: f64) -> (f64, Vec<f64>) {
         let fit =
             CombFit { origin: 1e9, period: found * 1e9, width: 2e9, tolerance: 2e9, members: Vec::new() };
-        let fit = fit.moved(times, (1e9, found * 1e9), 2e9).expect("a comb");
+        let fit = fit.moved(times, 1e9, found * 1e9, 2e9).expect("a comb");
         let (fit, others) = likeliest(fit, times, SearchRange { span: SPAN, step: STEP, besides: None });
         (fit.period / 1e9, others.iter().map(|other| other / 1e9).collect())
     }
@@ -247,7 +247,7 @@ mod tests {
         // seven teeth between.
         let times = [0, 20, 40, 50, 60, 80, 100, 120, 140].map(|second| second * STEP as i64);
         let fit = CombFit { origin: 0.0, period: 20e9, width: 2e9, tolerance: 2e9, members: Vec::new() };
-        let fit = fit.moved(&times, (0.0, 20e9), 2e9).expect("a comb");
+        let fit = fit.moved(&times, 0.0, 20e9, 2e9).expect("a comb");
         let (fit, others) = likeliest(fit, &times, SearchRange { span: 3_600e9, step: STEP, besides: None });
         assert!((fit.period / 1e9 - 20.0).abs() < 0.1, "{fit:?}");
         assert!(others.iter().any(|other| (other / 1e9 - 10.0).abs() < 0.1), "{others:?}");
@@ -257,7 +257,7 @@ mod tests {
     fn strange_input_is_answered() {
         let times = [0i64, 1, 2, 3, 4, i64::MAX / 16];
         let fit = CombFit { origin: 0.0, period: 1.0, width: 1.0, tolerance: 0.4, members: Vec::new() };
-        if let Some(fit) = fit.moved(&times, (0.0, 1.0), 0.4) {
+        if let Some(fit) = fit.moved(&times, 0.0, 1.0, 0.4) {
             likeliest(fit, &times, SearchRange { span: 1e18, step: 0.0, besides: Some((f64::NAN, 1.0)) });
         }
     }

@@ -61,7 +61,8 @@ pub fn finest_width(resolution_ns: i64) -> i64 {
 pub fn significant(
     lags: &[i64],
     n: usize,
-    (span_ns, longest): (i64, i64),
+    span_ns: i64,
+    longest: i64,
     resolution_ns: i64,
     alpha: f64,
 ) -> Vec<Lag> {
@@ -211,7 +212,7 @@ mod tests {
         times.extend([111 * SECOND, 401 * SECOND]);
         times.sort_unstable();
         let (span, longest) = (600 * SECOND, 100 * SECOND);
-        let found = significant(&pair_lags(&times, longest), 12, (span, longest), SECOND, 0.01);
+        let found = significant(&pair_lags(&times, longest), 12, span, longest, SECOND, 0.01);
         let Some(lag) = found.iter().find(|lag| (lag.lag_ns / 1e9 - 60.0).abs() < 1e-6) else {
             panic!("no lag of 60 s in {found:?}")
         };

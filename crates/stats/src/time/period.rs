@@ -58,19 +58,36 @@ pub struct Comb {
 /// One event: its time after the start in ns, and its index among the given ones.
 type Event = (i64, usize);
 
-/// Finds the periods of events in ns, in any order, that were watched over `span` (first and last
-/// ns).
+/// Span in which events were watched, in ns.
+#[derive(Clone, Copy, Debug)]
+pub struct WatchedSpan {
+    pub from: i64,
+    pub to: i64,
+}
+
+impl WatchedSpan {
+    pub fn new(from: i64, to: i64) -> WatchedSpan {
+        WatchedSpan { from, to }
+    }
+
+    /// Length in ns; none if it is beyond the range of numbers.
+    pub fn length(self) -> Option<i64> {
+        self.to.checked_sub(self.from)
+    }
+}
+
+/// Finds the periods of events in ns, in any order, that were watched over `span`.
 ///
 /// `resolution_ns` is the precision of the times: the measuring interval, or the length of a block
 /// if only the block is known. Events outside the span are excluded. The combs are in the order of
 /// their evidence.
-pub fn combs(times: &[i64], span: (i64, i64), resolution_ns: i64, alpha: f64) -> Vec<Comb> {
-    let length = match span.1.checked_sub(span.0) {
+pub fn combs(times: &[i64], span: WatchedSpan, resolution_ns: i64, alpha: f64) -> Vec<Comb> {
+    let length = match span.length() {
         Some(length) if (1..i64::MAX / 8).contains(&length) => length,
         _ => return Vec::new(),
     };
-    let inside = times.iter().enumerate().filter(|&(_, &t)| span.0 <= t && t <= span.1);
-    let mut left: Vec<Event> = inside.map(|(i, &t)| (t - span.0, i)).collect();
+    let inside = times.iter().enumerate().filter(|&(_, &t)| span.from <= t && t <= span.to);
+    let mut left: Vec<Event> = inside.map(|(i, &t)| (t - span.from, i)).collect();
     left.sort_unstable();
     let length = left.get(MAX_EVENTS).map_or(length, |event| event.0.max(1));
     left.truncate(MAX_EVENTS);
@@ -80,7 +97,7 @@ pub fn combs(times: &[i64], span: (i64, i64), resolution_ns: i64, alpha: f64) ->
         let times: Vec<i64> = left.iter().map(|event| event.0).collect();
         let place = SearchRange { span: length as f64, step: resolution_ns.max(1) as f64, besides: None };
         let (fit, or_ns) = mixture::likeliest(fit, &times, place);
-        found.push(Comb { or_ns, ..comb_of(&fit, &left, span.0, resolution_ns.max(1), p) });
+        found.push(Comb { or_ns, ..comb_of(&fit, &left, span.from, resolution_ns.max(1), p) });
         // Events near a tooth that are not members would make the same comb again.
         left.retain(|event| fit.residual(event.0).abs() > 2.0 * fit.tolerance);
     }
@@ -95,7 +112,7 @@ fn fundamental(events: &[Event], span: i64, resolution: i64, alpha: f64) -> Opti
     let times: Vec<i64> = events.iter().map(|event| event.0).collect();
     let longest = span / 6;
     let lags = pair_lags(&times, longest);
-    let frequent = significant(&lags, times.len(), (span, longest), resolution, alpha);
+    let frequent = significant(&lags, times.len(), span, longest, resolution, alpha);
     let mut best: Option<(f64, CombFit, f64)> = None;
     for lag in candidates(frequent) {
         for part in [1, 2, 3] {
@@ -257,7 +274,7 @@ mod tests {
             let minute = Recipe { random: 60, period_ns: 60.0 * S, jitter_ns: 2e6, missing: 0.2, ..HOUR };
             let mut times = minute.events(&mut rng);
             times.extend(Recipe { random: 0, period_ns: 300.0 * S, ..minute }.events(&mut rng));
-            let found = combs(&times, (0, HOUR.span_ns), HOUR.resolution_ns, ALPHA);
+            let found = combs(&times, WatchedSpan::new(0, HOUR.span_ns), HOUR.resolution_ns, ALPHA);
             let periods: Vec<f64> = found.iter().map(|comb| (comb.period_ns / 1e8).round() / 10.0).collect();
             assert_eq!(periods[0], 60.0, "{periods:?}");
             assert!(periods.iter().all(|p| [60.0, 300.0].contains(p)), "{periods:?}");
@@ -272,7 +289,8 @@ mod tests {
             let mut outside = 0;
             for _ in 0..10 {
                 let times = Recipe { walk_ns, ..recipe }.events(&mut rng);
-                let comb = combs(&times, (0, HOUR.span_ns), HOUR.resolution_ns, ALPHA).remove(0);
+                let comb =
+                    combs(&times, WatchedSpan::new(0, HOUR.span_ns), HOUR.resolution_ns, ALPHA).remove(0);
                 let made = times.len() - 20;
                 outside += usize::from((comb.period_ns - 60.0 * S).abs() > 3.0 * comb.period_se_ns);
                 assert!(comb.members.windows(2).all(|pair| times[pair[0]] < times[pair[1]]));
@@ -292,20 +310,23 @@ mod tests {
         for _ in 0..20 {
             let mut times = Recipe { random: 20, ..HOUR }.events(&mut rng);
             times.extend(Recipe { random: 80, span_ns: HOUR.span_ns / 10, ..HOUR }.events(&mut rng));
-            assert_eq!(combs(&times, (0, HOUR.span_ns), HOUR.resolution_ns, ALPHA), []);
+            assert_eq!(combs(&times, WatchedSpan::new(0, HOUR.span_ns), HOUR.resolution_ns, ALPHA), []);
         }
     }
 
     #[test]
     fn a_few_events_in_a_row_are_no_comb_nor_are_long_periods() {
         let times: Vec<i64> = (0..4).map(|i| (i * 60 + 5) * 1_000_000_000).collect();
-        assert_eq!(combs(&times, (0, HOUR.span_ns), 1_000_000, ALPHA), []);
+        assert_eq!(combs(&times, WatchedSpan::new(0, HOUR.span_ns), 1_000_000, ALPHA), []);
         let times: Vec<i64> = (0..6).map(|i| (i * 700 + 5) * 1_000_000_000).collect();
-        assert_eq!(combs(&times, (0, HOUR.span_ns), 1_000_000, ALPHA), []);
+        assert_eq!(combs(&times, WatchedSpan::new(0, HOUR.span_ns), 1_000_000, ALPHA), []);
         let same = [7_000_000_000; 50];
-        assert_eq!(combs(&same, (0, HOUR.span_ns), 1_000_000, ALPHA), []);
-        assert_eq!(combs(&same, (5, 5), 1, ALPHA), []);
-        assert_eq!(combs(&[i64::MIN, 0, i64::MAX], (i64::MIN, i64::MAX), i64::MAX, f64::NAN), []);
+        assert_eq!(combs(&same, WatchedSpan::new(0, HOUR.span_ns), 1_000_000, ALPHA), []);
+        assert_eq!(combs(&same, WatchedSpan::new(5, 5), 1, ALPHA), []);
+        assert_eq!(
+            combs(&[i64::MIN, 0, i64::MAX], WatchedSpan::new(i64::MIN, i64::MAX), i64::MAX, f64::NAN),
+            []
+        );
     }
 
     proptest! {
@@ -316,8 +337,8 @@ mod tests {
             near in proptest::collection::vec(-50i64..2_000, 0..40),
             span in any::<(i64, i64)>(), resolution in any::<i64>(), alpha in any::<f64>(),
         ) {
-            let _ = combs(&times, span, resolution, alpha);
-            let found = combs(&near, (0, 1_000), resolution % 3, alpha);
+            let _ = combs(&times, WatchedSpan::new(span.0, span.1), resolution, alpha);
+            let found = combs(&near, WatchedSpan::new(0, 1_000), resolution % 3, alpha);
             prop_assert!(found.iter().flat_map(|comb| &comb.members).all(|&i| (0..=1_000).contains(&near[i])));
         }
     }

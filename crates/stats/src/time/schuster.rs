@@ -43,7 +43,7 @@ pub fn false_alarm(power: f64, independent: f64) -> f64 {
 }
 
 /// Searches events in ns, watched over `span_ns`, for the strongest frequency between two in Hz.
-pub fn search(times: &[i64], span_ns: i64, (from, to): (f64, f64)) -> Option<SpectralLine> {
+pub fn search(times: &[i64], span_ns: i64, from: f64, to: f64) -> Option<SpectralLine> {
     let span = span_ns as f64 / 1e9;
     if times.len() < 2 || span_ns <= 0 || !(from > 0.0 && to > from && to.is_finite()) {
         return None;
@@ -71,7 +71,7 @@ pub fn search(times: &[i64], span_ns: i64, (from, to): (f64, f64)) -> Option<Spe
 /// False alarm probability of one given period, ns, whose error is at most the width of one line.
 pub fn confirm(times: &[i64], span_ns: i64, period_ns: f64) -> Option<SpectralLine> {
     let (hz, width) = (1e9 / period_ns, 0.5e9 / span_ns as f64);
-    search(times, span_ns, ((hz - width).max(width * 1e-3), hz + width))
+    search(times, span_ns, (hz - width).max(width * 1e-3), hz + width)
 }
 
 /// Strongest of equally spaced frequencies: each step turns every event's phase by the same angle.
@@ -135,7 +135,7 @@ mod tests {
             ..Recipe::HOUR
         };
         let times = weak.events(&mut rng);
-        let line = search(&times, weak.span_ns, (0.1, 1.0)).expect("events");
+        let line = search(&times, weak.span_ns, 0.1, 1.0).expect("events");
         assert!((line.hz - 1.0 / 3.7).abs() < 0.3 / 600.0 && line.false_alarm < 1e-6, "{line:?}");
         assert!(confirm(&times, weak.span_ns, 3.7e9).expect("events").false_alarm < line.false_alarm);
         assert_eq!(line.searched_to_hz, 1.0);
@@ -156,18 +156,18 @@ mod tests {
         // above that.
         let mut rng = Rng::new(SEED);
         let recipe = Recipe { random: 50, ..Recipe::HOUR };
-        let mut line = || search(&recipe.events(&mut rng), recipe.span_ns, (0.002, 0.1));
+        let mut line = || search(&recipe.events(&mut rng), recipe.span_ns, 0.002, 0.1);
         let claims = (0..60).filter(|_| line().is_some_and(|line| line.false_alarm < 0.01)).count();
         assert!(claims <= 5, "{claims}");
     }
 
     #[test]
     fn edges_are_answered() {
-        assert_eq!(search(&[], 10, (0.1, 1.0)), None);
-        assert_eq!(search(&[1, 2], 10, (1.0, f64::INFINITY)), None);
-        assert_eq!(search(&[1, 2], 0, (0.1, 1.0)), None);
+        assert_eq!(search(&[], 10, 0.1, 1.0), None);
+        assert_eq!(search(&[1, 2], 10, 1.0, f64::INFINITY), None);
+        assert_eq!(search(&[1, 2], 0, 0.1, 1.0), None);
         assert_eq!(confirm(&[1, 2, 3], 10, 0.0), None);
-        let far = search(&vec![5; 30_000], 3_600_000_000_000, (0.1, 1e9)).expect("events");
+        let far = search(&vec![5; 30_000], 3_600_000_000_000, 0.1, 1e9).expect("events");
         assert!(far.searched_to_hz < 0.2, "{far:?}");
     }
 }

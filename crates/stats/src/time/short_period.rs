@@ -9,7 +9,7 @@ use std::f64::consts::TAU;
 
 use super::comb_fit::CombFit;
 use super::mixture::{self, SearchRange};
-use super::period::{Comb, comb_of};
+use super::period::{Comb, WatchedSpan, comb_of};
 use super::schuster;
 
 /// Longest period, in steps: longer ones show in the differences of pairs.
@@ -27,14 +27,14 @@ const MIN_EVENTS: usize = 8;
 const OCCUPIED: f64 = 0.15;
 
 /// Comb of a short period, times and step in ns; `None` if chance may have made it.
-pub fn comb(times: &[i64], span: (i64, i64), step: i64, alpha: f64) -> Option<Comb> {
-    let length = span.1.checked_sub(span.0).filter(|&length| length > 0 && step > 0)?;
+pub fn comb(times: &[i64], span: WatchedSpan, step: i64, alpha: f64) -> Option<Comb> {
+    let length = span.length().filter(|&length| length > 0 && step > 0)?;
     if times.len() < MIN_EVENTS {
         return None;
     }
     let second = step as f64 / 1e9;
     let (from, to) = (1.0 / (LONGEST * second), 0.5 / second);
-    let line = schuster::search(times, length, (from, to))?;
+    let line = schuster::search(times, length, from, to)?;
     let enough = COHERENT * COHERENT * times.len() as f64;
     if line.false_alarm >= alpha || line.power < enough {
         return None;
@@ -65,7 +65,7 @@ fn named(comb: Comb, times: &[i64], length: i64, step: i64) -> Option<Comb> {
     let reach = (OFF.0 * comb.period_ns).max(OFF.1 * width);
     let (origin, period) = ((comb.phase_ns - first) as f64, comb.period_ns);
     let start = CombFit { origin, period, width, tolerance: reach, members: Vec::new() };
-    let fit = start.moved(&at, (origin, period), reach)?;
+    let fit = start.moved(&at, origin, period, reach)?;
     let own = fit.period;
     // In blocks, f and 1 - f of a cycle per block differ only in the sign of the phase.
     let cycles = width / own;
@@ -146,7 +146,8 @@ mod tests {
     }
 
     fn found(times: &[i64]) -> Option<f64> {
-        comb(times, (0, BLOCKS as i64 * STEP), STEP, 0.002).map(|comb| comb.period_ns / STEP as f64)
+        comb(times, WatchedSpan::new(0, BLOCKS as i64 * STEP), STEP, 0.002)
+            .map(|comb| comb.period_ns / STEP as f64)
     }
 
     #[test]
@@ -165,7 +166,7 @@ mod tests {
     fn a_period_below_two_steps_is_not_mistaken_for_its_alias() {
         for seed in 0..10 {
             let times = events(1.9, 0.8, 0, seed);
-            let span = (0, BLOCKS as i64 * STEP);
+            let span = WatchedSpan::new(0, BLOCKS as i64 * STEP);
             let Some(found) = comb(&times, span, STEP, 0.002) else { continue };
             let named = [found.period_ns].into_iter().chain(found.or_ns).map(|ns| ns / STEP as f64);
             assert!(named.into_iter().any(|period| (period - 1.9).abs() < 0.01), "{seed}");
@@ -176,11 +177,12 @@ mod tests {
     #[test]
     fn a_short_list_is_enough() {
         let times: Vec<i64> = (0..600).step_by(5).map(|block| block * STEP).collect();
-        let found = comb(&times, (0, 600 * STEP), STEP, 0.002).expect("every fifth of 600 blocks");
+        let found =
+            comb(&times, WatchedSpan::new(0, 600 * STEP), STEP, 0.002).expect("every fifth of 600 blocks");
         assert!((found.period_ns / STEP as f64 - 5.0).abs() < 1e-6 && found.members.len() == 120);
         let long: Vec<i64> = (0..60).map(|n| n * 17 * STEP).collect();
         assert_eq!(
-            comb(&long, (0, 1_020 * STEP), STEP, 0.002),
+            comb(&long, WatchedSpan::new(0, 1_020 * STEP), STEP, 0.002),
             None,
             "17 blocks are for the differences of pairs"
         );
@@ -193,6 +195,9 @@ mod tests {
         let bunches: Vec<i64> =
             (0..10).flat_map(|bunch| (0..12).map(move |k| (bunch * 311 + k) * STEP)).collect();
         assert_eq!(found(&bunches), None);
-        assert_eq!((found(&[]), found(&[0; 20]), comb(&[1; 9], (5, 5), 0, 0.1)), (None, None, None));
+        assert_eq!(
+            (found(&[]), found(&[0; 20]), comb(&[1; 9], WatchedSpan::new(5, 5), 0, 0.1)),
+            (None, None, None)
+        );
     }
 }

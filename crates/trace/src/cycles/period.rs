@@ -34,9 +34,10 @@ impl PeriodEstimate {
         if distance.0 <= 0 {
             return None;
         }
-        match self.distances.len() < KEPT {
-            true => self.distances.push(distance.0),
-            false => self.distances[self.next] = distance.0,
+        if self.distances.len() < KEPT {
+            self.distances.push(distance.0);
+        } else {
+            self.distances[self.next] = distance.0;
         }
         self.next = (self.next + 1) % KEPT;
         self.found = self.look();

@@ -176,7 +176,7 @@ fn before(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> {
             let thread = current.map(who).unwrap_or_default();
             let stack = off.map(|off| off.stack).unwrap_or_default();
             let how = "the kernel's events of contention enclose it, with interrupts off";
-            return Some(spinning::cause(case, &thread, how, &stack, (piece.start, piece.end)));
+            return Some(spinning::cause(case, &thread, how, &stack, piece.start, piece.end));
         }
     }
     let stopper =
@@ -256,7 +256,7 @@ fn runnable(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> 
     let spins = over.spins.at(piece.start).is_some_and(|&(.., (pid, _))| pid == current.pid);
     if spins {
         let how = "the kernel's events of contention enclose it, with preemption off";
-        return Some(spinning::cause(case, &who(current), how, &[], (piece.start, piece.end)));
+        return Some(spinning::cause(case, &who(current), how, &[], piece.start, piece.end));
     }
     let toggled = over.preempt_off.at(piece.start).map(|found| found.2.clone());
     let off = toggled.or_else(|| preempt_off::cause(case, piece, current));
@@ -266,18 +266,18 @@ fn runnable(case: &Case<'_>, over: &Over, piece: &Stretch<'_>) -> Option<Cause> 
 /// Cause while the thread itself runs.
 fn runs(case: &Case<'_>, piece: &Stretch<'_>, victim: Task) -> Option<Cause> {
     let over = case.path.due_at_start.is_some_and(|over| over <= piece.start);
-    match case.path.switch.is_some_and(|switch| switch <= piece.start) {
-        _ if over && case.window.own => {
-            let evidence =
-                "its timer was due when it was started: from there, without a sleep, to its clock read";
-            Some(Cause::new(SliceKind::ReturnToUser, Who::default(), evidence))
-        }
-        true if case.window.own => {
-            let evidence = "from the switch to the thread's own clock read";
-            Some(Cause::new(SliceKind::ReturnToUser, Who::default(), evidence))
-        }
-        true => None,
-        false => Some(Cause::new(SliceKind::Thread, who(victim), "the thread itself ran and did not sleep")),
+    let switched = case.path.switch.is_some_and(|switch| switch <= piece.start);
+    if over && case.window.own {
+        let evidence =
+            "its timer was due when it was started: from there, without a sleep, to its clock read";
+        Some(Cause::new(SliceKind::ReturnToUser, Who::default(), evidence))
+    } else if !switched {
+        Some(Cause::new(SliceKind::Thread, who(victim), "the thread itself ran and did not sleep"))
+    } else if case.window.own {
+        let evidence = "from the switch to the thread's own clock read";
+        Some(Cause::new(SliceKind::ReturnToUser, Who::default(), evidence))
+    } else {
+        None
     }
 }
 

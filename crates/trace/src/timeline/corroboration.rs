@@ -207,13 +207,16 @@ fn take_back(host: &Host, spike: &mut Spike, taken: &[Slice]) {
     let parts = [&who.function, &who.irq, &who.comm];
     let name = parts.into_iter().find(|part| !part.is_empty()).cloned().unwrap_or_default();
     let kind = &longest.kind;
-    spike.notes.push(match longest.contested {
-        true => format!(
-            "{length} of {kind} ({name}) is attributed to a stop from outside: a timer due on another CPU was late, too, and few spikes of the run show the same"
-        ),
-        false => format!(
-            "{length} of {kind} ({name}) is not counted: in a virtual machine a stop of the virtual CPU looks the same, and too few spikes of the run show it"
-        ),
+    spike.notes.push(if longest.contested {
+        format!(
+            "{length} of {kind} ({name}) is attributed to a stop from outside: a timer due on another CPU \
+             was late, too, and few spikes of the run show the same"
+        )
+    } else {
+        format!(
+            "{length} of {kind} ({name}) is not counted: in a virtual machine a stop of the virtual CPU \
+             looks the same, and too few spikes of the run show it"
+        )
     });
 }
 

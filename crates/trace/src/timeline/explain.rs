@@ -125,10 +125,13 @@ impl Account {
     fn give(&mut self, case: &Case<'_>, over: &Over, cpu: Cpu, piece: Stretch<'_>) {
         let ns = piece.end - piece.start;
         match cause(case, over, cpu, &piece) {
-            Some(cause) if own::stood_still(case, &piece, &cause) => match own::is_stop(&piece, &cause) {
-                true => self.add(&piece, outside::in_path(cause.kind)),
-                false => *self.stalled.entry(cause.kind.name()).or_default() += ns,
-            },
+            Some(cause) if own::stood_still(case, &piece, &cause) => {
+                if own::is_stop(&piece, &cause) {
+                    self.add(&piece, outside::in_path(cause.kind));
+                } else {
+                    *self.stalled.entry(cause.kind.name()).or_default() += ns;
+                }
+            }
             Some(cause) if ticks::are_missing(case, cpu, &piece, &cause) => self.tickless += ns,
             Some(cause) => self.add(&piece, cause),
             None if piece.top == RunningContext::Unknown => self.contradictions_ns += ns,

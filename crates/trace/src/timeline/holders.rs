@@ -189,8 +189,8 @@ impl<'c, 'w> Holders<'c, 'w> {
         let sleep = self.presences.sleep(number)?;
         let stack = sleep.switch.map_or(&[][..], |switch| stack_of(self.ordered, switch));
         let kind = kind_of(stack);
-        let ends = (sleep.switch, sleep.waking);
-        let end = SleepEnd::of(self.window, self.ordered, self.tasks, kind, ends);
+        let (slept, woken) = (sleep.switch, sleep.waking);
+        let end = SleepEnd::of(self.window, self.ordered, self.tasks, kind, slept, woken);
         let proof = proof(self.window, self.ordered, sleep.switch, stack);
         let since = sleep.switch.map_or(of.since, |switch| switch.time.0);
         let open = matches!(proof, LockProof::Open | LockProof::Unseen);

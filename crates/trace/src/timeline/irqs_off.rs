@@ -34,8 +34,9 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Cause> {
         let late = rearm::late(case);
         let set = late.as_ref().map_or(i64::MIN, |late| late.1);
         let section = by_stack(case, events, before, until).filter(|section| section.1 > set);
-        let section = section.map(|(start, end, cause)| (start.max(set), end, cause));
-        found.extend(section.into_iter().flat_map(|section| spinning::parted(case, section)));
+        if let Some((start, end, cause)) = section {
+            found.extend(spinning::parted(case, start.max(set), end, cause));
+        }
         found.extend(late);
     }
     Spans::new(found)

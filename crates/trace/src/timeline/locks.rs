@@ -103,10 +103,12 @@ fn of_futex(window: &Window, ordered: &[&Named], slept: &Named) -> LockProof {
         match &event.what {
             What::SyscallEntry { id, args } if is_futex(*id) => {
                 let waits = matches!(args[1] & FUTEX_CMD_MASK, 0 | 9);
-                last = match words.waits_for_mutex(args) {
-                    true => LockProof::Plain,
-                    false if waits && is_of_readers(args[2] as u32) => LockProof::Open,
-                    false => LockProof::None,
+                last = if words.waits_for_mutex(args) {
+                    LockProof::Plain
+                } else if waits && is_of_readers(args[2] as u32) {
+                    LockProof::Open
+                } else {
+                    LockProof::None
                 };
             }
             What::SyscallEntry { .. } | What::SyscallExit { .. } => last = LockProof::Open,

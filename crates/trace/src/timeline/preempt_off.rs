@@ -44,15 +44,18 @@ pub(super) fn cause(case: &Case<'_>, stretch: &Stretch, current: Task) -> Option
     if let (Found::Kernel(frames), true) = (seen.found, seen.held || long) {
         if spinning::spins(case, frames) {
             let how = "the timer's interrupt found it there";
-            return Some(spinning::cause(case, &who(current), how, frames, (queued, until)));
+            return Some(spinning::cause(case, &who(current), how, frames, queued, until));
         }
     }
     let late = case.host.preempt == Preempt::None || case.host.preempt == Preempt::Voluntary;
-    let (stack, evidence) = match seen.held {
-        true => seen.section(),
-        false if long && late => seen.unpreempted()?,
-        false if long && seen.let_in.is_some() => seen.section(),
-        false => return None,
+    let (stack, evidence) = if seen.held {
+        seen.section()
+    } else if long && late {
+        seen.unpreempted()?
+    } else if long && seen.let_in.is_some() {
+        seen.section()
+    } else {
+        return None;
     };
     let function = remote_call::caller(stack);
     let found = if let Found::Kernel(frames) = seen.found { frames } else { &[] };

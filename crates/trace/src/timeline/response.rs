@@ -197,7 +197,7 @@ impl Response {
         let spun = || {
             let &(start, end, _) = over.spins.at(piece.start).filter(spins)?;
             let how = "the kernel's events of contention enclose it";
-            Some(spinning::cause(case, &who(victim), how, &[], (start, end)))
+            Some(spinning::cause(case, &who(victim), how, &[], start, end))
         };
         let itself = || itself.then(|| spun().or_else(lent).unwrap_or_else(own));
         // The thread itself silences no other CPU.
@@ -233,8 +233,7 @@ impl Response {
         let kind = kind_of(stack);
         let proof = proof(cycle.window, cycle.ordered, segment.slept, stack);
         let place = place_of(stack, kind);
-        let end =
-            SleepEnd::of(cycle.window, cycle.ordered, cycle.tasks, kind, (segment.slept, segment.woken));
+        let end = SleepEnd::of(cycle.window, cycle.ordered, cycle.tasks, kind, segment.slept, segment.woken);
         let timed = segment.slept.filter(|_| end == SleepEnd::TimeOut);
         let due = timed.and_then(|slept| due(cycle.ordered, slept, segment.end));
         let until = due.map_or(segment.end, |due| due.clamp(segment.start, segment.end));

@@ -26,9 +26,8 @@ impl<T> Spans<T> {
 
     /// Length of the part of a time that lies in such stretches.
     pub(super) fn covered(&self, from: i64, to: i64, is: impl Fn(&T) -> bool) -> i64 {
-        let within = |&(start, end, ref what): &(i64, i64, T)| match is(what) {
-            true => end.min(to).saturating_sub(start.max(from)).max(0),
-            false => 0,
+        let within = |&(start, end, ref what): &(i64, i64, T)| {
+            if is(what) { end.min(to).saturating_sub(start.max(from)).max(0) } else { 0 }
         };
         self.0.iter().map(within).fold(0, i64::saturating_add)
     }

@@ -39,17 +39,24 @@ pub(super) fn spins(case: &Case<'_>, frames: &[String]) -> bool {
 }
 
 /// Cause of a wait, from its proof (`how`), the waiter and its stack, and its time.
-pub(super) fn cause(case: &Case<'_>, waiter: &Who, how: &str, frames: &[String], span: (i64, i64)) -> Cause {
+pub(super) fn cause(
+    case: &Case<'_>,
+    waiter: &Who,
+    how: &str,
+    frames: &[String],
+    from: i64,
+    to: i64,
+) -> Cause {
     let helps = |frame: &&String| {
         !is_lock_helper(frame) && !passes_time(frame) && !spins_for_lock(frame, &case.host.machine)
     };
     let comm = if waiter.comm.is_empty() { "a thread" } else { waiter.comm.as_str() };
     let place = frames.iter().find(helps).map_or_else(String::new, |function| format!(" in {function}"));
-    let release = release(case, waiter.pid, span.0, span.1);
+    let release = release(case, waiter.pid, from, to);
     let holder = release.map_or_else(Who::default, |event| case.tasks.who(event.pid, event.time.0));
     let held = match release {
         Some(event) => format!("{} released it on CPU {}", holder.comm, event.cpu),
-        None => format!("its holder is not known; running at the time: {}", running(case, span)),
+        None => format!("its holder is not known; running at the time: {}", running(case, from, to)),
     };
     let evidence = format!("{comm} waited for a lock{place}: {how}; {held}");
     Cause { stack: frames.to_vec(), ..Cause::new(SliceKind::LockContention, holder, evidence) }
@@ -88,7 +95,7 @@ fn handover(start: i64, end: i64) -> i64 {
 }
 
 /// Threads on the other CPUs in that time, as text.
-fn running(case: &Case<'_>, (from, to): (i64, i64)) -> String {
+fn running(case: &Case<'_>, from: i64, to: i64) -> String {
     let mut ran: Vec<(i64, String)> = Vec::new();
     for (&cpu, events) in case.cpus.iter().filter(|(cpu, _)| **cpu != case.home()) {
         let mut of: BTreeMap<i32, i64> = BTreeMap::new();
@@ -115,8 +122,7 @@ fn running(case: &Case<'_>, (from, to): (i64, i64)) -> String {
 
 /// Splits a section with interrupts off by its wait: up to the moment at which another CPU left its
 /// own section, if this one ended by releasing a raw lock right after that.
-pub(super) fn parted(case: &Case<'_>, section: (i64, i64, Cause)) -> Vec<(i64, i64, Cause)> {
-    let (start, end, cause) = section;
+pub(super) fn parted(case: &Case<'_>, start: i64, end: i64, cause: Cause) -> Vec<(i64, i64, Cause)> {
     let unlocks =
         cause.kind == SliceKind::IrqsOff && cause.stack.first().is_some_and(|frame| unlocks_raw(frame));
     let held = unlocks.then(|| held_elsewhere(case, start, end).or_else(|| given(case, &cause, start, end)));
@@ -124,7 +130,7 @@ pub(super) fn parted(case: &Case<'_>, section: (i64, i64, Cause)) -> Vec<(i64, i
     let Some((from, to, how)) = held.filter(|(from, to, _)| from < to) else {
         return vec![(start, end, cause)];
     };
-    let waited = self::cause(case, &cause.who, &how, &cause.stack, (from, to));
+    let waited = self::cause(case, &cause.who, &how, &cause.stack, from, to);
     vec![(start, from, cause.clone()), (from, to, waited), (to, end, cause)]
 }
 

@@ -14,11 +14,14 @@ pub(super) struct Known {
 /// Sets the sentence in a spike.
 pub(super) fn tell(host: &Host, known: Known, spike: &mut Spike) {
     // Every wake-up has a small unexplained rest.
-    spike.unexplained_why = match matters(spike.unexplained_ns, spike.latency_ns) {
-        false => String::new(),
-        true if known.lost => "it cannot be told: events of this time are missing".to_owned(),
-        true if known.waits => String::new(),
-        true => cannot(host),
+    spike.unexplained_why = if !matters(spike.unexplained_ns, spike.latency_ns) {
+        String::new()
+    } else if known.lost {
+        "it cannot be told: events of this time are missing".to_owned()
+    } else if known.waits {
+        String::new()
+    } else {
+        cannot(host)
     };
 }
 

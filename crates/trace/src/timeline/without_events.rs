@@ -158,9 +158,10 @@ fn before_the_switch(seen: &Witness<'_>) -> Option<Slice> {
     let stack = &seen.switch[let_in(seen.switch)?..];
     let function = stack.first()?;
     let asked = seen.switch.iter().any(|frame| frame.contains("cond_resched"));
-    let evidence = match asked {
-        true => format!("{OFF_OR_NOT_PREEMPTED}: it asked in {function} whether to switch"),
-        false => format!("{function} let it in again"),
+    let evidence = if asked {
+        format!("{OFF_OR_NOT_PREEMPTED}: it asked in {function} whether to switch")
+    } else {
+        format!("{function} let it in again")
     };
     Some(Slice {
         kind: SliceKind::PreemptOff.into(),

@@ -47,7 +47,8 @@ impl SleepEnd {
         ordered: &[&Named],
         tasks: &Tasks,
         kind: SleepKind,
-        (slept, woken): (Option<&Named>, Option<&Named>),
+        slept: Option<&Named>,
+        woken: Option<&Named>,
     ) -> SleepEnd {
         let Some(waking) = woken else { return SleepEnd::Unknown };
         let end = ordered.partition_point(|event| event.time < waking.time);

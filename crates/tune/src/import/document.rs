@@ -78,9 +78,10 @@ pub fn read_documents(path: &Path, machine: &NamingMachine) -> Result<Documents>
     } else {
         of_names(path, machine.files).map_or_else(|| of_file(path, machine), Ok)?
     };
-    match found.files.is_empty() && found.profiles.is_none() {
-        true => Err(Failure::usage(format!("{} holds no settings: {EXPECTED}", quoted(path)))),
-        false => Ok(found),
+    if found.files.is_empty() && found.profiles.is_none() {
+        Err(Failure::usage(format!("{} holds no settings: {EXPECTED}", quoted(path))))
+    } else {
+        Ok(found)
     }
 }
 
@@ -125,14 +126,13 @@ fn of_file(path: &Path, machine: &NamingMachine) -> Result<Documents> {
         return Err(Failure::usage(format!("{} is {what}: {instead}", quoted(path))));
     }
     let kind = kind.ok_or_else(|| {
-        Failure::usage(match text.trim_start().starts_with('{') && text.contains("\"onbeat.plan/") {
-            true => {
-                format!(
-                    "{} is a plan, not settings to be imported: give it to `onbeat tune apply --plan`",
-                    quoted(path)
-                )
-            }
-            false => format!("{} holds no settings: {EXPECTED}", quoted(path)),
+        Failure::usage(if text.trim_start().starts_with('{') && text.contains("\"onbeat.plan/") {
+            format!(
+                "{} is a plan, not settings to be imported: give it to `onbeat tune apply --plan`",
+                quoted(path)
+            )
+        } else {
+            format!("{} holds no settings: {EXPECTED}", quoted(path))
         })
     })?;
     if kind == ImportKind::Tuned {

@@ -81,9 +81,10 @@ impl Collected {
     fn want(&mut self, imported: Imported) {
         self.lines += 1;
         self.lacking_values.remove(&imported.key);
-        match self.wanted.len() < SETTINGS_LIMIT || self.wanted.contains_key(&imported.key) {
-            true => drop(self.wanted.insert(imported.key.clone(), (self.lines, imported))),
-            false => self.beyond += 1,
+        if self.wanted.len() < SETTINGS_LIMIT || self.wanted.contains_key(&imported.key) {
+            self.wanted.insert(imported.key.clone(), (self.lines, imported));
+        } else {
+            self.beyond += 1;
         }
     }
 
@@ -100,12 +101,11 @@ impl Collected {
 
     fn leave(&mut self, what: impl Into<String>, why: impl Into<String>, instead: &str) {
         // The list of a text's errors has the same limit as its settings.
-        match self.left_out.len() < SETTINGS_LIMIT {
-            true => {
-                let (rule, why) = (what.into(), why.into());
-                self.left_out.push(LeftOut { rule, why, instead: instead.to_owned() });
-            }
-            false => self.unnamed += 1,
+        if self.left_out.len() < SETTINGS_LIMIT {
+            let (rule, why) = (what.into(), why.into());
+            self.left_out.push(LeftOut { rule, why, instead: instead.to_owned() });
+        } else {
+            self.unnamed += 1;
         }
     }
 

@@ -35,15 +35,16 @@ pub fn collect(files: &[&ImportedFile], machine: &MachineFiles, collected: &mut 
             }
             continue;
         };
-        let names = match is_pattern(&found.name) {
-            false => vec![found.name],
-            true => match matching(machine, &found.name) {
+        let names = if is_pattern(&found.name) {
+            match matching(machine, &found.name) {
                 Ok(names) => names.into_iter().filter(|name| !named.contains(name)).collect(),
                 Err(why) => {
                     collected.leave(place, why, "");
                     continue;
                 }
-            },
+            }
+        } else {
+            vec![found.name]
         };
         for name in names {
             match key_of(&name) {

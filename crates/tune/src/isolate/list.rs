@@ -81,9 +81,10 @@ fn judged(partition: Option<&Group>, cpus: &CpuSet, effective: &CpuSet) -> (Part
     match partition.and_then(|group| group.partition.known()) {
         Some(Partition::Isolated) => {
             let lost = cpus.without(effective);
-            let reason = match lost.is_empty() {
-                true => String::new(),
-                false => format!("without {}: offline, or taken by another group", named_cpus(lost)),
+            let reason = if lost.is_empty() {
+                String::new()
+            } else {
+                format!("without {}: offline, or taken by another group", named_cpus(lost))
             };
             (PartitionState::Isolated, reason)
         }

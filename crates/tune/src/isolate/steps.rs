@@ -335,9 +335,12 @@ mod tests {
         let arranged = |nodes: &str, has: Fact<String>| {
             let wanted = IsolationRequest { memory_nodes: Some(nodes.to_owned()), ..wanted("2-3") };
             let mut plan = PlanDocument::new("", Vec::new(), Vec::new());
-            let now = |key: &Key| match key.to_string() == "sysfs:devices/system/node/has_memory" {
-                true => has.clone(),
-                false => Fact::Absent,
+            let now = |key: &Key| {
+                if key.to_string() == "sysfs:devices/system/node/has_memory" {
+                    has.clone()
+                } else {
+                    Fact::Absent
+                }
             };
             arrange(&survey, &mut plan, &wanted, &now).map_err(|failure| failure.message)
         };

@@ -168,7 +168,8 @@ fn one_is_taken_out_and_the_rest_stays() {
         isolated.kernel.start_thread(600, 500);
         for tid in [500, 600] {
             let (entry, process) = (isolated.entry(), isolated.process(tid));
-            take_out(&mut isolated.kernel, &mut isolated.store, &entry, &process).unwrap().unwrap();
+            let refusal = take_out(&mut isolated.kernel, &mut isolated.store, &entry, &process).unwrap();
+            assert_eq!(refusal, None);
             assert_eq!(isolated.where_is(tid), at("/system.slice", "0-1"));
         }
         let cpus = CpuSet::parse("2-3").unwrap();

@@ -45,9 +45,10 @@ fn make(machine: &Machine, headers: &Headers, place: &Path) -> Result<Tool> {
     debian::ensure(&needs(foreign))?;
     let from = headers.root.join(&headers.place).display().to_string();
     let make = Tool::new("make").args(["-s", "-C", &from, &format!("M={}", place.display())]);
-    Ok(match foreign {
-        false => make.args(["CC=gcc"]),
-        true => make.args(["ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-", "CC=aarch64-linux-gnu-gcc"]),
+    Ok(if foreign {
+        make.args(["ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-", "CC=aarch64-linux-gnu-gcc"])
+    } else {
+        make.args(["CC=gcc"])
     })
 }
 

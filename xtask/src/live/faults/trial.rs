@@ -170,10 +170,8 @@ impl Trial {
             Trial::Fault(fault, demand) => {
                 let stalls = stalls::parse(reply.file("stalls").unwrap_or_default());
                 let score = score::of(fault, &log::parse(reply.file("log")?)?, &answer, &stalls);
-                let told = match followed::is_followed(fault) {
-                    true => followed::judge(reply, &stalls),
-                    false => Ok(()),
-                };
+                let told =
+                    if followed::is_followed(fault) { followed::judge(reply, &stalls) } else { Ok(()) };
                 let verdict = match (score.verdict(fault, demand), told) {
                     (Err(one), Err(other)) => Err(format!("{one}; {other}")),
                     (one, other) => one.and(other),

@@ -40,10 +40,7 @@ impl Guest<'_> {
             Need { program: "xz", package: "xz-utils" },
         ];
         debian::ensure(&needs).map_err(Reason::Missing)?;
-        let root = match scene.systemd {
-            true => Some(debian_guest::archive().map_err(Reason::Missing)?),
-            false => None,
-        };
+        let root = if scene.systemd { Some(debian_guest::archive().map_err(Reason::Missing)?) } else { None };
         let mut items = vec![
             ("lab/tune-helpers.sh".to_string(), HELPERS.into()),
             ("lab/main.sh".to_string(), MAIN.into()),

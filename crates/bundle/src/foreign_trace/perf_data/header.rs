@@ -79,8 +79,7 @@ impl PerfHeader {
             ));
         }
         let head = input.bytes(0, HEAD as usize)?;
-        let (attribute, attributes, data) =
-            (at(&head, 16), (at(&head, 24), at(&head, 32)), (at(&head, 40), at(&head, 48)));
+        let data = (at(&head, 40), at(&head, 48));
         if data.0.checked_add(data.1).is_none_or(|end| end > input.length) {
             return Err(TraceError::cut());
         }
@@ -96,7 +95,7 @@ impl PerfHeader {
             machine: String::new(),
             cpus: 0,
         };
-        header.attributes(input, attribute, attributes)?;
+        header.attributes(input, at(&head, 16), at(&head, 24), at(&head, 32))?;
         // The places of the parts follow the records, in the order of their bits.
         let mut place = data.0 + data.1;
         for bit in 0..256 {
@@ -119,7 +118,8 @@ impl PerfHeader {
         &mut self,
         input: &TraceInput,
         length: u64,
-        (offset, size): (u64, u64),
+        offset: u64,
+        size: u64,
     ) -> Result<(), TraceError> {
         if !(80..=MAX_ATTRIBUTE).contains(&length) || size / length > MAX_ATTRIBUTES {
             return Err(TraceError::corrupt("attributes that perf does not write"));

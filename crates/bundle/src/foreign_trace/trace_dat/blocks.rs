@@ -35,7 +35,8 @@ impl CpuBlocks {
     pub fn find(
         input: &TraceInput,
         order: ByteOrder,
-        (data, cpus): (CpuData, usize),
+        data: CpuData,
+        cpus: usize,
         page_size: usize,
         packed: bool,
     ) -> Result<CpuBlocks, TraceError> {

@@ -75,7 +75,7 @@ impl TraceDat {
         let mut cpus = Vec::new();
         for data in &buffer.cpus {
             let (page, count) = (buffer.page_size as usize, buffer.cpus.len());
-            let blocks = CpuBlocks::find(&input, header.order, (*data, count), page, buffer.packed)?;
+            let blocks = CpuBlocks::find(&input, header.order, *data, count, page, buffer.packed)?;
             cpus.push((Cpu(data.cpu), blocks));
         }
         header.formats.clear();

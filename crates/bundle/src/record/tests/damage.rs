@@ -134,10 +134,8 @@ fn no_row_of_a_changed_section_is_passed_on_and_all_others_are() {
         assert_eq!(found, wanted, "{with_manifest} {at}");
         assert_eq!((damaged.len(), &damaged[0].file, damaged[0].from), (1, &file.name, 0));
         assert!(damaged[0].rows >= own.len() as u64, "{damaged:?}");
-        let (first, last) = match with_manifest {
-            true => (segment.from.seq, segment.to.seq),
-            false => (own[0], own[own.len() - 1]),
-        };
+        let (first, last) =
+            if with_manifest { (segment.from.seq, segment.to.seq) } else { (own[0], own[own.len() - 1]) };
         let all = DamagedSpan { recording: "r1".into(), boot: "b1".into(), first, last };
         assert_eq!(lost, [all]);
         // The readable part is shown as before.

@@ -240,7 +240,6 @@ fn a_run_that_was_removed_is_refused_before_its_pieces_until_it_may_come_again()
         let folder = farm.app.intake.as_ref().unwrap().staging.folder();
         let kept = crate::removal::KeptBundles { folder, bucket: None, patience: PATIENCE };
         let gone = crate::removal::forget(&farm.app.store, &run, None, kept, Some(now())).await.unwrap();
-        let gone = gone.unwrap();
         assert!(gone.bundle_gone && !gone.of.board_gone && !Path::new(&run.place).exists(), "{gone:?}");
         assert_eq!(farm.app.store.kept_bytes_of("a").await.unwrap(), 0);
         let (_, me) = farm.ask("GET", "/v1/me", &token, "").await;

@@ -24,10 +24,12 @@ impl Driver {
     pub fn start() -> Option<Driver> {
         let profiles = tempfile::tempdir().unwrap();
         let runs = |name: &str| Command::new(name).arg("--version").output().is_ok();
-        let missing = match runs("chromedriver") {
-            false => "chromedriver",
-            true if !BROWSERS.into_iter().any(runs) => "Chromium",
-            true => return Some(Driver::with(profiles)),
+        let missing = if !runs("chromedriver") {
+            "chromedriver"
+        } else if !BROWSERS.into_iter().any(runs) {
+            "Chromium"
+        } else {
+            return Some(Driver::with(profiles));
         };
         eprintln!("left out: WebDriver (there is no {missing})");
         None

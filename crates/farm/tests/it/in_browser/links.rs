@@ -22,9 +22,8 @@ fn kind(address: &str) -> String {
         before = part;
     }
     let is_choice = |pair: &str| CHOICES.iter().any(|name| pair.starts_with(&format!("{name}=")));
-    let named = |pair: &str| match is_choice(pair) {
-        true => pair.to_owned(),
-        false => pair.split('=').next().unwrap_or_default().to_owned(),
+    let named = |pair: &str| {
+        if is_choice(pair) { pair.to_owned() } else { pair.split('=').next().unwrap_or_default().to_owned() }
     };
     let asked: BTreeSet<String> = query.split('&').map(named).collect();
     format!("{}?{}", parts.join("/"), asked.into_iter().collect::<Vec<_>>().join("&"))

@@ -130,9 +130,8 @@ impl Files {
             match reaction {
                 Reaction::Unreadable(errno) => return Fact::Refused(*errno),
                 Reaction::OneOf(words) => {
-                    let marked = |word: &&str| match **word == file.value {
-                        true => format!("[{word}]"),
-                        false => (*word).to_owned(),
+                    let marked = |word: &&str| {
+                        if **word == file.value { format!("[{word}]") } else { (*word).to_owned() }
                     };
                     shown = words.iter().map(marked).collect::<Vec<_>>().join(" ");
                 }

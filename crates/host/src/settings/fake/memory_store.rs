@@ -73,10 +73,9 @@ impl Store for MemoryStore {
         let number = self.appends;
         self.appends += 1;
         self.countdown.step();
-        let failure = self.failure.filter(|failure| match failure.lasts {
-            true => number >= failure.after,
-            false => number == failure.after,
-        });
+        let failure = self
+            .failure
+            .filter(|failure| if failure.lasts { number >= failure.after } else { number == failure.after });
         let file = self.files.entry(name.to_owned()).or_default();
         if let Some(failure) = failure {
             file.bytes.extend(bytes.iter().take(failure.leaves));

@@ -228,16 +228,19 @@ fn folder() -> (tempfile::TempDir, Folder) {
     (temporary, folder)
 }
 
+fn locked(folder: &Folder) -> JournalLock {
+    take_lock(folder).unwrap().ok_or_else(|owner| owner).unwrap_or_else(|owner| panic!("{owner:?} has it"))
+}
+
 #[test]
 fn one_at_a_time_has_the_lock() {
     let (temporary, folder) = folder();
-    let lock = take_lock(&folder).unwrap().unwrap();
+    let lock = take_lock(&folder).unwrap();
     let other = Folder::open(&temporary.path().join("journal")).unwrap();
-    let owner = take_lock(&other).unwrap().err().unwrap();
-    assert_eq!(owner, LockOwner { pid: std::process::id() });
+    let owner = take_lock(&other).unwrap().ok_or_else(|owner| owner).err();
+    assert_eq!(owner, Some(LockOwner { pid: std::process::id() }));
     drop(lock);
-    let lock = take_lock(&other).unwrap();
-    assert!(lock.is_ok());
+    let _lock = locked(&other);
     assert_eq!(entry_ids(&folder).unwrap(), Vec::<String>::new());
 }
 
@@ -254,9 +257,8 @@ fn the_lock_goes_with_its_owner() {
         .unwrap();
     let owner = loop {
         match take_lock(&folder).unwrap() {
-            Ok(lock) => drop(lock),
-            Err(owner) if owner.pid == child.id() => break owner,
-            Err(_) => {}
+            LockOutcome::Held(owner) if owner.pid == child.id() => break owner,
+            LockOutcome::Locked(_) | LockOutcome::Held(_) => {}
         }
         assert!(child.try_wait().unwrap().is_none(), "it ended without the lock");
         std::thread::yield_now();
@@ -264,7 +266,7 @@ fn the_lock_goes_with_its_owner() {
     assert_eq!(owner.pid, child.id());
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(take_lock(&folder).unwrap().is_ok());
+    locked(&folder);
 }
 
 #[test]
@@ -273,7 +275,7 @@ fn takes_the_lock_and_waits() {
     let Some(path) = std::env::var_os("ONBEAT_TEST_JOURNAL") else { return };
     let folder = Folder::open(path.as_ref()).unwrap();
     let _lock = loop {
-        if let Ok(lock) = take_lock(&folder).unwrap() {
+        if let LockOutcome::Locked(lock) = take_lock(&folder).unwrap() {
             break lock;
         }
     };
@@ -301,7 +303,7 @@ fn a_folder_keeps_lines() {
 fn the_lock_is_not_passed_on() {
     let dir = tempfile::tempdir().unwrap();
     let folder = Folder::make(&dir.path().join("journal")).unwrap();
-    let _lock = take_lock(&folder).unwrap().unwrap();
+    let _lock = locked(&folder);
     let path = dir.path().canonicalize().unwrap().join("journal/lock");
     let mut seen = 0;
     for entry in std::fs::read_dir("/proc/self/fd").unwrap().filter_map(Result::ok) {

@@ -129,14 +129,13 @@ impl<'a> CureCourse<'a> {
     /// then makes it permanent, so that a kill leaves it recorded or undone.
     pub fn keep_change(&self, record: &mut CureRun, settings: &mut StepSettings) -> Result<()> {
         let Some(step) = record.steps.last_mut() else { return Ok(()) };
-        match settings.switch(wish(&step.candidate))? {
+        if let Err(failure) = settings.switch(wish(&step.candidate)) {
+            let reason = failure.reason()?;
             // A stop is not a refusal: the proven change is kept after a resume.
-            Err(_) if rt::stop_pending() => return Ok(()),
-            Err(why) => {
-                step.why = format!("it was proven but could not be applied again: {why}");
-                return Ok(());
+            if !rt::stop_pending() {
+                step.why = format!("it was proven but could not be applied again: {reason}");
             }
-            Ok(()) => {}
+            return Ok(());
         }
         (step.kept, step.entry) = (true, settings.entry().to_owned());
         let many = record.plan.counted().many();
@@ -159,9 +158,10 @@ fn note(step: &mut CureStep, experiment: &ExperimentRun) {
     let proof = prove(&experiment.plan, &PairTally::of(&experiment.segments));
     proven(step, &proof, experiment.plan.win_at);
     // The usual settling time is not reported.
-    step.settling = match experiment.plan.settle_ns > SETTLE {
-        true => settling(experiment).unwrap_or_default(),
-        false => String::new(),
+    step.settling = if experiment.plan.settle_ns > SETTLE {
+        settling(experiment).unwrap_or_default()
+    } else {
+        String::new()
     };
     let last = |arm: ExperimentArm| {
         let of_arm = experiment.segments.iter().rev().find(|segment| segment.arm == arm && segment.valid);

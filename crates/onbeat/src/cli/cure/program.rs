@@ -33,9 +33,8 @@ impl CureCourse<'_> {
         let end = run_child(&line, None, &mut || self.pause("checking the program"))?;
         self.progress.clear();
         let ChildEnd::Ended { words, .. } = end else { return Ok(false) };
-        let read = read_user_file(&file, LIMIT).map_err(|error| match words.is_empty() {
-            true => error.to_string(),
-            false => words.trim_start_matches("onbeat: ").to_owned(),
+        let read = read_user_file(&file, LIMIT).map_err(|error| {
+            if words.is_empty() { error.to_string() } else { words.trim_start_matches("onbeat: ").to_owned() }
         });
         record.program_findings = match read.and_then(|bytes| program_findings(&bytes)) {
             Ok(found) => found,

@@ -49,9 +49,10 @@ pub fn run(args: &Args) -> Result<Exit> {
     };
     let mut journal = journal::lock_if_there("placing a process")?;
     let entry = isolation(&mut journal)?;
-    match args.outside {
-        true => outside(&mut journal, &entry, asked.as_ref())?,
-        false => inside(&mut journal, &entry, asked)?,
+    if args.outside {
+        outside(&mut journal, &entry, asked.as_ref())?;
+    } else {
+        inside(&mut journal, &entry, asked)?;
     }
     if let Some(priority) = args.priority {
         rt::set_policy(Policy::Fifo, priority).map_err(|error| {
@@ -141,11 +142,13 @@ pub fn is_inside(group: &Fact<String>) -> bool {
 
 /// Takes a process out of the partition.
 pub fn leave(journal: &mut LockedJournal, entry: &EntryRecords, process: &GroupProcess) -> Result<()> {
-    let left = take_out(&mut journal.kernel, &mut *journal.store, entry, process).map_err(|error| {
+    let refusal = take_out(&mut journal.kernel, &mut *journal.store, entry, process).map_err(|error| {
         let what = "cannot write the journal of changes";
         Failure::of_call(what, &error, Exit::NotPermitted, "free some space")
     })?;
-    left.map_err(|why| Failure::not_supported(format!("cannot move process {} back: {why}", process.pid)))
+    refusal.map_or(Ok(()), |why| {
+        Err(Failure::not_supported(format!("cannot move process {} back: {why}", process.pid)))
+    })
 }
 
 fn this_process() -> Result<(u32, u64)> {

@@ -95,9 +95,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         PairPlace::Both => &[PairPlace::Same, PairPlace::Across],
         place => std::slice::from_ref(place),
     };
-    let mut announcement = match args.measures_several() && !args.flags.run.quiet {
-        true => Some(announcement(&args.duration, kinds.len(), places.len())?),
-        false => None,
+    let mut announcement = if args.measures_several() && !args.flags.run.quiet {
+        Some(announcement(&args.duration, kinds.len(), places.len())?)
+    } else {
+        None
     };
     let mut kept: Vec<KeptRun> = Vec::new();
     let mut failure = None;

@@ -9,7 +9,7 @@ use crate::cli::outputs::remark;
 use crate::cli::step_settings::{StepSettings, StepWish, UnmovedInterrupt};
 use host::rt;
 use host::switch_script::{ScriptEnd, SwitchScript};
-use model::error::{Exit, Failure, Result};
+use model::error::{Exit, Failure, ItemFailure, Result};
 use model::experiment::ExperimentArm;
 use model::text::quoted;
 use model::units::Nanos;
@@ -69,7 +69,10 @@ impl<'a> ArmSwitch<'a> {
                     ExperimentArm::A => StepWish::default(),
                     ExperimentArm::B => wish.clone(),
                 };
-                settings.switch(settings_of_arm)?.map_err(Failure::not_supported)
+                settings.switch(settings_of_arm).map_err(|failure| match failure {
+                    ItemFailure::Refused(reason) => Failure::not_supported(reason),
+                    ItemFailure::Fatal(failure) => failure,
+                })
             }
         }
     }

@@ -103,12 +103,13 @@ fn with_change(
 }
 
 pub fn most_pairs(pairs: u32) -> Result<u32> {
-    match (LEAST_PAIRS..=ALLOWED_PAIRS).contains(&pairs) {
-        true => Ok(pairs),
-        false => Err(Failure::usage(format!(
+    if (LEAST_PAIRS..=ALLOWED_PAIRS).contains(&pairs) {
+        Ok(pairs)
+    } else {
+        Err(Failure::usage(format!(
             "invalid --pairs: expected {LEAST_PAIRS} to {ALLOWED_PAIRS}; fewer than {LEAST_PAIRS} cannot \
              decide"
-        ))),
+        )))
     }
 }
 

@@ -88,7 +88,7 @@ pub fn lock(folder: &Path) -> Result<FolderLock> {
         let what = format!("cannot lock {}", quoted(folder));
         Failure::of_call(what, &error, Exit::Usage, "choose another folder with -o")
     })?;
-    locked.map_err(|owner| Failure {
+    locked.ok_or_else(|owner| Failure {
         exit: Exit::NotPermitted,
         message: format!(
             "another onbeat (process {}) uses {}: wait until it ends",

@@ -22,7 +22,7 @@ use answer::print_answer;
 use arm_switch::ArmSwitch;
 use chosen::{ChosenProof, changes, chosen, resumed};
 use folder::{begun, folder_of, keep, lock};
-use host::work::ProcessId;
+use host::ProcessId;
 use model::error::{Exit, Failure, Result};
 use model::experiment::{EXPERIMENT_SCHEMA, ExperimentRun};
 use model::text::quoted;
@@ -173,10 +173,11 @@ fn both(ran: Result<PairsEnd>, restored: Result<()>) -> Result<PairsEnd> {
 
 /// Requires one of the ways to make the change.
 fn require_one_change(args: &Args) -> Result<()> {
-    match args.changes.is_empty() && args.script.is_none() {
-        true => Err(Failure::usage(
+    if args.changes.is_empty() && args.script.is_none() {
+        Err(Failure::usage(
             "a change is missing: give --change RULE=VALUE, --script FILE, or --across-boots A... -- B...",
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }

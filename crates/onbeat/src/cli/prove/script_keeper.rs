@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use super::Args;
 use crate::cli::flags::positive_span;
 use host::switch_script::{ScriptEnd, SwitchScript, end_marked};
-use host::work::ProcessId;
-use host::{RecordFolder, clock, keeper, process_start};
+use host::{LockOutcome, ProcessId, RecordFolder, clock, keeper, process_start};
 use model::error::{Exit, Failure, Result};
 use model::text::{clean, excerpt, quoted, several};
 use model::units::{Bare, Nanos};
@@ -49,9 +48,10 @@ pub fn start(script: &SwitchScript, at_most: Nanos, folder: &Path) -> Result<Scr
         None => b"a".to_vec(),
     };
     let left = said != b"a";
-    match left {
-        true => end_marked(&marker),
-        false => mark(&marker, "a")?,
+    if left {
+        end_marked(&marker);
+    } else {
+        mark(&marker, "a")?;
     }
     let why = String::from_utf8_lossy(&said).lines().skip(1).map(clean).collect();
     let own = std::process::id();
@@ -87,8 +87,8 @@ pub fn run(owner: ProcessId, script: &Path, args: &Args) -> Result<Exit> {
     // A resume first reverts the change, unless that process is killed as well.
     let _locked = loop {
         match folder.lock().map_err(failed)? {
-            Ok(locked) => break locked,
-            Err(_) => clock::sleep_for(PERIOD),
+            LockOutcome::Locked(lock) => break lock,
+            LockOutcome::Held(_) => clock::sleep_for(PERIOD),
         }
     };
     if host::read_user_file(marker, LIMIT).map_err(failed)? == b"a" {

@@ -202,11 +202,12 @@ fn run_steps(
             continue;
         }
         suite.phases.retain(|phase| !is_row(phase, step));
-        if let Err(why) = settings.switch(wish(step))? {
+        if let Err(failure) = settings.switch(wish(step)) {
+            let reason = failure.reason()?;
             if rt::stop_pending() {
                 return keep(setup.folder, suite).map(|()| true);
             }
-            suite.phases.push(not_run(step, setup.kernel, &why));
+            suite.phases.push(not_run(step, setup.kernel, &reason));
             continue;
         }
         let left = all[at + 1..].iter().filter(|step| !done(suite, step));

@@ -126,9 +126,10 @@ pub fn require_consent(
 /// Error for a plan that removes safeguards, with the alternative.
 fn lost_safeguards(plan: &PlanDocument) -> Option<String> {
     let risky = high_risk(plan);
-    let instead = match plan.changes.iter().any(|change| change.rule.is_empty()) {
-        true => "remove it from the file".to_owned(),
-        false => format!("skip it with --without {}", risky.join(" --without ")),
+    let instead = if plan.changes.iter().any(|change| change.rule.is_empty()) {
+        "remove it from the file".to_owned()
+    } else {
+        format!("skip it with --without {}", risky.join(" --without "))
     };
     let lost = risky.join(", ");
     (!risky.is_empty()).then(|| format!("{lost} removes a safeguard: add --yes, or {instead}"))

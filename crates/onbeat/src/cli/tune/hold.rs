@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::cli::journal::{FOLDER, boot_time};
 use host::keeper::keep_alive;
-use host::settings::{Folder, LiveKernel, hold, take_lock};
+use host::settings::{Folder, LiveKernel, LockOutcome, hold, take_lock};
 use host::{clock, process_start, rt};
 use model::error::{Exit, Failure, Result};
 use model::units::{CpuSet, Nanos};
@@ -66,14 +66,16 @@ fn undo_when_due(id: &str) -> Result<Exit> {
             }
             // The owner of the lock may be about to confirm or undo: the journal shows the result.
             Waiting::Until { .. } | Waiting::Process { .. } => match take_lock(&folder).map_err(failed)? {
-                Err(_) => clock::sleep_for(RETRY),
-                Ok(lock) => match expire(&mut LiveKernel::default(), &mut folder, id, &boot)? {
-                    Expired::Done => return Ok(Exit::Ok),
-                    Expired::Waits => {
-                        drop(lock);
-                        clock::sleep_for(PERIOD);
+                LockOutcome::Held(_) => clock::sleep_for(RETRY),
+                LockOutcome::Locked(lock) => {
+                    match expire(&mut LiveKernel::default(), &mut folder, id, &boot)? {
+                        Expired::Done => return Ok(Exit::Ok),
+                        Expired::Waits => {
+                            drop(lock);
+                            clock::sleep_for(PERIOD);
+                        }
                     }
-                },
+                }
             },
         }
     }

@@ -111,13 +111,14 @@ impl IpcKind {
             let what = format!("cannot create a {} to measure", self.name);
             let offered = meaning_of(&error).is_some_and(|(exit, _)| exit == Exit::NotSupported);
             let remedy = "raise the limits of queues and semaphores (ulimit -q, kernel.sem)";
-            match offered {
-                true => Failure::not_supported(format!(
+            if offered {
+                Failure::not_supported(format!(
                     "this kernel, or a system call filter, does not allow {} ({error}): choose other \
                      mechanisms",
                     self.name
-                )),
-                false => Failure::of_call(what, &error, Exit::Internal, remedy),
+                ))
+            } else {
+                Failure::of_call(what, &error, Exit::Internal, remedy)
             }
         })
     }
@@ -179,7 +180,7 @@ impl ThreadBody for Ipc {
                 "report this, with the kernel version",
             )
         });
-        match attached.and_then(|()| Partner::start(task.plan, (own, *from), turns, body, end)) {
+        match attached.and_then(|()| Partner::start(task.plan, own, *from, turns, body, end)) {
             Ok(partner) => task.run_with_schedule(Acquire {
                 turns,
                 ways,

@@ -22,10 +22,10 @@ const BOOL_MATCH: &str = "`match` on a bool";
 /// Habits of the code, their limits, and the form that replaces them.
 const HABITS: &[(&str, usize, &str)] = &[
     (OPENER, 287, "open with a noun phrase or a verb"),
-    (NESTED, 17, "give the inner error a variant of an enum"),
+    (NESTED, 0, "give the inner error a variant of an enum"),
     (TEXT_ERROR, 369, "return an enum or a struct as the error"),
-    (TUPLE, 98, "pass two parameters, or a struct"),
-    (BOOL_MATCH, 261, "write `if`"),
+    (TUPLE, 8, "pass two parameters, or a struct"),
+    (BOOL_MATCH, 25, "write `if`"),
 ];
 
 /// Words of texts for users, and their limits.

@@ -101,10 +101,7 @@ impl CureKill<'_> {
     /// Fault of the state: a change in force must be listed and in the record, and no other.
     fn wrong(&self, found: &str, may_stay: bool) -> Option<String> {
         let stays = self.value != found;
-        let fits = match stays {
-            true => may_stay && self.listed == 1 && self.kept == 1,
-            false => self.listed == 0,
-        };
+        let fits = if stays { may_stay && self.listed == 1 && self.kept == 1 } else { self.listed == 0 };
         (!fits || self.over >= PATIENCE).then(|| {
             let (value, listed, kept, over) = (self.value, self.listed, self.kept, self.over);
             format!("killed at {}: {value}, {listed} listed, {kept} kept, after {over} ms", self.place)
