@@ -150,7 +150,7 @@ fn values_out_of_range_are_refused_with_what_is_right() {
     takes(
         "/sys/kernel/debug/sched/preempt",
         "none",
-        Err("this kernel offers no none, but (full) lazy laziest"),
+        Err("this kernel does not offer none, only (full) lazy laziest"),
     );
     let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     takes(clock, "tsc", Ok("tsc"));
