@@ -135,8 +135,8 @@ fn opposites_are_distinguished_from_compatible_changes() {
         let wishes = |words: &str| of_words(words);
         wishes(a).iter().any(|wish| wishes(b).iter().any(|other| wish.denies(other)))
     };
-    let out = "take the CPUs that matter out of nohz_full= on the kernel's command line";
-    assert!(clash(out, "boot with nohz_full= and the CPUs that matter"));
+    let out = "take the audited CPUs out of nohz_full= on the kernel's command line";
+    assert!(clash(out, "boot with nohz_full= and the audited CPUs"));
     assert!(clash(out, "add CPU 3 to nohz_full=, or put the task on CPU 2"));
     assert!(clash(
         "add nohz=off to the kernel's command line",

@@ -18,8 +18,8 @@ pub fn visible_threads<'a>(machine: &MachineView<'a>) -> Result<&'a Threads, Jud
     let threads = machine.known(&machine.survey.threads, "/proc")?;
     if threads.kernel.is_empty() {
         return Err(Judgement::unknown(
-            "no thread of the kernel shows in /proc: look from outside of the container, and as \
-             root where /proc is mounted with hidepid=",
+            "no kernel thread shows in /proc: look from outside of the container, and as root where /proc is \
+             mounted with hidepid=",
         ));
     }
     Ok(threads)

@@ -40,7 +40,7 @@ pub fn settings(survey: &Survey, cpus: &CpuSet) -> Result<Vec<Setting>, Obstacle
     match &survey.groups {
         Fact::Known(groups) => of_groups(groups, cpus, &at_boot),
         other => Err(Obstacle::NotSupported(format!(
-            "no control groups of version 2 can be read ({}): {}",
+            "no cgroup v2 can be read ({}): {}",
             unread(other),
             instead(cpus)
         ))),
@@ -115,16 +115,14 @@ pub fn groups_within<'a>(groups: &'a Groups, cpus: &CpuSet) -> Vec<&'a Group> {
 fn require_version_two(groups: &Groups, cpus: &CpuSet) -> Result<(), String> {
     let instead = instead(cpus);
     if groups.version == Version::V1 {
-        return Err(format!(
-            "only control groups of version 1 are mounted, which have no partitions: {instead}"
-        ));
+        return Err(format!("only cgroup v1 are mounted, which have no partitions: {instead}"));
     }
     if !groups.controllers.iter().any(|name| name == "cpuset") {
         return Err(format!("version 2 of the control groups does not have cpuset here: {instead}"));
     }
     match groups.root == CGROUP_MOUNT {
         true => Ok(()),
-        false => Err(format!("control groups of version 2 are not mounted at {CGROUP_MOUNT}: {instead}")),
+        false => Err(format!("cgroup v2 are not mounted at {CGROUP_MOUNT}: {instead}")),
     }
 }
 

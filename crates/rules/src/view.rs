@@ -268,20 +268,18 @@ impl<'a> MachineView<'a> {
         if self.survey.is_stopped {
             return match self.cpus().is_empty() {
                 false => Ok(()),
-                true => {
-                    Err(Judgement::unknown("needs the CPUs that are set apart: name them with --cpus LIST")
-                        .cause(UnknownCause::NotRunning))
-                }
+                true => Err(Judgement::unknown("needs the isolated CPUs: name them with --cpus LIST")
+                    .cause(UnknownCause::NotRunning)),
             };
         }
         let online = self.known(&self.facts().online, "/sys/devices/system/cpu/online")?;
         match self.intent.chosen {
             CpuSelection::Unknown => Err(Judgement::unknown(
-                "which CPUs are isolated could not be read: say with --cpus which ones matter",
+                "which CPUs are isolated could not be read: name the audited CPUs with --cpus",
             )),
             _ if self.cpus().is_empty() => Err(self.no_cpus()),
             _ if online.without(self.cpus()).is_empty() => Err(Judgement::not_applicable(
-                "no CPU is set apart: say with --cpus which ones matter, if some do",
+                "no CPU is isolated: name the audited CPUs with --cpus, if any",
             )),
             _ => Ok(()),
         }
@@ -312,7 +310,7 @@ impl<'a> MachineView<'a> {
             Some(cpus) => format!("the isolated CPUs {cpus} are offline"),
             None => "which CPUs there are could not be read in /sys/devices/system/cpu/online".to_owned(),
         };
-        Judgement::unknown(format!("{why}: say with --cpus which ones matter"))
+        Judgement::unknown(format!("{why}: name the audited CPUs with --cpus"))
     }
 
     /// True for a virtual machine; unknown if nothing shows it.
@@ -320,7 +318,7 @@ impl<'a> MachineView<'a> {
         match self.facts().virtualization.as_str() {
             // A configuration is judged for the machine that its kernel drives itself.
             "" if self.as_absent && !self.has_profile(Profile::Guest) => Ok(false),
-            "" => Err(Judgement::unknown("nothing tells whether this machine is a virtual one")),
+            "" => Err(Judgement::unknown("nothing shows whether this machine is a virtual one")),
             name => Ok(name != "none"),
         }
     }

@@ -23,7 +23,7 @@ pub static KNOB: Knob = Knob {
     detection: "llc_balancing/enabled in debugfs, which takes root, on machines with more than one \
                 last-level cache. CPUs out of load balancing take no part in it.",
     side_effects: "Threads of a process are spread over more caches, and share their data more slowly.",
-    wanted: "0 where ordinary tasks share the CPUs that matter",
+    wanted: "0 where ordinary tasks share the audited CPUs",
     fix: || Change::write(ENABLED, 0).into(),
     severity: Severity::Info,
     evidence: EvidenceKind::Source,

@@ -17,11 +17,11 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "cgroup-cpuset",
     title: "control groups that can isolate",
-    description: "Isolated partitions take CPUs out of load balancing at run time. They are a \
-                  matter of control groups of version 2 with the controller cpuset, from 6.1 on, \
-                  earlier where a distribution has taken them over. Where that controller belongs \
-                  to version 1, as in legacy and hybrid setups, there are none: its sets can only \
-                  switch load balancing off for all, and then on again for some.",
+    description: "Isolated partitions take CPUs out of load balancing at run time. They are a matter of \
+                  cgroup v2 with the controller cpuset, from 6.1 on, earlier where a distribution has taken \
+                  them over. Where that controller belongs to version 1, as in legacy and hybrid setups, \
+                  there are none: its sets can only switch load balancing off for all, and then on again for \
+                  some.",
     rationale: "without them CPUs can be isolated only at boot, by isolcpus=, or with the coarse \
                 switch of version 1",
     detection: "What is mounted at /sys/fs/cgroup, cgroup.controllers of the root, and the \

@@ -21,9 +21,8 @@ pub static KNOB: Knob = Knob {
                   on the consoles; all are kept in the log in any case. `quiet` sets it to 4, \
                   unless the kernel was built with another number: errors and worse. \
                   ignore_loglevel prints all.",
-    rationale: "the task that logs a message prints it on the consoles, with interrupts off, unless a \
-                thread of the kernel does it (PREEMPT_RT, newer drivers), and a serial line takes \
-                milliseconds for one",
+    rationale: "the task that logs a message prints it on the consoles, with interrupts off, unless a kernel \
+                thread does it (PREEMPT_RT, newer drivers), and a serial line takes milliseconds for one",
     detection: "The sysctl, and printk's parameter ignore_loglevel. On PREEMPT_RT, and on \
                 consoles with an N in /proc/consoles (from 6.12 on, and with no boot console \
                 left), a thread prints, save for a kernel that dies. Where no console is \

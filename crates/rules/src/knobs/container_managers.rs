@@ -29,14 +29,13 @@ pub static KNOB: Knob = Knob {
                 single containers is not read; podman has no program that stays and is not seen.",
     side_effects: "Containers share fewer CPUs. Those that are to run on the isolated CPUs have \
                    to be put there by name.",
-    wanted: "no manager, or its containers kept off the CPUs that matter",
+    wanted: "no manager, or its containers kept off the audited CPUs",
     fix: Remedy::default,
     severity: Severity::Medium,
     evidence: EvidenceKind::Source,
-    disputed: "where the real-time work itself comes in containers with CPUs of their own \
-               (kubelet's static policy), they belong there, and the manager has to keep the \
-               others off: `onbeat measure` on those CPUs, with the other containers busy, tells \
-               whether it does",
+    disputed: "where the real-time work itself comes in containers with CPUs of their own (kubelet's static \
+               policy), they belong there, and the manager has to keep the others off: `onbeat measure` on \
+               those CPUs, with the other containers busy, shows whether it does",
     persistence: Persistence::Runtime,
     unsettable: "where a manager puts what it starts is up to its own configuration, and it \
                  writes its groups again",

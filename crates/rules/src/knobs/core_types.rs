@@ -28,9 +28,9 @@ pub static KNOB: Knob = Knob {
                   caches and idle states.",
     rationale: "the same task takes another time on each kind of core, so a worst case measured \
                 on one says nothing of the other",
-    detection: "The CPUs of each kind on hybrid x86, and elsewhere the capacity of each CPU that \
-                matters, which counts its highest clock in. Without a device tree that gives \
-                them, all capacities can be the same; some LP-E cores count as E cores.",
+    detection: "The CPUs of each kind on hybrid x86, and elsewhere the capacity of each audited CPU, which \
+                counts its highest clock in. Without a device tree that gives them, all capacities can be \
+                the same; some LP-E cores count as E cores.",
     side_effects: "Fewer CPUs to choose from. A slower kind can be the steadier one, with a \
                    cluster and an L2 cache to itself: measure on the kind that is used.",
     wanted: "CPUs of one kind",
@@ -80,7 +80,7 @@ fn judge(machine: &MachineView) -> Judged {
     match untold {
         Some(why) => Err(why),
         None if told.len() < machine.cpus().len() => Err(Judgement::unknown(
-            "some of the CPUs that matter are of none of the kinds in /sys/devices/cpu_*/cpus",
+            "some of the audited CPUs are of none of the kinds in /sys/devices/cpu_*/cpus",
         )),
         None => Ok(Judgement::pass(group_by_value(told))),
     }
@@ -132,7 +132,7 @@ mod tests {
         check(
             &KNOB,
             "--cpus 0-3",
-            "not-applicable no CPU is set apart: say with --cpus which ones matter, if some do",
+            "not-applicable no CPU is isolated: name the audited CPUs with --cpus, if any",
         );
     }
 

@@ -21,7 +21,7 @@ pub static KNOB: Knob = Knob {
     rationale: "code that counts runs at every branch of the kernel, in interrupt handlers as well",
     detection: "The kernel's configuration. Which parts of the kernel GCOV_KERNEL covers without \
                 GCOV_PROFILE_ALL cannot be read.",
-    side_effects: "Another kernel; keep one with them for the tests that count coverage.",
+    side_effects: "Needs another kernel; keep one with them for the tests that count coverage.",
     wanted: "not built in",
     fix: || Remedy::of(["GCOV_KERNEL", "KCOV"].map(|option| Change::kconfig(option, "n"))),
     severity: Severity::High,

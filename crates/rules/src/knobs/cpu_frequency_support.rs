@@ -20,7 +20,7 @@ pub static KNOB: Knob = Knob {
     rationale: "at half the clock everything takes twice as long, the kernel's own work included",
     detection: "The kernel's configuration, or else that a cpufreq driver is in use. In a virtual \
                 machine the host sets the clock.",
-    side_effects: "Another kernel. With CPU_FREQ there has to be a governor that keeps the clock: \
+    side_effects: "Needs another kernel. With CPU_FREQ there has to be a governor that keeps the clock: \
                    another rule looks at it.",
     wanted: "built in",
     fix: || {

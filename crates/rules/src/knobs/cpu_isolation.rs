@@ -16,13 +16,13 @@ use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "cpu-isolation",
-    title: "isolation of the CPUs that matter",
+    title: "isolation of the audited CPUs",
     description: "Load balancing moves tasks to any CPU that they are allowed on. CPUs are taken \
                   out of it at boot by isolcpus=domain, or at run time by an isolated partition \
                   of control groups (cpuset of version 2, 6.1 on). With it go unbound workqueues \
                   (partitions: 6.8 on).",
-    rationale: "load balancing brings other tasks to the CPUs that matter: each runs kernel code \
-                there, and takes the caches with it",
+    rationale: "load balancing brings other tasks to the audited CPUs: each runs kernel code there, and \
+                takes the caches with it",
     detection: "/sys/devices/system/cpu/isolated for isolcpus=, cpuset.cpus.isolated of the root \
                 group and each partition for control groups, sched_load_balance for version 1. \
                 Groups more than two levels down are not looked at on kernels without \
@@ -33,7 +33,7 @@ pub static KNOB: Knob = Knob {
                    container managers may fail to start where their CPUs are gone. Before 6.7 a \
                    partition sits directly below the root, and systemd takes it away when its \
                    units are read again (systemctl daemon-reload).",
-    wanted: "the CPUs that matter out of load balancing",
+    wanted: "the audited CPUs out of load balancing",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
@@ -43,9 +43,9 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
-    disputed: "the kernel's guide recommends partitions and calls isolcpus= less flexible; a 6.12 \
-               kernel was seen to refuse a partition over CPUs that isolcpus= took out: `onbeat \
-               compare` of six runs in each tells whether they differ here",
+    disputed: "the kernel's guide recommends partitions and calls isolcpus= less flexible; a 6.12 kernel was \
+               seen to refuse a partition over CPUs that isolcpus= took out: `onbeat compare` of six runs in \
+               each shows whether they differ here",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: CPU isolation, scheduler domain isolation", url: ISOLATION },

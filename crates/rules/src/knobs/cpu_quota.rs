@@ -37,9 +37,9 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Info,
     evidence: EvidenceKind::Documented,
-    disputed: "on PREEMPT_RT a thread that holds a lock with priority inheritance runs on at the \
-               waiter's priority; other things to wait for have no owner: `onbeat measure` in the \
-               group, with the helpers at work, tells whether it matters",
+    disputed: "on PREEMPT_RT a thread that holds a lock with priority inheritance runs on at the waiter's \
+               priority; other things to wait for have no owner: `onbeat measure` in the group, with the \
+               helpers at work, shows whether it matters",
     persistence: Persistence::Runtime,
     unsettable: "which groups hold the real-time program and its helpers is not known, and the \
                  service manager that gave a quota writes it again",

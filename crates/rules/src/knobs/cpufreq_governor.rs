@@ -43,10 +43,10 @@ pub static KNOB: Knob = Knob {
                   cppc_cpufreq the platform chooses the clock, whatever the governor asks for.",
     rationale: "work after a pause starts at a low clock and takes longer until the clock has \
                 followed, up to milliseconds later; the change itself takes time as well",
-    detection: "Governor, driver and range of each CPU that matters; a range of one frequency is \
-                fixed whatever the governor. What is asked for is read, not what the hardware \
-                does: firmware, heat and power limits can still change the clock. Intel's energy \
-                preference and bias are not read, for reading them interrupts the CPU.",
+    detection: "Governor, driver and range of each audited CPU; a range of one frequency is fixed whatever \
+                the governor. What is asked for is read, not what the hardware does: firmware, heat and \
+                power limits can still change the clock. Intel's energy preference and bias are not read, \
+                for reading them interrupts the CPU.",
     side_effects: "Power and heat. Power daemons (tuned, power-profiles-daemon, TLP, thermald) \
                    write over it. In active mode performance also sets the energy preference of \
                    the CPU, and other preferences are then refused with EBUSY.",
@@ -276,14 +276,14 @@ fn clock(read: &Read, cpu: Cpu, governor: &str) -> Clock {
 fn without(machine: &MachineView) -> Judgement {
     match (machine.is_virtual(), machine.kconfig()) {
         (Err(untold), _) => untold,
-        (Ok(true), _) => Judgement::not_applicable("a guest does not set the clock, its host does"),
+        (Ok(true), _) => Judgement::not_applicable("in a guest, the host sets the CPU frequency"),
         (_, Ok(config)) if !config.is_yes("CPU_FREQ") => Judgement::unknown(
             "this kernel has no CONFIG_CPU_FREQ: the clock is what the firmware made it, and may \
              be low or change",
         ),
         _ => Judgement::unknown(
-            "no frequency driver took these CPUs: the clock is what the firmware made it; look in \
-             the firmware's setup",
+            "no frequency driver handles these CPUs: the clock is what the firmware made it; look in the \
+             firmware's setup",
         ),
     }
 }
@@ -435,7 +435,7 @@ mod tests {
         check(
             &KNOB,
             &format!("{none}\n/sys/hypervisor/type: xen"),
-            "not-applicable a guest does not set the clock, its host does",
+            "not-applicable in a guest, the host sets the CPU frequency",
         );
         check(&KNOB, &format!("{none}\nCONFIG_CPU_FREQ=n"), "unknown");
     }

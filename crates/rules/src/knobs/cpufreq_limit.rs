@@ -32,12 +32,11 @@ pub static KNOB: Knob = Knob {
                   processor has. Power daemons lower the limit on battery or in a quiet profile, \
                   and forget it there.",
     rationale: "everything on the CPU takes longer in proportion, the kernel's own paths included",
-    detection: "scaling_max_freq against cpuinfo_max_freq of each CPU that matters. With \
-                acpi-cpufreq the second counts boost in: the highest of \
-                scaling_available_frequencies is in its place, without the turbo state, which is \
-                1 MHz above the highest clock (2801000). With intel_pstate and turbo off the \
-                second can still count turbo in, and a lower limit says nothing; limits of \
-                firmware and heat are not in these files.",
+    detection: "scaling_max_freq against cpuinfo_max_freq of each audited CPU. With acpi-cpufreq the second \
+                counts boost in: the highest of scaling_available_frequencies is in its place, without the \
+                turbo state, which is 1 MHz above the highest clock (2801000). With intel_pstate and turbo \
+                off the second can still count turbo in, and a lower limit says nothing; limits of firmware \
+                and heat are not in these files.",
     side_effects: "Power and heat; a clock that the cooling cannot sustain is throttled, which is \
                    worse than a low one.",
     wanted: "the highest clock that the machine sustains",
@@ -134,10 +133,11 @@ fn judge(machine: &MachineView) -> Judged {
     let (tops, unclear) = tops(machine, machine.cpus());
     if limits.is_absent() {
         return Err(match machine.is_virtual()? {
-            true => Judgement::not_applicable("a guest does not set the clock, its host does"),
-            false => {
-                Judgement::unknown("no frequency driver took these CPUs: their highest clock is not known")
-            }
+            true => Judgement::not_applicable("in a guest, the host sets the CPU frequency"),
+            false => Judgement::unknown(
+                "no frequency driver handles these CPUs: their highest clock is not \
+                                    known",
+            ),
         });
     }
     let low = limits.known.iter().filter_map(|(&cpu, &limit)| {

@@ -18,12 +18,12 @@ pub static KNOB: Knob = Knob {
     description: "An interrupt that a driver asks for begins with the CPUs in \
                   /proc/irq/default_smp_affinity: all, unless irqaffinity= on the command line \
                   says otherwise. Making a partition does not change it.",
-    rationale: "a driver that is loaded or a device that is plugged in brings its interrupt to \
-                the CPUs that matter",
+    rationale: "a driver that is loaded or a device that is plugged in brings its interrupt to the audited \
+                CPUs",
     detection: "The mask itself. Interrupts that are there already are judged by irq-affinity.",
     side_effects: "The other CPUs take all new interrupts. The boot CPU is always in the mask \
                    that irqaffinity= makes.",
-    wanted: "none of the CPUs that matter",
+    wanted: "none of the audited CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,

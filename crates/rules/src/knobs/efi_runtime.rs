@@ -25,11 +25,10 @@ pub static KNOB: Knob = Knob {
                   choose.",
     rationale: "while the firmware runs, its CPU may take no interrupt and switch to no other \
                 task, and some firmware stops the other CPUs as well",
-    detection: "Whether /sys/firmware/efi is there, the kernel's configuration, and efi= and \
-                noefi on its command line. The workqueue efi_runtime, which newer kernels let be \
-                confined to some CPUs, counts as well set where it keeps off the CPUs that \
-                matter; whether the firmware stops all CPUs is not seen: run `onbeat measure` \
-                while variables are read.",
+    detection: "Whether /sys/firmware/efi is there, the kernel's configuration, and efi= and noefi on its \
+                command line. The workqueue efi_runtime, which newer kernels let be confined to some CPUs, \
+                counts as well set where it keeps off the audited CPUs; whether the firmware stops all CPUs \
+                is not seen: run `onbeat measure` while variables are read.",
     side_effects: "Without runtime services efibootmgr, bootctl, fwupd and other programs cannot \
                    change boot entries or variables, and a machine that can only be reset through \
                    EFI needs another way.",

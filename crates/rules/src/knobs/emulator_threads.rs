@@ -17,15 +17,15 @@ pub static KNOB: Knob = Knob {
                   migration and the monitor, which are placed with its first one.",
     rationale: "an emulator thread on the CPU of a guest's CPU takes time from it, or never runs behind \
                 one under SCHED_FIFO: then a device that the guest waits for does not answer",
-    detection: "The affinity of the first thread of each program that has threads named as CPUs of a \
-                guest. Threads that were placed by themselves (iothreads) are not seen, nor are vhost \
-                threads of the kernel. For the profile kvm-host.",
+    detection: "The affinity of the first thread of each program that has threads named as CPUs of a guest. \
+                Threads that were placed by themselves (iothreads) are not seen, nor are vhost kernel \
+                threads. For the profile kvm-host.",
     side_effects: "Emulated devices are served by the remaining CPUs.",
-    wanted: "the CPUs that keep house",
+    wanted: "the CPUs for housekeeping",
     fix: || {
         Remedy::advice(
             AdviceReason::Threads,
-            "<emulatorpin cpuset='LIST'/> in the guest's <cputune> with the CPUs that keep house, or \
+            "<emulatorpin cpuset='LIST'/> in the guest's <cputune> with the CPUs for housekeeping, or \
              taskset -pc LIST PID",
         )
     },

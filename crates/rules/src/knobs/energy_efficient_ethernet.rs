@@ -29,8 +29,8 @@ pub static KNOB: Knob = Knob {
     fix: || Remedy::advice(AdviceReason::Choice, "ethtool --set-eee NAME eee off"),
     severity: Severity::Low,
     evidence: EvidenceKind::Practice,
-    disputed: "how much it costs is up to card and switch: a round trip of the fieldbus after a pause, \
-               with it and without, tells",
+    disputed: "how much it costs is up to card and switch: a round trip of the fieldbus after a pause, with \
+               it and without, shows",
     persistence: Persistence::Runtime,
     unsettable: "ethtool sets it, the link breaks for seconds, and which links matter is not known",
     sources: &[

@@ -25,10 +25,10 @@ pub static KNOB: Knob = Knob {
     rationale: "a BPF scheduler takes over the ordinary tasks, and where they starve beside a \
                 real-time task this server takes up to its runtime from it in one piece, even \
                 where the fair server is off",
-    detection: "The runtime of each CPU that matters, in debugfs, which takes root, while \
-                /sys/kernel/sched_ext/state says that a BPF scheduler is loaded. Whether the \
-                program lets tasks onto these CPUs is not seen; it costs nothing as long as the \
-                real-time tasks of a CPU leave the others some time.",
+    detection: "The runtime of each audited CPU, in debugfs, which takes root, while \
+                /sys/kernel/sched_ext/state says that a BPF scheduler is loaded. Whether the program lets \
+                tasks onto these CPUs is not seen; it costs nothing as long as the real-time tasks of a CPU \
+                leave the others some time.",
     side_effects: "With 0 the tasks of a BPF scheduler can starve on a CPU beside a real-time \
                    task that never sleeps; the kernel then throws the BPF scheduler out as \
                    stalled. Lowering is admitted like that of the fair server: 7.2 and 7.3 take it \
@@ -37,9 +37,8 @@ pub static KNOB: Knob = Knob {
     fix: Remedy::default,
     severity: Severity::High,
     evidence: EvidenceKind::Source,
-    disputed: "the server is also what lets kernel threads of ordinary priority live beside a \
-               busy real-time task: `onbeat measure -D 1h` with and without it tells whether it \
-               ever ran",
+    disputed: "the server is also what lets kernel threads of ordinary priority live beside a busy real-time \
+               task: `onbeat measure -D 1h` with and without it shows whether it ever ran",
     persistence: Persistence::Runtime,
     sets: RUNTIME,
     sources: &[

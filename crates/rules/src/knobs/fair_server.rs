@@ -23,10 +23,10 @@ pub static KNOB: Knob = Knob {
                   Writing -1 to sched_rt_runtime_us does not stop it.",
     rationale: "where ordinary tasks starve beside a real-time task, the fair server takes up to \
                 its runtime from it in one piece, whatever its priority",
-    detection: "The runtime and period of each CPU that matters, in debugfs, which takes root. On \
-                cores that are slow or clocked low the first kernels that have it let it run many \
-                times as long (corrected in July 2025). It costs nothing as long as the real-time \
-                tasks of a CPU leave the ordinary ones some time.",
+    detection: "The runtime and period of each audited CPU, in debugfs, which takes root. On cores that are \
+                slow or clocked low the first kernels that have it let it run many times as long (corrected \
+                in July 2025). It costs nothing as long as the real-time tasks of a CPU leave the ordinary \
+                ones some time.",
     side_effects: "With 0 ordinary tasks and kernel threads of a CPU can starve for good beside a \
                    real-time task that never sleeps, and with them the threads that wait for them. 6.12 \
                    warns when it is written on a CPU that is isolated already, so that it is set \
@@ -37,8 +37,8 @@ pub static KNOB: Knob = Knob {
     fix: Remedy::default,
     severity: Severity::High,
     evidence: EvidenceKind::Observed,
-    disputed: "the server is also what lets the kernel's own threads live beside a busy real-time \
-               task: `onbeat measure -D 1h` with and without it tells whether it ever ran",
+    disputed: "the server is also what lets the kernel's own threads live beside a busy real-time task: \
+               `onbeat measure -D 1h` with and without it shows whether it ever ran",
     persistence: Persistence::Runtime,
     sets: RUNTIME,
     sources: &[

@@ -17,9 +17,9 @@ pub static KNOB: Knob = Knob {
                   hour or when a desktop asks, and talks to the firmware and the devices.",
     rationale: "asking the firmware can raise system management interrupts, which stop all CPUs, \
                 the isolated ones too, for as long as the firmware likes",
-    detection: "Whether fwupd runs, and systemd's link that enables fwupd-refresh.timer. Whether \
-                this machine's firmware answers by system management interrupts only a \
-                measurement tells. In a virtual machine the host's firmware is not asked.",
+    detection: "Whether fwupd runs, and systemd's link that enables fwupd-refresh.timer. Whether this \
+                machine's firmware answers by system management interrupts only a measurement shows. In a \
+                virtual machine the host's firmware is not asked.",
     side_effects: "Security updates of firmware are not found by themselves any more: look for \
                    them while the machine is not in use.",
     wanted: "not running, and its timer off",
@@ -32,8 +32,8 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: EvidenceKind::Practice,
-    disputed: "many machines answer without a system management interrupt: `onbeat measure` while \
-               fwupdmgr refresh and fwupdmgr get-devices run tells",
+    disputed: "many machines answer without a system management interrupt: `onbeat measure` while fwupdmgr \
+               refresh and fwupdmgr get-devices run shows",
     persistence: Persistence::Boot,
     unsettable: unsettable::PROGRAM,
     sources: &[Source {

@@ -23,12 +23,12 @@ pub static KNOB: Knob = Knob {
                   the top: system.slice, user.slice, init.scope, machine.slice and those that \
                   somebody added. AllowedCPUs= of systemd, which is cpuset.cpus, says on which \
                   CPUs.",
-    rationale: "where load is balanced over the CPUs that matter, every task of a group that may \
-                run there sooner or later does",
-    detection: "cpuset.cpus.effective of the groups at the top, on CPUs over which load is \
-                balanced: where isolcpus= or a partition keeps tasks away there is nothing to do. \
-                A group with none but CPUs that matter is taken for that of the real-time \
-                program. Masks that tasks inherit (CPUAffinity= of systemd) are not seen here.",
+    rationale: "where load is balanced over the audited CPUs, every task of a group that may run there \
+                sooner or later does",
+    detection: "cpuset.cpus.effective of the groups at the top, on CPUs over which load is balanced: where \
+                isolcpus= or a partition keeps tasks away there is nothing to do. A group with none but \
+                audited CPUs is taken for that of the real-time program. Masks that tasks inherit \
+                (CPUAffinity= of systemd) are not seen here.",
     side_effects: "The rest of the system has fewer CPUs. Container managers that write all CPUs \
                    into their groups are cut down or fail.",
     wanted: "groups at the top confined to the other CPUs",
@@ -91,8 +91,8 @@ fn judge(machine: &MachineView) -> Judged {
         return Err(Judgement::not_applicable("the controller cpuset belongs to version 1 (cgroup-cpuset)"));
     }
     let fix = format!(
-        "systemctl set-property SLICE AllowedCPUs={} for each, init.scope too; the group of the \
-         real-time program has only CPUs that matter",
+        "systemctl set-property SLICE AllowedCPUs={} for each, init.scope too; the group of the real-time \
+         program has only audited CPUs",
         machine.housekeeping_cpus()?
     );
     let fix = Change::advice(AdviceReason::Program, fix);

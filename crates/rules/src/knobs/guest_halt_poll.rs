@@ -39,8 +39,8 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "polling on the host does the same without the guest's help, at the price of the \
-               exits: `onbeat compare` of runs with each tells",
+    disputed: "polling on the host does the same without the guest's help, at the price of the exits: \
+               `onbeat compare` of runs with each shows",
     persistence: Persistence::Runtime,
     unsettable: "how long to poll is a choice, and a module that is loaded for it keeps what it was \
                  loaded with",

@@ -20,11 +20,11 @@ pub static KNOB: Knob = Knob {
                   services, needs a CPU to run on. CPU 0, the boot CPU of most machines, is the \
                   one for it: irqaffinity= always has it, and nohz_full= is documented to leave \
                   it out.",
-    rationale: "work that has nowhere else to go comes back to the CPUs that matter, and CPU 0 \
-                gets work that no setting moves",
-    detection: "The CPUs that run, without those that isolcpus=, nohz_full= or control groups set \
-                apart and without those that matter. Whether one CPU is enough for the rest of \
-                the system only a measurement under load tells.",
+    rationale: "work that has nowhere else to go comes back to the audited CPUs, and CPU 0 gets work that no \
+                setting moves",
+    detection: "The CPUs that run, without those that isolcpus=, nohz_full= or control groups set apart and \
+                without those that matter. Whether one CPU is enough for the rest of the system only a \
+                measurement under load shows.",
     side_effects: "A CPU less for real-time tasks.",
     wanted: "at least one CPU for everything else, CPU 0 among them",
     fix: || {
@@ -73,7 +73,7 @@ fn judge(machine: &MachineView) -> Judged {
     // The requested isolation counts, even if other isolation is not known.
     if machine.intent.chosen == CpuSelection::All {
         return Err(Judgement::not_applicable(
-            "no CPU is set apart: say with --cpus which ones matter, if some do",
+            "no CPU is isolated: name the audited CPUs with --cpus, if any",
         ));
     }
     machine.require_isolation()?;

@@ -25,7 +25,7 @@ pub static KNOB: Knob = Knob {
                 than one ordinary task is runnable, which on a CPU out of load balancing hardly happens: \
                 there the rule does not apply. HRTICK_DL is for deadline tasks, whose runtimes it keeps.",
     side_effects: "Slices of ordinary tasks end at ticks again, later than asked for.",
-    wanted: "NO_HRTICK where ordinary tasks share the CPUs that matter",
+    wanted: "NO_HRTICK where ordinary tasks share the audited CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,

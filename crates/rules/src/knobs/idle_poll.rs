@@ -15,24 +15,22 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "idle-poll",
     title: "polling when idle",
-    description: "With idle=poll (x86), nohlt (others), or idle=nop and idle=yield (arm64, 7.3) no \
-                  CPU ever sleeps: the idle loop spins. Nothing has to wake up, but all CPUs run \
-                  hot all the time, those that keep house as well. idle=wfi is arm64's default, \
-                  and no polling.",
+    description: "With idle=poll (x86), nohlt (others), or idle=nop and idle=yield (arm64, 7.3) no CPU ever \
+                  sleeps: the idle loop spins. Nothing has to wake up, but all CPUs run hot all the time, \
+                  those for housekeeping as well. idle=wfi is arm64's default, and no polling.",
     rationale: "CPUs that never rest lose their turbo and may be throttled by heat; hardware \
                 threads of one core slow each other down, and a guest takes its host's CPU for \
                 nothing",
     detection: "The kernel's command line, whether CPUs share cores, and whether the machine is a \
                 guest. Of nohlt it cannot tell whether the kernel was built to heed it.",
-    side_effects: "Without it a wakeup takes the exit latency of the idle state: cap the states \
-                   on the CPUs that matter instead, which can be undone at run time.",
+    side_effects: "Without it a wakeup takes the exit latency of the idle state: cap the states on the \
+                   audited CPUs instead, which can be undone at run time.",
     wanted: "not given: cap the idle states instead",
     fix: || off("idle=poll").or(Change::cmdline_remove("nohlt")),
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "on metal that is cooled for it, it does have the shortest wakeups: `onbeat \
-               compare` with a run where only the first idle state is allowed tells whether \
-               anything is left to gain",
+    disputed: "on metal that is cooled for it, it does have the shortest wakeups: `onbeat compare` with a \
+               run where only the first idle state is allowed shows whether anything is left to gain",
     persistence: Persistence::Boot,
     unsettable: unsettable::BOOT,
     sources: &[
@@ -61,10 +59,8 @@ pub static KNOB: Knob = Knob {
 
 /// Removes polling, with a note on avoiding deep idle states without it.
 fn off(word: &str) -> Remedy {
-    Remedy::from(Change::cmdline_remove(word)).note(
-        "keep /dev/cpu_dma_latency open with a limit, or disable deep idle states on the CPUs \
-         that matter",
-    )
+    Remedy::from(Change::cmdline_remove(word))
+        .note("keep /dev/cpu_dma_latency open with a limit, or disable deep idle states on the audited CPUs")
 }
 
 /// Word by which the idle loop polls, keeps the tick and never enters an idle state; of nohlt and

@@ -37,11 +37,10 @@ pub static KNOB: Knob = Knob {
                   processor.max_cstate or intel_idle.max_cstate.",
     rationale: "a wakeup that meets a CPU in a deep state waits until the CPU is back, tens to \
                 hundreds of microseconds, and then meets cold caches",
-    detection: "Exit latency and switch of each state of the CPUs that matter, and their resume \
-                latency limit: 10 us are taken for harmless, 100 us with --profile audio. Not \
-                seen: who holds /dev/cpu_dma_latency open (cyclictest, onbeat and some \
-                applications do while they run), what the firmware does with a state's name, and \
-                in a guest the idle states of its host.",
+    detection: "Exit latency and switch of each state of the audited CPUs, and their resume latency limit: \
+                10 us are taken for harmless, 100 us with --profile audio. Not seen: who holds \
+                /dev/cpu_dma_latency open (cyclictest, onbeat and some applications do while they run), what \
+                the firmware does with a state's name, and in a guest the idle states of its host.",
     side_effects: "Power and heat, and less turbo for the other cores. Where all states are off \
                    the CPU polls, which takes execution units from a sibling. Left out by the \
                    command line, the states are gone on all CPUs.",

@@ -91,7 +91,7 @@ fn judge(machine: &MachineView) -> Judged {
     let cmdline = machine.cmdline_or_built_in()?;
     if keeps_full(machine, cmdline)? {
         return Err(Judgement::not_applicable(
-            "CPUs that matter are in nohz_full=, which needs the tick to stop: see nohz-full first",
+            "audited CPUs are in nohz_full=, which needs the tick to stop: see nohz-full first",
         ));
     }
     if let Some((value, false)) = cmdline.in_effect("nohz", |value| machine.truth(value)) {

@@ -37,8 +37,8 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "which card a real-time thread waits for is not seen: `onbeat hunt` of that thread with \
-               both settings tells whether it gains anything",
+    disputed: "which card a real-time thread waits for is not seen: `onbeat hunt` of that thread with both \
+               settings shows whether it gains anything",
     persistence: Persistence::Runtime,
     unsettable: "ethtool sets it, and which cards serve real-time threads is not known",
     sources: &[

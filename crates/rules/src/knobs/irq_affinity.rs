@@ -22,17 +22,15 @@ pub static KNOB: Knob = Knob {
                   handlers the thread of the interrupt follows it.",
     rationale: "an interrupt stops whatever runs on its CPU, real-time tasks included, and its \
                 handler and softirqs run there",
-    detection: "Both lists of each interrupt that has a handler. A new affinity can take effect \
-                with the next interrupt only: until then an idle one still shows its old CPU. \
-                Interrupts that the kernel spreads itself are judged by managed-interrupts, those \
-                of each CPU and those that the kernel lets nobody move by no rule; debugfs tells \
-                them apart, else their names: a storage controller whose names say nothing can be \
-                taken for one that can be moved.",
+    detection: "Both lists of each interrupt that has a handler. A new affinity can take effect with the \
+                next interrupt only: until then an idle one still shows its old CPU. Interrupts that the \
+                kernel spreads itself are judged by managed-interrupts, those of each CPU and those that the \
+                kernel lets nobody move by no rule; debugfs shows them apart, else their names: a storage \
+                controller whose names say nothing can be taken for one that can be moved.",
     side_effects: "The other CPUs have more to do, and interrupts on another node of memory take \
                    longer. irqbalance moves interrupts back unless it is stopped or told which \
                    CPUs to leave alone.",
-    wanted: "no interrupt on CPUs that matter but those of the devices that the real-time tasks \
-             there serve",
+    wanted: "no interrupt on audited CPUs but those of the devices that the real-time tasks there serve",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,

@@ -33,7 +33,7 @@ pub static KNOB: Knob = Knob {
     side_effects: "Where it is stopped, interrupts stay where the kernel put them, by default all \
                    that it can on few CPUs: give them CPUs yourself, or some of the machine's \
                    throughput is lost.",
-    wanted: "not running, or with all CPUs that matter banned",
+    wanted: "not running, or with all audited CPUs banned",
     fix: Remedy::default,
     severity: Severity::High,
     evidence: EvidenceKind::Documented,

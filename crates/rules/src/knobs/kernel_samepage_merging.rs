@@ -16,9 +16,8 @@ pub static KNOB: Knob = Knob {
                   virtual machines, and lets equal ones share one write-protected page.",
     rationale: "the first write to a page that was merged takes a page fault and a copy, and ksmd \
                 uses CPU time and memory bandwidth while it compares",
-    detection: "The switch, /sys/kernel/mm/ksm/run. Whether any program agreed is not looked at: \
-                without one, ksmd finds nothing to do. With 0, pages that were merged before stay \
-                merged.",
+    detection: "The switch, /sys/kernel/mm/ksm/run. Whether any program agreed is not checked: without one, \
+                ksmd finds nothing to do. With 0, pages that were merged before stay merged.",
     side_effects: "More memory: a host that only fits its virtual machines because their pages \
                    are merged can run out of it when 2 is written.",
     wanted: "0, or 2 once to part what was merged",
@@ -52,7 +51,7 @@ fn judge(machine: &MachineView) -> Judged {
             ))
         }
         1 => Ok(Judgement::fail("1")),
-        other => Err(Judgement::unknown(format!("{RUN} is {other}, which means nothing that is known"))),
+        other => Err(Judgement::unknown(format!("{RUN} is {other}, which is not a known value"))),
     }
 }
 

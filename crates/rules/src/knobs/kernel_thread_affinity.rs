@@ -17,13 +17,12 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "kernel-thread-affinity",
     title: "affinity of kernel threads",
-    description: "Some threads of the kernel belong to a CPU and cannot be moved (ksoftirqd, \
-                  ktimers, migration, cpuhp). Others, such as kswapd, kcompactd, rcu_preempt, \
-                  jbd2 or kauditd, run wherever their affinity lets them. The kernel starts them off \
-                  the CPUs of nohz_full= (up to 6.12), or off those of isolcpus=domain and of \
-                  isolated partitions (from 7.0 on).",
-    rationale: "such a thread takes time from the CPU that matters, throws out what its caches \
-                hold, and keeps locks that tasks there may wait for",
+    description: "Some kernel threads belong to a CPU and cannot be moved (ksoftirqd, ktimers, migration, \
+                  cpuhp). Others, such as kswapd, kcompactd, rcu_preempt, jbd2 or kauditd, run wherever \
+                  their affinity lets them. The kernel starts them off the CPUs of nohz_full= (up to 6.12), \
+                  or off those of isolcpus=domain and of isolated partitions (from 7.0 on).",
+    rationale: "such a thread takes time from the audited CPU, throws out what its caches hold, and keeps \
+                locks that tasks there may wait for",
     detection: "The affinity of each kernel thread that can be moved. Threads of interrupts \
                 follow these (irq-affinity), rcuo threads are judged by rcu-offload-affinity, \
                 workers by the masks of workqueues. Where the CPUs are out of load balancing such \

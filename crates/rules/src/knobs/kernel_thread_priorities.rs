@@ -24,14 +24,13 @@ pub static KNOB: Knob = Knob {
                   cannot starve beside real-time tasks that hardly sleep.",
     rationale: "above a real-time task's priority, these threads run timers, packets, irq_work \
                 and RCU callbacks of others before it",
-    detection: "The priorities of ksoftirqd, ktimers (ktimersoftd up to 4.19), rcuc, irq_work \
-                and backlog_napi of the CPUs that matter, and of RCU's other threads, held \
-                against each other, against the threads of interrupts (50 where none shows) and \
-                against the real-time programs on these CPUs. ksoftirqd above RCU's threads can \
-                stop the machine: it waits for them, and keeps them from running. An ordinary \
-                ktimers, on PREEMPT_RT, has the timers of all programs wait behind any load, and \
-                an ordinary thread of RCU its grace periods; a thread of an interrupt at 1 or \
-                below waits for both.",
+    detection: "The priorities of ksoftirqd, ktimers (ktimersoftd up to 4.19), rcuc, irq_work and \
+                backlog_napi of the audited CPUs, and of RCU's other threads, held against each other, \
+                against the threads of interrupts (50 where none shows) and against the real-time programs \
+                on these CPUs. ksoftirqd above RCU's threads can stop the machine: it waits for them, and \
+                keeps them from running. An ordinary ktimers, on PREEMPT_RT, has the timers of all programs \
+                wait behind any load, and an ordinary thread of RCU its grace periods; a thread of an \
+                interrupt at 1 or below waits for both.",
     side_effects: "At their usual priority they starve beside a real-time task that never sleeps: \
                    RCU then reports stalls and memory is not freed. Such a CPU wants its \
                    callbacks and timers elsewhere (rcu_nocbs=, nohz_full=), or these threads \

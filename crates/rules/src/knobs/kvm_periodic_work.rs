@@ -35,8 +35,8 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Practice,
-    disputed: "five minutes between two stops of microseconds show in long runs alone: `onbeat measure \
-               -D 1h` in the guest tells",
+    disputed: "five minutes between two stops of microseconds show in long runs alone: `onbeat measure -D \
+               1h` in the guest shows",
     persistence: Persistence::Boot,
     unsettable: "a module keeps what it was loaded with, and guests run on it",
     sources: &[

@@ -21,8 +21,8 @@ pub static KNOB: Knob = Knob {
                 nothing is traced",
     detection: "The kernel's configuration and the list of tracers in tracefs: either is enough. \
                 Whether a tracer runs is the affair of the rule tracing-left-on.",
-    side_effects: "Another kernel, and without them only guesses which section kept interrupts \
-                   off: keep a kernel with them for the search. `onbeat hunt` does without.",
+    side_effects: "Needs another kernel, and without them only guesses which section kept interrupts off: \
+                   keep a kernel with them for the search. `onbeat hunt` does without.",
     wanted: "not built in",
     fix: || Remedy::of(OPTIONS.iter().map(|(option, _)| Change::kconfig(option, "n"))),
     severity: Severity::High,

@@ -21,9 +21,8 @@ pub static KNOB: Knob = Knob {
     detection: "The kernel's configuration, and /proc/sys/kernel/prove_locking and lock_stat, \
                 which only kernels with these options have. What a module does for itself is not \
                 seen.",
-    side_effects: "Another kernel. While a driver is developed, run it with lockdep for a good \
-                   while: what it reports are real deadlocks to come. Do not measure on that \
-                   kernel.",
+    side_effects: "Needs another kernel. While a driver is developed, run it with lockdep for a good while: \
+                   what it reports are real deadlocks to come. Do not measure on that kernel.",
     wanted: "none built in",
     fix: || Remedy::advice(AdviceReason::Kernel, "boot a kernel built without them"),
     severity: Severity::High,

@@ -37,8 +37,8 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "once in five minutes is rare, and what is read takes microseconds: `onbeat measure \
-               -D 1h` with timer interrupts shown tells whether it is worth giving up the reports",
+    disputed: "once in five minutes is rare, and what is read takes microseconds: `onbeat measure -D 1h` \
+               with timer interrupts shown shows whether it is worth giving up the reports",
     persistence: Persistence::Runtime,
     sets: INTERVAL,
     sources: &[

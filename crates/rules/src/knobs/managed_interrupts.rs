@@ -23,12 +23,11 @@ pub static KNOB: Knob = Knob {
                   interrupts one of the others.",
     rationale: "a queue that CPUs share interrupts one of them for what the others ask for: \
                 without managed_irq that can be one that matters",
-    detection: "The CPUs of each queue's interrupt and the one that takes it. A queue with none \
-                but CPUs that matter interrupts them only for what tasks there ask for, and is \
-                fine. debugfs says which interrupts are managed; without it only those of nvme \
-                and virtio disks are known by name, and the rest is judged by irq-affinity.",
-    side_effects: "A boot. The flag is best effort, and does nothing for queues of CPUs that \
-                   matter alone.",
+    detection: "The CPUs of each queue's interrupt and the one that takes it. A queue with none but audited \
+                CPUs interrupts them only for what tasks there ask for, and is fine. debugfs says which \
+                interrupts are managed; without it only those of nvme and virtio disks are known by name, \
+                and the rest is judged by irq-affinity.",
+    side_effects: "A boot. The flag is best effort, and does nothing for queues of audited CPUs alone.",
     wanted: "no queue shared with other CPUs that interrupts one that matters",
     fix: || {
         Remedy::advice(

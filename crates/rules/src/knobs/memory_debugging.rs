@@ -20,15 +20,14 @@ pub static KNOB: Knob = Knob {
                   address (DEBUG_VIRTUAL) or page (DEBUG_VM, PAGE_TABLE_CHECK_ENFORCED).",
     rationale: "each access to memory or each allocation does extra work in the kernel, and the \
                 checks of the allocators run under their locks",
-    detection: "The kernel's configuration, and its command line where that switches one of them \
-                off (kmemleak=off, slab_debug=-, kasan=off, debug_pagealloc=off, \
-                page_table_check=off, no_debug_objects). What is only switched on \
-                there is the affair of the rule debug-parameters. Whether kmemleak was stopped later cannot be read, and whether \
-                the processor has the tags of memory (MTE) that KASAN_HW_TAGS needs is not looked \
-                at.",
-    side_effects: "Another kernel, or a word on the command line. These checks find corruption \
-                   that is otherwise found much later: keep a kernel with them for tests. On \
-                   arm64, KASAN_HW_TAGS is made for production: dropping it gives up a protection.",
+    detection: "The kernel's configuration, and its command line where that switches one of them off \
+                (kmemleak=off, slab_debug=-, kasan=off, debug_pagealloc=off, page_table_check=off, \
+                no_debug_objects). What is only switched on there is the affair of the rule \
+                debug-parameters. Whether kmemleak was stopped later cannot be read, and whether the \
+                processor has the tags of memory (MTE) that KASAN_HW_TAGS needs is not checked.",
+    side_effects: "Needs another kernel, or a word on the command line. These checks find corruption that is \
+                   otherwise found much later: keep a kernel with them for tests. On arm64, KASAN_HW_TAGS is \
+                   made for production: dropping it gives up a protection.",
     wanted: "none that acts",
     fix: || {
         Remedy::advice(

@@ -24,9 +24,8 @@ pub static KNOB: Knob = Knob {
                   between shared by everybody.",
     rationale: "data that threads on two nodes share is far from one of them: each miss takes \
                 longer, and longer still while others load the link between the nodes",
-    detection: "Which nodes the CPUs that matter belong to. Where the memory of a task really is, \
-                and at which node its devices are, is not judged: /proc/PID/numa_maps and the \
-                devices' numa_node tell.",
+    detection: "Which nodes the audited CPUs belong to. Where the memory of a task really is, and at which \
+                node its devices are, is not judged: /proc/PID/numa_maps and the devices' numa_node tell.",
     side_effects: "Fewer CPUs to choose from. A task also needs its memory there: bind it \
                    (numactl --membind, cpuset.mems) before it allocates.",
     wanted: "all on one node",
@@ -140,7 +139,7 @@ mod tests {
         check(
             &KNOB,
             "--cpus 0-3",
-            "not-applicable no CPU is set apart: say with --cpus which ones matter, if some do",
+            "not-applicable no CPU is isolated: name the audited CPUs with --cpus, if any",
         );
     }
 

@@ -41,8 +41,8 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Info,
     evidence: EvidenceKind::Documented,
-    disputed: "whether it is worth it depends on the processor and the program: `onbeat compare` \
-               of runs with and without tells what is gained; what is lost is the protection",
+    disputed: "whether it is worth it depends on the processor and the program: `onbeat compare` of runs \
+               with and without shows what is gained; what is lost is the protection",
     persistence: Persistence::Boot,
     unsettable: unsettable::BOOT,
     sources: &[

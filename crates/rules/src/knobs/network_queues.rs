@@ -23,14 +23,14 @@ pub static KNOB: Knob = Knob {
                   takes it through the network stack in softirq, or in its backlog_napi thread. \
                   0, the default, switches it off. New queues begin with \
                   net.core.rps_default_mask, on kernels that have it.",
-    rationale: "packets of others come to the CPUs that matter as interrupts and softirqs, as \
-                many as the sender likes",
+    rationale: "packets of others come to the audited CPUs as interrupts and softirqs, as many as the sender \
+                likes",
     detection: "The mask of each receive queue. xps_cpus is not judged: it only says which queue \
                 a CPU sends by. A kernel that was booted with isolcpus= or nohz_full= leaves \
                 their CPUs out of what is written; partitions do not do that. Interfaces of other \
                 network namespaces are not seen.",
     side_effects: "Fewer CPUs receive: with a single fast interface that can be throughput.",
-    wanted: "0, or none of the CPUs that matter",
+    wanted: "0, or none of the audited CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,

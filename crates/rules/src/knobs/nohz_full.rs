@@ -36,8 +36,8 @@ pub static KNOB: Knob = Knob {
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "take the CPUs that matter out of nohz_full= on the kernel's command line, and name \
-             them in rcu_nocbs=",
+            "take the audited CPUs out of nohz_full= on the kernel's command line, and name them in \
+             rcu_nocbs=",
         )
     },
     severity: Severity::Medium,
@@ -92,7 +92,7 @@ fn judge(machine: &MachineView) -> Judged {
     };
     if !machine.has_profile(Profile::BusyPoll) {
         return Ok(Judgement::fail_if(!list.and(machine.cpus()).is_empty(), found)
-            .wanted("none of the CPUs that matter")
+            .wanted("none of the audited CPUs")
             .fix(without(machine, &list.without(machine.cpus()))));
     }
     machine.require_isolation()?;

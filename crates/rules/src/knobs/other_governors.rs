@@ -30,10 +30,9 @@ pub static KNOB: Knob = Knob {
                   is then loaded by itself.",
     rationale: "a power daemon or a desktop's applet can change how the clock behaves while the \
                 machine runs, and what was measured no longer holds",
-    detection: "The kernel's configuration, the governors that are loaded, and the driver and \
-                range of each CPU that matters. intel_pstate and amd-pstate in active mode take \
-                no generic governor; a range of one frequency leaves none of them anything to \
-                choose. Which programs may write is not seen.",
+    detection: "The kernel's configuration, the governors that are loaded, and the driver and range of each \
+                audited CPU. intel_pstate and amd-pstate in active mode take no generic governor; a range of \
+                one frequency leaves none of them anything to choose. Which programs may write is not seen.",
     side_effects: "With a range of one frequency the clock stays at its top, with its power and \
                    heat, and powersave no longer lowers it. A kernel without these governors has \
                    to be built.",
@@ -41,9 +40,8 @@ pub static KNOB: Knob = Knob {
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "echo what scaling_max_freq says \
-             >/sys/devices/system/cpu/cpuN/cpufreq/scaling_min_freq for the CPUs that matter, or \
-             boot a kernel built with those governors alone that hold the clock",
+            "echo what scaling_max_freq says >/sys/devices/system/cpu/cpuN/cpufreq/scaling_min_freq for the \
+             audited CPUs, or boot a kernel built with those governors alone that hold the clock",
         )
     },
     severity: Severity::Medium,
@@ -124,9 +122,9 @@ fn judge(machine: &MachineView) -> Judged {
     let drivers = PerCpuSetting::of(machine, DRIVER, parse_word);
     if drivers.is_absent() {
         return Err(match machine.is_virtual()? {
-            true => Judgement::not_applicable("a guest does not set the clock, its host does"),
+            true => Judgement::not_applicable("in a guest, the host sets the CPU frequency"),
             false => Judgement::not_applicable(
-                "no frequency driver took these CPUs: see cpufreq-governor for their clock",
+                "no frequency driver handles these CPUs: see cpufreq-governor for their clock",
             ),
         });
     }
@@ -289,13 +287,12 @@ mod tests {
         check(
             &KNOB,
             &none,
-            "not-applicable no frequency driver took these CPUs: see cpufreq-governor for their \
-             clock",
+            "not-applicable no frequency driver handles these CPUs: see cpufreq-governor for their clock",
         );
         check(
             &KNOB,
             &format!("{none}\n/sys/hypervisor/type: xen"),
-            "not-applicable a guest does not set the clock, its host does",
+            "not-applicable in a guest, the host sets the CPU frequency",
         );
     }
 

@@ -17,8 +17,8 @@ pub static KNOB: Knob = Knob {
     rationale: "where more was promised than there is, the last program to touch its memory sets \
                 off reclaim and then the OOM killer, which looks through all tasks and may choose \
                 the wrong one",
-    detection: "vm.overcommit_memory. Whether memory is short is not looked at: with enough of it \
-                the setting makes no difference.",
+    detection: "vm.overcommit_memory. Whether memory is short is not checked: with enough of it the setting \
+                makes no difference.",
     side_effects: "With 2, programs that ask for far more than they use, such as those with many \
                    threads or large heaps, are refused memory and may not start; \
                    vm.overcommit_ratio has to fit the machine.",
@@ -29,10 +29,9 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Info,
     evidence: EvidenceKind::Practice,
-    disputed: "a real-time program that has allocated and locked its memory at its start does not \
-               depend on it, and 2 breaks programs that a desktop or a container host runs: \
-               `onbeat measure` under the machine's heaviest load tells whether reclaim or the \
-               OOM killer ever shows among the spikes",
+    disputed: "a real-time program that has allocated and locked its memory at its start does not depend on \
+               it, and 2 breaks programs that a desktop or a container host runs: `onbeat measure` under the \
+               machine's heaviest load shows whether reclaim or the OOM killer ever shows among the spikes",
     persistence: Persistence::Runtime,
     unsettable: "how much may be promised depends on the machine's programs: with a limit that \
                  is too low they fail, and logins with them",
@@ -61,7 +60,7 @@ fn judge(machine: &MachineView) -> Judged {
         2 => Ok(Judgement::pass("2, never")),
         1 => Ok(Judgement::fail("1, always")),
         0 => Ok(Judgement::fail("0, by a guess")),
-        other => Err(Judgement::unknown(format!("{PATH} is {other}, which means nothing that is known"))),
+        other => Err(Judgement::unknown(format!("{PATH} is {other}, which is not a known value"))),
     }
 }
 

@@ -98,8 +98,8 @@ fn judge(machine: &MachineView) -> Judged {
             Err(Judgement::not_applicable("the links of a guest's devices are its host's"))
         }
         (None, "default") => Err(Judgement::unknown(
-            "the policy is default and the kernel shows no link: what the firmware chose is not \
-             known (lspci -vv as root tells)",
+            "the policy is default and the kernel shows no link: what the firmware chose is not known (lspci \
+             -vv as root shows)",
         )),
         _ => Err(Judgement::unknown("the policy is none that is known")),
     }
@@ -118,8 +118,8 @@ fn without_policy(machine: &MachineView) -> Judgement {
     match has_devices(machine) {
         Err(untold) => untold,
         Ok(true) => Judgement::unknown(
-            "this kernel has no CONFIG_PCIEASPM: the links are as the firmware made them (lspci \
-             -vv as root tells)",
+            "this kernel has no CONFIG_PCIEASPM: the links are as the firmware made them (lspci -vv as root \
+             shows)",
         ),
         Ok(false) => Judgement::not_applicable(NO_DEVICE),
     }

@@ -23,8 +23,8 @@ pub static KNOB: Knob = Knob {
                 kernel's own word first; where what is left contradicts itself, or too little is \
                 left, the model is unknown; that it is not PREEMPT_RT the build string shows alone. \
                 PREEMPT_RT is built in and never reached by `preempt=`.",
-    side_effects: "Another kernel. PREEMPT_RT takes some throughput, and out-of-tree drivers may \
-                   not be fit for it.",
+    side_effects: "Needs another kernel. PREEMPT_RT takes some throughput, and out-of-tree drivers may not \
+                   be fit for it.",
     wanted: "rt",
     fix: || real_time_kernel(""),
     severity: Severity::Fatal,

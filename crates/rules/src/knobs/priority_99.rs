@@ -18,8 +18,8 @@ pub static KNOB: Knob = Knob {
     title: "programs at priority 99",
     description: "99 is the highest priority of SCHED_FIFO and SCHED_RR. The kernel's own threads \
                   that must not wait are there or above, those of interrupts at 50 by default.",
-    rationale: "a program at 99 goes before every thread of the kernel that it may need, handlers \
-                of its own device's interrupts included",
+    rationale: "a program at 99 goes before every kernel thread that it may need, handlers of its own \
+                device's interrupts included",
     detection: "The policy and priority of each thread of each program that could be read.",
     side_effects: "None, if the priorities below 99 are handed out in the same order. A watchdog \
                    that has to run when all else hangs may be at 99 on purpose.",
@@ -33,8 +33,8 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
-    disputed: "many latency tests run at 99: `onbeat measure` at 98 and at 99 tells whether it \
-               makes any difference here",
+    disputed: "many latency tests run at 99: `onbeat measure` at 98 and at 99 shows whether it makes any \
+               difference here",
     persistence: Persistence::Runtime,
     unsettable: "the order of priorities among the threads of a program is the program's own",
     sources: &[

@@ -26,7 +26,7 @@ pub static KNOB: Knob = Knob {
                 preempted; without a configuration, its threads rcub/N. The priority given is \
                 that of rcutree.kthread_prio, 1 by default: a real-time task of higher priority \
                 still keeps the reader waiting.",
-    side_effects: "Another kernel. The boosted reader preempts ordinary tasks for a moment.",
+    side_effects: "Needs another kernel. The boosted reader preempts ordinary tasks for a moment.",
     wanted: "built in",
     fix: || {
         Remedy::from(Change::kconfig("RCU_BOOST", "y"))

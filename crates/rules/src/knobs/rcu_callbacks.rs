@@ -31,12 +31,11 @@ pub static KNOB: Knob = Knob {
                 above rcuc's priority is not delayed, so it weighs less there.",
     side_effects: "call_rcu() takes longer, and more context switches on the housekeeping CPUs, \
                    which have to keep up: put the rcuo threads there.",
-    wanted: "offloaded on the CPUs that matter",
+    wanted: "offloaded on the audited CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "boot with rcu_nocbs=LIST of the CPUs that matter, and keep the rcuo threads on the \
-             other CPUs",
+            "boot with rcu_nocbs=LIST of the audited CPUs, and keep the rcuo threads on the other CPUs",
         )
     },
     severity: Severity::High,
@@ -109,8 +108,7 @@ fn judge(machine: &MachineView) -> Judged {
         .fix(prompt_callbacks(machine, boot.into()).note(note));
     Ok(if !offloaded.is_empty() && offloaded.and(cpus).is_empty() {
         judgement.because(
-            "the list names the CPUs that keep house: it is for those whose callbacks are to go \
-             away",
+            "the list names the CPUs for housekeeping: it is for those whose callbacks are to go away",
         )
     } else {
         judgement

@@ -32,8 +32,8 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "some recipes set rcu_expedited so that reconfiguration is over sooner: `onbeat \
-               measure` while that goes on, once with each, tells what it costs the task",
+    disputed: "some recipes set rcu_expedited so that reconfiguration is over sooner: `onbeat measure` while \
+               that goes on, once with each, shows what it costs the task",
     persistence: Persistence::Runtime,
     sets: NORMAL,
     sources: &[Source {

@@ -27,8 +27,8 @@ pub static KNOB: Knob = Knob {
     fix: || Remedy::from(Change::cmdline_add("rcu_nocb_poll")).note("unless power counts"),
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "the wakeup it saves is rare, and the polling costs power all the time: `onbeat \
-               compare` of runs with and without it, under the load that counts, tells",
+    disputed: "the wakeup it saves is rare, and the polling costs power all the time: `onbeat compare` of \
+               runs with and without it, under the load that counts, shows",
     persistence: Persistence::Boot,
     unsettable: unsettable::BOOT,
     sources: &[

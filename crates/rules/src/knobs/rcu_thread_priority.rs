@@ -64,7 +64,7 @@ fn judge(machine: &MachineView) -> Judged {
     }
     match (priority, machine.facts().realtime) {
         (0, None) => {
-            Err(Judgement::unknown("0 is wrong on PREEMPT_RT only, and nothing tells whether this kernel is"))
+            Err(Judgement::unknown("0 is wrong on PREEMPT_RT only, and nothing shows whether this kernel is"))
         }
         (0, Some(true)) => Ok(Judgement::fail("0: ordinary threads").severity(Severity::Low).because(
             "a grace period waits for readers that real-time tasks preempted, and nothing lifts \

@@ -24,14 +24,13 @@ pub static KNOB: Knob = Knob {
     description: "Sound servers, watchdogs, cluster and desktop software have real-time threads \
                   too. One that is not bound goes at once to a CPU where none is more urgent, \
                   among all over which load is balanced.",
-    rationale: "a real-time thread of another program on a CPU that matters goes before all tasks \
-                of lower priority, as long as it likes",
-    detection: "The affinity of each real-time thread of a program, on CPUs over which load is \
-                balanced: one that may run both there and elsewhere is not where it is on \
-                purpose. Those bound to CPUs that matter are taken for the real-time program's \
-                own.",
+    rationale: "a real-time thread of another program on an audited CPU goes before all tasks of lower \
+                priority, as long as it likes",
+    detection: "The affinity of each real-time thread of a program, on CPUs over which load is balanced: one \
+                that may run both there and elsewhere is not where it is on purpose. Those bound to audited \
+                CPUs are taken for the real-time program's own.",
     side_effects: "The other program is bound to fewer CPUs.",
-    wanted: "real-time threads bound either to CPUs that matter or to the others",
+    wanted: "real-time threads bound either to audited CPUs or to the others",
     fix: || {
         Remedy::advice(
             AdviceReason::Threads,

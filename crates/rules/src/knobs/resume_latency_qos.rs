@@ -29,7 +29,7 @@ pub static KNOB: Knob = Knob {
                 are not in these files.",
     side_effects: "Power and heat. The file is one for all of user space: whoever writes last \
                    decides, and nothing restores it.",
-    wanted: "a limit on each CPU that matters, none needed elsewhere",
+    wanted: "a limit on each audited CPU, none needed elsewhere",
     fix: Remedy::default,
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,

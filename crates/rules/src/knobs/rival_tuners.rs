@@ -119,7 +119,7 @@ fn profile(machine: &MachineView) -> Judged {
     let online = machine.facts().online.known();
     let leaves_any = online.is_some_and(|online| !online.without(&machine.intent.cpus).is_empty());
     let words = if leaves_any {
-        "tuned-adm profile realtime, with the CPUs that matter as isolated_cores in \
+        "tuned-adm profile realtime, with the audited CPUs as isolated_cores in \
          /etc/tuned/realtime-variables.conf; under OpenShift by a PerformanceProfile"
     } else {
         "tuned-adm profile latency-performance, which isolates no CPU"

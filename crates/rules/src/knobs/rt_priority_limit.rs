@@ -99,8 +99,8 @@ fn judge(machine: &MachineView) -> Judged {
     if judged.verdict != AuditVerdict::Pass || !filtered {
         return Ok(judged);
     }
-    let words = "a filter of system calls is in force (seccomp), whose rules do not show: \
-                 `onbeat measure -p 1 -D 1s` tells";
+    let words = "a filter of system calls is in force (seccomp), whose rules do not show: `onbeat measure -p \
+                 1 -D 1s` shows";
     Err(Judgement::unknown(format!("{}; {words}", judged.value)))
 }
 

@@ -30,8 +30,8 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Practice,
-    disputed: "a scheduler that leaves the CPUs that matter alone may do no harm: `onbeat \
-               measure` with and without it, and `onbeat compare` the two",
+    disputed: "a scheduler that leaves the audited CPUs alone may do no harm: `onbeat measure` with and \
+               without it, and `onbeat compare` the two",
     persistence: Persistence::Runtime,
     unsettable: "the scheduler lasts as long as the program that loaded it, and no program is \
                  ended",

@@ -25,9 +25,9 @@ const GROUP_PARTS: &str = "/sys/fs/resctrl/*/schemata";
 pub static KNOB: Knob = Knob {
     id: "shared-cache",
     title: "shared caches",
-    description: "Which caches the CPUs that matter share with those that do the machine's other \
-                  work. An L2 is shared by the cores of a cluster on many Arm processors and on E \
-                  cores, the last level by most or all cores.",
+    description: "Which caches the audited CPUs share with those that do the machine's other work. An L2 is \
+                  shared by the cores of a cluster on many Arm processors and on E cores, the last level by \
+                  most or all cores.",
     rationale: "other work evicts the real-time task's lines, and then each access waits for \
                 memory: hundreds of nanoseconds each, which add up with the size of the code and \
                 data",
@@ -118,7 +118,7 @@ fn judge(machine: &MachineView) -> Judged {
             Err(Judgement::unknown(format!("the caches of {} are not told", cpu_list(&unseen))))
         }
         None if !apart.is_empty() => Ok(Judgement::pass("kept apart by resctrl")),
-        None => Ok(Judgement::pass("none beyond the CPUs that matter")),
+        None => Ok(Judgement::pass("none beyond the audited CPUs")),
     }
 }
 
@@ -219,7 +219,7 @@ mod tests {
                     absent";
         check(&KNOB, none, "unknown the caches of CPUs 2-3 are not told");
         let own = "--cpus 2\n/sys/devices/system/cpu/cpu2/cache/index3/shared_cpu_list: 2";
-        check(&KNOB, own, "pass none beyond the CPUs that matter");
+        check(&KNOB, own, "pass none beyond the audited CPUs");
         check(&KNOB, &format!("{own}\n/sys/devices/system/cpu/cpu2/cache/index3/level: last"), "unknown");
         for list in ["absent", "refused"] {
             check(
@@ -232,7 +232,7 @@ mod tests {
         check(
             &KNOB,
             "--cpus 0-3",
-            "not-applicable no CPU is set apart: say with --cpus which ones matter, if some do",
+            "not-applicable no CPU is isolated: name the audited CPUs with --cpus, if any",
         );
     }
 }

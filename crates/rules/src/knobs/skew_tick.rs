@@ -28,8 +28,8 @@ pub static KNOB: Knob = Knob {
     fix: || Change::cmdline_add("skew_tick=1").into(),
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "the fewer CPUs, the less there is to gain: `onbeat compare` of runs with and \
-               without it tells",
+    disputed: "the fewer CPUs, the less there is to gain: `onbeat compare` of runs with and without it \
+               shows",
     persistence: Persistence::Boot,
     unsettable: unsettable::BOOT,
     sources: &[Source { title: "kernel: command line, skew_tick=", url: PARAMETERS }],

@@ -21,11 +21,10 @@ pub static KNOB: Knob = Knob {
                   other, each under the lock that allocations of that cache need.",
     rationale: "each list is walked under its lock: with interrupts off on an ordinary kernel; on \
                 PREEMPT_RT a task whose allocation needs that list waits for the walk to end",
-    detection: "Whether the kernel has the file, from its configuration, and whether slabtop or \
-                Netdata's slabinfo.plugin runs. The file is not read, for reading it is the \
-                trouble. Not seen are those that read it now and then, vmstat -m among them, and \
-                agents such as Telegraf, of which only their configuration tells. From 6.10 on \
-                the walk of one list ends after 10,000 slabs.",
+    detection: "Whether the kernel has the file, from its configuration, and whether slabtop or Netdata's \
+                slabinfo.plugin runs. The file is not read, for reading it is the trouble. Not seen are \
+                those that read it now and then, vmstat -m among them, and agents such as Telegraf, of which \
+                only their configuration shows. From 6.10 on the walk of one list ends after 10,000 slabs.",
     side_effects: "A kernel without SLUB_DEBUG has no slab_debug= to find memory corruption with. \
                    Keeping readers away costs nothing but their figures; the sums in \
                    /proc/meminfo remain.",
@@ -40,7 +39,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Source,
     disputed: "with few slabs in a list the walk is short: `onbeat measure` while a shell reads \
-               /proc/slabinfo in a loop tells what it costs here",
+               /proc/slabinfo in a loop shows what it costs here",
     persistence: Persistence::Runtime,
     unsettable: unsettable::PROGRAM,
     sources: &[

@@ -26,8 +26,8 @@ pub static KNOB: Knob = Knob {
                   set apart for real time and another does the machine's other work.",
     rationale: "what runs on the sibling takes execution units and cache lines from the real-time \
                 task at any moment, and no priority holds it back",
-    detection: "The siblings of each CPU that matters, among the CPUs that are online. Where all \
-                of a core are set apart, what runs on them is not known: leave all but one idle.",
+    detection: "The siblings of each audited CPU, among the CPUs that are online. Where all of a core are \
+                set apart, what runs on them is not known: leave all but one idle.",
     side_effects: "The sibling's share of the machine's throughput. nosmt takes the siblings of \
                    all cores, also those of the housekeeping CPUs; taking single CPUs offline \
                    does not.",
@@ -225,7 +225,7 @@ mod tests {
         check(
             &KNOB,
             "--cpus 0-3",
-            "not-applicable no CPU is set apart: say with --cpus which ones matter, if some do",
+            "not-applicable no CPU is isolated: name the audited CPUs with --cpus, if any",
         );
         check(
             &KNOB,

@@ -38,9 +38,9 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
-    disputed: "a program that calls mlockall never meets swap, and the rest of the machine may be \
-               better off with it: `onbeat measure` around the program's own load, with swap on \
-               and off, tells whether page faults are among the spikes",
+    disputed: "a program that calls mlockall never meets swap, and the rest of the machine may be better off \
+               with it: `onbeat measure` around the program's own load, with swap on and off, shows whether \
+               page faults are among the spikes",
     persistence: Persistence::Runtime,
     unsettable: "what is swapped out has to fit into memory when swap is given up, and programs \
                  are ended where it does not",

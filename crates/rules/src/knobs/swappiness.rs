@@ -19,18 +19,18 @@ pub static KNOB: Knob = Knob {
                   60 prefers to drop files, 0 swaps only when hardly any files are left to drop.",
     rationale: "memory of a program that was put out to the disk comes back through a page fault \
                 that waits for it, milliseconds or more",
-    detection: "The sysctl, and /proc/swaps. Control groups of version 1 have a value of their \
-                own, which is not read. Whether the real-time programs have locked their memory, \
-                which no value of it touches, is not seen.",
+    detection: "The sysctl, and /proc/swaps. Control groups of v1 have a value of their own, which is not \
+                read. Whether the real-time programs have locked their memory, which no value of it touches, \
+                is not seen.",
     side_effects: "Cached files are dropped sooner, so that what is read again comes from the \
                    disk; near 0 a machine that runs short of memory meets the OOM killer earlier.",
     wanted: "10 or less",
     fix: || Change::sysctl("vm.swappiness", 10).into(),
     severity: Severity::Info,
     evidence: EvidenceKind::Practice,
-    disputed: "a program that locks its memory does not notice, and the rest of the machine may \
-               be better off with 60: `onbeat measure` around the program's own load with either \
-               value tells whether page faults are among the spikes",
+    disputed: "a program that locks its memory does not notice, and the rest of the machine may be better \
+               off with 60: `onbeat measure` around the program's own load with either value shows whether \
+               page faults are among the spikes",
     persistence: Persistence::Runtime,
     sets: PATH,
     sources: &[

@@ -23,9 +23,9 @@ pub static KNOB: Knob = Knob {
                   its clock by itself and raises an interrupt, which the kernel counts.",
     rationale: "a throttled core runs at a fraction of its clock until it has cooled down, \
                 whatever the governor holds",
-    detection: "Whether the kernel has counted any such event of the CPUs that matter since it \
-                booted: it may be long ago, or from a warm-up. Throttling for power or current, \
-                and by firmware that hides it, is not counted here.",
+    detection: "Whether the kernel has counted any such event of the audited CPUs since it booted: it may be \
+                long ago, or from a warm-up. Throttling for power or current, and by firmware that hides it, \
+                is not counted here.",
     side_effects: "A lower clock, or work on the cooling.",
     wanted: "never since the machine booted",
     fix: || {

@@ -32,12 +32,12 @@ pub static KNOB: Knob = Knob {
     side_effects: "Each entry into the kernel and each way out takes longer, and CPU time is \
                    accounted there: it is for threads that hardly enter the kernel. For periodic \
                    loops the kernel's guide advises against it.",
-    wanted: "no tick on the CPUs that matter",
+    wanted: "no tick on the audited CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "boot with nohz_full= and the CPUs that matter, at least one CPU left out, on a \
-             kernel with CONFIG_NO_HZ_FULL, and on x86 with a stable TSC",
+            "boot with nohz_full= and the audited CPUs, at least one CPU left out, on a kernel with \
+             CONFIG_NO_HZ_FULL, and on x86 with a stable TSC",
         )
     },
     severity: Severity::Medium,

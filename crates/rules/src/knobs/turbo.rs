@@ -24,9 +24,8 @@ pub static KNOB: Knob = Knob {
                   cores are awake; performance as the governor does not change that.",
     rationale: "the clock changes with what the other cores do and how warm the machine is, and \
                 so does the time that the same work takes",
-    detection: "The switch of intel_pstate, or the general one of the other frequency drivers and \
-                what it is for each CPU that matters. A switch in the firmware shows only with \
-                intel_pstate.",
+    detection: "The switch of intel_pstate, or the general one of the other frequency drivers and what it is \
+                for each audited CPU. A switch in the firmware shows only with intel_pstate.",
     side_effects: "The fastest case gets slower, and on some processors by much. What was tuned \
                    with turbo on has to be measured again.",
     wanted: "off, where each cycle must take the same time",
@@ -93,10 +92,10 @@ fn without(machine: &MachineView) -> Judgement {
             Judgement::not_applicable(format!("the frequency driver {driver} has no switch for it"))
         }
         (None, Err(untold)) => untold,
-        (None, Ok(true)) => Judgement::not_applicable("a guest does not set the clock, its host does"),
+        (None, Ok(true)) => Judgement::not_applicable("in a guest, the host sets the CPU frequency"),
         (None, Ok(false)) => Judgement::unknown(
-            "no frequency driver took these CPUs: whether the firmware lets them use turbo clocks \
-             is not known",
+            "no frequency driver handles these CPUs: whether the firmware lets them use turbo clocks is not \
+             known",
         ),
     }
 }
@@ -144,7 +143,7 @@ mod tests {
         check(
             &KNOB,
             &format!("{bare}\n/sys/hypervisor/type: xen"),
-            "not-applicable a guest does not set the clock, its host does",
+            "not-applicable in a guest, the host sets the CPU frequency",
         );
     }
 }

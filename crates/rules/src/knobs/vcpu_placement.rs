@@ -20,9 +20,9 @@ pub static KNOB: Knob = Knob {
                   it finds cold caches, and two on one CPU wait for each other.",
     rationale: "a guest whose CPU is moved, or waits for another guest's, stands still, and its own \
                 tasks cannot know",
-    detection: "The affinity of the threads called CPU N/KVM, vcpuN, fc_vcpu N and crosvm_vcpuN next to \
-                the CPUs that are set apart: those that may run there have one CPU each, and share it \
-                with no other. For the profile kvm-host.",
+    detection: "The affinity of the threads called CPU N/KVM, vcpuN, fc_vcpu N and crosvm_vcpuN next to the \
+                isolated CPUs: those that may run there have one CPU each, and share it with no other. For \
+                the profile kvm-host.",
     side_effects: "A CPU per CPU of a real-time guest, which nothing else can use.",
     wanted: "one CPU of those set apart for each",
     fix: || {

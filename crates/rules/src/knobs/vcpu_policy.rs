@@ -19,9 +19,9 @@ pub static KNOB: Knob = Knob {
     rationale: "a guest's real-time task is not more urgent than the host's thread that it runs on: while \
                 that waits, everything in the guest does",
     detection: "The policy and priority of the threads called CPU N/KVM (QEMU, with debug-threads=on as \
-                libvirt has it), vcpuN, fc_vcpu N and crosvm_vcpuN that may run on the CPUs that matter \
-                and nowhere else; those of other guests may stay as they are. Which of them a guest uses \
-                for its real-time tasks does not show. For the profile kvm-host.",
+                libvirt has it), vcpuN, fc_vcpu N and crosvm_vcpuN that may run on the audited CPUs and \
+                nowhere else; those of other guests may stay as they are. Which of them a guest uses for its \
+                real-time tasks does not show. For the profile kvm-host.",
     side_effects: "A guest that computes without a pause keeps the host's ordinary threads off that CPU \
                    for good: it must have nothing else to do. From the priority of the host's interrupt \
                    threads on, 50, it stops these, too.",

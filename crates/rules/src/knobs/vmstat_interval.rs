@@ -22,9 +22,9 @@ pub static KNOB: Knob = Knob {
                   nohz_full= alone.",
     rationale: "the worker runs on the CPU whose counts are to be added, once in each interval, \
                 for some microseconds",
-    detection: "The sysctl, and whether this kernel leaves out all the CPUs that matter, by its \
-                version. Whether a kernel of RHEL before 6.5 took the change over cannot be read; \
-                of other distributions it is not expected.",
+    detection: "The sysctl, and whether this kernel leaves out all the audited CPUs, by its version. Whether \
+                a kernel of RHEL before 6.5 took the change over cannot be read; of other distributions it \
+                is not expected.",
     side_effects: "The figures of /proc/vmstat and /proc/meminfo get staler by the interval.",
     wanted: "10 s or more",
     fix: || Change::sysctl("vm.stat_interval", 10).into(),

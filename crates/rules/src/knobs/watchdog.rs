@@ -25,16 +25,16 @@ pub static KNOB: Knob = Knob {
                   looks instead, without an NMI.",
     rationale: "a timer interrupt, a thread above all priorities and, on most machines, an NMI come \
                 to each CPU every few seconds, whatever runs there",
-    detection: "The sysctls of both detectors, their threshold (0 is off), and the CPUs they run \
-                on. With nohz_full= the kernel leaves those CPUs out by itself. On kernels before \
-                6.14, reading a detector's sysctl while none runs keeps a later 1 in another of \
-                them from switching it on; there /proc/timer_list tells root whether the \
-                detectors' timer is armed, and the sysctls are read only if it is. A kernel built \
-                without them has no such files; its configuration says so.",
+    detection: "The sysctls of both detectors, their threshold (0 is off), and the CPUs they run on. With \
+                nohz_full= the kernel leaves those CPUs out by itself. On kernels before 6.14, reading a \
+                detector's sysctl while none runs keeps a later 1 in another of them from switching it on; \
+                there /proc/timer_list shows root whether the detectors' timer is armed, and the sysctls are \
+                read only if it is. A kernel built without them has no such files; its configuration says \
+                so.",
     side_effects: "A CPU that hangs in the kernel is no longer reported, and does not bring the \
                    machine down where panic was asked for: have a hardware watchdog for that. \
                    Kept on the housekeeping CPUs, the detectors still see those.",
-    wanted: "off, or not on the CPUs that matter",
+    wanted: "off, or not on the audited CPUs",
     fix: || Remedy::from(Change::sysctl("kernel.watchdog", 0)).persist(Change::cmdline_add("nowatchdog")),
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
@@ -143,8 +143,8 @@ fn has_buddy(machine: &MachineView) -> bool {
 fn detector(machine: &MachineView, path: &str, name: &str, option: &str) -> Judged {
     if machine.survey.texts.one(path) == Fact::NotCaptured {
         return Err(Judgement::unknown(format!(
-            "{path} was not read: before 6.14 that can change what a later write does, and \
-             /proc/timer_list, which tells root whether the detectors run, could not be read"
+            "{path} was not read: before 6.14 that can change what a later write does, and /proc/timer_list, \
+             which shows root whether the detectors run, could not be read"
         )));
     }
     match machine.number_if_present(path)? {

@@ -18,14 +18,14 @@ pub static KNOB: Knob = Knob {
                   run on any CPU in /sys/devices/virtual/workqueue/cpumask, which isolcpus=domain \
                   and, from 6.8 on, isolated partitions keep off their CPUs. nohz_full= did so up \
                   to 6.12, and no longer does in 7.3.",
-    rationale: "a kworker on a CPU that matters runs work of milliseconds for others, and a \
-                real-time task waits for the locks it holds",
+    rationale: "a kworker on an audited CPU runs work of milliseconds for others, and a real-time task waits \
+                for the locks it holds",
     detection: "The mask. Work of bound workqueues runs where it was queued and cannot be moved: \
                 only its cause can.",
     side_effects: "The other CPUs do the work. From 6.8 on a partition does it by itself: what is \
                    written then is only what was asked for (cpumask_requested), and the kernel \
                    takes the isolated CPUs (cpumask_isolated) off it.",
-    wanted: "none of the CPUs that matter",
+    wanted: "none of the audited CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,

@@ -23,12 +23,11 @@ pub static KNOB: Knob = Knob {
                   those of the latter.",
     rationale: "work for disks and file systems takes milliseconds, and runs in kworkers on any \
                 CPU that both masks leave it",
-    detection: "Each mask together with the one over all. Where the one over all leaves out the \
-                CPUs that matter, theirs need nothing. The queue of writeback is judged by \
-                writeback-affinity.",
+    detection: "Each mask together with the one over all. Where the one over all leaves out the audited \
+                CPUs, theirs need nothing. The queue of writeback is judged by writeback-affinity.",
     side_effects: "The other CPUs do the work. Queues come and go with modules and devices, with \
                    a full mask each time: the mask over all is the better place.",
-    wanted: "none of the CPUs that matter",
+    wanted: "none of the audited CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,

@@ -21,11 +21,11 @@ pub static KNOB: Knob = Knob {
                   the CPUs in both its own mask and the one over all unbound workqueues.",
     rationale: "writing back dirty pages is the longest work that the kernel does by itself: tens \
                 of milliseconds on a busy disk",
-    detection: "/sys/devices/virtual/workqueue/writeback/cpumask together with the mask over all: \
-                where that leaves out the CPUs that matter, nothing else is needed.",
+    detection: "/sys/devices/virtual/workqueue/writeback/cpumask together with the mask over all: where that \
+                leaves out the audited CPUs, nothing else is needed.",
     side_effects: "The other CPUs do the work. Recipes that also write 0 to `numa` there are from \
                    before 6.6, which has affinity_scope and affinity_strict instead.",
-    wanted: "none of the CPUs that matter",
+    wanted: "none of the audited CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,

@@ -17,14 +17,14 @@ pub static KNOB: Knob = Knob {
                   disk. 0 stops that.",
     rationale: "each look wakes a worker, and what it writes keeps disks, their interrupts and \
                 memory busy; the workers run wherever the writeback workqueue may",
-    detection: "The sysctl. Where the workers may run is another matter, and where they may not \
-                run on the CPUs that matter, this hardly does.",
+    detection: "The sysctl. Where the workers may run is another matter, and where they may not run on the \
+                audited CPUs, this hardly does.",
     side_effects: "Data that was written stays in memory longer and is lost with it when power \
                    fails; and there is more to be written at a time.",
     wanted: "15 s or more",
     fix: || {
         Remedy::from(Change::sysctl("vm.dirty_writeback_centisecs", 1500))
-            .note("before that, keep writeback off the CPUs that matter by the workqueue's cpumask")
+            .note("before that, keep writeback off the audited CPUs by the workqueue's cpumask")
     },
     severity: Severity::Info,
     evidence: EvidenceKind::Practice,
