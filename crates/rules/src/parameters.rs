@@ -270,7 +270,7 @@ pub fn idle_value(name: &str, value: &str) -> Option<(String, bool)> {
     let near = choice.words.iter().filter(is_near).max_by_key(|word| word.len());
     Some(match near {
         Some(word) => (format!("probably meant to be {}={word}", choice.name), true),
-        None => (format!("no value of it: {} are", choice.words.join(", ")), false),
+        None => (format!("not a valid value; valid are {}", choice.words.join(", ")), false),
     })
 }
 

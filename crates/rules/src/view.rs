@@ -225,8 +225,8 @@ impl<'a> MachineView<'a> {
         let config = &self.facts().kconfig;
         match config {
             Fact::Absent => Err(Judgement::unknown(
-                "the kernel's configuration is not there: put it at /boot/config-RELEASE, or \
-                 build with CONFIG_IKCONFIG_PROC",
+                "the kernel's configuration was not found: put it at /boot/config-RELEASE, or build with \
+                 CONFIG_IKCONFIG_PROC",
             )),
             config => self.known(config, KCONFIG),
         }
@@ -243,7 +243,12 @@ impl<'a> MachineView<'a> {
     /// Series of the kernel: (6, 12).
     pub fn series(&self) -> Result<(u32, u32), Judgement> {
         let release = self.known(&self.facts().release, "/proc/sys/kernel/osrelease")?;
-        series(release).ok_or_else(|| Judgement::unknown(format!("the release {release} has no series")))
+        series(release).ok_or_else(|| {
+            Judgement::unknown(format!(
+                "the kernel release {release} does not name \
+                                                                  a series"
+            ))
+        })
     }
 
     /// False if this release does not know a word of the command line, which then has no effect.
@@ -299,7 +304,7 @@ impl<'a> MachineView<'a> {
         let machine = self.known(&self.facts().machine, "/proc/sys/kernel/arch")?;
         match machine.as_str() {
             "x86_64" | "i386" | "i486" | "i586" | "i686" => Ok(()),
-            other => Err(Judgement::not_applicable(format!("x86 only, this is {other}"))),
+            other => Err(Judgement::not_applicable(format!("x86 only; this machine is {other}"))),
         }
     }
 
@@ -308,7 +313,7 @@ impl<'a> MachineView<'a> {
         let isolated = isolated_cpus(self.survey).filter(|_| self.intent.chosen == CpuSelection::Isolated);
         let why = match isolated {
             Some(cpus) => format!("the isolated CPUs {cpus} are offline"),
-            None => "which CPUs there are could not be read in /sys/devices/system/cpu/online".to_owned(),
+            None => "the online CPUs could not be read from /sys/devices/system/cpu/online".to_owned(),
         };
         Judgement::unknown(format!("{why}: name the audited CPUs with --cpus"))
     }
@@ -318,7 +323,7 @@ impl<'a> MachineView<'a> {
         match self.facts().virtualization.as_str() {
             // A configuration is judged for the machine that its kernel drives itself.
             "" if self.as_absent && !self.has_profile(Profile::Guest) => Ok(false),
-            "" => Err(Judgement::unknown("nothing shows whether this machine is a virtual one")),
+            "" => Err(Judgement::unknown("it is not known whether this is a virtual machine")),
             name => Ok(name != "none"),
         }
     }

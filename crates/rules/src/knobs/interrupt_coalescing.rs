@@ -161,7 +161,7 @@ mod tests {
         check(&KNOB, &none, "not-applicable the driver of eth0 has no such setting");
         // A copy of the files contains no results of system calls.
         let copy = format!("{card}\n/syscall absent");
-        check(&KNOB, &copy, "unknown no file shows it: `ethtool -c eth0` does");
+        check(&KNOB, &copy, "unknown no file shows it: run `ethtool -c eth0`");
         check(&KNOB, &card.replace("rx-usecs: 50", "none"), "unknown");
     }
 }

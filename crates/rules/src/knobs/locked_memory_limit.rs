@@ -86,7 +86,12 @@ fn judge(machine: &MachineView) -> Judged {
     // As in mm/mlock.c, `capable()`: that of a user namespace does not count. Captures from before
     // uid_map was read lack it: there the capability counts.
     if capabilities.ipc_lock() && machine.survey.rights.initial_users != Fact::Known(false) {
-        return judge_privileged(machine, "CAP_IPC_LOCK", users(), Judgement::fail("of users nobody"));
+        return judge_privileged(
+            machine,
+            "CAP_IPC_LOCK",
+            users(),
+            Judgement::fail("no user has a higher limit"),
+        );
     }
     let Some(bytes) = limit.soft else { return Ok(Judgement::pass("unlimited")) };
     if bytes >= ENOUGH {
@@ -138,15 +143,15 @@ mod tests {
         let rootless = format!("{ROOT}\n/proc/self/uid_map: 0 100000 65536\n");
         check(&KNOB, &(rootless + &limit("65536", "65536")), "fail medium 64 KiB");
         let first = format!("{ROOT}\n/proc/self/uid_map: 0 0 4294967295\n");
-        check(&KNOB, &(first + &limit("65536", "65536")), "pass CAP_IPC_LOCK; of users: @realtime");
+        check(&KNOB, &(first + &limit("65536", "65536")), "pass CAP_IPC_LOCK; users: @realtime");
     }
 
     #[test]
     fn root_needs_none() {
-        check(&KNOB, &format!("{ROOT}\n{}", limit("0", "0")), "pass CAP_IPC_LOCK; of users: @realtime");
+        check(&KNOB, &format!("{ROOT}\n{}", limit("0", "0")), "pass CAP_IPC_LOCK; users: @realtime");
         let small = "/etc/security/limits.conf: @audio - memlock 512000";
-        check(&KNOB, &format!("{ROOT}\n{small}"), "pass CAP_IPC_LOCK; of users nobody");
-        check(&KNOB, &format!("{ROOT}\n{small}\n--profile audio"), "fail medium of users nobody");
+        check(&KNOB, &format!("{ROOT}\n{small}"), "pass CAP_IPC_LOCK; no user has a higher limit");
+        check(&KNOB, &format!("{ROOT}\n{small}\n--profile audio"), "fail medium no user has a higher limit");
         check(&KNOB, &format!("{ROOT}\n--profile audio\n/etc/security/limits.conf refused"), "unknown");
         check(&KNOB, &format!("{ROOT}\n/etc/security/limits.conf refused"), "pass CAP_IPC_LOCK");
     }

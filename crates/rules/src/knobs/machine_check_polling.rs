@@ -158,7 +158,7 @@ mod tests {
         check(&KNOB, &format!("{IGNORED} refused"), "unknown");
         check(&KNOB, &format!("{IGNORED} refused\n{INTERVAL}: 300"), "fail low every 300 s");
         check(&KNOB, &format!("{INTERVAL} absent"), "unknown");
-        check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable x86 only, this is aarch64");
+        check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable x86 only; this machine is aarch64");
     }
 
     #[test]

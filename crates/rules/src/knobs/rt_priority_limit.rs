@@ -117,8 +117,9 @@ fn judge_right(machine: &MachineView) -> Judged {
     if capabilities.sys_nice() && machine.survey.rights.initial_users != Fact::Known(false) {
         let users = granted(machine, Item::RtPriority, |priority| priority > 0);
         let nobody = match helper_runs(machine) {
-            true => Judgement::fail("of users nobody, rtkit-daemon hands some out").severity(Severity::Low),
-            false => Judgement::fail("of users nobody"),
+            true => Judgement::fail("no user has a higher limit; rtkit-daemon grants priorities")
+                .severity(Severity::Low),
+            false => Judgement::fail("no user has a higher limit"),
         };
         return judge_privileged(machine, "CAP_SYS_NICE", users, nobody);
     }
@@ -127,7 +128,7 @@ fn judge_right(machine: &MachineView) -> Judged {
         None => Ok(Judgement::pass("unlimited")),
         Some(priority) if priority > INTERRUPTS => Ok(Judgement::pass(priority.to_string())),
         Some(0) if machine.has_profile(Profile::Audio) && helper_runs(machine) => {
-            Ok(advised(machine, "0, rtkit-daemon hands some out".to_owned()).severity(Severity::Low))
+            Ok(advised(machine, "0; rtkit-daemon grants priorities".to_owned()).severity(Severity::Low))
         }
         Some(0) => Ok(advised(machine, format!("0{raised}"))),
         Some(priority) => Ok(advised(machine, format!("{priority}{raised}")).severity(Severity::Low)),
@@ -175,7 +176,11 @@ mod tests {
         check(&KNOB, &limit("51", "51"), "pass 51");
         let audio = format!("{}\n--profile audio", limit("0", "0"));
         check(&KNOB, &audio, "fail high 0");
-        check(&KNOB, &format!("{audio}\nprogram + rtkit-daemon"), "fail low 0, rtkit-daemon hands some out");
+        check(
+            &KNOB,
+            &format!("{audio}\nprogram + rtkit-daemon"),
+            "fail low 0; rtkit-daemon grants priorities",
+        );
         check(&KNOB, "/proc/self/status refused", "unknown");
         check(&KNOB, "/proc/self/limits: none", "unknown");
         for mark in CONTAINER {
@@ -188,17 +193,17 @@ mod tests {
 
     #[test]
     fn root_needs_none() {
-        check(&KNOB, &format!("{ROOT}\n{}", limit("0", "0")), "pass CAP_SYS_NICE; of users: @realtime");
-        check(&KNOB, &format!("{ROOT}\n{NOBODY}"), "pass CAP_SYS_NICE; of users nobody");
+        check(&KNOB, &format!("{ROOT}\n{}", limit("0", "0")), "pass CAP_SYS_NICE; users: @realtime");
+        check(&KNOB, &format!("{ROOT}\n{NOBODY}"), "pass CAP_SYS_NICE; no user has a higher limit");
         check(&KNOB, &format!("{ROOT}\n/etc/security/limits.conf refused"), "pass CAP_SYS_NICE");
         let audio = format!("{ROOT}\n--profile audio");
-        check(&KNOB, &audio, "pass CAP_SYS_NICE; of users: @realtime");
-        check(&KNOB, &format!("{audio}\n{NOBODY}"), "fail high of users nobody");
+        check(&KNOB, &audio, "pass CAP_SYS_NICE; users: @realtime");
+        check(&KNOB, &format!("{audio}\n{NOBODY}"), "fail high no user has a higher limit");
         check(&KNOB, &format!("{audio}\n{NOBODY}\nprogram + rtkit-daemon"), "fail low");
         check(&KNOB, &format!("{audio}\n/etc/security/limits.conf refused"), "unknown");
         let soft = "/etc/security/limits.conf: @audio soft rtprio 95\n| root - rtprio 99\n| alice \
                     - rtprio 0";
-        check(&KNOB, &format!("{audio}\n{soft}"), "fail high of users nobody");
+        check(&KNOB, &format!("{audio}\n{soft}"), "fail high no user has a higher limit");
     }
 
     /// Root of a rootless container has all capabilities, but none of them counts.
@@ -211,14 +216,14 @@ mod tests {
         check(
             &KNOB,
             &format!("{ROOT}\n/proc/self/uid_map: 0 0 4294967295"),
-            "pass CAP_SYS_NICE; of users: @realtime",
+            "pass CAP_SYS_NICE; users: @realtime",
         );
     }
 
     #[test]
     fn what_a_filter_lets_through_is_not_known() {
         check(&KNOB, &format!("{ROOT}\n| Seccomp: 2"), "unknown");
-        check(&KNOB, &format!("{ROOT}\n| Seccomp: 0"), "pass CAP_SYS_NICE; of users: @realtime");
+        check(&KNOB, &format!("{ROOT}\n| Seccomp: 0"), "pass CAP_SYS_NICE; users: @realtime");
         let user = format!("/proc/self/status:\n| CapEff: 0\n| Seccomp: 2\n{}", limit("0", "0"));
         check(&KNOB, &user, "fail high 0");
     }

@@ -154,6 +154,6 @@ mod tests {
         let old = "/sys/devices/system/cpu/cpu2/thermal_throttle/package_throttle_count absent\n\
                    /sys/devices/system/cpu/cpu3/thermal_throttle/package_throttle_count absent";
         check(&KNOB, old, "pass never since boot");
-        check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable x86 only, this is aarch64");
+        check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable x86 only; this machine is aarch64");
     }
 }

@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn it_is_about_the_tsc() {
-        check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable x86 only, this is aarch64");
+        check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable x86 only; this machine is aarch64");
         check(
             &KNOB,
             "/sys/devices/system/clocksource/clocksource0/available_clocksource: hpet acpi_pm",
