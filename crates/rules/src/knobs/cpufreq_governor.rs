@@ -408,7 +408,7 @@ mod tests {
         check(
             &KNOB,
             &format!("{dir}/cpu3/cpufreq absent"),
-            "unknown /sys/devices/system/cpu/cpuN/cpufreq/scaling_governor is not there for CPU 3",
+            "unknown /sys/devices/system/cpu/cpuN/cpufreq/scaling_governor is missing for CPU 3",
         );
         check(
             &KNOB,

@@ -15,17 +15,16 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "locked-memory-limit",
     title: "limit on locked memory",
-    description: "RLIMIT_MEMLOCK, how much memory a program may lock with mlock or mlockall \
+    description: "RLIMIT_MEMLOCK, the amount of memory that a program may lock with mlock or mlockall \
                   without CAP_IPC_LOCK: 8 MiB by default from 5.16 on, 64 KiB before.",
-    rationale: "mlockall takes all memory of a program, the stacks of its threads included, and \
-                fails over the limit: then the program meets page faults whenever its memory is \
-                taken away or used first",
-    detection: "The limits and capabilities of onbeat's own process, and who is given more at \
-                login by /etc/security/limits.conf and limits.d; users are not named. What a \
-                program needs is not known: 1 GiB counts as enough. Limits in the units of \
-                services are not read, nor those of other sessions.",
-    side_effects: "Memory that is locked is gone for all others: who may lock all of it can bring \
-                   the machine to its knees.",
+    rationale: "mlockall locks all memory of a program, including the stacks of its threads, and fails above \
+                the limit: then the program takes page faults when its memory is reclaimed or used for the \
+                first time",
+    detection: "The limits and capabilities of onbeat's process, and whether /etc/security/limits.conf and \
+                limits.d give more at login; users are not named. The needs of a program are not known: 1 \
+                GiB counts as enough. Limits in service units and of other sessions are not read.",
+    side_effects: "Locked memory is not available to other programs: a user who may lock all of it can make \
+                   the machine unusable.",
     wanted: "unlimited, or 1 GiB and more, or a program with CAP_IPC_LOCK",
     fix: || {
         Remedy::advice(

@@ -20,20 +20,19 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "rt-priority-limit",
     title: "limit on real-time priorities",
-    description: "RLIMIT_RTPRIO, the highest real-time priority that a program may take without \
-                  CAP_SYS_NICE; 0, none at all, unless login or systemd gives more.",
-    rationale: "without a real-time priority a program shares its CPU with all others, and up to \
-                50 it waits for the threads of interrupts",
-    detection: "The limits and capabilities of onbeat's own process, and who is given more at \
-                login by /etc/security/limits.conf and limits.d; users are not named. Read as \
-                root, it says what users are given, not what each program needs: one that runs as \
-                root needs no limit. Limits in the units of services are not read, nor those of \
-                other sessions. A capability of a user namespace, as in a rootless container, does \
-                not count; what a filter of system calls lets through does not show. The budget of \
-                the control group is judged by rt-group-sched. SCHED_DEADLINE takes the capability, \
-                whatever the limit, and a share that is left on its CPUs (EBUSY).",
-    side_effects: "Who may take real-time priorities can stop a CPU for good: give them to a \
-                   group, and not to everybody.",
+    description: "RLIMIT_RTPRIO, the highest real-time priority that a program may set without CAP_SYS_NICE; \
+                  0 (none) unless login or systemd raises it.",
+    rationale: "without a real-time priority a program shares its CPU with all others, and up to 50 it waits \
+                for interrupt threads",
+    detection: "The limits and capabilities of onbeat's process, and whether /etc/security/limits.conf and \
+                limits.d give more at login; users are not named. As root, it reports the limits of users, \
+                not the needs of a program: one that runs as root needs no limit. Limits in service units \
+                and of other sessions are not read. A capability in a user namespace, as in a rootless \
+                container, does not count; the rules of a seccomp filter are not visible. The budget of the \
+                control group is judged by rt-group-sched. SCHED_DEADLINE needs the capability regardless of \
+                the limit, and bandwidth that is free on its CPUs (EBUSY).",
+    side_effects: "A user with real-time priorities can block a CPU forever: grant them to a group, not to \
+                   all users.",
     wanted: "above 50, or a program with CAP_SYS_NICE",
     fix: || {
         Remedy::advice(
@@ -99,8 +98,7 @@ fn judge(machine: &MachineView) -> Judged {
     if judged.verdict != AuditVerdict::Pass || !filtered {
         return Ok(judged);
     }
-    let words = "a filter of system calls is in force (seccomp), whose rules do not show: `onbeat measure -p \
-                 1 -D 1s` shows";
+    let words = "a seccomp filter is active, and its rules are not visible: try `onbeat measure -p 1 -D 1s`";
     Err(Judgement::unknown(format!("{}; {words}", judged.value)))
 }
 
