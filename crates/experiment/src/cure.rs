@@ -198,12 +198,14 @@ fn round(record: &CureRun, kept: usize) -> CureMove {
     match (hunts.len() >= ROUNDS, found) {
         (_, true) if !worth_it(hunt).any(|culprit| more(&culprit)) => {
             let why = match hunt.culprits.iter().any(|culprit| more(&culprit)) {
-                false => "there is nothing left that could be tried",
-                true => "what is left to try is against what took next to nothing of the time lost",
+                false => "nothing is left to try",
+                true => "the remaining changes would affect causes with almost none of the lost time",
             };
             CureMove::End(CureEnd::NoCandidate, why.into())
         }
-        (true, true) => CureMove::End(CureEnd::NoGain, "two rounds in turn brought nothing".into()),
+        (true, true) => {
+            CureMove::End(CureEnd::NoGain, "two consecutive rounds brought no improvement".into())
+        }
         (true, false) => CureMove::End(
             CureEnd::NoGain,
             format!(
@@ -263,7 +265,9 @@ fn fits(record: &CureRun, wanted: CureMove, left: Nanos) -> CureMove {
     };
     match takes <= left {
         true => wanted,
-        false => CureMove::End(CureEnd::Time, format!("the time is over: {what} takes {}", takes.spoken())),
+        false => {
+            CureMove::End(CureEnd::Time, format!("the time is used up: {what} takes {}", takes.spoken()))
+        }
     }
 }
 
@@ -319,7 +323,7 @@ pub fn proven(step: &mut CureStep, proof: &Proof, level: f64) {
         Verdict::Worse | Verdict::Inconclusive => proof.reason.clone(),
     };
     if !first && proof.verdict != Verdict::Better {
-        step.why = format!("it won once, and not again: {}", step.why);
+        step.why = format!("it won once, but not again: {}", step.why);
     }
 }
 

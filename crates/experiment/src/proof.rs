@@ -213,7 +213,7 @@ impl Proof {
             true => (
                 Verdict::Inconclusive,
                 format!(
-                    "in {} of {} an interrupt was not where the change, or its undoing, has it",
+                    "in {} of {} an interrupt was not on the CPUs that the change, or its undo, sets",
                     self.astray,
                     several(self.pairs, "pair", "pairs")
                 ),
@@ -235,10 +235,10 @@ impl Proof {
         match self.late {
             [0, 0] => "nothing was late with or without the change: choose a lower limit, or more load",
             _ if self.end == Some(ExperimentEnd::Futile) => {
-                "neither side could win any more, however the pairs that were left went"
+                "neither side could win any more, whatever the remaining pairs showed"
             }
             _ if self.pairs < 2 * self.ties => "in most pairs as much was late with the change as without it",
-            _ => "the difference is neither sure nor surely small",
+            _ => "the difference is neither certain nor certainly small",
         }
         .to_owned()
     }

@@ -64,7 +64,7 @@ impl SwitchScript {
         let found = fs::metadata(&whole)?;
         match found.is_file() && found.permissions().mode() & 0o111 != 0 {
             true => Ok(SwitchScript(whole)),
-            false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no executable file")),
+            false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not an executable file")),
         }
     }
 

@@ -47,7 +47,7 @@ impl Planned {
         let least = chunks.div_ceil(window);
         match self.wanted.rate {
             Some(rate) if rate < least => Err(Failure::usage(format!(
-                "{}: the rate is too low to be judged in windows of {window} s: ask for @{} or more",
+                "{}: the rate is too low for windows of {window} s: use @{} or more",
                 self.spec,
                 size::text(least)
             ))),
@@ -83,8 +83,8 @@ pub fn admit(
         let most = available.saturating_sub((available / 10).max(MEMORY_LEFT));
         if memory > most {
             return Err(Failure::usage(format!(
-                "the loads would take {} of memory, and {} can be had without harm: ask for fewer or \
-                 smaller ones",
+                "the loads would use {} of memory, but only {} are safely available: use fewer or smaller \
+                 loads",
                 rounded(memory),
                 rounded(most)
             )));
@@ -92,7 +92,7 @@ pub fn admit(
     }
     if tasks > TASKS {
         return Err(Failure::usage(format!(
-            "the loads would start {tasks} processes, more than the {TASKS} that are allowed: ask for fewer"
+            "the loads would start {tasks} processes, more than the limit of {TASKS}: use fewer"
         )));
     }
     for load in loads.iter().filter(|load| load.needs().disk > 0) {
@@ -105,7 +105,7 @@ pub fn admit(
             && disk > (free / 2).min(free.saturating_sub(SPACE_LEFT))
         {
             return Err(Failure::usage(format!(
-                "{} would write {} where {} are free, and half of that is left alone: ask for less, or name \
+                "{} would write {}, but {} are free, of which at most half is used: write less, or name \
                  another disk with folder=PATH",
                 load.spec,
                 rounded(disk),
@@ -144,9 +144,9 @@ mod tests {
             ("hdd:4x200M", 2 * GIB, GIB, "would write 800M where 1G are free"),
             ("hdd:2x200M,folder=/a hdd:2x200M,folder=/b", 2 * GIB, GIB, "would write 800M where 1G are free"),
             ("messaging:100x1M", 4 * GIB, GIB, "of memory"),
-            ("cpu@1", GIB, GIB, "ask for @"),
-            ("vm:1x4M@256", GIB, GIB, "ask for @1K or more"),
-            ("io:4@1", GIB, GIB, "ask for @2 or more"),
+            ("cpu@1", GIB, GIB, "use @"),
+            ("vm:1x4M@256", GIB, GIB, "use @1K or more"),
+            ("io:4@1", GIB, GIB, "use @2 or more"),
             ("messaging:300", 64 * GIB, GIB, "processes"),
         ] {
             let failure = admitted(spec, available, free).expect_err(spec);

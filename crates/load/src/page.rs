@@ -35,7 +35,7 @@ fn section(load: &Load, page: &mut String) {
         [] => format!("`{}=`: {}", key.name, key.what),
         values => format!("`{}=`: {}, {}", key.name, key.what, values.join(" or ")),
     });
-    let unit = if load.unit.is_empty() { "none of its own" } else { load.unit };
+    let unit = if load.unit.is_empty() { "none" } else { load.unit };
     let rate = if load.paced { "; takes a rate" } else { "" };
     let window = load.window.0 / 1_000_000_000;
     let proof =

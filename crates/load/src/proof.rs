@@ -297,7 +297,8 @@ impl ProofSeries {
         let stood_still = !self.own.went_on_unseen() || !self.kernel.went_on_unseen();
         why.extend(self.unseen.filter(|_| stood_still).map(|(span, at)| {
             format!(
-                "after {:.0} s it had not been looked at for {:.0} s, and did less than half of the usual",
+                "after {:.0} s it had not been sampled for {:.0} s, and did less than half of the usual \
+                 work",
                 at.as_secs(),
                 span.as_secs()
             )
@@ -454,7 +455,7 @@ mod tests {
             }
             let judged = sampled(1, &samples);
             assert_eq!(judged.held, held, "{judged:?}");
-            assert_eq!(judged.why.contains("not been looked at for 12 s, and did less"), !held, "{judged:?}");
+            assert_eq!(judged.why.contains("not been sampled for 12 s, and did less"), !held, "{judged:?}");
         }
     }
 

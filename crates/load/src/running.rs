@@ -53,7 +53,7 @@ struct RunningLoad {
 /// Plans the requested loads on these CPUs; refuses those that would do harm.
 pub fn plan(specs: Vec<LoadSpec>, cpus: &CpuSet, folder: &Path) -> Result<Vec<Planned>> {
     if cpus.is_empty() {
-        return Err(Failure::usage("no CPU is left for the load: name some with --load-cpus"));
+        return Err(Failure::usage("no CPU is left for the load: name CPUs with --load-cpus"));
     }
     let planned = specs.into_iter().map(|spec| Planned::new(spec, cpus.len(), folder)).collect::<Vec<_>>();
     let device = |folder: &Path| host::identity(folder).map(|(device, _)| device);
@@ -138,19 +138,19 @@ impl RunningLoads {
 
     fn shortage(&self) -> Option<String> {
         if available_memory().is_some_and(|bytes| bytes < MEMORY_LEFT) {
-            return Some("the loads were ended: the machine's memory ran short".into());
+            return Some("the loads were ended: the machine's memory was short".into());
         }
         let writers = self.loads.iter().filter(|load| load.plan.needs().disk > 0);
         let full = writers.map(|load| &load.plan.folder).find(|folder| {
             // A file of full size has its share already.
             free_space(folder).is_some_and(|bytes| bytes < SPACE_LEFT)
         });
-        full.map(|_| "the loads were ended: the disk's free space ran short".to_owned())
+        full.map(|_| "the loads were ended: the disk's free space was short".to_owned())
     }
 
     /// Running loads before any verdict, for the record of a run that is killed.
     pub fn begun(&self) -> Vec<LoadRun> {
-        let unknown = "the run was cut short before the load was judged";
+        let unknown = "the run ended before the load was judged";
         self.loads.iter().map(|load| LoadRun { why: unknown.into(), ..load.described(&self.cpus) }).collect()
     }
 
@@ -236,27 +236,27 @@ impl RunningLoad {
 
     fn refused(&self, error: &io::Error) -> Failure {
         use io::ErrorKind::*;
-        let what = format!("the load {} cannot begin", self.plan.spec);
+        let what = format!("the load {} cannot start", self.plan.spec);
         let (exit, remedy) = match error.kind() {
             NotFound | NotADirectory if self.is_program() => {
-                (Exit::Usage, "name a program that is there, with its path")
+                (Exit::Usage, "name an existing program, with its path")
             }
             // ENOEXEC has no `ErrorKind`.
             _ if self.is_program() && error.raw_os_error() == Some(NO_PROGRAM) => (
                 Exit::Usage,
-                "it is no program of this machine: name one, or a script's interpreter before it",
+                "it is not a program for this machine: name one, or put a script's interpreter before it",
             ),
             PermissionDenied if self.is_program() => {
                 (Exit::NotPermitted, "name a program that this user may run")
             }
             NotFound | NotADirectory if self.plan.needs().disk > 0 => {
-                (Exit::Usage, "name a folder that is there with folder=PATH")
+                (Exit::Usage, "name an existing folder with folder=PATH")
             }
             PermissionDenied | ReadOnlyFilesystem if self.plan.needs().disk > 0 => {
                 (Exit::NotPermitted, "name a folder that this user may write to with folder=PATH")
             }
-            NotFound => (Exit::NotSupported, "this machine has none: leave it out"),
-            PermissionDenied => (Exit::NotPermitted, "leave it out, or run as a user who may"),
+            NotFound => (Exit::NotSupported, "this machine has none: omit it"),
+            PermissionDenied => (Exit::NotPermitted, "omit it, or run as a user with the permission"),
             InvalidInput => (
                 Exit::Usage,
                 "choose CPUs with --load-cpus that are online and not kept from this process by a cpuset",
@@ -264,7 +264,7 @@ impl RunningLoad {
             AddrNotAvailable | NetworkUnreachable => {
                 (Exit::NotSupported, "the loopback device is off: ip link set lo up")
             }
-            _ => (Exit::Internal, "leave it out, or choose other CPUs with --load-cpus"),
+            _ => (Exit::Internal, "omit it, or choose other CPUs with --load-cpus"),
         };
         Failure::of_call(what, error, exit, remedy)
     }

@@ -89,7 +89,7 @@ fn one_text(text: &str, specs: &mut Vec<LoadSpec>) -> Result<(), String> {
                 let spec = specs.last_mut().ok_or_else(|| format!("'{item}' belongs to no load"))?;
                 set_key(spec, name, value)?;
             }
-            Some(_) => return Err(format!("'{item}' belongs to no load: a load's name is first")),
+            Some(_) => return Err(format!("'{item}' belongs to no load: start with the name of a load")),
             None => specs.extend(one(item)?),
         }
         begun = true;
@@ -108,7 +108,10 @@ fn one(item: &str) -> Result<Vec<LoadSpec>, String> {
     if let Some((_, mix)) = MIXES.iter().find(|(mix, _)| *mix == name) {
         return match (amount, rate) {
             (None, None) => parse(&[mix]),
-            _ => Err(format!("{name} takes no count, size or rate: it is {mix}, which can be named instead")),
+            _ => Err(format!(
+                "{name} takes no count, size or rate: it stands for {mix}, which can be given \
+                              instead"
+            )),
         };
     }
     let mut spec = LoadSpec::of(named(name)?);
@@ -123,7 +126,7 @@ fn named(name: &str) -> Result<&'static Load, String> {
     let found = loads::LOADS.iter().copied().find(|load| load.name == name);
     found.filter(|load| load.name != "cmd").ok_or_else(|| match name {
         "cmd" => "cmd needs a command: cmd:'stress-ng --vm 2'".to_owned(),
-        _ => format!("'{name}' is no load: choose among {}", names()),
+        _ => format!("invalid load '{name}': choose among {}", names()),
     })
 }
 
@@ -157,7 +160,7 @@ fn set_amount(spec: &mut LoadSpec, amount: &str) -> Result<(), String> {
         spec.count = Some(number);
     }
     if let Some(bytes) = bytes {
-        let size = spec.load.size.ok_or_else(|| format!("{name} takes no size: leave out '{bytes}'"))?;
+        let size = spec.load.size.ok_or_else(|| format!("{name} takes no size: omit '{bytes}'"))?;
         let number = size::parse(bytes).map_err(|what| format!("{name}: {what}"))?;
         if !(size.least..=size.most).contains(&number) {
             let (least, most) = (size::text(size.least), size::text(size.most));
@@ -170,7 +173,7 @@ fn set_amount(spec: &mut LoadSpec, amount: &str) -> Result<(), String> {
 
 fn set_rate(spec: &mut LoadSpec, rate: Option<u64>) -> Result<(), String> {
     if rate.is_some() && !spec.load.paced {
-        return Err(format!("{} takes no rate: leave out what is behind @", spec.load.name));
+        return Err(format!("{} takes no rate: omit the part after @", spec.load.name));
     }
     spec.rate = rate.or(spec.rate);
     Ok(())
@@ -181,10 +184,10 @@ fn set_key(spec: &mut LoadSpec, name: &str, value: &str) -> Result<(), String> {
     let load = spec.load;
     let key = load.keys.iter().find(|key| key.name == name);
     let key = key.ok_or_else(|| match load.keys {
-        [] => format!("{} takes no keys: leave out '{name}={value}'", load.name),
+        [] => format!("{} takes no keys: omit '{name}={value}'", load.name),
         keys => {
             let known: Vec<&str> = keys.iter().map(|key| key.name).collect();
-            format!("{}: '{name}' is no key of it: choose among {}", load.name, known.join(" "))
+            format!("{}: invalid key '{name}': choose among {}", load.name, known.join(" "))
         }
     })?;
     let (value, rate) = if key.values.is_empty() { (value, None) } else { with_rate(value)? };
@@ -250,7 +253,7 @@ mod tests {
     fn what_is_wrong_is_named_with_what_would_be_right() {
         for (given, said) in [
             ("", "has no name"),
-            ("memory", "is no load"),
+            ("memory", "invalid load"),
             ("cmd", "needs a command"),
             ("cmd:", "needs a command"),
             ("cmd:'a", "not closed"),
@@ -261,11 +264,11 @@ mod tests {
             ("vm:2x1", "expected 4K to"),
             ("fork@", "not a size"),
             ("messaging,through=mail", "expected sockets or pipes"),
-            ("messaging,to=mail", "is no key"),
+            ("messaging,to=mail", "invalid key"),
             ("messaging,through=pipes,through=pipes", "given twice"),
-            ("through=pipes", "name is first"),
+            ("through=pipes", "start with the name"),
             ("cpu,through=pipes", "takes no keys"),
-            ("full:2", "which can be named instead"),
+            ("full:2", "which can be given instead"),
             ("messaging@5", "takes no rate"),
         ] {
             let error = parse(&[given]).err().unwrap_or_else(|| panic!("{given} is taken"));

@@ -25,7 +25,7 @@ pub fn described(recipe: &Recipe) -> BTreeMap<String, String> {
         let (what, value) = match phase.kind() {
             StepKind::WakeUps { samples } => ("samples", samples.to_string()),
             StepKind::Spin { length, hog: false } => ("length", length.spaced()),
-            StepKind::Spin { length, hog: true } => ("length", format!("{} beside a hog", length.spaced())),
+            StepKind::Spin { length, hog: true } => ("length", format!("{} with a hog", length.spaced())),
         };
         let load_on = phase.load_on.map_or_else(String::new, |on| format!("{on:?}").to_lowercase());
         for (name, value) in [

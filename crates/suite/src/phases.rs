@@ -122,7 +122,7 @@ impl SuiteStep {
             StepKind::WakeUps { samples } => format!("{samples} samples per CPU"),
             StepKind::Spin { length, hog: false } => format!("spinning for {}", length.spaced()),
             StepKind::Spin { length, hog: true } => {
-                format!("spinning for {} beside an ordinary thread", length.spaced())
+                format!("spinning for {} with an ordinary thread", length.spaced())
             }
         }
     }

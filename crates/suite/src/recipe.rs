@@ -107,7 +107,7 @@ impl Recipe {
         // It becomes part of the folder's name.
         if self.name.is_empty() || self.name.len() > 40 || !self.name.chars().all(is_name) {
             let what = format!(
-                "'{}' is no name: expected letters, digits, hyphens and underscores",
+                "invalid name '{}': expected letters, digits, hyphens and underscores",
                 clean(&self.name)
             );
             return wrong("name", what);
@@ -130,7 +130,7 @@ impl Recipe {
         for (at, phase) in self.phases.iter().enumerate() {
             phase.check()?;
             if self.phases[..at].iter().any(|other| other.id == phase.id) {
-                return wrong(&phase.id, format!("two phases are called {}", phase.id));
+                return wrong(&phase.id, format!("two phases have the name {}", phase.id));
             }
         }
         Ok(())
@@ -168,7 +168,7 @@ mod tests {
             ("priority = 80", "priority = \"80\"", "a.toml:4:12: invalid type"),
             ("priority = 80", "priority = 100", "a.toml:4:1: priority: expected 1 to 99"),
             ("samples = 10", "samples = 0", "a.toml:7:7: idle: samples"),
-            ("samples = 10", "samples = 10\nload = \"memory\"", "a.toml:9:9: 'memory' is no load"),
+            ("samples = 10", "samples = 10\nload = \"memory\"", "a.toml:9:9: invalid load 'memory'"),
             ("\"idle\"", "\"Idle one\"", "a.toml:7:7: 'Idle one' is no id"),
             ("\"own\"", "\"../own\"", "a.toml:1:1: '../own' is no name"),
             ("\"t\"", "\"\\u001b\"", "a.toml:2:1: title"),

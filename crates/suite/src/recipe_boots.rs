@@ -26,15 +26,15 @@ impl RecipeBoots {
             true if self.rt_implies && is_rt => {
                 let kernel =
                     format!("a kernel without PREEMPT_RT, without {} on its command line", self.word);
-                (&self.with, (&self.without, format!("it takes another boot: {kernel}; {join}")))
+                (&self.with, (&self.without, format!("it needs another boot: {kernel}; {join}")))
             }
             true => {
                 let why =
-                    format!("it takes a boot without {} on the kernel's command line; {join}", self.word);
+                    format!("it needs a boot without {} on the kernel's command line; {join}", self.word);
                 (&self.with, (&self.without, why))
             }
             false => {
-                let why = format!("it takes a boot with {} on the kernel's command line; {join}", self.word);
+                let why = format!("it needs a boot with {} on the kernel's command line; {join}", self.word);
                 (&self.without, (&self.with, why))
             }
         }
@@ -45,7 +45,10 @@ impl RecipeBoots {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
         for id in [&self.with, &self.without] {
             if id.is_empty() || id.len() > 40 || !id.chars().all(plain) {
-                return Err(format!("boots: '{}' is no id: expected small letters and digits", clean(id)));
+                return Err(format!(
+                    "boots: invalid id '{}': expected lower-case letters and digits",
+                    clean(id)
+                ));
             }
         }
         let word = &self.word;

@@ -103,7 +103,7 @@ impl RecipePhase {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let id = &self.id;
         if id.is_empty() || id.len() > 40 || !id.chars().all(plain) {
-            return wrong(id, format!("'{id}' is no id: expected small letters, digits and hyphens"));
+            return wrong(id, format!("invalid id '{id}': expected lower-case letters, digits and hyphens"));
         }
         match self.measure {
             PhaseMeasure::WakeUps if self.samples == 0 => {

@@ -26,7 +26,7 @@ pub fn named(name: &str) -> Result<Recipe, String> {
     let found = RECIPES.iter().find(|(known, _)| *known == name);
     let names = || RECIPES.map(|(name, _)| name).join(" ");
     let (_, text) =
-        found.ok_or_else(|| format!("'{name}' is no suite: choose among {}, or name a file", names()))?;
+        found.ok_or_else(|| format!("invalid suite '{name}': choose among {}, or name a file", names()))?;
     Recipe::parse(text, name)
 }
 

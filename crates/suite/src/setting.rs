@@ -32,8 +32,8 @@ impl SuiteSetting {
                 Ok(SuiteSetting::Rule { rule: rule.to_owned(), value: Some(value.to_owned()) })
             }
             _ => Err(format!(
-                "'{}' is no setting: expected rt-limit=RUNTIME/PERIOD, isolate, or RULE=VALUE with a rule of \
-                 `onbeat rules`",
+                "invalid setting '{}': expected rt-limit=RUNTIME/PERIOD, isolate, or RULE=VALUE with a rule \
+                 of `onbeat rules`",
                 clean(text)
             )),
         }

@@ -31,10 +31,13 @@ pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
         }
         all.extend(culprit.left.iter().cloned());
         if !cures.is_empty() {
-            all.push(decision(format!("it still takes time with what was kept: {}", cures.join(", "))));
+            all.push(decision(format!(
+                "it still takes time with the changes that were kept: {}",
+                cures.join(", ")
+            )));
         }
         if !in_vain.is_empty() {
-            let what = format!("what was tried was not proven to help: {}", in_vain.join(", "));
+            let what = format!("the tried changes were not proven to help: {}", in_vain.join(", "));
             all.push(decision(what));
         }
     }
@@ -49,9 +52,10 @@ fn unexplained(hunt: &CureHunt) -> Option<CureRemaining> {
     (hunt.unexplained_ns > most).then(|| CureRemaining {
         culprit: "no event of the kernel".into(),
         needs: "hardware".into(),
-        what: "most of the late time is the hardware's, the firmware's or a hypervisor's, or of what is not \
-               traced: `onbeat probe spin` shows what takes time from a CPU without the kernel's doing"
-            .into(),
+        what:
+            "most of the late time is due to hardware, firmware or a hypervisor, or is not traced; `onbeat \
+               probe spin` shows time that a CPU loses outside of the kernel"
+                .into(),
     })
 }
 

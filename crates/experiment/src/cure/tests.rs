@@ -241,10 +241,10 @@ fn what_there_was_no_time_for_is_among_what_remains() {
     let steps = vec![step(0, "a", &["one"], "worse", false)];
     let mut record = record(vec![run(0, 5, false)], hunts, steps);
     let told = |record: &CureRun| remaining(record).into_iter().map(|one| one.what).collect::<Vec<_>>();
-    let open = ["not tried yet: two", "what was tried was not proven to help: ", "not tried yet: three"];
+    let open = ["not tried yet: two", "the tried changes were not proven to help: ", "not tried yet: three"];
     assert_eq!(told(&record), open);
     record.held = true;
-    assert_eq!(told(&record), ["what was tried was not proven to help: "]);
+    assert_eq!(told(&record), ["the tried changes were not proven to help: "]);
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn what_took_next_to_nothing_is_not_tried_and_that_is_said() {
     assert_eq!(tried(&next(&begun, LONG)).0, "irq");
     let over = record(late(), vec![found.clone()], vec![step(0, "irq", &["a"], "equivalent", false)]);
     let CureMove::End(CureEnd::NoCandidate, why) = next(&over, LONG) else { panic!("b is tried") };
-    assert!(why.contains("next to nothing"), "{why}");
+    assert!(why.contains("almost none"), "{why}");
     let told: Vec<String> = remaining(&over).into_iter().map(|one| one.what).collect();
     assert!(told.contains(&"not tried, because it took 0.3 % of the time lost: b, c".to_owned()), "{told:?}");
     // A culprit that decides a late wake-up is tried like any other.
@@ -277,8 +277,10 @@ fn what_is_kept_is_not_said_to_have_been_in_vain() {
     let steps = vec![tried("none", false), tried("half", true)];
     let told = remaining(&record(vec![run(1, 5, false)], hunts, steps));
     let told: Vec<&str> = told.iter().map(|one| one.what.as_str()).collect();
-    let wanted =
-        ["it still takes time with what was kept: half", "what was tried was not proven to help: none"];
+    let wanted = [
+        "it still takes time with the changes that were kept: half",
+        "the tried changes were not proven to help: none",
+    ];
     assert_eq!(told, wanted);
 }
 

@@ -78,7 +78,7 @@ impl Cage {
         match named && kind {
             true => Ok(Cage::at(group)),
             false => {
-                Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no control group of that process"))
+                Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a control group of that process"))
             }
         }
     }

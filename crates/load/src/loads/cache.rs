@@ -10,10 +10,11 @@ use host::work::{Figure, Mapping};
 pub const LOAD: Load = Load {
     name: "cache",
     title: "writes to cache lines in random order",
-    doc: "Each process changes one byte of a line, then of another, chosen so that no prefetcher sees it \
-          coming: what others had in the caches is evicted, and has to come from memory again.",
+    doc: "Each process changes one byte of a line, then of another, chosen so that prefetchers cannot \
+          predict it: data of other programs is evicted from the caches, and has to be read from memory \
+          again.",
     count: Count { what: "processes", default: None },
-    size: Some(LoadSize { what: "bytes each works on", default: 16 << 20, least: 64 << 10, most: 1 << 40 }),
+    size: Some(LoadSize { what: "bytes per process", default: 16 << 20, least: 64 << 10, most: 1 << 40 }),
     keys: &[],
     unit: "lines",
     paced: true,

@@ -9,11 +9,11 @@ use host::work::{Figure, become_program};
 
 pub const LOAD: Load = Load {
     name: "cmd",
-    title: "runs a program of yours",
-    doc: "Runs a command in the same cage as the other loads: on the CPUs of the load, without real-time \
-          priority, ended with all it has started. Its words are split at blanks, quotes hold them \
-          together, no shell sees them, and what it prints is dropped. Its proof is processor time \
-          alone, for only the program knows what it does.",
+    title: "runs a program of your choice",
+    doc: "Runs a command under the same limits as the other loads: on the CPUs of the load, without \
+          real-time priority, and ended together with all processes that it has started. The command is \
+          split at blanks outside of quotes, no shell is used, and its output is discarded. Its only proof \
+          is processor time, because onbeat does not know what the program does.",
     count: Count { what: "", default: Some(1) },
     size: None,
     keys: &[],

@@ -11,8 +11,8 @@ use host::work::Figure;
 pub const LOAD: Load = Load {
     name: "cpu",
     title: "computes in floating point",
-    doc: "Each process multiplies matrices of 32 x 32 numbers of 64 bits, which fit into every first \
-          cache. It takes the whole CPU, and provokes heat, frequency changes and the scheduler's tick.",
+    doc: "Each process multiplies matrices of 32 x 32 numbers of 64 bits, which fit into any L1 cache. It \
+          uses the whole CPU, and causes heat, frequency changes and the scheduler's tick.",
     count: Count { what: "processes", default: None },
     size: None,
     keys: &[],

@@ -10,7 +10,7 @@ use host::work::{Figure, fork_and_wait};
 pub const LOAD: Load = Load {
     name: "fork",
     title: "starts processes that end at once",
-    doc: "Each process starts another, which ends, and waits for it: address spaces made and torn down, \
+    doc: "Each process starts another, which ends, and waits for it: creation and removal of address spaces, \
           the process table, RCU.",
     count: Count { what: "processes", default: None },
     size: None,

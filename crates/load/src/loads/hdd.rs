@@ -10,13 +10,13 @@ use host::work::{Figure, Scratch};
 pub const LOAD: Load = Load {
     name: "hdd",
     title: "writes a file, flushes it and deletes it",
-    doc: "Each process writes so many bytes to a file that has no name, has the disk take them (fsync), \
-          gives the space back and begins anew: interrupts and workers of the disk, its file system, \
-          writeback. No file is left whatever ends it. The kernel's figure is what was handed to a disk: \
-          in a file system in memory it is 0, which is no load of a disk.",
+    doc: "Each process repeatedly writes the given number of bytes to an unnamed file, flushes them to the \
+          disk (fsync) and frees the space: interrupts and workers of the disk, its file system, writeback. \
+          No file remains, however the load ends. The kernel's count is the data sent to a disk: in a file \
+          system in memory it is 0, because no disk is loaded.",
     count: Count { what: "processes", default: Some(1) },
     size: Some(LoadSize { what: "bytes of each file", default: 20 << 20, least: 4 << 10, most: 1 << 40 }),
-    keys: &[LoadKey { name: "folder", what: "a folder on the disk to be loaded", values: &[] }],
+    keys: &[LoadKey { name: "folder", what: "a folder on the disk to load", values: &[] }],
     unit: "bytes",
     paced: true,
     chunk: |_| PAGE,

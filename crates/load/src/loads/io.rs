@@ -9,8 +9,8 @@ use host::work::{Figure, sync_all};
 
 pub const LOAD: Load = Load {
     name: "io",
-    title: "has all disks take what was written",
-    doc: "Each process calls sync(2) again and again: locks and lists of the file systems, and, beside \
+    title: "flushes written data to all disks",
+    doc: "Each process repeatedly calls sync(2): locks and lists of the file systems, and, together with \
           `hdd` or other writers, the disks.",
     count: Count { what: "processes", default: Some(1) },
     size: None,

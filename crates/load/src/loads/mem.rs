@@ -9,12 +9,12 @@ use host::work::{Figure, Mapping};
 
 pub const LOAD: Load = Load {
     name: "mem",
-    title: "copies memory beyond the last cache",
-    doc: "Each process copies the one half of its memory to the other, and back: the memory's bandwidth, \
-          which all CPUs share, and the shared cache. It asks for large pages. Bytes are those that \
-          were copied; as many are read as are written.",
+    title: "copies memory beyond the last-level cache",
+    doc: "Each process copies one half of its memory to the other, and back: memory bandwidth, which all \
+          CPUs share, and the shared cache. It requests huge pages. Copied bytes are counted; each is read \
+          and written once.",
     count: Count { what: "processes", default: None },
-    size: Some(LoadSize { what: "bytes each works on", default: 256 << 20, least: 64 << 10, most: 1 << 40 }),
+    size: Some(LoadSize { what: "bytes per process", default: 256 << 20, least: 64 << 10, most: 1 << 40 }),
     keys: &[],
     unit: "bytes",
     paced: true,

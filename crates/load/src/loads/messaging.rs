@@ -9,13 +9,13 @@ use host::work::{Figure, Stream, fork_task, pipe, socket_pair, watch_tasks};
 
 pub const LOAD: Load = Load {
     name: "messaging",
-    title: "has groups of 20 processes send to 20 others: by default 10 groups, which are 410 processes",
+    title: "sends messages in groups of 20 processes to 20 others: by default 10 groups, 410 processes",
     doc: "In each group 20 processes send messages to 20 others, each to each, over sockets or pipes, \
-          without end: wake-ups, context switches, run queues with many tasks. The layout is that of \
+          without pause: wake-ups, context switches, run queues with many tasks. The layout is that of \
           hackbench.",
     count: Count { what: "groups", default: Some(10) },
     size: Some(LoadSize { what: "bytes of a message", default: 128, least: 1, most: 1 << 20 }),
-    keys: &[LoadKey { name: "through", what: "what the messages go through", values: &["sockets", "pipes"] }],
+    keys: &[LoadKey { name: "through", what: "transport of the messages", values: &["sockets", "pipes"] }],
     unit: "messages",
     paced: false,
     chunk: |_| 1,

@@ -11,10 +11,9 @@ use host::work::{Figure, fork_task, watch_tasks};
 pub const LOAD: Load = Load {
     name: "net",
     title: "sends packets over the loopback device",
-    doc: "In each pair one process sends UDP packets to 127.0.0.1 and another receives them: the \
-          network's softirqs, socket buffers, and fragments where a packet is larger than 64 KiB with \
-          its headers. Packets that were dropped because the receiver was behind are not counted. No \
-          network card takes part.",
+    doc: "In each pair one process sends UDP packets to 127.0.0.1 and another receives them: the network's \
+          softirqs, socket buffers, and fragments if a packet with its headers is larger than 64 KiB. \
+          Packets that the receiver dropped are not counted. No network card is involved.",
     count: Count { what: "pairs", default: Some(1) },
     size: Some(LoadSize { what: "bytes of a packet", default: 1400, least: 1, most: 65_507 }),
     keys: &[],

@@ -10,10 +10,10 @@ use host::work::Figure;
 
 pub const LOAD: Load = Load {
     name: "proc",
-    title: "reads what the kernel tells of itself",
-    doc: "Each process reads files of /proc, as monitoring programs do: the kernel walks lists under \
-          locks, some with interrupts disabled, and slabinfo those of the memory allocator. Files that \
-          are not there, or not permitted, are left out.",
+    title: "reads the kernel's status files",
+    doc: "Each process reads files of /proc, as monitoring programs do: the kernel walks lists under locks, \
+          some with interrupts disabled, and slabinfo those of the memory allocator. Files that are missing \
+          or not readable are skipped.",
     count: Count { what: "processes", default: Some(1) },
     size: None,
     keys: &[],

@@ -11,9 +11,9 @@ use host::work::Figure;
 pub const LOAD: Load = Load {
     name: "rtc",
     title: "reads the real-time clock",
-    doc: "Reads the time of the first real-time clock, ten times a second unless a rate is given: on \
-          many boards it is behind a slow bus, whose driver may keep interrupts disabled; on PCs the \
-          firmware takes part. The clock is never set.",
+    doc: "Reads the time of the first real-time clock, ten times a second unless a rate is given: on many \
+          boards it is behind a slow bus, whose driver may keep interrupts disabled; on PCs the firmware is \
+          involved. The clock is never set.",
     count: Count { what: "processes", default: Some(1) },
     size: None,
     keys: &[],

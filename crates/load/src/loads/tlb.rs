@@ -12,10 +12,9 @@ use model::units::CpuSet;
 
 pub const LOAD: Load = Load {
     name: "tlb",
-    title: "drops translations on all CPUs of the load",
-    doc: "A process with a thread on each CPU of the load takes the permission to write to a page away \
-          and gives it back: each time the kernel interrupts every CPU that runs one of its threads \
-          (mprotect(2)).",
+    title: "flushes TLB entries on all CPUs of the load",
+    doc: "A process with a thread on each CPU of the load removes and restores the write permission of a \
+          page: each time the kernel interrupts every CPU that runs one of its threads (mprotect(2)).",
     count: Count { what: "processes", default: Some(1) },
     size: None,
     keys: &[],

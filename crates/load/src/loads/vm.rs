@@ -10,10 +10,10 @@ use host::work::{Figure, Mapping, page_size};
 pub const LOAD: Load = Load {
     name: "vm",
     title: "maps, touches and unmaps memory",
-    doc: "Each process maps so much memory, writes to each page, and unmaps it, again and again: page \
-          faults, the page allocator, clearing of pages, and translations that have to be dropped.",
+    doc: "Each process repeatedly maps the given amount of memory, writes to each page, and unmaps it: page \
+          faults, the page allocator, clearing of pages, and TLB flushes.",
     count: Count { what: "processes", default: None },
-    size: Some(LoadSize { what: "bytes each maps", default: 15 << 20, least: 4 << 10, most: 1 << 40 }),
+    size: Some(LoadSize { what: "bytes per process", default: 15 << 20, least: 4 << 10, most: 1 << 40 }),
     keys: &[],
     unit: "pages",
     paced: true,

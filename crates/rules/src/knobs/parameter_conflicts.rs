@@ -269,7 +269,7 @@ mod tests {
         check(
             &KNOB,
             "cmdline + preempt=full\ncmdline + preempt=none\ncmdline + nohz=on\ncmdline + nohz=off",
-            "fail medium nohz=off overrides on; preempt=none beats full",
+            "fail medium nohz=off overrides on; preempt=none overrides full",
         );
         check(&KNOB, "cmdline + psi=1\ncmdline + psi=0", "fail medium psi=0 overrides 1");
         check(&KNOB, "cmdline + loglevel=7\ncmdline + loglevel=4", "fail medium loglevel=4 overrides 7");

@@ -176,7 +176,7 @@ mod tests {
             machine.finding(&KNOB).fix
         };
         assert!(fix("7.0.1").starts_with("boot with rt_group_sched=0"), "{}", fix("7.0.1"));
-        assert!(fix("6.12.9").starts_with("run it in the uppermost group"), "{}", fix("6.12.9"));
+        assert!(fix("6.12.9").starts_with("run it in the root group"), "{}", fix("6.12.9"));
         let uppermost = group.replace("0::/system.slice", "0::/");
         check(&KNOB, &uppermost, "fail high enabled");
     }

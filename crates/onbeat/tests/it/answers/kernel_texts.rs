@@ -163,7 +163,7 @@ fn what_is_no_configuration_or_no_machine_is_refused() {
     let other = place.path("other");
     write(&other, "proc/sys/kernel/osrelease", "6.8.0-60-generic\n");
     let told = refused(&["audit", "--root", &other, "--kconfig", &config], 2);
-    assert!(told.contains("it is of Linux 6.12.117, the kernel is 6.8.0-60-generic"), "{told}");
+    assert!(told.contains("it is for Linux 6.12.117, but the kernel is 6.8.0-60-generic"), "{told}");
 }
 
 #[test]

@@ -286,7 +286,7 @@ fn no_other_folder_is_taken_for_a_cage() {
         fs::create_dir(place.at(name)).unwrap();
         fs::write(place.at(name).join("cgroup.procs"), format!("{}\n", other.id())).unwrap();
         let line = refused(&["load", "--keep", "4194305/1", "--cage", &place.path(name)], 2);
-        assert!(line.contains("no control group of that process"), "{line}");
+        assert!(line.contains("not a control group of that process"), "{line}");
     }
     assert!(other.try_wait().unwrap().is_none(), "it was killed");
     other.kill().unwrap();
@@ -317,7 +317,7 @@ fn killed_it_leaves_no_process_and_no_group() {
 fn what_cannot_be_is_refused_in_one_line() {
     for (arguments, exit, said) in [
         (&["load", "memory"][..], 2, "choose among"),
-        (&["load", "mem:2x1T"], 2, "can be had without harm"),
+        (&["load", "mem:2x1T"], 2, "safely available"),
         (&["load", "cmd:no-such-program-anywhere"], 2, "name a program"),
         (&["load", "cpu", "--load-cpus", "4000"], 2, "choose CPUs"),
         (&["load", "cpu", "-D", "0"], 2, "more than 0"),
