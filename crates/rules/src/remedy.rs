@@ -148,7 +148,7 @@ impl Remedy {
                     let log = "the kernel's log (dmesg) shows which of them it took";
                     way.changes = vec![Change::advice(
                         AdviceReason::Choice,
-                        format!("find out why the kernel does not follow {word} on its command line: {log}"),
+                        format!("see why the kernel does not obey {word} on its command line: {log}"),
                     )];
                 }
                 way.changes.retain(|change| !is_done(change, booted));
@@ -310,7 +310,7 @@ fn together(lines: &[String]) -> Option<String> {
 /// Place of a kernel's command line.
 fn line_of(booted: &Cmdline) -> &'static str {
     if booted.is_built_in {
-        "the command line of a newly built kernel (CONFIG_CMDLINE; this one ignores the boot loader's)"
+        "the command line of a kernel built anew (CONFIG_CMDLINE; this one ignores the boot loader's)"
     } else {
         "the kernel's command line"
     }
@@ -334,7 +334,7 @@ fn now(change: &Change, booted: &Cmdline) -> String {
         Change::Policy { shown_as, fifo: None, .. } => format!("chrt -o -p 0 PID for {shown_as}"),
         Change::Partition { cpus, root, nested } => partition_steps(root, cpus, *nested),
         Change::CmdlineAdd { word } => match other_values(booted, word).as_slice() {
-            [] if is_given(booted, word) => format!("find out what undoes {word}, which is on {line}"),
+            [] if is_given(booted, word) => format!("see what undoes {word}, which is on {line}"),
             [] => format!("add {word} to {line}"),
             others => format!("replace {} by {word} on {line}", others.join(" and ")),
         },

@@ -138,7 +138,7 @@ mod tests {
             ("", "nohz_full=2-3", "isolation-lists", "fail nohz_full= has no effect without CONFIG_NO_HZ"),
             ("CONFIG_NO_HZ_FULL=y\n", "nohz_full=2-3", "isolation-lists", "pass nohz_full agree"),
             ("CONFIG_NR_CPUS=4\n", "isolcpus=2-5", "isolation-lists", "fail isolcpus= names CPUs 4-5, not"),
-            ("", "isolcpus=2 isolcpus=3", "parameter-conflicts", "fail isolcpus=2 beats isolcpus=3"),
+            ("", "isolcpus=2 isolcpus=3", "parameter-conflicts", "fail isolcpus=2 overrides isolcpus=3"),
             ("", "isolcpus=2-N", "parameter-conflicts", "not-applicable needs the running kernel"),
             ("CONFIG_PREEMPT_DYNAMIC=y\n", "preempt=full", "unknown-parameters", "pass none known"),
             ("CONFIG_PREEMPT=y\n", "preempt=full", "unknown-parameters", "fail preempt=full"),

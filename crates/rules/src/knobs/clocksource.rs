@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(fix(&format!("{offered} refused")), super::GIVEN_UP);
         for word in ["tsc=unstable", "notsc"] {
             let fix = fix(&format!("{offered}: hpet acpi_pm\ncmdline + {word}"));
-            assert_eq!(fix, format!("take {word} off the kernel's command line"));
+            assert_eq!(fix, format!("remove {word} from the kernel's command line"));
         }
     }
 }

@@ -265,7 +265,7 @@ mod tests {
             machine.edit(&format!("CONFIG_SLUB_DEBUG=y\ncmdline + slab_debug=FZ\n{edits}"));
             machine.finding(&KNOB).fix
         };
-        assert_eq!(fix(""), "take slab_debug=FZ off the kernel's command line");
+        assert_eq!(fix(""), "remove slab_debug=FZ from the kernel's command line");
         let instead = fix("CONFIG_SLUB_DEBUG_ON=y");
         assert_eq!(instead, "replace slab_debug=FZ by slab_debug=- on the kernel's command line");
     }

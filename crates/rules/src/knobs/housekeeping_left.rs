@@ -66,7 +66,7 @@ fn judge(machine: &MachineView) -> Judged {
     if all && !online.is_empty() {
         return Ok(Judgement::fail(format!("all of {} set apart", cpu_list(online))).fix(Remedy::advice(
             AdviceReason::Choice,
-            "keep at least CPU 0 out of isolcpus=, nohz_full= and partitions",
+            "leave at least CPU 0 out of isolcpus=, nohz_full= and partitions",
         )));
     }
     // The requested isolation counts, even if other isolation is not known.
@@ -80,7 +80,7 @@ fn judge(machine: &MachineView) -> Judged {
     if left.is_empty() {
         return Ok(Judgement::fail(format!("none but {}", cpu_list(machine.cpus()))).fix(Remedy::advice(
             AdviceReason::Choice,
-            "keep at least CPU 0 out of isolcpus=, nohz_full= and partitions",
+            "leave at least CPU 0 out of isolcpus=, nohz_full= and partitions",
         )));
     }
     if machine.cpus().contains(Cpu(0)) {

@@ -130,7 +130,7 @@ mod tests {
     fn the_delay_is_named_as_the_driver_means_it() {
         check(&KNOB, "", "not-applicable no network card is in use");
         check(&KNOB, &card("eth0", "stmmac", "rx-usecs: 50, rx-frames: 32"), "fail low eth0 up to 50 us");
-        check(&KNOB, &card("eth0", "stmmac", "rx-usecs: 50, rx-frames: 1"), "pass none by eth0");
+        check(&KNOB, &card("eth0", "stmmac", "rx-usecs: 50, rx-frames: 1"), "pass no delay by eth0");
         check(&KNOB, &card("eth0", "igb", "rx-usecs: 3"), "fail low eth0 by the driver's choice");
         check(&KNOB, &card("eth0", "ixgbe", "rx-usecs: 3"), "fail low eth0 up to 3 us");
         let adaptive = card("eth0", "mlx5_core", "Adaptive RX: on  TX: off, rx-usecs: 8");

@@ -180,7 +180,7 @@ mod tests {
         let replaced = "replace isolcpus=nohz,domain,2-3 by isolcpus=managed_irq,domain,2-3";
         assert!(fix("isolcpus=nohz,domain,2-3").contains(replaced), "{}", fix("isolcpus=nohz,domain,2-3"));
         let alone = fix("isolcpus=nohz,2-3");
-        assert!(alone.contains("take isolcpus=nohz,2-3 off"), "{alone}");
+        assert!(alone.contains("remove isolcpus=nohz,2-3 from"), "{alone}");
     }
 
     #[test]

@@ -187,7 +187,7 @@ fn a_kernel_that_ignores_its_loader_takes_words_where_it_is_built() {
     let mut machine = Machine::base();
     machine.edit(edits);
     let fix = machine.finding(rules::find("pressure-stall-accounting").unwrap()).fix;
-    assert!(fix.contains("a newly built kernel (CONFIG_CMDLINE;"), "{fix}");
+    assert!(fix.contains("a kernel built anew (CONFIG_CMDLINE;"), "{fix}");
 }
 
 #[test]
