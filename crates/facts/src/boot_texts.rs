@@ -79,7 +79,7 @@ impl fmt::Display for ConfigSearchError {
         match self {
             ConfigSearchError::Several(paths) => write!(
                 f,
-                "it holds {} kernel configurations ({}): name one with --kconfig FILE",
+                "it contains {} kernel configurations ({}): select one with --kconfig FILE",
                 paths.len(),
                 paths.join(", ")
             ),
@@ -303,7 +303,7 @@ mod tests {
         );
         assert_eq!(
             config_of(&[("/boot/config-6.12", RT), ("/boot/config-6.1", DESKTOP)]),
-            "it holds 2 kernel configurations (/boot/config-6.1, /boot/config-6.12): name one with \
+            "it contains 2 kernel configurations (/boot/config-6.1, /boot/config-6.12): select one with \
              --kconfig FILE"
         );
         // Another program's file of that name is ignored, unless it is the only one.

@@ -47,7 +47,7 @@ pub fn parse_banned(text: &str) -> Result<Banned, String> {
     for line in text.lines().map(str::trim) {
         let Some((name, value)) = line.split_once('=') else { continue };
         if name.starts_with("export ") && name.contains("IRQBALANCE_BANNED") {
-            return Err("expected NAME=VALUE, found export, which systemd does not take".to_owned());
+            return Err("expected NAME=VALUE, found export, which systemd does not accept".to_owned());
         }
         banned.set(name.trim(), unquoted(value.trim()))?;
     }

@@ -126,7 +126,7 @@ impl Kconfig {
     pub fn misfit(&self, release: &str, own: bool) -> Option<String> {
         if !self.version.is_empty() && !self.of_version(release) {
             return Some(format!(
-                "it is of Linux {}, the kernel is {}",
+                "it is for Linux {}, but the kernel is {}",
                 excerpt(&self.version),
                 excerpt(release)
             ));
@@ -137,7 +137,7 @@ impl Kconfig {
         if let OptionValue::Value(local) = self.get("LOCALVERSION") {
             if !has_local(release, local) {
                 return Some(format!(
-                    "its LOCALVERSION is '{}', the kernel is {}",
+                    "its LOCALVERSION is '{}', but the kernel is {}",
                     excerpt(local),
                     excerpt(release)
                 ));
@@ -146,7 +146,7 @@ impl Kconfig {
         match self.get("BUILD_SALT") {
             // Fedora and its relatives put the release there, so that builds differ (init/Kconfig).
             OptionValue::Value(salt) if series(salt).is_some() && salt != release => {
-                Some(format!("its BUILD_SALT is '{}', the kernel is {}", excerpt(salt), excerpt(release)))
+                Some(format!("its BUILD_SALT is '{}', but the kernel is {}", excerpt(salt), excerpt(release)))
             }
             _ => None,
         }
@@ -209,7 +209,7 @@ pub(super) fn option(line: &str) -> Option<(&str, &str)> {
 /// 5.5 on sections are closed by a line of their own.
 pub(super) fn missing(text: &str) -> Option<&'static str> {
     if !text.lines().take(4).any(|line| line.starts_with("# Automatically generated")) {
-        return Some("the configuration lacks its header: it may be cut");
+        return Some("the configuration lacks its header: it may be truncated");
     }
     if text.contains('\0') {
         return Some("the configuration has NUL bytes: a part of it may be lost");
@@ -217,9 +217,12 @@ pub(super) fn missing(text: &str) -> Option<&'static str> {
     let last = ["\n# end of Kernel hacking\n", "\n# Kernel hacking\n"];
     let has_last = if has_ends(text) { text.contains(last[0]) } else { text.contains(last[1]) };
     if !text.ends_with('\n') || !has_last {
-        return Some("the configuration lacks its end: it may be cut");
+        return Some("the configuration lacks its end: it may be truncated");
     }
-    (!sections_open(text)).then_some("the configuration lacks the beginning of a section: it may be cut")
+    (!sections_open(text)).then_some(
+        "the configuration lacks the beginning of a section: it may be \
+                                      truncated",
+    )
 }
 
 /// True if each section that is closed was opened; a comment looks like the opening of one but is
@@ -342,9 +345,9 @@ mod tests {
         // The running kernel's own copy is not checked for that.
         let own = |config: Kconfig, release| config.misfit(release, true);
         assert_eq!(own(salted("6.8.5-300.fc40.x86_64"), "6.8.5-301.fc40.x86_64"), None);
-        assert!(own(config.clone(), "6.12.9-x y").unwrap().contains("it is of Linux 6.1.170"));
+        assert!(own(config.clone(), "6.12.9-x y").unwrap().contains("it is for Linux 6.1.170"));
         let misfit = salted("6.8.5-1").misfit("6.8.5-2", false).unwrap();
-        assert_eq!(misfit, "its BUILD_SALT is '6.8.5-1', the kernel is 6.8.5-2");
+        assert_eq!(misfit, "its BUILD_SALT is '6.8.5-1', but the kernel is 6.8.5-2");
         // Each build with a different suffix.
         assert!(!fits(&config, "6.1.170-y"));
         assert!(fits(&parse_options("CONFIG_SMP=y".to_owned()).unwrap(), "6.12.9"));
@@ -373,7 +376,7 @@ mod tests {
         );
         assert!(parse_kconfig(whole.clone()).is_ok());
         let refused = |text: String| parse_kconfig(text).unwrap_err();
-        let headless = "the configuration lacks its header: it may be cut";
+        let headless = "the configuration lacks its header: it may be truncated";
         assert_eq!(refused("CONFIG_PREEMPT_RT=y\n".to_owned()), headless);
         assert_eq!(refused(format!("#\n#\n#\n{whole}")), headless);
         assert_eq!(refused(whole.lines().skip(3).map(|line| format!("{line}\n")).collect()), headless);

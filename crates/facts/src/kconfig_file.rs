@@ -62,8 +62,8 @@ impl fmt::Display for KconfigRefusal {
             KconfigRefusal::Fragment(options) => write!(
                 f,
                 "{} without the heading '# Linux/ARCH VERSION Kernel Configuration': a defconfig or a \
-                 fragment leaves out what the kernel's Kconfig decides; give the .config that the build \
-                 makes of it (`make NAME_defconfig`, Yocto's `bitbake -c configure virtual/kernel`, \
+                 fragment lacks the defaults of the kernel's Kconfig; give the .config that the build \
+                 generates from it (`make NAME_defconfig`, Yocto's `bitbake -c configure virtual/kernel`, \
                  Buildroot's output/build/linux-VERSION/.config)",
                 several(*options as u64, "option", "options")
             ),
@@ -71,21 +71,21 @@ impl fmt::Display for KconfigRefusal {
             KconfigRefusal::Line(number, text) => {
                 write!(f, "expected CONFIG_NAME=VALUE or a comment, found '{text}' in line {number}: {WHOLE}")
             }
-            KconfigRefusal::Several => write!(f, "it holds several configurations: give one"),
+            KconfigRefusal::Several => write!(f, "it contains several configurations: give one"),
             KconfigRefusal::Incomplete => write!(
                 f,
-                "it has the heading of a kernel configuration and no option that names the preemption \
-                 model, as each has: {WHOLE}"
+                "it has the heading of a kernel configuration but no option for the preemption model: \
+                 {WHOLE}"
             ),
             KconfigRefusal::Cut(what) => write!(f, "{what}: {WHOLE}"),
             KconfigRefusal::Packed(tool) => {
-                write!(f, "expected text or gzip, found what {tool} packed: unpack it first")
+                write!(f, "expected text or gzip, found the format of {tool}: unpack it first")
             }
             KconfigRefusal::BadGzip(why) => write!(f, "expected gzip of text: {why}: {WHOLE}"),
             KconfigRefusal::Binary => write!(
                 f,
-                "expected text, found a binary file: {WHOLE}; the kernel's scripts/extract-ikconfig takes \
-                 it out of a kernel that has it built in"
+                "expected text, found a binary file: {WHOLE}; the kernel's scripts/extract-ikconfig extracts \
+                 a built-in configuration from a kernel image"
             ),
             KconfigRefusal::TooLarge => {
                 write!(f, "expected a kernel configuration, found more than {} MiB", KCONFIG_LIMIT >> 20)

@@ -62,7 +62,7 @@ pub fn causes_of_refusal(
     }
     match rights.filter.known() {
         Some(mode) => found.perhaps_filter = *mode > 0,
-        None => found.unread.push("its filter of system calls (Seccomp of status)"),
+        None => found.unread.push("its seccomp filter (Seccomp in status)"),
     }
     found
 }
@@ -148,24 +148,24 @@ impl RefusalCause {
                 format!("it has no CAP_SYS_NICE, and its limit on real-time priorities is {soft}")
             }
             RefusalCause::Namespace { soft } => format!(
-                "its CAP_SYS_NICE holds in a user namespace only, and its limit on real-time \
-                priorities is {soft}"
+                "its CAP_SYS_NICE is valid only in a user namespace, and its limit on real-time priorities \
+                 is {soft}"
             ),
             RefusalCause::NoCapability => {
-                "SCHED_DEADLINE takes CAP_SYS_NICE outside of any user namespace, whatever the limit"
+                "SCHED_DEADLINE needs CAP_SYS_NICE outside of any user namespace, regardless of the limit"
                     .to_owned()
             }
             RefusalCause::Budget(BudgetGroup { dir, runtime_us: Some(_) }) => {
                 format!("the real-time budget of its control group is 0 ({dir}/cpu.rt_runtime_us)")
             }
             RefusalCause::Budget(BudgetGroup { dir, runtime_us: None }) => format!(
-                "its control group has no real-time budget ({dir}): the kernel has RT_GROUP_SCHED, \
-                and version 2 has no file to give one"
+                "its control group has no real-time budget ({dir}): the kernel has RT_GROUP_SCHED, and \
+                 cgroup v2 has no file to set one"
             ),
-            RefusalCause::Filter => "a filter of system calls (seccomp) refuses it".to_owned(),
+            RefusalCause::Filter => "a seccomp filter refuses it".to_owned(),
             RefusalCause::Admission => {
-                "SCHED_DEADLINE has no such share left on its CPUs (sched_rt_runtime_us of each \
-                sched_rt_period_us)"
+                "SCHED_DEADLINE does not have so much free bandwidth on its CPUs (sched_rt_runtime_us of \
+                 each sched_rt_period_us)"
                     .to_owned()
             }
             RefusalCause::SecurityModule => "a security module (SELinux, Smack) refuses it".to_owned(),
@@ -184,22 +184,23 @@ impl RefusalCause {
                 --ulimit rtprio=99)",
                 run_with("CAP_SYS_NICE")
             ),
-            RefusalCause::Namespace { .. } => "raise the rtprio limit outside of the namespace, before the \
-                container starts, or run it outside (a container that is not rootless)"
+            RefusalCause::Namespace { .. } => "raise the rtprio limit outside of the namespace before the \
+                                               container starts, or run it outside (not in a rootless \
+                                               container)"
                 .to_owned(),
             RefusalCause::NoCapability => run_with("CAP_SYS_NICE"),
             RefusalCause::Budget(BudgetGroup { dir, runtime_us: Some(_) }) => format!(
-                "give a budget to the groups above and then to this one (echo 950000 > \
-                {dir}/cpu.rt_runtime_us; docker's --cpu-rt-runtime), or {LIFTED}"
+                "give a budget to the parent groups and then to this one (echo 950000 > \
+                 {dir}/cpu.rt_runtime_us; docker's --cpu-rt-runtime), or {LIFTED}"
             ),
-            RefusalCause::Budget(BudgetGroup { runtime_us: None, .. }) => format!(
-                "{BY_PARAMETER}run it in the uppermost group (/sys/fs/cgroup/cgroup.procs), or {LIFTED}"
-            ),
-            RefusalCause::Filter => "run it without that filter (RestrictRealtime= and SystemCallFilter= of \
-                its unit, the container's seccomp profile)"
+            RefusalCause::Budget(BudgetGroup { runtime_us: None, .. }) => {
+                format!("{BY_PARAMETER}run it in the root group (/sys/fs/cgroup/cgroup.procs), or {LIFTED}")
+            }
+            RefusalCause::Filter => "run it without this filter (RestrictRealtime= and SystemCallFilter= of \
+                                     its unit, the container's seccomp profile)"
                 .to_owned(),
-            RefusalCause::Admission => "ask for less runtime in each period, let it run on all CPUs of its \
-                cpuset, or raise sched_rt_runtime_us"
+            RefusalCause::Admission => "request less runtime in each period, let it run on all CPUs of its \
+                                        cpuset, or raise sched_rt_runtime_us"
                 .to_owned(),
             RefusalCause::SecurityModule => {
                 "see its log (ausearch -m avc, dmesg), and allow it setsched".to_owned()
@@ -219,12 +220,12 @@ impl PolicyRefusal {
         let unread = self.unread.join(", ");
         if self.causes.is_empty() {
             words.push(match (self.perhaps_filter, unread.is_empty()) {
-                (false, true) => "by nothing that shows: see the kernel's log and that of its security \
-                    module (dmesg)"
+                (false, true) => "for no visible reason: see the kernel's log and that of its security \
+                                  module (dmesg)"
                     .to_owned(),
                 (true, true) => format!("perhaps {}", filter_words()),
-                (false, false) => format!("the cause cannot be known, for {unread} cannot be read"),
-                (true, false) => format!("{}, or what cannot be read: {unread}", filter_words()),
+                (false, false) => format!("the cause is not known, because {unread} cannot be read"),
+                (true, false) => format!("{}, or something that cannot be read: {unread}", filter_words()),
             });
         } else if self.perhaps_filter {
             words.push(format!("besides, perhaps {}", filter_words()));
@@ -234,7 +235,7 @@ impl PolicyRefusal {
 }
 
 fn filter_words() -> String {
-    format!("a filter of system calls (seccomp), whose rules do not show: {}", RefusalCause::Filter.remedy())
+    format!("a seccomp filter, whose rules are not visible: {}", RefusalCause::Filter.remedy())
 }
 
 #[cfg(test)]
@@ -314,7 +315,7 @@ mod tests {
         check(&of(&second, on()), "budget");
         check(&of(&second, settings(950_000, false)), "");
         check(&of(&second, unknown()), "?");
-        let unseen = PolicyRights { group: Fact::Malformed("out of reach".into()), ..rights(NICE, 0) };
+        let unseen = PolicyRights { group: Fact::Malformed("not accessible".into()), ..rights(NICE, 0) };
         check(&of(&unseen, settings(950_000, false)), "");
         check(&of(&unseen, on()), "?");
     }
@@ -356,9 +357,9 @@ mod tests {
         let both = words(&PolicyRights { filter: Fact::Known(2), ..in_group(0, 0) });
         assert!(both.contains("; and the real-time budget") && both.contains("besides, perhaps"), "{both}");
         let nothing = words(&rights(NICE, 0));
-        assert!(nothing.starts_with("by nothing that shows"), "{nothing}");
+        assert!(nothing.starts_with("for no visible reason"), "{nothing}");
         let unread = words(&PolicyRights { limit: Fact::Refused(13), ..rights(0, 0) });
-        assert_eq!(unread, "the cause cannot be known, for its limits cannot be read");
+        assert_eq!(unread, "the cause is not known, because its limits cannot be read");
         let raise = PolicyRights { limit: Fact::Known(Limit { soft: Some(0), hard: None }), ..rights(0, 0) };
         assert!(words(&raise).contains("ulimit -r 99"));
     }

@@ -113,7 +113,7 @@ fn budget_group(host: &MachineFiles, groups: &Cgroups) -> Fact<BudgetGroup> {
         return Fact::Absent;
     }
     let Some(path) = &groups.unified else {
-        return Fact::Malformed("the control group lies out of reach from here".to_owned());
+        return Fact::Malformed("the control group is not accessible from here".to_owned());
     };
     const MOUNT: &str = "/sys/fs/cgroup";
     let mut rest = path.as_str();
@@ -132,7 +132,9 @@ fn budget_group(host: &MachineFiles, groups: &Cgroups) -> Fact<BudgetGroup> {
     }
     // Exists on every group but the machine's root.
     match whole::text(host, &format!("{MOUNT}/cgroup.type")) {
-        Fact::Known(_) => Fact::Malformed("the control groups above this container do not show".to_owned()),
+        Fact::Known(_) => {
+            Fact::Malformed("the control groups above this container are not visible".to_owned())
+        }
         other => other.then(|_| Fact::Absent),
     }
 }

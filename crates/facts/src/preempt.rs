@@ -62,7 +62,10 @@ pub fn contradiction(version: &str, config: &Kconfig) -> Option<String> {
     };
     let model = model.name();
     (!agrees).then(|| {
-        format!("it is of another build: its model is {model}, the running kernel's build string has {named}")
+        format!(
+            "it belongs to another build: its model is {model}, but the running kernel's build string \
+                 has {named}"
+        )
     })
 }
 

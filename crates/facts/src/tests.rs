@@ -253,7 +253,7 @@ fn a_configuration_of_another_kernel_is_noted_and_not_used() {
          | # Kernel hacking",
         r#"preempt: unknown
          hz: null
-         unknown: ["/boot/config-6.12.9: not used: it is of Linux 5.15.0, the kernel is 6.12.9"]"#,
+         unknown: ["/boot/config-6.12.9: not used: it is for Linux 5.15.0, but the kernel is 6.12.9"]"#,
     );
     check(
         "/proc/sys/kernel/osrelease: 6.12.9

@@ -121,7 +121,7 @@ pub fn parse_timer_list(text: &str) -> Result<Timers, String> {
             }
         }
     }
-    Err("expected a list of timers, found one that was cut short".to_owned())
+    Err("expected a list of timers, found a truncated one".to_owned())
 }
 
 /// The function of a line such as ` #6: <0000000050032415>, watchdog_timer_fn, S:01`.

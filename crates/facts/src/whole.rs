@@ -29,9 +29,9 @@ pub fn check(path: &str, bytes: &[u8]) -> Result<(), String> {
         None if may_be_empty(path) => Ok(()),
         // Up to 5.8 without a newline; the selected policy is in brackets.
         Some(_) if path == "/sys/module/pcie_aspm/parameters/policy" => Ok(()),
-        None => Err("expected a text of the kernel, found an empty file: was it cut short?".to_owned()),
+        None => Err("expected a text of the kernel, found an empty file: was it truncated?".to_owned()),
         Some(_) => {
-            Err("expected a whole text of the kernel, found one without its end: was it cut short?"
+            Err("expected a whole text of the kernel, found one without its end: was it truncated?"
                 .to_owned())
         }
     }

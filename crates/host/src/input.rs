@@ -27,7 +27,7 @@ pub fn read_user_file(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     file.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         return Err(io::Error::other(format!(
-            "larger than the {} MiB that such a file can have",
+            "larger than the limit of {} MiB for such a file",
             limit >> 20
         )));
     }
@@ -85,7 +85,7 @@ pub fn open_input(path: &Path) -> io::Result<File> {
             let flags = rustix::fs::fcntl_getfl(&file)?;
             rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
         }
-        FileType::Fifo => return Err(io::Error::other("a pipe with a name, use < to read from it")),
+        FileType::Fifo => return Err(io::Error::other("a named pipe; use < to read from it")),
         FileType::Directory => return Err(Errno::ISDIR.into()),
         _ => return Err(io::Error::other("not a plain file")),
     }

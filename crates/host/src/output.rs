@@ -105,13 +105,13 @@ fn open_special(dir: &OwnedFd, name: &OsStr, seen: &Stat) -> io::Result<OwnedFd>
     own_pipe(seen)?;
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(dir, name, flags, Mode::empty()).map_err(|errno| match errno {
-        Errno::NXIO => io::Error::other("a pipe that no process reads, or a device that is not there"),
-        Errno::LOOP => io::Error::other("it became a link meanwhile"),
+        Errno::NXIO => io::Error::other("a pipe that no process reads, or a missing device"),
+        Errno::LOOP => io::Error::other("it was replaced by a link"),
         errno => errno.into(),
     })?;
     let found = rustix::fs::fstat(&opened)?;
     if (found.st_dev, found.st_ino) != (seen.st_dev, seen.st_ino) {
-        return Err(io::Error::other("it became another file meanwhile"));
+        return Err(io::Error::other("it was replaced by another file"));
     }
     Ok(opened)
 }

@@ -65,7 +65,7 @@ impl SwitchScript {
         if found.is_file() && found.permissions().mode() & 0o111 != 0 {
             Ok(SwitchScript(whole))
         } else {
-            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no executable file"))
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not an executable file"))
         }
     }
 

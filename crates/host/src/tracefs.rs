@@ -132,8 +132,8 @@ impl Tracing {
 
     /// Creates an instance for this process, which can have only one.
     pub fn instance(&self) -> io::Result<Instance> {
-        let own =
-            life_of("self").ok_or_else(|| io::Error::other("/proc/self/stat does not say who this is"))?;
+        let own = life_of("self")
+            .ok_or_else(|| io::Error::other("/proc/self/stat does not identify this process"))?;
         Instance::make(self.instances.try_clone()?, names::name_of(own))
     }
 

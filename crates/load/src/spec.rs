@@ -86,7 +86,7 @@ fn one_text(text: &str, specs: &mut Vec<LoadSpec>) -> Result<(), String> {
                 let spec = specs.last_mut().ok_or_else(|| format!("'{item}' belongs to no load"))?;
                 set_key(spec, name, value)?;
             }
-            Some(_) => return Err(format!("'{item}' belongs to no load: a load's name is first")),
+            Some(_) => return Err(format!("'{item}' belongs to no load: start with the name of a load")),
             None => specs.extend(one(item)?),
         }
         begun = true;
@@ -259,7 +259,7 @@ mod tests {
             ("messaging,through=mail", "expected sockets or pipes"),
             ("messaging,to=mail", "invalid key"),
             ("messaging,through=pipes,through=pipes", "given twice"),
-            ("through=pipes", "name is first"),
+            ("through=pipes", "start with the name"),
             ("cpu,through=pipes", "takes no keys"),
             ("full:2", "which can be used instead"),
             ("messaging@5", "takes no rate"),

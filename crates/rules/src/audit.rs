@@ -142,7 +142,7 @@ fn audited_machine(survey: &Survey) -> AuditedMachine {
 fn with_names(text: String) -> String {
     let masked = ["enx-address", "wlx-address", "wwx-address", "usx-address"];
     match masked.iter().find(|name| text.contains(*name)) {
-        Some(name) => format!("{text}; in the place of {name} goes the name that `ip link` shows"),
+        Some(name) => format!("{text}; replace {name} by the name that `ip link` shows"),
         None => text,
     }
 }

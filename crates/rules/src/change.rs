@@ -251,17 +251,15 @@ pub fn sysctl_path(name: &str) -> String {
 pub fn partition_steps(root: &str, cpus: &CpuSet, nested: bool) -> String {
     let steps = if nested {
         format!(
-            "mkdir -p rt; echo {cpus} >rt/cpuset.cpus.exclusive; echo +cpuset \
-             >rt/cgroup.subtree_control; mkdir -p rt/cpus; echo {cpus} \
-             >rt/cpus/cpuset.cpus.exclusive; echo isolated >rt/cpus/cpuset.cpus.partition; cat \
-             rt/cpus/cpuset.cpus.partition has to say isolated"
+            "mkdir -p rt; echo {cpus} >rt/cpuset.cpus.exclusive; echo +cpuset >rt/cgroup.subtree_control; \
+             mkdir -p rt/cpus; echo {cpus} >rt/cpus/cpuset.cpus.exclusive; echo isolated \
+             >rt/cpus/cpuset.cpus.partition; cat rt/cpus/cpuset.cpus.partition must then print isolated"
         )
     } else {
         format!(
-            "take {} out of cpuset.cpus of every other group; mkdir rt; echo {cpus} \
-             >rt/cpuset.cpus; echo isolated >rt/cpuset.cpus.partition; cat \
-             rt/cpuset.cpus.partition has to say isolated, and again after each systemctl \
-             daemon-reload, which takes it away",
+            "take {} out of cpuset.cpus of every other group; mkdir rt; echo {cpus} >rt/cpuset.cpus; echo \
+             isolated >rt/cpuset.cpus.partition; cat rt/cpuset.cpus.partition must then print isolated; \
+             repeat this after each systemctl daemon-reload, which removes the partition",
             named_cpus(cpus)
         )
     };

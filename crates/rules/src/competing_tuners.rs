@@ -174,11 +174,11 @@ pub fn running_programs(survey: &Survey, names: &'static [&'static str]) -> Dete
     };
     // A machine always has kernel threads: if none is visible, processes are hidden.
     let hidden = (threads.kernel.is_empty() || !threads.complete).then(|| {
-        Judgement::unknown(format!("not every process shows in /proc: {}", run_with("CAP_SYS_PTRACE")))
+        Judgement::unknown(format!("/proc does not show every process: {}", run_with("CAP_SYS_PTRACE")))
     });
     let unasked = names.iter().find(|name| threads.unasked.contains(**name));
     let unasked = unasked.map(|name| {
-        Judgement::unknown(format!("whether {name} runs is not in this capture: take a new one"))
+        Judgement::unknown(format!("this capture does not record whether {name} runs: take a new one"))
     });
     let hidden = hidden.or(unasked);
     Detected {
@@ -258,7 +258,7 @@ pub fn warning(knob: &Knob, survey: &Survey) -> String {
         return String::new();
     }
     let (are, it) = if names.len() == 1 { ("is", "it") } else { ("are", "them") };
-    format!("; {} {are} active and may set it again: set it there, or stop {it}", names.join(" and "))
+    format!("; {} {are} active and may change it back: set it there, or stop {it}", names.join(" and "))
 }
 
 #[cfg(test)]
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn advice_names_who_would_undo_it() {
-        const ALONE: &str = "; tuned is active and may set it again: set it there, or stop it";
+        const ALONE: &str = "; tuned is active and may change it back: set it there, or stop it";
         check("", "zone-reclaim", "");
         check("program + tuned\nprogram + thermald", "zone-reclaim", ALONE);
         check("program + tuned", "preemption-model", "");
@@ -296,7 +296,7 @@ mod tests {
             "program + tuned\n/etc/systemd/system/multi-user.target.wants/tlp.service -> \
              tlp.service",
             "writeback-interval",
-            "; tuned and tlp are active and may set it again: set it there, or stop them",
+            "; tuned and tlp are active and may change it back: set it there, or stop them",
         );
         check("/proc refused", "zone-reclaim", "");
     }
@@ -306,6 +306,6 @@ mod tests {
         let mut machine = Machine::base();
         machine.edit("program + tuned\n/proc/sys/vm/zone_reclaim_mode: 1");
         let found = machine.finding(crate::find("zone-reclaim").unwrap());
-        assert!(found.fix.ends_with("tuned is active and may set it again: set it there, or stop it"));
+        assert!(found.fix.ends_with("tuned is active and may change it back: set it there, or stop it"));
     }
 }

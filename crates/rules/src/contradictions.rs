@@ -102,8 +102,8 @@ fn of_change(change: &Change) -> Vec<Wish> {
 
 /// Parameters and files in the words of advice, up to the first alternative.
 ///
-/// `take`, `without` and `out of` want the words after them absent, `add`, `with`, `by` and `to`
-/// want them present. A word with a colon is what is spoken of, and so is what comes after `follow`
+/// `remove`, `take`, `without` and `out of` want the words after them absent, `add`, `with`, `by`
+/// and `to` want them present. A word with a colon is what is spoken of, and so is what comes after `follow`
 /// and `leave`.
 fn of_words(words: &str) -> Vec<Wish> {
     let first = words.split("; ").next().unwrap_or(words).split(", or ").next().unwrap_or(words);
@@ -113,7 +113,7 @@ fn of_words(words: &str) -> Vec<Wish> {
         let word = word.trim_end_matches([',', ':', ')']).trim_start_matches('(');
         match word {
             "follow" | "leave" => break,
-            "take" | "without" | "out" | "replace" => there = false,
+            "remove" | "take" | "without" | "out" | "replace" => there = false,
             "add" | "with" | "by" | "to" | "echo" => there = true,
             _ => {}
         }
@@ -135,19 +135,19 @@ fn opposites_are_distinguished_from_compatible_changes() {
         let wishes = |words: &str| of_words(words);
         wishes(a).iter().any(|wish| wishes(b).iter().any(|other| wish.denies(other)))
     };
-    let out = "take the CPUs that matter out of nohz_full= on the kernel's command line";
-    assert!(clash(out, "boot with nohz_full= and the CPUs that matter"));
+    let out = "remove the audited CPUs from nohz_full= on the kernel's command line";
+    assert!(clash(out, "boot with nohz_full= and the audited CPUs"));
     assert!(clash(out, "add CPU 3 to nohz_full=, or put the task on CPU 2"));
     assert!(clash(
         "add nohz=off to the kernel's command line",
-        "take nohz=off off the kernel's command line"
+        "remove nohz=off from the kernel's command line"
     ));
     assert!(clash("add nohz=off to it", "replace skew_tick=0 by nohz=on"));
     assert!(clash("echo 0 >/proc/sys/a", "for CPU 2, echo 1 >/proc/sys/a"));
-    assert!(clash("take isolcpus= off it", "replace isolcpus=2 by isolcpus=domain,2"));
+    assert!(clash("remove isolcpus= from it", "replace isolcpus=2 by isolcpus=domain,2"));
     assert!(!clash("leave CPU 0 out of isolcpus=", "replace isolcpus=2 by isolcpus=domain,2"));
     assert!(!clash("echo 0 >/proc/sys/a", "echo 0 >/proc/sys/a"));
-    assert!(!clash("add efi=noruntime to it", "take efi=runtime off it"));
+    assert!(!clash("add efi=noruntime to it", "remove efi=runtime from it"));
     assert!(!clash("boot with rcu_nocbs=LIST of these", "boot with rcu_nocbs=2-3"));
-    assert!(!clash("take idle=poll off it", "take idle=poll off it"));
+    assert!(!clash("remove idle=poll from it", "take idle=poll out of it"));
 }

@@ -41,10 +41,10 @@ impl Keyword for Profile {
     fn help(self) -> &'static str {
         match self {
             Profile::ControlLoop => {
-                "Threads that sleep until their next period or event, and leave the CPU some time"
+                "Threads that sleep until their next period or event, and leave CPU time to others"
             }
             Profile::BusyPoll => "One thread per CPU that never sleeps: packet processing, market data",
-            Profile::Audio => "Sound: periods of milliseconds on a desktop's kernel",
+            Profile::Audio => "Sound: periods of milliseconds on a desktop kernel",
             Profile::Guest => "Real time inside a virtual machine, whose host is tuned elsewhere",
             Profile::KvmHost => "The host of virtual machines with real-time work inside",
         }
@@ -83,12 +83,12 @@ pub fn intent(survey: &Survey, profile: Profile, asked: Option<&CpuSet>) -> Resu
     let read = survey.facts.online.known().is_some();
     let (cpus, chosen) = match asked {
         Some(asked) if asked.is_empty() => {
-            return Err("--cpus is empty: give a list like 2-3".to_owned());
+            return Err("invalid --cpus: expected a list such as 2-3".to_owned());
         }
         Some(asked) => {
             let missing = asked.without(&online);
             if !missing.is_empty() && !online.is_empty() {
-                return Err(format!("cpu {missing} is not online on this machine: choose among {online}"));
+                return Err(format!("invalid --cpus: CPU {missing} is not online; choose among {online}"));
             }
             (asked.clone(), CpuSelection::Asked)
         }

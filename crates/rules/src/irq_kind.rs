@@ -55,8 +55,7 @@ pub fn require_affinity<'a>(irq: &Irq, affinity: &'a Fact<CpuSet>) -> Result<&'a
 pub fn require_all(irqs: &Irqs) -> Result<(), Judgement> {
     if irqs.missed > 0 || irqs.irqs.is_empty() {
         return Err(Judgement::unknown(
-            "not all interrupts below /proc/irq could be looked at: /sys/kernel/irq says which \
-             have a handler",
+            "not all interrupts below /proc/irq could be read: /sys/kernel/irq shows which have a handler",
         ));
     }
     Ok(())

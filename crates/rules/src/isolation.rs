@@ -72,7 +72,7 @@ pub fn all_readable(groups: &Groups) -> Result<(), Judgement> {
     match groups.missed {
         0 => Ok(()),
         _ => Err(Judgement::unknown(format!(
-            "not all control groups below {} could be looked at: {}",
+            "not all control groups below {} could be read: {}",
             groups.root,
             run_with("CAP_DAC_READ_SEARCH")
         ))),

@@ -66,10 +66,10 @@ impl Keyword for Severity {
     fn help(self) -> &'static str {
         match self {
             Severity::Info => "Worth knowing",
-            Severity::Low => "Costs little, or seldom",
+            Severity::Low => "Small or rare cost",
             Severity::Medium => "Costs tens of microseconds, or more on some machines",
-            Severity::High => "Costs milliseconds, or comes often",
-            Severity::Fatal => "No bound on latency can be had with it",
+            Severity::High => "Costs milliseconds, or occurs often",
+            Severity::Fatal => "Latency cannot be bounded with it",
         }
     }
 }
@@ -250,7 +250,7 @@ impl Judgement {
         }
         legs.into_iter()
             .next()
-            .map_or_else(|| Ok(Judgement::not_applicable("there is nothing of the kind on this machine")), Ok)
+            .map_or_else(|| Ok(Judgement::not_applicable("this machine has nothing of this kind")), Ok)
     }
 }
 
@@ -306,7 +306,7 @@ mod tests {
         check(all, "rnr", "unknown r0");
         check(all, "prf", "fail f2");
         check(all, "nn", "not-applicable n0");
-        check(all, "", "not-applicable there is nothing of the kind on this machine");
+        check(all, "", "not-applicable this machine has nothing of this kind");
     }
 
     #[test]

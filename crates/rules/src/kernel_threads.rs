@@ -18,8 +18,8 @@ pub fn visible_threads<'a>(machine: &MachineView<'a>) -> Result<&'a Threads, Jud
     let threads = machine.known(&machine.survey.threads, "/proc")?;
     if threads.kernel.is_empty() {
         return Err(Judgement::unknown(
-            "no thread of the kernel shows in /proc: look from outside of the container, and as \
-             root where /proc is mounted with hidepid=",
+            "/proc shows no kernel thread: run onbeat outside of the container, and as root if /proc is \
+             mounted with hidepid=",
         ));
     }
     Ok(threads)
@@ -66,7 +66,7 @@ pub fn kept_off(
     let one_kind = by_cpus.len() == 1;
     let change = |(cpus, threads): (BTreeSet<Cpu>, Vec<ThreadId>)| {
         let cpus = CpuSet(cpus);
-        let narrower = format!("each whose other CPUs are {cpus} alone");
+        let narrower = format!("each of those whose other CPUs are only {cpus}");
         let shown_as = if one_kind || cpus == *rest { shown_as.to_owned() } else { narrower };
         Change::Affinity { threads, shown_as, cpus }
     };

@@ -101,11 +101,11 @@ pub fn released_first(machine: &MachineView) -> Option<Remedy> {
     let cpus = isolated_with_ours(machine);
     let given = facts.cmdline.known().and_then(|cmdline| cmdline.values("isolcpus").next());
     let first = match given {
-        Some(given) => format!("replace isolcpus={} by {}", truncate(given), isolcpus(machine, false)),
-        None => "take isolcpus= off".to_owned(),
+        Some(given) => format!("replace isolcpus={} by {} on", truncate(given), isolcpus(machine, false)),
+        None => "remove isolcpus= from".to_owned(),
     };
     let words = format!(
-        "{first} on the kernel's command line; then `onbeat isolate create {cpus} --yes` sets both in their \
+        "{first} the kernel's command line; then `onbeat isolate create {cpus} --yes` sets both in their \
          order"
     );
     Some(Remedy::advice(AdviceReason::NotNow, words).with_persistence(Persistence::Boot))

@@ -83,10 +83,10 @@ pub fn judge_privileged(
     nobody: Judgement,
 ) -> Judged {
     match (users, machine.has_profile(Profile::Audio)) {
-        (Ok(Some(users)), _) => Ok(Judgement::pass(format!("{capability}; of users: {users}"))),
+        (Ok(Some(users)), _) => Ok(Judgement::pass(format!("{capability}; users: {users}"))),
         (Err(unknown), true) => Err(unknown),
         (Ok(None), true) => Ok(nobody),
-        (Ok(None), false) => Ok(Judgement::pass(format!("{capability}; of users nobody"))),
+        (Ok(None), false) => Ok(Judgement::pass(format!("{capability}; no user has a higher limit"))),
         (Err(_), false) => Ok(Judgement::pass(capability)),
     }
 }

@@ -39,7 +39,7 @@ pub fn in_use<'a, T>(
     }
     let first = name_of(used[0]);
     if machine.parsed(ASKED, |_| Ok(()))?.is_none() {
-        return Err(Judgement::unknown(format!("no file shows it: `ethtool {command} {first}` does")));
+        return Err(Judgement::unknown(format!("no file shows it: run `ethtool {command} {first}`")));
     }
     let expected = || format!("expected the output of ethtool {command}");
     let settings = machine.each(pattern, |text| parse(text).ok_or_else(expected))?;

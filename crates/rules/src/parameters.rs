@@ -270,7 +270,7 @@ pub fn idle_value(name: &str, value: &str) -> Option<(String, bool)> {
     let near = choice.words.iter().filter(is_near).max_by_key(|word| word.len());
     Some(match near {
         Some(word) => (format!("probably meant to be {}={word}", choice.name), true),
-        None => (format!("no value of it: {} are", choice.words.join(", ")), false),
+        None => (format!("not a valid value; valid are {}", choice.words.join(", ")), false),
     })
 }
 
@@ -342,12 +342,12 @@ mod tests {
             ("intel_pstate", "Passive", "probably meant to be intel_pstate=passive"),
             ("amd_pstate", "actve", "probably meant to be amd_pstate=active"),
             ("mitigations", "auto-nosmt", "probably meant to be mitigations=auto,nosmt"),
-            ("mitigations", "none", "no value of it: off, auto, auto,nosmt are"),
-            ("nmi_watchdog", "off", "no value of it: 0, 1, panic, nopanic, r are"),
-            ("nmi_watchdog", "2", "no value of it: 0, 1, panic, nopanic, r are"),
-            ("transparent_hugepage", "off", "no value of it: always, madvise, never are"),
+            ("mitigations", "none", "not a valid value; valid are off, auto, auto,nosmt"),
+            ("nmi_watchdog", "off", "not a valid value; valid are 0, 1, panic, nopanic, r"),
+            ("nmi_watchdog", "2", "not a valid value; valid are 0, 1, panic, nopanic, r"),
+            ("transparent_hugepage", "off", "not a valid value; valid are always, madvise, never"),
             ("isolcpus", "domain,managedirq,2-3", "probably meant to be isolcpus=managed_irq"),
-            ("rt_group_sched", "off", "no value of it: 0, 1 are"),
+            ("rt_group_sched", "off", "not a valid value; valid are 0, 1"),
             ("tsc", "no-watchdog", "probably meant to be tsc=nowatchdog"),
         ] {
             assert_eq!(idle_value(name, value).map(|(why, _)| why).as_deref(), Some(meant), "{name}={value}");

@@ -40,7 +40,7 @@ pub fn settings(survey: &Survey, cpus: &CpuSet) -> Result<Vec<Setting>, Obstacle
     match &survey.groups {
         Fact::Known(groups) => of_groups(groups, cpus, &at_boot),
         other => Err(Obstacle::NotSupported(format!(
-            "no control groups of version 2 can be read ({}): {}",
+            "cgroup v2 cannot be read ({}): {}",
             unread(other),
             instead(cpus)
         ))),
@@ -51,7 +51,7 @@ fn unread(groups: &Fact<Groups>) -> String {
     match groups {
         Fact::Refused(errno) => errno_name(*errno).to_string(),
         Fact::Malformed(what) => what.clone(),
-        _ => "there are none".to_owned(),
+        _ => "no partitions".to_owned(),
     }
 }
 
@@ -92,7 +92,7 @@ pub fn of_groups(groups: &Groups, cpus: &CpuSet, at_boot: &CpuSet) -> Result<Vec
     // For a nested partition, the kernel refuses CPUs whose loss leaves such a group none (EINVAL).
     if let Some((group, has)) = having.iter().find(|(_, has)| has.without(cpus).is_empty()) {
         return Err(Obstacle::InTheWay(format!(
-            "the group {} would have no CPU left: give its cpuset.cpus ({has}) another first",
+            "the group {} would have no CPU left: add another CPU to its cpuset.cpus ({has}) first",
             group.path
         )));
     }
@@ -112,17 +112,15 @@ pub fn groups_within<'a>(groups: &'a Groups, cpus: &CpuSet) -> Vec<&'a Group> {
 fn require_version_two(groups: &Groups, cpus: &CpuSet) -> Result<(), String> {
     let instead = instead(cpus);
     if groups.version == Version::V1 {
-        return Err(format!(
-            "only control groups of version 1 are mounted, which have no partitions: {instead}"
-        ));
+        return Err(format!("only cgroup v1 is mounted, which has no partitions: {instead}"));
     }
     if !groups.controllers.iter().any(|name| name == "cpuset") {
-        return Err(format!("version 2 of the control groups does not have cpuset here: {instead}"));
+        return Err(format!("cgroup v2 does not have the cpuset controller here: {instead}"));
     }
     if groups.root == CGROUP_MOUNT {
         Ok(())
     } else {
-        Err(format!("control groups of version 2 are not mounted at {CGROUP_MOUNT}: {instead}"))
+        Err(format!("cgroup v2 is not mounted at {CGROUP_MOUNT}: {instead}"))
     }
 }
 

@@ -145,13 +145,10 @@ impl Remedy {
                     .find_map(cmdline_word)
                     .filter(|_| way.changes.iter().all(|one| is_done(one, booted)));
                 if let Some(word) = asked {
-                    let log = "which of them it took is in the kernel's log (dmesg)";
+                    let log = "the kernel's log (dmesg) shows which of them it took";
                     way.changes = vec![Change::advice(
                         AdviceReason::Choice,
-                        format!(
-                            "see why the kernel goes on as if its command line were not as it is \
-                             in respect of {word}: {log}"
-                        ),
+                        format!("see why the kernel does not obey {word} on its command line: {log}"),
                     )];
                 }
                 way.changes.retain(|change| !is_done(change, booted));
@@ -313,7 +310,7 @@ fn together(lines: &[String]) -> Option<String> {
 /// Place of a kernel's command line.
 fn line_of(booted: &Cmdline) -> &'static str {
     if booted.is_built_in {
-        "the command line of a kernel built anew (CONFIG_CMDLINE; this one ignores its boot loader's)"
+        "the command line of a kernel built anew (CONFIG_CMDLINE; this one ignores the boot loader's)"
     } else {
         "the kernel's command line"
     }
@@ -342,7 +339,7 @@ fn now(change: &Change, booted: &Cmdline) -> String {
             others => format!("replace {} by {word} on {line}", others.join(" and ")),
         },
         Change::CmdlineRemove { word } => {
-            format!("take {} off {line}", as_written(booted, word).join(" and "))
+            format!("remove {} from {line}", as_written(booted, word).join(" and "))
         }
         Change::Kconfig { option, value } => format!("boot a kernel built with {}", option_of(option, value)),
         Change::Disable { unit, .. } => format!("systemctl disable --now {unit}"),

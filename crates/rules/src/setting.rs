@@ -37,11 +37,11 @@ fn why_not(part: &Part) -> String {
         Some(Change::Disable { .. }) => unsettable::PROGRAM,
         Some(Change::Advice { reason, .. }) => match reason {
             AdviceReason::Machine => unsettable::MACHINE,
-            AdviceReason::Kernel => "it takes another kernel",
+            AdviceReason::Kernel => "it needs another kernel",
             AdviceReason::Program => unsettable::PROGRAM,
-            AdviceReason::NotNow => "as the machine is now it must not be set",
-            AdviceReason::Threads => "which threads are meant is not known",
-            AdviceReason::Choice => "there is a choice to make",
+            AdviceReason::NotNow => "it must not be set in the present state of the machine",
+            AdviceReason::Threads => "it is not known which threads it applies to",
+            AdviceReason::Choice => "you have to choose a value",
         },
         _ => "what to do depends on the machine",
     };
@@ -62,7 +62,7 @@ pub fn settings(survey: &Survey, remedy: &Remedy) -> Result<Vec<Setting>, String
             change => all.extend(of_change(change, survey)),
         }
     }
-    if all.is_empty() { Err("which files are to be written is not known".to_owned()) } else { Ok(all) }
+    if all.is_empty() { Err("it is not known which files to write".to_owned()) } else { Ok(all) }
 }
 
 /// A change as settings; none for a partition and for changes at boot.
@@ -136,10 +136,10 @@ pub fn with_value(
     if !knob.unsettable.is_empty() {
         return Err(knob.unsettable.to_owned());
     }
-    let control = controls::of_pattern(knob.sets).ok_or("the rule has no value to give: name it without")?;
+    let control = controls::of_pattern(knob.sets).ok_or("the rule sets no value: give its name alone")?;
     // A setting that must not be made in the present state cannot have another value either.
     if let Some(first) = remedy.not_now() {
-        return Err(format!("as the machine is now it must not be set: {first}"));
+        return Err(format!("it must not be set in the present state of the machine: {first}"));
     }
     // Settings that must come first are unchanged: no throttling before another fair server.
     let usual = settings(survey, remedy).unwrap_or_default();
@@ -148,7 +148,7 @@ pub fn with_value(
         usual.iter().filter(|setting| is_of(setting)).map(|setting| setting.key.path()).collect();
     let paths = if failing.is_empty() { files(knob.sets, survey, cpus) } else { failing };
     if paths.is_empty() {
-        return Err(format!("there is nothing to set: no {} is known", knob.sets.replace('#', "N")));
+        return Err(format!("nothing to set: no {} is known", knob.sets.replace('#', "N")));
     }
     let mut all: Vec<Setting> = usual.iter().take_while(|setting| !is_of(setting)).cloned().collect();
     for path in paths {
@@ -220,8 +220,8 @@ mod tests {
             "this kernel has no /proc/sys/vm/laptop_mode",
         );
         check("", "swap", "0", crate::find("swap").unwrap().unsettable);
-        check("", "turbo", "0", "the rule has no value to give: name it without");
-        check("", "irq-affinity", "1", "there is nothing to set: no /proc/irq/N/smp_affinity_list is known");
+        check("", "turbo", "0", "the rule sets no value: give its name alone");
+        check("", "irq-affinity", "1", "nothing to set: no /proc/irq/N/smp_affinity_list is known");
     }
 
     #[test]
@@ -239,9 +239,9 @@ mod tests {
             on,
             "fair-server",
             "25000000",
-            "as the machine is now it must not be set: replace isolcpus=managed_irq,domain,2-3 by \
-             isolcpus=managed_irq,2-3 on the kernel's command line; then `onbeat isolate create 2-3 --yes` \
-             sets both in their order",
+            "it must not be set in the present state of the machine: replace isolcpus=managed_irq,domain,2-3 \
+             by isolcpus=managed_irq,2-3 on the kernel's command line; then `onbeat isolate create 2-3 \
+             --yes` sets both in their order",
         );
     }
 
@@ -283,6 +283,6 @@ mod tests {
         let boot = Remedy::from(Change::cmdline_add("nohz_full=2-3"));
         assert_eq!(settings(&survey, &boot), Err(unsettable::BOOT.to_owned()));
         let unknown = Remedy::advice(AdviceReason::Choice, "see");
-        assert_eq!(settings(&survey, &unknown), Err("there is a choice to make".to_owned()));
+        assert_eq!(settings(&survey, &unknown), Err("you have to choose a value".to_owned()));
     }
 }

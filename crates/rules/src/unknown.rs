@@ -39,18 +39,18 @@ pub fn unknown_from<T>(what: &str, fact: &Fact<T>) -> Judgement {
             "needs the running kernel, or a boot loader's text with its command line".to_owned()
         }
         Fact::NotRunning if what == KCONFIG => {
-            "needs the kernel's configuration: name it with --kconfig FILE".to_owned()
+            "needs the kernel's configuration: pass it with --kconfig FILE".to_owned()
         }
         Fact::NotRunning if what.starts_with("/etc/") => {
-            format!("needs the whole file system: {what} is not there")
+            format!("needs the whole file system: {what} is missing")
         }
-        Fact::NotRunning => format!("needs the running kernel: only that has {what}"),
+        Fact::NotRunning => format!("needs the running kernel: only it has {what}"),
         Fact::Refused(errno @ (libc::EACCES | libc::EPERM)) => {
             format!("{what} may not be read ({}): {}", errno_name(*errno), run_with(capability_for(what)))
         }
         Fact::NotCaptured => format!("{what} is not in this capture: take a new one"),
         Fact::Refused(errno) => format!("{what} cannot be read ({})", errno_name(*errno)),
-        Fact::Malformed(why) => format!("{what} is not understood: {why}"),
+        Fact::Malformed(why) => format!("{what} cannot be parsed: {why}"),
         Fact::Absent | Fact::Known(_) => format!("{what} is not there"),
     };
     Judgement::unknown(reason).cause(cause)

@@ -225,8 +225,8 @@ impl<'a> MachineView<'a> {
         let config = &self.facts().kconfig;
         match config {
             Fact::Absent => Err(Judgement::unknown(
-                "the kernel's configuration is not there: put it at /boot/config-RELEASE, or \
-                 build with CONFIG_IKCONFIG_PROC",
+                "the kernel's configuration was not found: put it at /boot/config-RELEASE, or build with \
+                 CONFIG_IKCONFIG_PROC",
             )),
             config => self.known(config, KCONFIG),
         }
@@ -243,7 +243,12 @@ impl<'a> MachineView<'a> {
     /// Series of the kernel: (6, 12).
     pub fn series(&self) -> Result<(u32, u32), Judgement> {
         let release = self.known(&self.facts().release, "/proc/sys/kernel/osrelease")?;
-        series(release).ok_or_else(|| Judgement::unknown(format!("the release {release} has no series")))
+        series(release).ok_or_else(|| {
+            Judgement::unknown(format!(
+                "the kernel release {release} does not name \
+                                                                  a series"
+            ))
+        })
     }
 
     /// False if this release does not know a word of the command line, which then has no effect.
@@ -267,7 +272,7 @@ impl<'a> MachineView<'a> {
         // The CPUs of a machine that is not running are not known.
         if self.survey.is_stopped {
             return if self.cpus().is_empty() {
-                Err(Judgement::unknown("needs the CPUs that are set apart: name them with --cpus LIST")
+                Err(Judgement::unknown("needs the isolated CPUs: name them with --cpus LIST")
                     .cause(UnknownCause::NotRunning))
             } else {
                 Ok(())
@@ -276,11 +281,11 @@ impl<'a> MachineView<'a> {
         let online = self.known(&self.facts().online, "/sys/devices/system/cpu/online")?;
         match self.intent.chosen {
             CpuSelection::Unknown => Err(Judgement::unknown(
-                "which CPUs are isolated could not be read: say with --cpus which ones matter",
+                "which CPUs are isolated could not be read: name the audited CPUs with --cpus",
             )),
             _ if self.cpus().is_empty() => Err(self.no_cpus()),
             _ if online.without(self.cpus()).is_empty() => Err(Judgement::not_applicable(
-                "no CPU is set apart: say with --cpus which ones matter, if some do",
+                "no CPU is isolated: name the audited CPUs with --cpus, if any",
             )),
             _ => Ok(()),
         }
@@ -300,7 +305,7 @@ impl<'a> MachineView<'a> {
         let machine = self.known(&self.facts().machine, "/proc/sys/kernel/arch")?;
         match machine.as_str() {
             "x86_64" | "i386" | "i486" | "i586" | "i686" => Ok(()),
-            other => Err(Judgement::not_applicable(format!("x86 only, this is {other}"))),
+            other => Err(Judgement::not_applicable(format!("x86 only; this machine is {other}"))),
         }
     }
 
@@ -309,9 +314,9 @@ impl<'a> MachineView<'a> {
         let isolated = isolated_cpus(self.survey).filter(|_| self.intent.chosen == CpuSelection::Isolated);
         let why = match isolated {
             Some(cpus) => format!("the isolated CPUs {cpus} are offline"),
-            None => "which CPUs there are could not be read in /sys/devices/system/cpu/online".to_owned(),
+            None => "the online CPUs could not be read from /sys/devices/system/cpu/online".to_owned(),
         };
-        Judgement::unknown(format!("{why}: say with --cpus which ones matter"))
+        Judgement::unknown(format!("{why}: name the audited CPUs with --cpus"))
     }
 
     /// True for a virtual machine; unknown if nothing shows it.
@@ -319,7 +324,7 @@ impl<'a> MachineView<'a> {
         match self.facts().virtualization.as_str() {
             // A configuration is judged for the machine that its kernel drives itself.
             "" if self.as_absent && !self.has_profile(Profile::Guest) => Ok(false),
-            "" => Err(Judgement::unknown("nothing tells whether this machine is a virtual one")),
+            "" => Err(Judgement::unknown("it is not known whether this is a virtual machine")),
             name => Ok(name != "none"),
         }
     }

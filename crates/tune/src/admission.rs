@@ -33,10 +33,10 @@ pub fn admit(mut plan: PlanDocument, target: ImportTarget) -> Result<PlanDocumen
             ))
         };
         if change.state != ChangeState::Planned {
-            return Err(refuse("it is a list of changes that were made, and no plan"));
+            return Err(refuse("it is a list of applied changes, not a plan"));
         }
         if !keys.insert(change.setting.key.clone()) {
-            return Err(refuse("it is in it twice"));
+            return Err(refuse("the plan contains it twice"));
         }
         let admitted = admitted(change, target, &groups).map_err(|why| refuse(&why))?;
         change.path = admitted.key.path();
@@ -59,7 +59,7 @@ fn admitted(
             let groups = groups.as_ref().map_err(Clone::clone)?;
             let same = |of: &&Setting| of.key == *key && of.wanted == *wanted;
             let found = groups.iter().find(same).cloned();
-            found.ok_or("it is not what a partition of these CPUs takes on this machine")?
+            found.ok_or("a partition of these CPUs does not need it on this machine")?
         }
         Key::IrqEffective(_) => return Err("it follows from where the interrupt may go".to_owned()),
         _ => setting_of(key, wanted, target)?,
@@ -79,7 +79,7 @@ fn of_thread(
     let key = Key::Task { tid: thread.tid, start: thread.start, what };
     // A thread that has ended makes its change void.
     if !is_kernels && reading::read(target.files, &key) != Fact::Absent {
-        return Err("it is no thread of the kernel that a rule sets".to_owned());
+        return Err("it is not a kernel thread that a rule sets".to_owned());
     }
     setting::of_thread(thread, what, wanted)
 }
@@ -97,7 +97,7 @@ fn of_groups(plan: &PlanDocument, survey: &Survey) -> std::result::Result<Vec<Se
     };
     let cpus = wanted("onbeat/cpuset.cpus.exclusive").or_else(|| wanted("onbeat/cpuset.cpus"));
     let cpus = cpus.and_then(|list| CpuSet::parse(list).ok());
-    let cpus = cpus.ok_or("groups are changed for a partition of onbeat's only")?;
+    let cpus = cpus.ok_or("onbeat changes groups only for its own partition")?;
     require_separable(survey, &cpus).map_err(|failure| failure.message)?;
     let mut settings = partition::settings(survey, &cpus).map_err(|obstacle| obstacle.to_string())?;
     let nodes = format!("{INNER_GROUP}/cpuset.mems");

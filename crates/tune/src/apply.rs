@@ -32,7 +32,7 @@ pub fn require_boot(plan: &PlanDocument, boot: &str) -> Result<()> {
         Ok(())
     } else {
         Err(Failure::usage(
-            "the plan is of another machine or boot: make a new one with `onbeat tune plan -o FILE`",
+            "the plan is for another machine or boot: make a new one with `onbeat tune plan -o FILE`",
         ))
     }
 }
@@ -73,7 +73,7 @@ pub fn apply(
     options: &ApplyOptions,
 ) -> Result<ApplyResult> {
     let unwritten = |error: &std::io::Error| {
-        let what = "the journal of changes cannot be written, and nothing is changed without it";
+        let what = "the journal of changes cannot be written, so nothing was changed";
         Failure::of_call(what, error, Exit::NotPermitted, "make /var/lib/onbeat/journal writable for root")
     };
     // The length of the history does not matter for the changes made now.
@@ -81,16 +81,15 @@ pub fn apply(
     let mut entry = Entry::begin(kernel, store, opened).map_err(|error| unwritten(&error))?;
     plan.id = entry.id().to_owned();
     (options.started)(entry.id()).map_err(|error| {
-        let what =
-            "the process that undoes the changes by itself could not be started, and nothing was changed";
-        Failure::of_call(what, &error, Exit::Internal, "leave out --for and --confirm-within")
+        let what = "the process for the automatic undo could not be started, and nothing was changed";
+        Failure::of_call(what, &error, Exit::Internal, "omit --for and --confirm-within")
     })?;
     let mut failure = None;
     for change in &mut plan.changes {
         if (options.stop)() {
             failure = Some(Failure {
                 exit: Exit::Interrupted,
-                message: "stopped: what was changed is undone".to_owned(),
+                message: "stopped: the changes were undone".to_owned(),
             });
             break;
         }
@@ -141,8 +140,7 @@ fn note(change: &mut PlannedChange, applied: &Applied) {
 
 fn refused(change: &PlannedChange, why: &str) -> Failure {
     Failure::not_supported(format!(
-        "{} could not be set to {}: {why}; what was changed before is undone: leave {} out, or add \
-        --keep-going",
+        "{} could not be set to {}: {why}; earlier changes were undone: omit {}, or add --keep-going",
         change.setting.key,
         quoted_value(&change.setting.wanted),
         if change.rule.is_empty() { "it" } else { &change.rule },

@@ -30,17 +30,17 @@ pub fn confirm(
     let Some(entry) = all.iter().rev().find(waits) else {
         return Err(Failure::usage(match id {
             Some(id) => format!(
-                "entry {} does not wait for a confirmation: `onbeat tune status --all` says how it is",
+                "entry {} does not wait for a confirmation: `onbeat tune status --all` shows its state",
                 quoted_value(id)
             ),
             None => {
-                "no entry waits for a confirmation: `onbeat tune status` lists what is in force".to_owned()
+                "no entry waits for a confirmation: `onbeat tune status` lists the active changes".to_owned()
             }
         }));
     };
     if entry.opened.undo_at_boot_ns.is_some_and(|at| at <= boot_ns) {
         return Err(Failure::usage(format!(
-            "the time of entry {} has passed, it is being undone: apply it again",
+            "the time of entry {} has expired and it is being undone: apply it again",
             entry.opened.id
         )));
     }

@@ -50,7 +50,7 @@ impl RuleRequest {
 
 fn known(rule: &str) -> Result<&'static Knob> {
     knobs::ALL.iter().copied().find(|knob| knob.id == rule).ok_or_else(|| {
-        Failure::usage(format!("there is no rule {}: `onbeat rules` lists them", quoted_value(rule)))
+        Failure::usage(format!("unknown rule {}: `onbeat rules` lists all rules", quoted_value(rule)))
     })
 }
 
@@ -86,11 +86,11 @@ pub fn plan(
                 if let Some((key, other)) = contradicted(&settings, &changes) {
                     if named.is_some() && request.rules.iter().any(|named| named.rule == other) {
                         return Err(Failure::usage(format!(
-                            "{} and {other} ask for different values of {key}: leave one out",
+                            "{} and {other} need different values of {key}: omit one of them",
                             knob.id
                         )));
                     }
-                    let why = format!("it asks for another value of {key} than {other}, which is changed");
+                    let why = format!("it needs a different value of {key} than {other}, which is changed");
                     left_out.push(LeftOut { rule: knob.id.to_owned(), why, instead: String::new() });
                     continue;
                 }
@@ -138,7 +138,7 @@ fn require_one_value(rules: &[RuleRequest]) -> Result<()> {
             };
             let (first, second) = (told(other), told(named));
             return Err(Failure::usage(format!(
-                "{first} and {second} are two values of one rule: leave one out"
+                "{first} and {second} are two values of one rule: omit one of them"
             )));
         }
     }
@@ -192,7 +192,7 @@ fn of_rule(
     }
     match finding.verdict {
         AuditVerdict::Pass | AuditVerdict::NotApplicable if named.is_none() => return Ok(Wanted::Nothing),
-        AuditVerdict::Pass => return Ok(left(&format!("it is as it should be: {}", finding.value))),
+        AuditVerdict::Pass => return Ok(left(&format!("it is already correct: {}", finding.value))),
         AuditVerdict::NotApplicable => return Ok(left(&format!("it does not apply: {}", finding.reason))),
         AuditVerdict::Unknown => return Ok(left(&format!("it is unknown: {}", finding.reason))),
         AuditVerdict::Fail => {}
@@ -231,7 +231,7 @@ fn planned(
     match finding.verdict {
         AuditVerdict::Fail => change.why.clone_from(&finding.reason),
         // A given value needs no finding.
-        _ => "it was asked for".clone_into(&mut change.why),
+        _ => "it was requested".clone_into(&mut change.why),
     }
     knob.side_effects.clone_into(&mut change.cost);
     Some(change)
@@ -360,10 +360,10 @@ mod tests {
     #[test]
     fn a_value_that_was_given_has_no_finding_for_its_reason() {
         let plan = planned("", &request(&["swappiness=77"], &[])).unwrap();
-        assert_eq!(plan.changes[0].why, "it was asked for");
+        assert_eq!(plan.changes[0].why, "it was requested");
         assert_ne!(
             planned(BAD, &request(&["vmstat-interval=9"], &[])).unwrap().changes[0].why,
-            "it was asked for"
+            "it was requested"
         );
     }
 
@@ -395,7 +395,7 @@ mod tests {
             let dir = format!("/sys/devices/system/cpu/cpu{cpu}/topology");
             format!("{dir}/core_cpus_list: 1-2\n{dir}/thread_siblings_list: 1-2")
         });
-        assert!(left(&half.join("\n")).contains("take both or neither"));
+        assert!(left(&half.join("\n")).contains("name both or neither"));
         let holder = "/sys/fs/cgroup/rt.slice/cpuset.cpus.partition: isolated
             /sys/fs/cgroup/rt.slice/cpuset.cpus.effective: 3";
         assert!(left(holder).contains("in the partition /rt.slice already: CPU 3"));

@@ -30,14 +30,14 @@ const HABITS: &[RivalHabit] = &[
     RivalHabit {
         name: "tuned",
         does: "sets it when its profile is activated",
-        instead: "set it in tuned's profile (`onbeat tune import` shows what that sets), or stop tuned",
+        instead: "set it in tuned's profile (`onbeat tune import` shows its settings), or stop tuned",
         spares: &[],
     },
     RivalHabit {
         name: "irqbalance",
         // irqbalance(1): every ten seconds, and not the default mask.
-        does: "moves interrupts every 10 s, but for those and those CPUs that it is told to leave alone",
-        instead: "give it the CPUs as IRQBALANCE_BANNED_CPULIST, or stop it",
+        does: "moves interrupts every 10 s, except banned interrupts and CPUs",
+        instead: "set the CPUs as IRQBALANCE_BANNED_CPULIST, or stop it",
         spares: &["/proc/irq/default_smp_affinity"],
     },
     RivalHabit {
@@ -152,7 +152,7 @@ impl Rivals {
                 Some(profile) => format!("tuned with profile {}", model::text::clean(&profile.name)),
                 None => tuner.name.to_owned(),
             },
-            does: known.map_or("may set it again", |habit| habit.does).to_owned(),
+            does: known.map_or("may change it back", |habit| habit.does).to_owned(),
             instead: known.map_or_else(
                 || format!("set it in {}'s configuration, or stop it", tuner.name),
                 |habit| habit.instead.to_owned(),
@@ -167,7 +167,7 @@ impl Rivals {
         Some(Owner {
             name: (*name).to_owned(),
             does: "writes its groups again with each container or machine that starts".to_owned(),
-            instead: format!("give its containers their CPUs in {name}'s configuration, or stop it"),
+            instead: format!("configure the CPUs of its containers in {name}'s configuration, or stop it"),
         })
     }
 }

@@ -108,8 +108,8 @@ fn refuse_isolated(survey: &Survey, cpus: &CpuSet) -> Result<(), String> {
         let both = isolated.and(cpus);
         if !both.is_empty() {
             return Err(format!(
-                "CPU {both} is isolated, and a kernel with fair servers may warn when those are set there: \
-                 choose others with -a"
+                "CPU {both} is isolated, and a kernel with fair servers may warn when they are set there: \
+                 choose other CPUs with -a"
             ));
         }
     }

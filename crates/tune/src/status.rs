@@ -63,14 +63,16 @@ fn changed(
         Some(Outcome::Refused) => {
             (ChangeState::Refused, step.outcome.as_ref().map_or(String::new(), |outcome| outcome.why.clone()))
         }
-        None => (ChangeState::Applied, "its write was cut short: undo restores what it left".to_owned()),
+        None => {
+            (ChangeState::Applied, "its write was interrupted: undo restores the previous state".to_owned())
+        }
     };
     let (mut state, mut why) = match &step.restored {
         _ if entry.opened.boot != boot => {
-            (ChangeState::Void, "with the boot in which it was made".to_owned())
+            (ChangeState::Void, "with the boot in which it was applied".to_owned())
         }
         Some((state, why)) => (*state, why.clone()),
-        None if overdue => (ChangeState::Overdue, "its time has passed: run `onbeat tune undo`".to_owned()),
+        None if overdue => (ChangeState::Overdue, "its time has expired: run `onbeat tune undo`".to_owned()),
         None => applied,
     };
     // Reading some files has an effect.

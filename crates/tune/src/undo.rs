@@ -106,7 +106,7 @@ pub fn undo(
         result.document.changes.extend(restored.into_iter().map(|done| changed(entry, done)));
     }
     if let Err(error) = noted {
-        let what = "it is undone, and the journal could not be written";
+        let what = "it was undone, but the journal could not be written";
         result.unwritten = Some(Failure::of_call(what, &error, Exit::Internal, "free some space"));
     }
     Ok(result)
@@ -138,7 +138,7 @@ fn choose<'a>(
             let found = all.iter().find(|entry| entry.opened.id == *id);
             let entry = found.ok_or_else(|| {
                 Failure::usage(format!(
-                    "there is no entry {} in the journal: `onbeat tune status --all` lists them",
+                    "the journal has no entry {}: `onbeat tune status --all` lists all entries",
                     quoted_value(id)
                 ))
             })?;
@@ -168,7 +168,7 @@ fn void(entry: &EntryRecords, change: &PlannedChange) -> PlannedChange {
     PlannedChange {
         state: ChangeState::Void,
         entry: entry.opened.id.clone(),
-        why: "with the boot in which it was made".to_owned(),
+        why: "with the boot in which it was applied".to_owned(),
         ..change.clone()
     }
 }
@@ -198,7 +198,7 @@ pub fn undo_abandoned(kernel: &mut dyn Kernel, store: &mut dyn Store, boot: &str
     let staying = others(&all, &abandoned, boot);
     let (_, noted) = restore_all(kernel, store, &abandoned, &staying, false);
     noted.map_err(|error| {
-        let what = "what a killed command left was undone, and the journal could not be written";
+        let what = "the changes of a killed command were undone, but the journal could not be written";
         Failure::of_call(what, &error, Exit::Internal, "free some space")
     })?;
     Ok(abandoned.iter().map(|entry| entry.opened.id.clone()).collect())

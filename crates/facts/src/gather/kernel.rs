@@ -66,7 +66,10 @@ impl Reader<'_> {
             let of_release = release.and_then(|release| config.misfit(release, own));
             let of_build = || {
                 version.filter(|version| !config.fits_build(version)).map(|_| {
-                    format!("it is of Linux {}, the kernel was built as another", excerpt(&config.version))
+                    format!(
+                        "it is for Linux {}, but the kernel is a different build",
+                        excerpt(&config.version)
+                    )
                 })
             };
             let of_model = || version.and_then(|version| preempt::contradiction(version, &config));

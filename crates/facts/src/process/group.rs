@@ -40,7 +40,7 @@ pub fn find(host: &MachineFiles, groups: &Fact<Cgroups>) -> Fact<GroupDirs> {
                 (mounts, path, Version::Two)
             }
             (None, None) => {
-                return Fact::Malformed("its control group lies out of reach from here".to_owned());
+                return Fact::Malformed("its control group is not accessible from here".to_owned());
             }
         };
         for mount in mounts {
@@ -115,7 +115,7 @@ pub fn quota(host: &MachineFiles, groups: &Fact<GroupDirs>) -> Fact<Option<(u64,
         }
         match tightest {
             None if !groups.complete => {
-                Fact::Malformed("it has none, and the groups above this container do not show".to_owned())
+                Fact::Malformed("it has none, and the groups above this container are not visible".to_owned())
             }
             tightest => Fact::Known(tightest),
         }

@@ -56,7 +56,7 @@ pub(super) fn decide(
     }
     let setting = &step.change.setting;
     if let (Some(file), false) = (user_of_controller(kernel, step), force) {
-        return nothing(ChangeState::Kept, format!("{file} is set by now, and would be lost"));
+        return nothing(ChangeState::Kept, format!("{file} is set now, and its value would be lost"));
     }
     let (own, is_broken) = match own_target(kernel, step, force) {
         Ok(own) => own,
@@ -203,7 +203,7 @@ fn cpus(text: &str) -> Option<CpuSet> {
 }
 
 fn not_ours(key: &Key, now: &str) -> String {
-    format!("{key} reads {} now, which is not ours", model::text::quoted_value(now.trim()))
+    format!("{key} is now {}, which onbeat did not write", model::text::quoted_value(now.trim()))
 }
 
 /// Target of the change's key, and true if the key has lost the value that it was given; an error
@@ -235,7 +235,7 @@ fn unread(fact: &Fact<String>) -> String {
     match fact {
         Fact::Refused(errno) => errno_name(*errno),
         Fact::Malformed(what) => what.clone(),
-        _ => "nothing is known of it".to_owned(),
+        _ => "nothing is known about it".to_owned(),
     }
 }
 

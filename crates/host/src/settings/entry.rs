@@ -72,7 +72,7 @@ impl<'a> Entry<'a> {
     /// The journal cannot be written: make no further changes, and undo those made.
     pub fn make(&mut self, change: &PlannedChange) -> io::Result<Applied> {
         if self.ended {
-            return Err(io::Error::other("the journal could not be written before"));
+            return Err(io::Error::other("an earlier write to the journal failed"));
         }
         let made = self.attempt(change);
         self.ended = made.is_err();
@@ -204,7 +204,7 @@ impl<'a> Entry<'a> {
             (Ok(()), _) if setting.readback == Comparison::Unread => (Outcome::Applied, got, String::new()),
             (Ok(()), Some(read)) if setting.is_met_by(read) => (self.effect(setting), got, String::new()),
             (Ok(()), Some(read)) => {
-                let why = format!("the kernel took it and shows {}", shown(read));
+                let why = format!("the kernel accepted it, but shows {}", shown(read));
                 (Outcome::Refused, got, why)
             }
             (Ok(()), None) => (Outcome::Refused, None, "it cannot be read back".to_owned()),

@@ -83,7 +83,7 @@ pub(super) fn execute(
         };
         let why = match failed.get(&write.key) {
             Some(error) => format!("{}: {}", write.key, refusal(error)),
-            None => format!("{} does not read as before", write.key),
+            None => format!("{} has a different value than before", write.key),
         };
         Some((OldValue { key: write.key.clone(), value: now }, why))
     };

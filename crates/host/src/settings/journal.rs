@@ -303,7 +303,7 @@ pub fn read_entry(store: &dyn Store, id: &str) -> io::Result<Option<EntryRecords
         None if !begun => Ok(None),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            format!("journal entry {id} does not begin as this version writes it"),
+            format!("journal entry {id} does not begin in the format of this version"),
         )),
     }
 }
@@ -380,7 +380,10 @@ impl<'a> Journal<'a> {
             _ => JOURNAL_LIMIT,
         };
         if self.length + line.len() > room {
-            return Err(io::Error::other("the journal of this entry is full: make the changes in several"));
+            return Err(io::Error::other(
+                "the journal of this entry is full: split the changes into several \
+                                         entries",
+            ));
         }
         self.length += line.len();
         self.torn = true;

@@ -127,7 +127,7 @@ impl Kernel for LiveKernel {
             Key::Task { tid, start, what } => read_task(*tid, *start, *what),
             Key::Group(_) => match fs::symlink_metadata(key.path()) {
                 Ok(found) if found.is_dir() => Fact::Known(PRESENT.to_owned()),
-                Ok(_) => Fact::Malformed("it is no directory".to_owned()),
+                Ok(_) => Fact::Malformed("it is not a directory".to_owned()),
                 Err(error) => fact_of(&error),
             },
             Key::Hold(name) => super::hold::held_value(name),

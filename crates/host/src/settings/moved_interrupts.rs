@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(wait(10, Some(10_000)), 1_000, "bursts have pauses");
         assert_eq!(wait(10, Some(9)), 200, "it makes less than ten late wake-ups of a segment");
         assert_eq!((wait(10, Some(0)), wait(2, Some(0))), (0, 200), "idle, or as rare as before");
-        assert_eq!(wait(10, None), 200, "nothing is known of it");
+        assert_eq!(wait(10, None), 200, "nothing is known about it");
         // An interrupt that was never changed has its rate since boot.
         let mut all = MovedInterrupts::default();
         all.be_patient(ms(60_000));

@@ -196,7 +196,7 @@ fn is_of_group(key: &Key) -> bool {
 impl End {
     fn waiting(step: &EntryStep, key: &Key) -> End {
         let left = vec![OldValue { key: step.change.setting.key.clone(), value: None }];
-        let why = format!("a later change is still there, that of {key}");
+        let why = format!("a later change of {key} is still active");
         End { state: ChangeState::Refused, why, left }
     }
 }

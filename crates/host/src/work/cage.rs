@@ -75,7 +75,7 @@ impl Cage {
         if named && kind {
             Ok(Cage::at(group))
         } else {
-            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no control group of that process"))
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a control group of that process"))
         }
     }
 

@@ -12,8 +12,8 @@ use model::units::Nanos;
 pub const LOAD: Load = Load {
     name: "timers",
     title: "sleeps for 20 us repeatedly",
-    doc: "Each process sets a timer and sleeps until it expires: the timer's interrupt, wake-ups, \
-          programming of the timer. The kernel adds the timer slack, usually 50 us, to each sleep.",
+    doc: "Each process sets a timer and sleeps until it expires: timer interrupts, wake-ups, programming of \
+          the timer. The kernel adds the timer slack, usually 50 us, to each sleep.",
     count: Count { what: "processes", default: None },
     size: None,
     keys: &[],

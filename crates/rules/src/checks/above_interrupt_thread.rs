@@ -11,14 +11,15 @@ use facts::process::ProgramThread;
 pub static CHECK: CheckRule = CheckRule {
     id: "above-interrupt-thread",
     title: "a priority above the interrupt that it waits for",
-    description: "The thread is woken by the thread of an interrupt (irq/N-NAME) whose priority is below \
-                  its own, or by a thread of the kernel's below it.",
-    rationale: "what the thread waits for is done at the lower priority: any thread between the two delays \
-                the release, and the thread's own work delays its next one",
-    detection: "By who wakes it (sched:sched_waking) and that thread's priority, 50 for interrupt threads \
-                unless it was changed. Work queues are left out: they help many.",
-    wanted: "the interrupt's thread above the threads that wait for it",
-    fix: "raise the interrupt's thread above the waiting thread (chrt -f -p N TID), or lower the thread",
+    description: "The thread is woken by the thread of an interrupt (irq/N-NAME) or by a kernel thread whose \
+                  priority is below its own.",
+    rationale: "what the thread waits for is done at the lower priority: any thread with a priority between \
+                the two delays the release, and the thread's own work delays its next release",
+    detection: "By the thread that wakes it (sched:sched_waking) and the priority of that thread, which is \
+                50 for interrupt threads by default. Workqueues are not included: they serve many users.",
+    wanted: "the interrupt's thread has a higher priority than the threads that wait for it",
+    fix: "raise the priority of the interrupt's thread above that of the waiting thread (chrt -f -p N TID), \
+          or lower the waiting thread",
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     sources: &[
@@ -50,7 +51,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         .peekable();
     if below.peek().is_none() {
         program.all_wakings(thread)?;
-        return Ok(Judgement::pass("no interrupt thread below it wakes it"));
+        return Ok(Judgement::pass("no interrupt thread of lower priority wakes it"));
     }
     let named =
         below.map(|waker| format!("{} ({}) {} times", waker.comm, rank_words(waker.rank), waker.times));

@@ -11,20 +11,22 @@ use model::text::several;
 
 pub static CHECK: CheckRule = CheckRule {
     id: "allocation-in-loop",
-    title: "memory taken or given back in the loop",
-    description: "A real-time thread takes memory from the system or gives it back while it works: malloc \
-                  and free do so when the heap has no room or too much, and for large blocks each time.",
-    rationale: "each such call takes the lock of the whole process's memory, new pages are cleared and \
-                faulted in one by one, and giving pages back interrupts the CPUs of all other threads",
-    detection: "The thread takes the lock of the process's memory to change it \
-                (mmap_lock:mmap_lock_acquire_returned, from Linux 6.13 on). Or the process's writable \
-                memory changes in size (VmData), or parts of it are given back (RssAnon falls), and the \
-                thread faults on the same pages again, or on memory that is gone at the end. With \
-                --syscalls the calls themselves are counted. An allocation that the heap serves from \
-                what it has does not show.",
-    wanted: "all memory taken before the loop",
-    fix: "take and touch all memory before the loop, from pools or fixed buffers; for what malloc stays, \
-          mallopt(M_TRIM_THRESHOLD, -1) and mallopt(M_MMAP_MAX, 0) keep the heap as it is",
+    title: "memory allocated or freed in the loop",
+    description: "A real-time thread requests memory from the kernel or returns it while it works: malloc \
+                  and free do so when the heap is full or has too much free memory, and for each large \
+                  block.",
+    rationale: "each such call takes the memory lock of the whole process, new pages are cleared and faulted \
+                in one by one, and returning pages interrupts the CPUs of all other threads",
+    detection: "The thread takes the process's memory lock for writing \
+                (mmap_lock:mmap_lock_acquire_returned, from Linux 6.13 on). Or the process's writable memory \
+                changes in size (VmData), or parts of it are returned (RssAnon falls), and the thread faults \
+                on the same pages again, or on memory that is no longer mapped at the end. With --syscalls \
+                the calls themselves are counted. An allocation that the heap serves without a system call \
+                is not seen.",
+    wanted: "all memory is allocated before the loop",
+    fix: "allocate and touch all memory before the loop, in pools or fixed buffers; if malloc is still \
+          called in the loop, mallopt(M_TRIM_THRESHOLD, -1) and mallopt(M_MMAP_MAX, 0) keep memory in the \
+          heap",
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     sources: &[
@@ -66,22 +68,24 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
             }
         };
         return Ok(Judgement::fail(format!(
-            "it changed what the process's memory consists of {times} times in {}{touched}",
+            "it changed the process's memory mappings {times} times in {}{touched}",
             thread.window.spoken()
         )));
     }
     // A thread whose calls are all recorded, none of them such a call, allocates no memory.
     if calls.is_some_and(|calls| calls.complete) {
         return Ok(Judgement::pass(format!(
-            "it made no call that takes memory or gives it back in {}",
+            "it made no call that maps or unmaps memory in {}",
             thread.window.spoken()
         )));
     }
     let value = match takes_memory(program, thread) {
         Some(true) => {
             let how = match growth.changes {
-                0 => format!("gave pages back {}", several(growth.given_back, "time", "times")),
-                _ => format!("had between {} and {} KiB to write to", growth.least_kib, growth.most_kib),
+                0 => format!("returned pages {}", several(growth.given_back, "time", "times")),
+                _ => {
+                    format!("had between {} and {} KiB of writable memory", growth.least_kib, growth.most_kib)
+                }
             };
             let faults = several(faults, "page fault", "page faults");
             return Ok(Judgement::fail(format!(
@@ -91,18 +95,21 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         }
         None => {
             return Err(program.needs_calls(
-                "the process's memory changed while the thread took page faults; whether it takes the memory \
-                 itself does not show",
+                "the process's memory changed while the thread took page faults; onbeat cannot see whether \
+                 the thread itself allocated it",
             ));
         }
         Some(false) if growth.changes + growth.given_back == 0 => {
-            format!("the process's writable memory had one size in {}", thread.window.spoken())
+            format!("the size of the process's writable memory did not change in {}", thread.window.spoken())
         }
         // Memory that is allocated but not touched shows only in the calls.
         Some(false) if remapped.is_none() => {
-            return Err(program.needs_calls("the process's memory changed; by which thread does not show"));
+            return Err(program.needs_calls(
+                "the process's memory changed; onbeat cannot see which thread \
+                                            changed it",
+            ));
         }
-        Some(false) => "the process's writable memory changed, not by this thread".to_owned(),
+        Some(false) => "another thread changed the process's writable memory".to_owned(),
     };
     Ok(Judgement::pass(value))
 }
@@ -123,8 +130,8 @@ mod tests {
     fn calls_that_were_recorded_are_not_asked_for_again() {
         let faults = "thread 101 faults=500\ngrowth least=200 most=900 changes=40";
         let (verdict, value) = found(faults);
-        assert!(verdict == Unknown && value.ends_with("ask with --syscalls"), "{value}");
+        assert!(verdict == Unknown && value.ends_with("use --syscalls"), "{value}");
         let (verdict, value) = found(&format!("{faults}\ncall 101 clock_nanosleep 1,1 times=500"));
-        assert!(verdict == Pass && value.contains("no call that takes memory"), "{value}");
+        assert!(verdict == Pass && value.contains("no call that maps or unmaps memory"), "{value}");
     }
 }

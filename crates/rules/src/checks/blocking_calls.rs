@@ -10,13 +10,13 @@ use facts::process::ProgramThread;
 
 pub static CHECK: CheckRule = CheckRule {
     id: "blocking-calls",
-    title: "calls that wait for others",
-    description: "A real-time thread opens or flushes files, makes threads or processes, connects or \
-                  configures devices while it works.",
+    title: "calls that may block",
+    description: "A real-time thread opens or flushes files, creates threads or processes, connects sockets \
+                  or configures devices while it works.",
     rationale: "such calls take locks that threads of any priority hold, wait for devices and networks, or \
                 interrupt all CPUs",
-    detection: "With --syscalls by the calls themselves (raw_syscalls:sys_enter); without, by the calls in \
-                which the thread is seen asleep. Reading, writing and memory have checks of their own.",
+    detection: "With --syscalls, by the calls themselves (raw_syscalls:sys_enter); without it, by the calls \
+                in which the thread is seen asleep. Reads, writes and memory have separate checks.",
     wanted: "none in the loop",
     fix: "make these calls before the loop, or in a thread without a real-time policy",
     severity: Severity::Medium,
@@ -57,18 +57,18 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         } else if calls.complete {
             Ok(Judgement::pass(format!("none in {}", thread.window.spoken())))
         } else {
-            Err(Judgement::unknown("events were lost: a rare call may be among them"))
+            Err(Judgement::unknown("events were lost, and a rare call may be among them"))
         };
     }
     let waits = program.waits(thread)?;
     let seen = CALLS.iter().filter_map(|call| {
         let times = waits.in_call(call).map(|(_, times)| times).sum::<u64>();
-        (times > 0).then(|| format!("{call} at {times} of {} looks", waits.looks()))
+        (times > 0).then(|| format!("{call} at {times} of {} samples", waits.looks()))
     });
     let said = truncate_words(seen);
     if said.is_empty() {
         return Err(
-            program.needs_calls("it was asleep in none of them, and those that did not wait do not show")
+            program.needs_calls("it was asleep in none of them; calls that did not sleep are not seen")
         );
     }
     Ok(Judgement::fail(format!("it slept in {said}")))

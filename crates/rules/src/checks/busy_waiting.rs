@@ -13,14 +13,14 @@ pub static CHECK: CheckRule = CheckRule {
     title: "a real-time thread that hardly sleeps",
     description: "The thread runs nearly all the time: it polls, spins on a lock, or calls sched_yield in a \
                   loop.",
-    rationale: "everything of lower priority on its CPU starves, the kernel's own threads included, until \
-                the kernel's fair server, or real-time throttling where there is none, stops the thread \
-                itself for tens of milliseconds",
-    detection: "By the time that it ran in the window (/proc/PID/task/TID/schedstat). What it does \
-                meanwhile does not show.",
-    wanted: "it sleeps between its cycles, or has a CPU that is isolated for it alone",
+    rationale: "everything of lower priority on its CPU starves, kernel threads included, until the fair \
+                server (or real-time throttling on kernels without it) stops the thread itself for tens of \
+                milliseconds",
+    detection: "By the time for which it ran in the window (/proc/PID/task/TID/schedstat). What it does in \
+                that time is not seen.",
+    wanted: "it sleeps between its cycles, or has an isolated CPU for itself",
     fix: "wait in the kernel (clock_nanosleep, a futex with priority inheritance), or run without a \
-          real-time policy on an isolated CPU, where nothing competes",
+          real-time policy on an isolated CPU, where no other thread runs",
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     sources: &[

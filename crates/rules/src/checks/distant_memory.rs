@@ -14,15 +14,15 @@ use facts::process::ProgramThread;
 pub static CHECK: CheckRule = CheckRule {
     id: "distant-memory",
     title: "memory on another node",
-    description: "On machines of several memory nodes, most of the process's pages are not on the node of \
+    description: "On a machine with several memory nodes, most of the process's pages are not on the node of \
                   the thread's CPU.",
-    rationale: "each access that misses the caches takes half as long again, or twice as long, and shares \
-                a link with all others",
+    rationale: "each access that misses the caches takes 1.5 to 2 times as long, and shares a link with all \
+                other such accesses",
     detection: "By the pages per node in /proc/PID/numa_maps and the CPUs of each node. Which of the pages \
-                the thread uses does not show, so this counts little.",
-    wanted: "pages on the node where the thread runs",
-    fix: "start the program with numactl --membind, or touch the thread's memory from the thread itself, \
-          after it is pinned",
+                the thread uses is not known, so the severity is low.",
+    wanted: "the pages are on the node where the thread runs",
+    fix: "start the program with numactl --membind, or touch the thread's memory in the thread itself after \
+          it is pinned",
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
     sources: &[Source { title: "kernel: NUMA", url: NUMA }],

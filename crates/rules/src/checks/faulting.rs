@@ -72,8 +72,10 @@ pub fn places(program: &ProgramView, thread: &ProgramThread) -> String {
     faults.sort_by_key(|(_, times)| std::cmp::Reverse(**times));
     let named = faults.into_iter().map(|(place, _)| {
         let (page, from) = (program.process.mapping_at(place.page), program.process.place(place.instruction));
-        let page = page
-            .map_or_else(|| "memory that is gone".to_owned(), |mapping| program.process.words_for(mapping));
+        let page = page.map_or_else(
+            || "memory that is no longer mapped".to_owned(),
+            |mapping| program.process.words_for(mapping),
+        );
         if from.is_empty() { page } else { format!("{page} from {from}") }
     });
     let named = truncate_phrases(named.take(8));

@@ -12,14 +12,14 @@ use model::text::several;
 pub static CHECK: CheckRule = CheckRule {
     id: "faults-in-loop",
     title: "page faults in the loop",
-    description: "A real-time thread takes page faults while it works, and not only while it starts.",
-    rationale: "each fault is a detour through the kernel of one to hundreds of microseconds, and one that \
-                reads from a disk takes milliseconds",
-    detection: "By the thread's own counters in /proc/PID/task/TID/stat over the window; where they happen \
-                by exceptions:page_fault_user, which x86 has. Faults of memory that the loop takes from the \
-                system are left to allocation-in-loop.",
+    description: "A real-time thread takes page faults while it works, not only while it starts.",
+    rationale: "each fault costs one to hundreds of microseconds in the kernel, or milliseconds if it reads \
+                from a disk",
+    detection: "By the thread's own counters in /proc/PID/task/TID/stat over the window; their addresses \
+                come from exceptions:page_fault_user, which exists on x86. Faults on memory that the loop \
+                allocates belong to allocation-in-loop.",
     wanted: "none",
-    fix: "touch and lock all memory before the loop, and look at the places named",
+    fix: "touch and lock all memory before the loop, and look at the named places",
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     sources: &[
@@ -43,7 +43,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     }
     if counted.major_faults == 0 && takes_memory(program, thread) == Some(true) {
         return Err(Judgement::not_applicable(
-            "they come with the memory that it takes: see allocation-in-loop",
+            "they are due to memory that it allocates: see allocation-in-loop",
         ));
     }
     let value = format!(

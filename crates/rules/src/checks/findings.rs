@@ -136,9 +136,9 @@ pub fn findings_of(rule: &'static CheckRule, view: &ProgramView) -> Vec<ProgramF
 /// Judgement of threads if none could be judged.
 fn no_thread(view: &ProgramView) -> Judgement {
     match view.process.real_time_ended {
-        0 => Judgement::not_applicable("no thread of it has a real-time policy"),
+        0 => Judgement::not_applicable("none of its threads has a real-time policy"),
         brief => Judgement::unknown(format!(
-            "its real-time threads ended before they could be judged: at least {brief} did in {}",
+            "its real-time threads ended before they could be judged (at least {brief} in {})",
             view.span()
         )),
     }

@@ -10,16 +10,16 @@ use facts::Fact;
 
 pub static CHECK: CheckRule = CheckRule {
     id: "group-budget",
-    title: "a budget of CPU time for the program's group",
-    description: "The control group of the process, or one above it, has a quota of CPU time (cpu.max, or \
-                  cpu.cfs_quota_us of version 1): threads without a real-time policy are stopped when it \
-                  is used up, until the next period.",
-    rationale: "a stopped thread that holds a lock, or owes a message, keeps the real-time threads waiting \
-                for up to a period, 100 ms by default",
-    detection: "By the quotas and nr_throttled of cpu.stat of the group and those above it; in a \
-                container, whose uppermost group is not the machine's, the rest does not show.",
-    wanted: "no quota for groups with real-time work",
-    fix: "run the program in a group without a quota, which none above has either (CPUQuota= of systemd \
+    title: "a CPU quota on the program's control group",
+    description: "The control group of the process, or one above it, has a CPU quota (cpu.max, or \
+                  cpu.cfs_quota_us in cgroup v1): when it is used up, threads without a real-time policy are \
+                  stopped until the next period.",
+    rationale: "a stopped thread that holds a lock, or has to send a message, keeps the real-time threads \
+                waiting for up to one period, 100 ms by default",
+    detection: "By the quotas of the group and its ancestors, and nr_throttled in their cpu.stat; in a \
+                container, groups above the container's root group are not visible.",
+    wanted: "groups with real-time work have no quota",
+    fix: "run the program in a group where neither it nor an ancestor has a quota (CPUQuota= of systemd \
           units)",
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
@@ -51,7 +51,7 @@ fn judge(program: &ProgramView) -> Judged {
         other => return Err(unknown_from("cpu.stat of its control group", other)),
     };
     Ok(match (quota, throttled) {
-        (None, 0) => Judgement::pass("its control group and those above have none"),
+        (None, 0) => Judgement::pass("its control group and the groups above it have no quota"),
         (_, times @ 1..) => Judgement::fail(format!(
             "its control group, or one above it, was stopped {times} times in {}",
             program.span()

@@ -11,13 +11,13 @@ use facts::tasks::RtPolicy;
 pub static CHECK: CheckRule = CheckRule {
     id: "highest-priority",
     title: "a thread of priority 99",
-    description: "99 is the priority of the kernel's own threads that everything else waits for: those that \
+    description: "Priority 99 is used by kernel threads on which everything else depends: the threads that \
                   move tasks between CPUs, and the watchdogs of some kernels.",
-    rationale: "a loop that never sleeps at 99 cannot be stopped by anything but a reset, and what the \
-                kernel has to do first comes after it",
+    rationale: "a loop at priority 99 that never sleeps can only be stopped by a reset, and urgent work of \
+                the kernel has to wait for it",
     detection: "By policy and priority in /proc/PID/task/TID/stat.",
-    wanted: "98 at most, and only as much as its order among the others asks for",
-    fix: "choose priorities by the order that is needed, from the lowest that works, and leave 99 to the \
+    wanted: "at most 98, and no higher than its order among the other threads requires",
+    fix: "assign priorities by the required order, starting from the lowest that works, and leave 99 to the \
           kernel",
     severity: Severity::High,
     evidence: EvidenceKind::Documented,

@@ -14,18 +14,18 @@ use model::text::several;
 
 pub static CHECK: CheckRule = CheckRule {
     id: "lock-without-inheritance",
-    title: "a plain lock shared with a lower priority",
+    title: "a plain lock shared with a thread of lower priority",
     description: "A real-time thread waits for a mutex without priority inheritance that a thread of lower \
-                  priority holds, of its own process or of another that shares the mutex.",
-    rationale: "while it waits, any thread of a priority between the two may run instead of the holder, for \
-                as long as it likes: a priority inversion without bound",
+                  priority holds, in the same process or in another one that shares the mutex.",
+    rationale: "while it waits, any thread with a priority between the two may run instead of the holder for \
+                any length of time: unbounded priority inversion",
     detection: "The thread is seen asleep in a futex call as glibc, musl and Rust make it for a plain mutex \
                 (FUTEX_WAIT with the value of a contended lock), and a thread of lower priority ends that \
-                very wait, is named in the lock as its holder, or, in the same process, waits for the \
-                same lock. A lock that nobody waits for while onbeat looks does not show.",
-    wanted: "locks with priority inheritance, or none that both share",
-    fix: "give the mutex PTHREAD_PRIO_INHERIT (pthread_mutexattr_setprotocol), or share the data without a \
-          lock",
+                wait, is recorded in the lock as its holder, or, in the same process, waits for the same \
+                lock. A lock for which no thread waits while onbeat samples is not seen.",
+    wanted: "shared locks have priority inheritance, or no lock is shared",
+    fix: "create the mutex with PTHREAD_PRIO_INHERIT (pthread_mutexattr_setprotocol), or share the data \
+          without a lock",
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     sources: &[
@@ -121,14 +121,14 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     if own.is_empty() {
         enough(waits)?;
         return Ok(Judgement::pass(format!(
-            "it waited for no plain lock at {}",
-            several(waits.looks(), "look", "looks")
+            "it waited for no plain lock in {}",
+            several(waits.looks(), "sample", "samples")
         )));
     }
     let at = own.iter().map(|(address, times)| {
         let place = program.process.place(*address);
         let place = if place.is_empty() { format!("{address:#x}") } else { place };
-        format!("{place} ({times} of {} looks)", waits.looks())
+        format!("{place} ({times} of {} samples)", waits.looks())
     });
     let at = truncate_phrases(at);
     let released = program.released_by(thread);
@@ -140,14 +140,17 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let given = released?.iter().any(|(wait, _)| is_of(program, wait, &own));
     let gone = program.released_by_gone(thread).any(|wait| is_of(program, wait, &own));
     match (given, gone) {
-        (true, false) => {
-            Ok(Judgement::pass(format!("no lower priority was seen to hold the plain locks at {at}")))
-        }
+        (true, false) => Ok(Judgement::pass(format!(
+            "no thread of lower priority was seen to hold the plain locks at \
+                                        {at}"
+        ))),
         (_, true) => Err(Judgement::unknown(format!(
-            "it waited for a plain lock at {at}; who gave it back has ended, and its priority is not known"
+            "it waited for a plain lock at {at}; the thread that released it has ended, and its priority is \
+             not known"
         ))),
         (false, false) => Err(Judgement::unknown(format!(
-            "it waited for a plain lock at {at}; who gave it back was not seen: look for longer (-D)"
+            "it waited for a plain lock at {at}; the thread that released it was not seen: use a longer \
+             window (-D)"
         ))),
     }
 }
@@ -181,8 +184,8 @@ fn sharers(
         let how = match (gave, held, waits) {
             (0, 0, false) => continue,
             (0, 0, true) => "waited for it too".to_owned(),
-            (0, held, _) => format!("held it at {}", several(held, "look", "looks")),
-            (gave, ..) => format!("gave it back {}", several(gave, "time", "times")),
+            (0, held, _) => format!("held it in {}", several(held, "sample", "samples")),
+            (gave, ..) => format!("released it {}", several(gave, "time", "times")),
         };
         let whose = if other.own { "" } else { " of another process" };
         sharers.push(format!("{} ({}){whose} {how}", other.comm, rank_words(other.rank)));
@@ -211,7 +214,7 @@ mod tests {
         let lower = format!("{SHARED}\nother 900 logger other 0 kernel=no\nrelease 101 900 times=90");
         let (verdict, value) = found(&lower);
         assert_eq!(verdict, Fail, "{value}");
-        assert!(value.ends_with("logger (nice 0) of another process gave it back 90 times"), "{value}");
+        assert!(value.ends_with("logger (nice 0) of another process released it 90 times"), "{value}");
         let woken = ExampleProgram::of(&lower).findings(&woken_by_lower::CHECK).remove(0).finding;
         assert!(woken.verdict == Pass && woken.value.contains("lock-without-inheritance"), "{woken:?}");
         let higher = format!("{SHARED}\nother 900 logger fifo 90 kernel=no\nrelease 101 900 times=90");
@@ -226,6 +229,6 @@ mod tests {
         let (verdict, value) = found(&format!("{SHARED}\nrelease 101 900 times=90"));
         assert!(verdict == Unknown && value.contains("has ended"), "{value}");
         let (verdict, value) = found(SHARED);
-        assert!(verdict == Unknown && value.contains("look for longer"), "{value}");
+        assert!(verdict == Unknown && value.contains("use a longer window"), "{value}");
     }
 }

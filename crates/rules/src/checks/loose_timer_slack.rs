@@ -11,12 +11,13 @@ use model::units::Nanos;
 pub static CHECK: CheckRule = CheckRule {
     id: "loose-timer-slack",
     title: "timer slack of a periodic thread",
-    description: "The kernel may prolong each sleep of a thread without a real-time policy by its timer \
-                  slack, 50 us by default, to wake several threads at once. Real-time threads have none.",
-    rationale: "a thread that feeds or serves the loop wakes up to that much later than it asked for",
-    detection: "By /proc/TID/timerslack_ns of threads without a real-time policy that sleep at least 50 \
+    description: "The kernel may extend each sleep of a thread without a real-time policy by its timer \
+                  slack, 50 us by default, to wake several threads at once. Real-time threads have no timer \
+                  slack.",
+    rationale: "a thread that feeds or serves the loop wakes later than requested, by up to the slack",
+    detection: "By /proc/TID/timerslack_ns of the threads without a real-time policy that sleep at least 50 \
                 times a second. Whether the loop depends on them is not known.",
-    wanted: "1 ns for threads whose wake-ups matter",
+    wanted: "1 ns for threads whose wake-ups must be on time",
     fix: "call prctl(PR_SET_TIMERSLACK, 1) in the thread, or give it a real-time policy",
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
@@ -61,7 +62,7 @@ fn judge(program: &ProgramView) -> Judged {
         (true, 0) if looked == 0 => {
             Err(Judgement::not_applicable("no thread without a real-time policy is periodic"))
         }
-        (true, 0) => Ok(Judgement::pass("none of its periodic threads has any to speak of")),
+        (true, 0) => Ok(Judgement::pass("none of its periodic threads has a significant timer slack")),
         (true, n) => {
             Err(Judgement::unknown(format!("the timer slack of {n} of its threads could not be read")))
         }

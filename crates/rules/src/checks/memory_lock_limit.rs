@@ -8,15 +8,15 @@ use crate::knob::{EvidenceKind, Examples, Source};
 
 pub static CHECK: CheckRule = CheckRule {
     id: "memory-lock-limit",
-    title: "a limit below what has to be locked",
-    description: "Without CAP_IPC_LOCK a process may lock memory up to RLIMIT_MEMLOCK, and mlockall fails \
-                  for more. With MCL_FUTURE, later allocations and threads fail as well.",
-    rationale: "a program that does not look at what mlockall returns runs without locked memory",
-    detection: "By Max locked memory of /proc/PID/limits, CapEff of its status, and the size of the \
+    title: "a limit below the memory that has to be locked",
+    description: "Without CAP_IPC_LOCK a process may lock memory up to RLIMIT_MEMLOCK; beyond that mlockall \
+                  fails. With MCL_FUTURE, later allocations and new threads fail as well.",
+    rationale: "a program that ignores the result of mlockall runs without locked memory",
+    detection: "By `Max locked memory` in /proc/PID/limits, CapEff in /proc/PID/status, and the size of the \
                 mappings that can be locked.",
     wanted: "a limit above the program's memory, or CAP_IPC_LOCK",
-    fix: "raise the limit (LimitMEMLOCK= of systemd units, memlock in limits.conf), and end the program \
-          where mlockall fails",
+    fix: "raise the limit (LimitMEMLOCK= of systemd units, memlock in limits.conf), and exit if mlockall \
+          fails",
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     sources: &[
@@ -45,6 +45,9 @@ fn judge(program: &ProgramView) -> Judged {
     let (open, all) = lockable.fold((0, 0), |(open, all), mapping| {
         (open + if mapping.is_locked() { 0 } else { mapping.size_kib }, all + mapping.size_kib)
     });
-    let value = format!("{} KiB may be locked, {all} KiB can be, {open} KiB are not", limit / 1024);
+    let value = format!(
+        "the limit is {} KiB; of {all} KiB that can be locked, {open} KiB are not locked",
+        limit / 1024
+    );
     Ok(Judgement::fail_if(open > 0 && all > limit / 1024, value))
 }

@@ -11,14 +11,14 @@ use facts::process::mappings::MemoryMapping;
 pub static CHECK: CheckRule = CheckRule {
     id: "memory-unlocked",
     title: "memory that is not locked",
-    description: "Memory of a process is filled page by page as it is touched, and what comes from a \
-                  file may be dropped and read again, unless it is locked.",
-    rationale: "a thread that touches a page which is not there waits until the kernel has found or read \
-                it: microseconds from memory, milliseconds from a disk",
-    detection: "By the mark lo of each mapping in /proc/PID/smaps. Device memory, huge pages and what the \
-                kernel maps itself cannot be locked and are left out, as is memory without any rights. \
-                Whether later mappings will be locked (MCL_FUTURE) does not show.",
-    wanted: "each mapping locked",
+    description: "Unless memory is locked, it is filled page by page at the first access, and pages of files \
+                  may be dropped and read again.",
+    rationale: "a thread that touches a missing page waits until the kernel has found or read it: \
+                microseconds from memory, milliseconds from a disk",
+    detection: "By the flag `lo` of each mapping in /proc/PID/smaps. Device memory, huge pages and the \
+                kernel's own mappings cannot be locked and are not counted, and neither is memory without \
+                access rights. Whether later mappings will be locked (MCL_FUTURE) is not visible.",
+    wanted: "each mapping is locked",
     fix: "call mlockall(MCL_CURRENT | MCL_FUTURE) before the real-time threads start",
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
@@ -66,7 +66,7 @@ fn locked(program: &ProgramView, lockable: &[&MemoryMapping]) -> Judgement {
     }
     let missing = empty.iter().map(|mapping| mapping.size_kib - mapping.resident_kib).sum::<u64>();
     Judgement::fail(format!(
-        "all is locked, but {missing} KiB of it come when they are touched first (MCL_ONFAULT): {}",
+        "all is locked, but {missing} KiB are filled only at the first access (MCL_ONFAULT): {}",
         truncate_words(empty.iter().map(|mapping| program.process.words_for(mapping)))
     ))
     .severity(Severity::Low)

@@ -13,16 +13,16 @@ use model::text::several;
 
 pub static CHECK: CheckRule = CheckRule {
     id: "no-affinity",
-    title: "a real-time thread without a CPU of its own",
-    description: "The thread may run on each CPU of the machine, so that the scheduler places it at each \
-                  wake-up, next to whatever runs there.",
-    rationale: "each move costs cold caches, the wake-up may go to a CPU in a deep idle state or busy with \
-                interrupts, and no CPU can be isolated for it",
-    detection: "By Cpus_allowed_list of /proc/PID/task/TID/status. Several CPUs, but not all, count little: \
-                they may be a partition of their own.",
-    wanted: "one CPU, set apart for it",
+    title: "a real-time thread that is not pinned",
+    description: "The thread may run on every CPU of the machine, so the scheduler chooses a CPU at each \
+                  wake-up, whatever else runs there.",
+    rationale: "each migration costs cold caches, the wake-up may go to a CPU that is in a deep idle state \
+                or busy with interrupts, and no CPU can be isolated for it",
+    detection: "By Cpus_allowed_list of /proc/PID/task/TID/status. Several CPUs, but not all, have a low \
+                severity: they may be a separate partition.",
+    wanted: "one CPU, reserved for it",
     fix: "pin the thread before it becomes real-time (pthread_attr_setaffinity_np, sched_setaffinity, \
-          taskset), best to a CPU that is isolated",
+          taskset), preferably to an isolated CPU",
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     sources: &[
@@ -62,7 +62,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         "it may run on {}{}",
         cpu_list(&usable),
         match (moves(program, thread), seen) {
-            (moves @ 1.., _) => format!(", and moved to another {}", several(moves, "time", "times")),
+            (moves @ 1.., _) => format!(", and migrated {}", several(moves, "time", "times")),
             (0, 2..) => format!(", and was seen on {seen} of them"),
             _ => String::new(),
         }

@@ -13,19 +13,19 @@ use facts::uname::series;
 
 pub static CHECK: CheckRule = CheckRule {
     id: "realtime-budget",
-    title: "work near to the limit on real-time threads",
-    description: "The kernel gives all real-time threads of a CPU together a share of each period, by \
-                  default 0.95 s of each second, and stops them for the rest. From 6.12 on, unless it \
-                  has RT_GROUP_SCHED, it does so only where ordinary threads starve: its fair server \
-                  then takes 50 ms of each second.",
-    rationale: "a loop that needs a little more than usual is stopped until the period ends: 50 ms by \
+    title: "work close to the limit for real-time threads",
+    description: "The kernel limits all real-time threads of a CPU together to a share of each period, by \
+                  default 0.95 s of each second, and stops them for the rest. From 6.12 on, kernels without \
+                  RT_GROUP_SCHED do so only if ordinary threads starve: the fair server then takes 50 ms of \
+                  each second.",
+    rationale: "a loop that needs slightly more time than usual is stopped until the period ends: 50 ms by \
                 default",
-    detection: "By the time that the thread ran in the window, next to \
-                /proc/sys/kernel/sched_rt_runtime_us and sched_rt_period_us where they hold, and to the \
-                fair servers of its CPUs; what other threads of its CPU take comes on top.",
+    detection: "By the time for which the thread ran in the window, compared with \
+                /proc/sys/kernel/sched_rt_runtime_us and sched_rt_period_us where they apply, and with the \
+                fair servers of its CPUs; other threads on the CPU add to it.",
     wanted: "well below the limit",
-    fix: "do less in a cycle, or spread the work over CPUs; without throttle and fair \
-          server there is no brake, and no rescue of a machine whose loop never ends",
+    fix: "do less in a cycle, or spread the work over several CPUs; with throttling and fair server both \
+          off, nothing recovers a machine whose loop never ends",
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     sources: &[
@@ -101,7 +101,8 @@ fn server(program: &ProgramView, thread: &ProgramThread) -> Result<Option<f64>, 
 fn series_of(program: &ProgramView) -> Result<(u32, u32), Judgement> {
     let release = &program.machine.release;
     let text = release.known().ok_or_else(|| unknown_from("/proc/sys/kernel/osrelease", release))?;
-    series(text).ok_or_else(|| Judgement::unknown(format!("the release {text} has no series")))
+    series(text)
+        .ok_or_else(|| Judgement::unknown(format!("the kernel release {text} does not name a series")))
 }
 
 #[cfg(test)]

@@ -11,21 +11,21 @@ use facts::policy_refusal::{RefusalCause, WantedPolicy, causes_of_refusal};
 
 pub static CHECK: CheckRule = CheckRule {
     id: "realtime-limit",
-    title: "no right to a real-time policy",
+    title: "no permission for a real-time policy",
     description: "Without CAP_SYS_NICE a process may set real-time priorities up to RLIMIT_RTPRIO, which is \
-                  0 by default: pthread_create or sched_setscheduler fails. A capability of a user \
-                  namespace does not count. Whatever the right, a control group whose real-time budget is \
-                  0 refuses (RT_GROUP_SCHED), and so may a filter of system calls.",
-    rationale: "a program that does not look at what the call returns runs its loop without a real-time \
-                policy, behind everything else",
-    detection: "By Max realtime priority of /proc/PID/limits, CapEff and Seccomp of its status, uid_map, \
-                and the budget of its control group, where no thread of the process has a real-time \
-                policy. A process that gave the right up after it had used it passes. Which calls a \
-                filter lets through does not show, and neither does the admission test of \
-                SCHED_DEADLINE.",
-    wanted: "a limit at the highest priority of the program, or CAP_SYS_NICE; a budget of its group",
-    fix: "raise the limit (LimitRTPRIO= of systemd units, rtprio in limits.conf), and end the program where \
-          the priority cannot be had",
+                  0 by default: pthread_create or sched_setscheduler fails. A capability in a user namespace \
+                  does not count. Even with the permission, a control group with a real-time budget of 0 \
+                  (RT_GROUP_SCHED) or a seccomp filter may refuse the call.",
+    rationale: "a program that ignores the result of the call runs its loop without a real-time policy, \
+                behind all real-time threads",
+    detection: "By `Max realtime priority` in /proc/PID/limits, CapEff and Seccomp in /proc/PID/status, \
+                uid_map, and the budget of its control group, if no thread of the process has a real-time \
+                policy. A process that dropped the permission after using it passes. Which calls a filter \
+                allows is not visible, and neither is the admission test of SCHED_DEADLINE.",
+    wanted: "a limit of at least the program's highest priority, or CAP_SYS_NICE; a real-time budget for its \
+             control group",
+    fix: "raise the limit (LimitRTPRIO= of systemd units, rtprio in limits.conf), and exit if the priority \
+          cannot be set",
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     sources: &[
@@ -65,7 +65,7 @@ fn judge(program: &ProgramView) -> Judged {
             refusal.causes.iter().map(of).collect::<Vec<_>>().join("; and ")
         };
         let value = format!("{}; none of its threads has a real-time policy", all(RefusalCause::reason));
-        let remedy = format!("{}, and end the program where it is refused", all(RefusalCause::remedy));
+        let remedy = format!("{}, and exit if the call is refused", all(RefusalCause::remedy));
         return Ok(Judgement::fail(value).fix(Remedy::advice(AdviceReason::Program, remedy)));
     }
     if !refusal.unread.is_empty() || refusal.perhaps_filter {
@@ -73,7 +73,7 @@ fn judge(program: &ProgramView) -> Judged {
         return Err(Judgement::unknown(format!("none of its threads has a real-time policy: {words}")));
     }
     Ok(match (rights.capabilities.known().is_some_and(|set| set.sys_nice()), rights.limit.known()) {
-        (true, _) => Judgement::pass("it has CAP_SYS_NICE, and no real-time thread"),
+        (true, _) => Judgement::pass("it has CAP_SYS_NICE, but no real-time thread"),
         (false, Some(limit)) if limit.soft.is_some() => {
             Judgement::pass(format!("up to priority {}", limit.soft.unwrap_or_default()))
         }

@@ -13,18 +13,18 @@ use trace::activity::ArmedTimer;
 
 pub static CHECK: CheckRule = CheckRule {
     id: "relative-sleep",
-    title: "a sleep for a span of time",
-    description: "A real-time thread sleeps for a span (nanosleep, usleep, sleep_for) instead of until a \
-                  time (clock_nanosleep with TIMER_ABSTIME, sleep_until).",
-    rationale: "the cycle's own work and each delay are added to the period, so that the schedule drifts, \
-                and a preemption between reading the clock and sleeping goes unnoticed",
+    title: "a relative sleep",
+    description: "A real-time thread sleeps for an interval (nanosleep, usleep, sleep_for) instead of until \
+                  an absolute time (clock_nanosleep with TIMER_ABSTIME, sleep_until).",
+    rationale: "the work of the cycle and each delay are added to the period, so the schedule drifts, and a \
+                preemption between reading the clock and sleeping is not compensated",
     detection: "By the mode with which its timer is started (timer:hrtimer_start, since Linux 4.16), and by \
-                the flags of the call in which it is seen asleep. A timer with a descriptor \
-                (timerfd) that is waited for and expires once is one as well where it was set for a span. \
-                A time-out of a wait for nothing (select() without descriptors) is a sleep for a span, and \
-                so is that of FUTEX_WAIT where nobody wakes; where a thread starts timers and was seen in no \
-                sleep until a time, its time-outs may pace it, which is unknown.",
-    wanted: "sleeps until a time that is counted from the one before",
+                the flags of the call in which it is seen asleep. A wait for a one-shot timerfd counts as \
+                well if the timer was set to a relative time. A time-out of a wait for nothing (select() \
+                without descriptors) is a relative sleep, and so is that of FUTEX_WAIT if no thread wakes \
+                it. If a thread starts timers and was never seen in a sleep until an absolute time, its \
+                time-outs may pace it: the verdict is then unknown.",
+    wanted: "each sleep ends at an absolute time, computed from the previous release",
     fix: "add the period to the last release and sleep with clock_nanosleep(CLOCK_MONOTONIC, \
           TIMER_ABSTIME, ...)",
     severity: Severity::Medium,
@@ -71,20 +71,18 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     };
     if called >= SEVERAL || (looks > 0 && often) {
         let how = match spans.max(called) {
-            0 => format!("at {} at it", several(looks, "look", "looks")),
+            0 => format!("in {}", several(looks, "sample", "samples")),
             spans => format!("{} in {}", several(spans, "time", "times"), thread.window.spoken()),
         };
-        return Ok(Judgement::fail(format!("it slept for a span, {how}")));
+        return Ok(Judgement::fail(format!("it slept for a relative time, {how}")));
     }
     if spans >= SEVERAL {
-        return Err(
-            program.needs_calls("it starts timers for a span, and was in no sleep when it was looked at")
-        );
+        return Err(program.needs_calls("it starts timers with relative times, and was never seen asleep"));
     }
     // A wait with a time-out starts an absolute timer, even for a relative time-out
     // (`poll_select_set_timeout()`, `ep_timeout_to_timespec()`).
     if seen(false) + called_until(program, thread) > 0 {
-        return Ok(Judgement::pass("it sleeps until a time"));
+        return Ok(Judgement::pass("it sleeps until an absolute time"));
     }
     let by_timer =
         |waits: &&Waits| by_descriptor(program, thread, waits).or_else(|| by_signal(program, thread, waits));
@@ -93,24 +91,24 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     }
     let for_nothing = for_nothing(&waits);
     if for_nothing > 0 && (times >= SEVERAL || often) {
-        let looks = several(for_nothing, "look", "looks");
-        return Ok(Judgement::fail(format!("it waited for nothing with a time-out, at {looks} at it")));
+        let looks = several(for_nothing, "sample", "samples");
+        return Ok(Judgement::fail(format!("it waited for nothing with a time-out, in {looks}")));
     }
     if let Some(judged) = waits.as_ref().ok().and_then(|waits| by_time_out(program, thread, waits)) {
         return judged;
     }
     if times >= SEVERAL || waits.as_ref().is_ok_and(|waits| limited(waits) > 0) {
         return Err(program.needs_calls(
-            "it was seen in no sleep until a time, and its waits have time-outs: whether these pace it does \
-             not show",
+            "it was never seen in a sleep until an absolute time, and its waits have time-outs: whether \
+             these pace it is not visible",
         ));
     }
     if timers.is_err() && waits.as_ref().is_ok_and(|waits| waits.looks() == waits.running) {
-        return Err(Judgement::unknown("it was never asleep when it was looked at"));
+        return Err(Judgement::unknown("it was never asleep when it was sampled"));
     }
     Err(Judgement::not_applicable(match looks + spans + called {
-        0 => "it was seen in no call that sleeps for a span or until a time",
-        _ => "it slept for a span twice at most",
+        0 => "it was never seen in a call that sleeps",
+        _ => "it slept for a relative time twice at most",
     }))
 }
 
@@ -235,6 +233,6 @@ mod tests {
         assert_eq!(verdict(&format!("{poll}\nrelease 101 0 times=90")), Unknown);
         let recorded = format!("{both}\ncall 101 futex 5500,80 times=90");
         let finding = ExampleProgram::of(&recorded).findings(&CHECK).remove(0).finding;
-        assert!(finding.reason.ends_with("in its calls neither"), "{}", finding.reason);
+        assert!(finding.reason.ends_with("its calls do not show it either"), "{}", finding.reason);
     }
 }

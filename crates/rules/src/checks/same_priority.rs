@@ -13,15 +13,15 @@ use model::units::{CpuSet, named_cpus};
 
 pub static CHECK: CheckRule = CheckRule {
     id: "same-priority",
-    title: "threads of one priority on one CPU",
+    title: "threads of the same priority on one CPU",
     description: "Another real-time thread of the same priority is pinned to the thread's CPU: neither \
                   preempts the other.",
-    rationale: "a thread that is released while the other runs waits until that one sleeps, in an order \
-                that nobody chose",
+    rationale: "a thread that is released while the other one runs waits until that one sleeps, in an \
+                arbitrary order",
     detection: "By policy, priority and affinity of all real-time threads of programs. Threads that may run \
-                on several CPUs are left out: the scheduler moves them away.",
-    wanted: "an order by priority, or a CPU each",
-    fix: "give the thread with the shorter period, or the nearer deadline, the higher priority, or pin them \
+                on several CPUs are not included: the scheduler can move them to another CPU.",
+    wanted: "different priorities, or different CPUs",
+    fix: "give the thread with the shorter period or the earlier deadline the higher priority, or pin them \
           to different CPUs",
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,

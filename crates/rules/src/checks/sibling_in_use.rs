@@ -11,14 +11,15 @@ use facts::process::ProgramThread;
 
 pub static CHECK: CheckRule = CheckRule {
     id: "sibling-in-use",
-    title: "a core that is shared with other work",
-    description: "The thread's CPU is one of several threads of a core, and the others may run anything.",
-    rationale: "what runs on the other thread of the core takes part of its execution units and caches: \
-                the same work takes up to twice as long",
-    detection: "By the cores of /sys/devices/system/cpu, for a thread that is pinned to one CPU. Whether \
-                anything runs on the sibling is not looked at.",
-    wanted: "a core of its own",
-    fix: "take the sibling offline, or leave it out of what others may use",
+    title: "a core shared with other work",
+    description: "The thread's CPU is one of several hardware threads (SMT) of a core, and the others may \
+                  run any work.",
+    rationale: "work on the sibling uses part of the core's execution units and caches: the same work takes \
+                up to twice as long",
+    detection: "By the core topology in /sys/devices/system/cpu, for a thread that is pinned to one CPU. \
+                Whether anything runs on the sibling is not checked.",
+    wanted: "a core that no other work shares",
+    fix: "take the sibling offline, or keep other work off it",
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
     sources: &[
@@ -46,6 +47,6 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         Some(core) => {
             Judgement::fail(format!("CPU {allowed} shares a core with {}", cpu_list(&core.without(allowed))))
         }
-        None => Judgement::pass(format!("CPU {allowed} has a core of its own")),
+        None => Judgement::pass(format!("CPU {allowed} has no sibling on its core")),
     })
 }

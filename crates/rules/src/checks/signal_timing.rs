@@ -11,15 +11,15 @@ use facts::process::ProgramThread;
 pub static CHECK: CheckRule = CheckRule {
     id: "signal-timing",
     title: "signals that drive the loop",
-    description: "The thread is released by a signal: it waits in sigwait, sigsuspend or pause, for a POSIX \
+    description: "The thread is released by a signal: it waits in sigwait, sigsuspend or pause for a POSIX \
                   timer or an interval timer.",
-    rationale: "a signal goes through locks of the whole process and wakes whichever thread may take it; a \
-                handler interrupts the loop anywhere, and periods that come too fast are merged",
-    detection: "By the call in which the thread is seen asleep, and by timers of signals that it starts \
+    rationale: "a signal takes locks of the whole process and wakes any thread that accepts it; a handler \
+                interrupts the loop at any point, and expirations that follow too fast are merged",
+    detection: "By the call in which the thread is seen asleep, and by signal timers that it starts \
                 (timer:hrtimer_start).",
-    wanted: "clock_nanosleep until a time",
-    fix: "let each loop sleep by itself with clock_nanosleep; take signals in a thread of their own, \
-          without a real-time policy",
+    wanted: "clock_nanosleep until an absolute time",
+    fix: "let each loop sleep with clock_nanosleep; handle signals in a separate thread without a real-time \
+          policy",
     severity: Severity::Medium,
     evidence: EvidenceKind::Practice,
     sources: &[
@@ -49,18 +49,17 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         timers.into_iter().filter(|(timer, times)| TIMERS.contains(&timer.function.as_str()) && *times > 2);
     let seen = CALLS.iter().filter_map(|call| {
         let times = waits.in_call(call).map(|(_, times)| times).sum::<u64>();
-        (times > 0).then(|| format!("asleep in {call} at {times} of {} looks", waits.looks()))
+        (times > 0).then(|| format!("asleep in {call} at {times} of {} samples", waits.looks()))
     });
     let timers: Vec<_> = timers.collect();
     let seen: Vec<String> = seen.collect();
     // A thread that handles the signals of a program waits for them all the time.
     if timers.is_empty() && !seen.is_empty() && program.counted(thread)?.voluntary < SEVERAL {
-        return Ok(Judgement::pass("it waits for signals, and hardly any came"));
+        return Ok(Judgement::pass("it waits for signals, but hardly any arrived"));
     }
-    let said = truncate_phrases(
-        seen.into_iter()
-            .chain(timers.iter().map(|(timer, times)| format!("timers by {} {times} times", timer.function))),
-    );
+    let said = truncate_phrases(seen.into_iter().chain(
+        timers.iter().map(|(timer, times)| format!("it started timers of {} {times} times", timer.function)),
+    ));
     if said.is_empty() {
         enough(waits)?;
     }

@@ -12,16 +12,16 @@ use model::vocabulary::Preempt;
 pub static CHECK: CheckRule = CheckRule {
     id: "softirq-timer",
     title: "a timer that expires in a soft interrupt",
-    description: "On PREEMPT_RT only the sleeps of real-time threads expire in the timer's interrupt. \
-                  timerfd, POSIX timers and interval timers wait for the soft interrupt, a thread of low \
+    description: "On PREEMPT_RT only sleeps of real-time threads expire in the timer interrupt. timerfd, \
+                  POSIX timers and interval timers wait for the soft interrupt, which is a thread of low \
                   priority.",
-    rationale: "the release waits until the soft interrupt's thread runs: behind all soft interrupts, and \
-                behind all real-time threads of its CPU",
-    detection: "By function and mode with which timers are started (timer:hrtimer_start). Other kernels \
-                expire all of these in the interrupt.",
+    rationale: "the release waits for the soft interrupt's thread, and so for all other soft interrupts and \
+                real-time threads of its CPU",
+    detection: "By the function and mode of the timers that are started (timer:hrtimer_start). On other \
+                kernels all of these expire in the interrupt.",
     wanted: "clock_nanosleep, which expires in the interrupt",
-    fix: "sleep with clock_nanosleep in the thread itself, or raise the priority of ktimers/N above what \
-          runs beside it",
+    fix: "sleep with clock_nanosleep in the thread itself, or raise the priority of ktimers/N above the \
+          other threads of its CPU",
     severity: Severity::Medium,
     evidence: EvidenceKind::Source,
     sources: &[
@@ -43,7 +43,12 @@ const FUNCTIONS: &[&str] = &["hrtimer_wakeup", "it_real_fn", "posix_timer_fn", "
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     match program.machine.preempt {
         Preempt::Rt => {}
-        Preempt::Unknown => return Err(Judgement::unknown("whether this kernel is PREEMPT_RT is not known")),
+        Preempt::Unknown => {
+            return Err(Judgement::unknown(
+                "it is not known whether this kernel is \
+                                                           PREEMPT_RT",
+            ));
+        }
         _ => {
             return Err(Judgement::not_applicable(
                 "this kernel is not PREEMPT_RT: timers expire in the interrupt",
@@ -60,6 +65,6 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     }
     Ok(Judgement::fail_if(
         !soft.is_empty(),
-        if soft.is_empty() { "no timer of its own does".to_owned() } else { soft },
+        if soft.is_empty() { "none of its timers does".to_owned() } else { soft },
     ))
 }

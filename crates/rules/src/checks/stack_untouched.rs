@@ -10,17 +10,17 @@ use facts::process::mappings::mapping_at;
 
 pub static CHECK: CheckRule = CheckRule {
     id: "stack-untouched",
-    title: "a stack that was never touched",
+    title: "a stack that was not touched in advance",
     description: "A stack is reserved as a whole and filled page by page. The first call that goes deeper \
-                  than any before it faults, which may be the one that handles an error.",
-    rationale: "the deepest path of the loop takes a page fault for each new page of its stack, the first \
-                time that it is taken",
-    detection: "By the pages of the 128 KiB below the thread's stack pointer \
-                (/proc/PID/task/TID/syscall, /proc/PID/pagemap), or of what there is of its stack if \
-                that is smaller; 32 KiB that are there count as touched on purpose, and what is missing \
-                then little. How deep the thread will go does not show.",
-    wanted: "as much of it in memory as the thread will ever use",
-    fix: "lock memory with MCL_FUTURE before the thread is made, with a stack size of its own \
+                  than all before it takes a page fault; that may be the call that handles an error.",
+    rationale: "the deepest path of the loop takes a page fault for each new stack page when it runs for the \
+                first time",
+    detection: "By the pages of the 128 KiB below the thread's stack pointer (/proc/PID/task/TID/syscall, \
+                /proc/PID/pagemap), or of its whole stack if that is smaller. If at least 32 KiB are \
+                present, the stack counts as touched in advance, and the severity of missing pages is low. \
+                How deep the thread will go is not known.",
+    wanted: "all of the stack that the thread will ever use is in memory",
+    fix: "lock memory with MCL_FUTURE before creating the thread, with an explicit stack size \
           (pthread_attr_setstacksize), or touch the stack once before the loop",
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
@@ -44,14 +44,14 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let mappings = program.mappings()?;
     let pointer = program.looks(thread)?.stack.ok_or_else(|| {
         Judgement::unknown(
-            "the thread was never asleep when it was looked at: where its stack is does not show",
+            "the thread was never asleep when it was sampled: the position of its stack is not known",
         )
     })?;
     let stack = mapping_at(mappings, pointer);
     let stack = stack.ok_or_else(|| Judgement::unknown("its stack pointer lies in no mapping"))?;
     let pages = program.stack(thread)?;
     let value = format!(
-        "{} of {} KiB below its stack pointer are in memory, of a stack of {} KiB",
+        "{} of {} KiB below its stack pointer are in memory; the stack has {} KiB",
         pages.present_kib, pages.looked_at_kib, stack.size_kib
     );
     let severity = if pages.present_kib < TOUCHED_KIB { Severity::High } else { Severity::Low };

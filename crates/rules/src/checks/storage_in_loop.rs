@@ -10,11 +10,11 @@ use facts::process::ProgramThread;
 pub static CHECK: CheckRule = CheckRule {
     id: "storage-in-loop",
     title: "reading from a disk in the loop",
-    description: "A real-time thread makes the kernel fetch data from a storage device while it works, by \
-                  reading a file or by touching one that is mapped.",
-    rationale: "the thread sleeps until the device has answered: a tenth of a millisecond to tens of them",
-    detection: "By read_bytes of /proc/PID/task/TID/io over the window; what is read from the page cache \
-                does not count.",
+    description: "A real-time thread causes reads from a storage device while it works, by reading a file or \
+                  by touching a mapped one.",
+    rationale: "the thread sleeps until the device has answered: 0.1 ms to tens of milliseconds",
+    detection: "By read_bytes of /proc/PID/task/TID/io over the window; reads from the page cache do not \
+                count.",
     wanted: "none",
     fix: "read files before the loop, or in a thread without a real-time policy",
     severity: Severity::High,

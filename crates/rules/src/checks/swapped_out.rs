@@ -8,12 +8,12 @@ use crate::knob::{EvidenceKind, Examples, Source};
 
 pub static CHECK: CheckRule = CheckRule {
     id: "swapped-out",
-    title: "memory that was swapped out",
+    title: "swapped-out memory",
     description: "A part of the process's memory was moved to a swap device.",
     rationale: "the thread that touches it next waits for the device: milliseconds",
     detection: "By the line VmSwap of /proc/PID/status.",
     wanted: "none",
-    fix: "lock the memory (mlockall), which also fetches what is out",
+    fix: "lock the memory (mlockall), which also reads it back from swap",
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     sources: &[Source { title: "mlock(2)", url: MLOCK2 }],

@@ -11,12 +11,12 @@ pub static CHECK: CheckRule = CheckRule {
     title: "a filter of system calls",
     description: "A seccomp filter, as containers and systemd units set, runs a small program before each \
                   system call of the process.",
-    rationale: "each call of the loop takes some tenths of a microsecond longer, more on kernels without a \
-                cache of what is allowed",
+    rationale: "each call of the loop takes some tenths of a microsecond longer, and more on kernels without \
+                a cache of allowed calls",
     detection: "By the line Seccomp of /proc/PID/status.",
-    wanted: "none, or a short one",
-    fix: "run the program without the filter (SystemCallFilter= of systemd units, the seccomp profile of \
-          the container), or call less in the loop",
+    wanted: "no filter, or a short one",
+    fix: "run the program without the filter (SystemCallFilter= of systemd units, the seccomp profile of the \
+          container), or make fewer calls in the loop",
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
     sources: &[Source { title: "kernel: seccomp filters", url: SECCOMP }],

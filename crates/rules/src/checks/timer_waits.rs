@@ -44,20 +44,23 @@ pub fn by_descriptor(program: &ProgramView, thread: &ProgramThread, waits: &Wait
         // A one-shot timer has to be set again for each sleep.
         if set >= SEVERAL || (timer.relative && !timer.periodic && slept) {
             return Some(Ok(Judgement::fail(format!(
-                "it waits for a timer that is set for a span each time (timerfd, descriptor {number}), at \
-                 {} at it",
-                several(read(number), "look", "looks")
+                "it waits for a timer that is set to a relative time each time (timerfd, descriptor \
+                 {number}), in {}",
+                several(read(number), "sample", "samples")
             ))));
         }
     }
     if !waited.is_empty() {
-        return Some(Ok(Judgement::pass("it waits for a timer (timerfd) that is periodic or set to a time")));
+        return Some(Ok(Judgement::pass(
+            "it waits for a timer (timerfd) that is periodic or set to an \
+                                        absolute time",
+        )));
     }
     let spans = timers.iter().any(|(_, timer)| timer.relative && !timer.periodic);
     (several_at_once && spans).then(|| {
         Err(Judgement::unknown(
-            "a timerfd is set for a span: whether it waits for that one, among several descriptors, does \
-             not show",
+            "a timerfd is set to a relative time; whether the thread waits for that one, among several \
+             descriptors, is not visible",
         ))
     })
 }
@@ -71,7 +74,10 @@ pub fn by_signal(program: &ProgramView, thread: &ProgramThread, waits: &Waits) -
     }
     let set = spans_set(program, thread, "timer_settime", None);
     if set >= SEVERAL {
-        let said = format!("it set a timer for a span {set} times (timer_settime), and waits for its signal");
+        let said = format!(
+            "it set a timer to a relative time {set} times (timer_settime), and waits for its \
+                            signal"
+        );
         return Some(Ok(Judgement::fail(said)));
     }
     // A periodic timer is restarted when its signal is delivered (`posixtimer_rearm()`), always to
@@ -83,11 +89,11 @@ pub fn by_signal(program: &ProgramView, thread: &ProgramThread, waits: &Waits) -
     }
     Some(match program.calls(thread) {
         Some(calls) if calls.complete => {
-            Ok(Judgement::pass("it waits for signals, and sets no timer for a span"))
+            Ok(Judgement::pass("it waits for signals, and sets no timer to a relative time"))
         }
         _ => Err(program.needs_calls(
-            "it waits for signals, which a timer may send; whether that is periodic, or set for a span each \
-             time, does not show",
+            "it waits for signals, which a timer may send; whether that timer is periodic or set to a \
+             relative time each time is not visible",
         )),
     })
 }
@@ -131,16 +137,15 @@ pub fn by_time_out(program: &ProgramView, thread: &ProgramThread, waits: &Waits)
     if expired >= SEVERAL && given == 0 {
         let times = several(expired, "time", "times");
         return Some(Ok(Judgement::fail(format!(
-            "it waited for a futex for a span (FUTEX_WAIT) until that was over, {times} of those that were \
-             seen"
+            "its futex waits with a relative time-out (FUTEX_WAIT) ended by the time-out, {times} of those \
+             that were seen"
         ))));
     }
     let [other, message] = program.ended_by(thread, &is_limited).ok()?;
     let limited = waits.seen.iter().any(|(wait, _)| is_limited(wait) || is_futex_span(wait));
     let ended = expired + other == 0 && given + message >= SEVERAL;
-    (limited && ended).then(|| {
-        Err(Judgement::not_applicable("other threads end its waits with time-outs, before these are over"))
-    })
+    (limited && ended)
+        .then(|| Err(Judgement::not_applicable("other threads end its waits before their time-outs")))
 }
 
 /// Number of observations in a wait with a time-out for something.

@@ -9,13 +9,13 @@ use crate::knob::{EvidenceKind, Examples, Source};
 pub static CHECK: CheckRule = CheckRule {
     id: "traced-program",
     title: "a debugger or tracer that is attached",
-    description: "Another process traces the program with ptrace: a debugger, strace, or a sandbox that is \
-                  built on it.",
-    rationale: "the program stops at each signal, and with strace at each system call, until the tracer has \
-                looked",
-    detection: "By the line TracerPid of /proc/PID/status. onbeat itself attaches to nothing.",
+    description: "Another process traces the program with ptrace: a debugger, strace, or a ptrace-based \
+                  sandbox.",
+    rationale: "the program stops at each signal, and with strace at each system call, until the tracer \
+                resumes it",
+    detection: "By the line TracerPid of /proc/PID/status. onbeat itself does not attach to processes.",
     wanted: "nobody",
-    fix: "detach it; `onbeat hunt --victim` and trace-cmd look on without stopping anything",
+    fix: "detach it; `onbeat hunt --victim` and trace-cmd observe without stopping the program",
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     sources: &[Source { title: "ptrace(2)", url: PTRACE2 }],
@@ -26,7 +26,7 @@ pub static CHECK: CheckRule = CheckRule {
 
 fn judge(program: &ProgramView) -> Judged {
     Ok(match program.status()?.tracer {
-        0 => Judgement::pass("nobody traces it"),
+        0 => Judgement::pass("no process traces it"),
         tracer => Judgement::fail(format!("process {tracer} traces it")),
     })
 }

@@ -107,8 +107,8 @@ impl<'a> ProgramView<'a> {
             Ok(())
         } else {
             Err(Judgement::unknown(
-                "a program of another word length (32-bit, or x32): its calls have other numbers \
-                 and no names here",
+                "a program of another word length (32-bit, or x32): onbeat does not know the numbers of its \
+                 calls",
             ))
         }
     }
@@ -133,7 +133,7 @@ impl<'a> ProgramView<'a> {
             return Err(Judgement::unknown(format!("this kernel did not let onbeat record {event}")));
         }
         let own = activity.of(thread.tid);
-        own.ok_or_else(|| Judgement::unknown("the thread became real-time when the look was nearly over"))
+        own.ok_or_else(|| Judgement::unknown("the thread became real-time shortly before the window ended"))
     }
 
     /// Timers that a thread started, with the number of starts.
@@ -158,10 +158,10 @@ impl<'a> ProgramView<'a> {
     pub fn needs_calls(&self, what: &str) -> Judgement {
         let has_calls = |activity: &Activity| activity.has_event(CALLS);
         Judgement::unknown(match self.recorded {
-            Ok(activity) if has_calls(activity) => format!("{what}, in its calls neither"),
+            Ok(activity) if has_calls(activity) => format!("{what}, and its calls do not show it either"),
             Err(why) if self.calls_asked => format!("{what}; its calls were not recorded: {why}"),
             Ok(_) if self.calls_asked => format!("{what}; this kernel did not let onbeat record {CALLS}"),
-            _ => format!("{what}: ask with --syscalls"),
+            _ => format!("{what}: use --syscalls"),
         })
     }
 
@@ -257,7 +257,7 @@ impl<'a> ProgramView<'a> {
     pub fn share(&self, thread: &'a ProgramThread) -> Result<f64, Judgement> {
         let run = self.counted(thread)?.run_ns;
         let run =
-            run.ok_or_else(|| Judgement::unknown("this kernel does not count run times (schedstat)"))?;
+            run.ok_or_else(|| Judgement::unknown("this kernel does not record run times (schedstat)"))?;
         Ok(run as f64 / thread.window.0.max(1) as f64)
     }
 
@@ -308,7 +308,7 @@ pub fn enough(waits: &Waits) -> Result<(), Judgement> {
         ENOUGH.. => Ok(()),
         looks => {
             let looks = several(looks, "time", "times");
-            Err(Judgement::unknown(format!("it was looked at {looks}: look for longer (-D)")))
+            Err(Judgement::unknown(format!("it was sampled {looks}: use a longer window (-D)")))
         }
     }
 }

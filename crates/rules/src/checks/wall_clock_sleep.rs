@@ -12,17 +12,16 @@ use model::text::several;
 pub static CHECK: CheckRule = CheckRule {
     id: "wall-clock-sleep",
     title: "a schedule on the wall clock",
-    description: "A real-time thread sleeps until a time of CLOCK_REALTIME, the clock that people and NTP \
+    description: "A real-time thread sleeps until a time of CLOCK_REALTIME, the clock that users and NTP \
                   set.",
-    rationale: "when the clock is set forward all releases until then come at once, and when it is set \
-                back the thread sleeps for that much longer",
-    detection: "By the clock of the clock_nanosleep call in which the thread is seen asleep, and by the \
-                flag of futex calls with a time-out; by the clock of the timer descriptor (timerfd) that it \
-                reads. Where it waits for several descriptors with such a timer among those that are \
-                open it is unknown.",
+    rationale: "when the clock is set forward, all releases of the skipped time come at once; when it is set \
+                back, the thread sleeps longer by that amount",
+    detection: "By the clock of the clock_nanosleep call in which the thread is seen asleep, and by the flag \
+                of futex calls with a time-out; by the clock of the timerfd that it reads. If it waits for \
+                several descriptors and such a timer is open, the verdict is unknown.",
     wanted: "CLOCK_MONOTONIC",
     fix: "use CLOCK_MONOTONIC for schedules and time-outs (pthread_condattr_setclock for condition \
-          variables), and CLOCK_REALTIME for time stamps alone",
+          variables), and CLOCK_REALTIME only for timestamps",
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     sources: &[
@@ -60,13 +59,14 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         enough(waits)?;
         if !timers.is_empty() && WAITS_FOR_SEVERAL.iter().any(|call| waits.in_call(call).next().is_some()) {
             return Err(Judgement::unknown(
-                "a timerfd is set to a time of CLOCK_REALTIME: whether it waits for that one does not show",
+                "a timerfd is set to a time of CLOCK_REALTIME; whether the thread waits for it is not \
+                 visible",
             ));
         }
     }
     Ok(match times {
-        0 => Judgement::pass(format!("not at {} at it", several(waits.looks(), "look", "looks"))),
-        _ => Judgement::fail(format!("CLOCK_REALTIME, at {times} of {} looks", waits.looks())),
+        0 => Judgement::pass(format!("not in {}", several(waits.looks(), "sample", "samples"))),
+        _ => Judgement::fail(format!("CLOCK_REALTIME, at {times} of {} samples", waits.looks())),
     })
 }
 

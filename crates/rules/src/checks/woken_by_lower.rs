@@ -15,19 +15,20 @@ use facts::process::waits::Wait;
 pub static CHECK: CheckRule = CheckRule {
     id: "woken-by-lower",
     title: "a release by a thread of lower priority",
-    description: "A real-time thread waits, by a condition variable, a pipe or a semaphore, for something \
-                  that a thread of lower priority does.",
-    rationale: "the release is as late as the thread that gives it, which anything of a priority between \
-                the two delays; a priority is inherited for a mutex with PTHREAD_PRIO_INHERIT alone, not for \
-                a message, a semaphore, a read-write lock or a lock of the program's own",
-    detection: "By who wakes it (sched:sched_waking) out of which call (/proc/PID/task/TID/syscall): each \
-                look at the sleeping thread is put together with the wake-up after it. Calls that wait \
-                for others count: a futex that is no lock, read, poll, epoll, recv. Interrupts and \
-                threads of the kernel are left out. A thread that only passes a message on looks the \
-                same as one that is waited for, and a lock that is no mutex the same as a message.",
-    wanted: "releases by timers, interrupts, or threads of its priority or above",
-    fix: "give the releasing thread a priority of at least the waiting one, or have the waiting thread \
-          look for messages at its own period; where it is a lock, use a mutex with PTHREAD_PRIO_INHERIT",
+    description: "A real-time thread waits on a condition variable, a pipe or a semaphore for a thread of \
+                  lower priority.",
+    rationale: "the release is as late as the releasing thread, which any thread with a priority between the \
+                two delays; priority is inherited only through a mutex with PTHREAD_PRIO_INHERIT, not \
+                through a message, a semaphore, a read-write lock or a user-defined lock",
+    detection: "By the thread that wakes it (sched:sched_waking) and the call that it slept in \
+                (/proc/PID/task/TID/syscall): each sample of the sleeping thread is matched with the next \
+                wake-up. Calls that wait for other threads count: a futex that is not a lock, read, poll, \
+                epoll, recv. Interrupts and kernel threads are not included. A thread that only forwards a \
+                message looks the same as the one that is waited for, and a lock that is not a mutex looks \
+                like a message.",
+    wanted: "releases come from timers, interrupts, or threads of the same or a higher priority",
+    fix: "give the releasing thread a priority of at least the waiting one, or let the waiting thread poll \
+          for messages once per period; if it is a lock, use a mutex with PTHREAD_PRIO_INHERIT",
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     sources: &[Source { title: "kernel: real-time application monitors, sleep", url: RTAPP }],
@@ -55,7 +56,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let below: Vec<&WokenBy> = wakers.iter().filter(|waker| lower(waker) && waker.times >= SEVERAL).collect();
     if below.is_empty() {
         program.all_wakings(thread)?;
-        return Ok(Judgement::pass("no program below it wakes it"));
+        return Ok(Judgement::pass("no program of lower priority wakes it"));
     }
     program.waits(thread)?;
     let released = program.released_by(thread)?;
@@ -78,7 +79,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
             .collect();
         // Read-write locks, semaphores and conditions wait in the same call.
         let words = |call: &str| match call {
-            "futex" => "futex (a message, or a lock that is no mutex)".to_owned(),
+            "futex" => "futex (a message, or a lock other than a mutex)".to_owned(),
             call => call.to_owned(),
         };
         let calls = truncate_phrases(calls.into_iter().map(words));
@@ -90,11 +91,11 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     // A thread that releases a lock wakes a thread, too.
     if below.iter().all(|waker| seen(waker, false) > 0) {
         return Ok(Judgement::pass(
-            "threads below it only give locks back to it, which lock-without-inheritance judges",
+            "threads of lower priority only release locks for it: see lock-without-inheritance",
         ));
     }
     Err(Judgement::unknown(format!(
-        "woken by {}; in which call it waits then was not seen",
+        "woken by {}; the call in which it waited was not seen",
         truncate_phrases(below.iter().map(named))
     )))
 }
@@ -112,7 +113,7 @@ mod tests {
         let edits = format!("{lower}wait 101 futex 7f00,189,3,0 times=90\nrelease 101 102 times=90");
         let finding = ExampleProgram::of(&edits).findings(&CHECK).remove(0).finding;
         assert_eq!(finding.verdict, AuditVerdict::Fail);
-        assert!(finding.value.contains("or a lock that is no mutex"), "{}", finding.value);
+        assert!(finding.value.contains("or a lock other than a mutex"), "{}", finding.value);
         assert!(!finding.reason.contains("nobody holds"), "{}", finding.reason);
     }
 }

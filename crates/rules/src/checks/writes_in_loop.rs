@@ -14,19 +14,19 @@ pub static CHECK: CheckRule = CheckRule {
     id: "writes-in-loop",
     title: "output by a real-time thread",
     description: "A real-time thread writes to a terminal, a console, a file, a pipe or a socket while it \
-                  works: by printf, by a log, by write.",
-    rationale: "the call waits for locks of the terminal or of the file system, for a full pipe, or for a \
-                slow line: a character takes 87 us at 115200 baud",
-    detection: "By the thread's counters of writing calls (/proc/PID/task/TID/io) and what the process has \
-                open for writing; /dev/null does not count. A thread whose writes are all of eight bytes, \
-                in a process with an eventfd, may only wake another. Which descriptor it was is told with \
-                --syscalls, or where a file's position moved and no other thread of the process wrote. \
-                Where it can only have been sockets and devices it counts little: they may be the field \
-                bus; so does a pipe that the process reads itself. Where it can have been these or others it \
-                is unknown. send() and sendto() show with --syscalls alone.",
-    wanted: "no output by real-time threads",
-    fix: "hand messages to a thread without a real-time policy, through a ring of fixed size that is never \
-          waited for, and let that thread write",
+                  works: with printf, a logger, or write.",
+    rationale: "the call waits for locks of the terminal or the file system, for a full pipe, or for a slow \
+                serial line: a character takes 87 us at 115200 baud",
+    detection: "By the thread's counters of write calls (/proc/PID/task/TID/io) and the descriptors that the \
+                process has open for writing; /dev/null does not count. A thread whose writes all have eight \
+                bytes, in a process with an eventfd, may only wake another thread. The descriptor is known \
+                with --syscalls, or if a file's position moved and no other thread of the process wrote. If \
+                only sockets and devices are possible, the severity is low, because they may be the field \
+                bus; the same holds for a pipe that the process itself reads. If these and others are \
+                possible, the verdict is unknown. send() and sendto() are seen only with --syscalls.",
+    wanted: "real-time threads write no output",
+    fix: "pass messages through a lock-free ring of fixed size to a thread without a real-time policy, and \
+          let that thread write",
     severity: Severity::High,
     evidence: EvidenceKind::Practice,
     sources: &[
@@ -89,7 +89,9 @@ fn by_counters(program: &ProgramView, thread: &ProgramThread) -> Judged {
     if !moved.is_empty() && is_only_writer(program, thread) {
         let named = truncate_phrases(moved.iter().map(|open| open.words()));
         let severity = severity(moved.into_iter(), all);
-        return Ok(Judgement::fail(format!("{said}; what moved meanwhile: {named}")).severity(severity));
+        return Ok(
+            Judgement::fail(format!("{said}; descriptors whose position moved: {named}")).severity(severity)
+        );
     }
     // Two descriptors of one open file, as in a shell's `2>&1`, are one target.
     let (discarded, to): (Vec<&Descriptor>, Vec<&Descriptor>) = open
@@ -106,7 +108,7 @@ fn by_counters(program: &ProgramView, thread: &ProgramThread) -> Judged {
         count if bus == count => Ok(Judgement::fail(said).severity(Severity::Low)),
         _ if bus > 0 || !discarded.is_empty() => {
             let or = discarded.first().map_or(String::new(), |null| format!(", or {}", null.name));
-            Err(program.needs_calls(&format!("{said}{or}; which it was does not show")))
+            Err(program.needs_calls(&format!("{said}{or}; which of them is not known")))
         }
         _ => Ok(Judgement::fail(said)),
     }
@@ -162,7 +164,7 @@ fn by_calls(program: &ProgramView, thread: &ProgramThread, calls: &NamedCalls) -
         }
     }
     if sums.is_empty() && !calls.complete {
-        return Err(Judgement::unknown("events were lost: a rare call may be among them"));
+        return Err(Judgement::unknown("events were lost, and a rare call may be among them"));
     }
     if sums.is_empty() {
         let wakes = match harmless {

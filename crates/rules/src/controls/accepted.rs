@@ -86,7 +86,7 @@ impl Accepted {
     /// Refuses CPUs that the machine does not have; accepts any if its CPUs are not known.
     fn there(self, value: &str, cpus: &CpuSet, survey: &Survey) -> Result<(), String> {
         if cpus.is_empty() {
-            return Err(self.refusal(value, "it names none"));
+            return Err(self.refusal(value, "it names no CPU"));
         }
         let all = survey.facts.present.known().or(survey.facts.online.known());
         let missing = all.map(|all| cpus.without(all)).unwrap_or_default();

@@ -8,7 +8,7 @@ use model::setting::{Comparison, Risk};
 /// A file of a frequency policy, which several CPUs can share.
 const POLICY: Control = Control {
     accepts: Accepted::Number(1, i64::MAX),
-    reason: "CPUs of one policy share it: a value for one is shown by all of them",
+    reason: "shared by the CPUs of a policy: a value set for one of them appears for all",
     source: CPUFREQ,
     ..Control::DEFAULT
 };
@@ -18,8 +18,8 @@ pub(super) const ALL: &[Control] = &[
         pattern: "/sys/devices/system/cpu/cpu#/online",
         gives_up: &["0"],
         moves_threads: true,
-        reason: "what runs there goes elsewhere: threads that may run nowhere else lose their masks, and \
-                 interrupts theirs; the boot CPU has no such file on most machines",
+        reason: "threads and interrupts move to other CPUs; those that may run nowhere else lose their \
+                 masks; on most machines the boot CPU has no such file",
         source: ABI,
         ..Control::DEFAULT
     },
@@ -64,14 +64,14 @@ pub(super) const ALL: &[Control] = &[
         pattern: "/sys/devices/system/machinecheck/machinecheck#/check_interval",
         accepts: Accepted::Number(0, i32::MAX as i64),
         risk: Risk::Medium,
-        reason: "there is one per CPU, and one of them sets all; corrected errors may go unseen",
+        reason: "one file per CPU, and each of them sets all CPUs; corrected errors may be missed",
         source: SYSFS_MCE,
         ..Control::DEFAULT
     },
     Control {
         pattern: "/sys/devices/system/machinecheck/machinecheck#/ignore_ce",
         risk: Risk::Medium,
-        reason: "there is one per CPU, and one of them sets all",
+        reason: "one file per CPU, and each of them sets all CPUs",
         source: SYSFS_MCE,
         ..Control::DEFAULT
     },

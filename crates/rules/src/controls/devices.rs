@@ -28,7 +28,7 @@ pub(super) const ALL: &[Control] = &[
         readback: Comparison::Exact,
         accepts: Accepted::Name,
         risk: Risk::Medium,
-        reason: "another tracer empties the buffer",
+        reason: "a change of tracer empties the buffer",
         source: FTRACE,
         ..Control::DEFAULT
     },
@@ -37,27 +37,27 @@ pub(super) const ALL: &[Control] = &[
         readback: Comparison::Exact,
         accepts: Accepted::Name,
         risk: Risk::Medium,
-        reason: "another tracer empties the buffer",
+        reason: "a change of tracer empties the buffer",
         source: FTRACE,
         ..Control::DEFAULT
     },
     Control {
         pattern: "/sys/kernel/tracing/events/enable",
         risk: Risk::Medium,
-        reason: "it shows X where some events are on, which cannot be written",
+        reason: "X means that only some events are on; X cannot be written",
         source: EVENTS,
         ..Control::DEFAULT
     },
     Control {
         pattern: "/sys/kernel/tracing/instances/*/events/enable",
         risk: Risk::Medium,
-        reason: "it shows X where some events are on, which cannot be written",
+        reason: "X means that only some events are on; X cannot be written",
         source: EVENTS,
         ..Control::DEFAULT
     },
     Control {
         pattern: "/sys/kernel/tracing/function_profile_enabled",
-        reason: "the profiler of functions",
+        reason: "the function profiler",
         source: FTRACE,
         ..Control::DEFAULT
     },

@@ -13,9 +13,9 @@ pub(super) const ALL: &[Control] = &[
         risk: Risk::Medium,
         optional: true,
         restored_first: &["/proc/irq/#/effective_affinity_list"],
-        reason: "an interrupt goes elsewhere with its next one, and stays where it is if a new list has \
-                 that CPU; those that the kernel spreads itself are \
-                 refused (EPERM, EIO on 6.1), which shows by their names or debugfs, and not always",
+        reason: "takes effect at the next interrupt, and does not move it if the new list contains its CPU; \
+                 for interrupts that the kernel itself spreads, writes fail (EPERM, EIO on 6.1); their names \
+                 or debugfs show which these are, but not always",
         source: IRQ_AFFINITY,
         ..Control::DEFAULT
     },

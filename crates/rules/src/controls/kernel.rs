@@ -15,8 +15,8 @@ const SERVER: Control = Control {
     accepts: Accepted::Number(0, i64::MAX),
     gives_up: &["0"],
     reason: "seen on 6.12: a smaller runtime or period is refused with EBUSY unless sched_rt_runtime_us is \
-             -1, which in turn is only lowered again after the server has its runtime back; a runtime \
-             above the period is EINVAL, and so is a period below the runtime",
+             -1, and that can only be lowered again after the server's runtime is restored; a runtime above \
+             the period is EINVAL, and so is a period below the runtime",
     source: SCHED_DEBUG_C,
     ..Control::DEFAULT
 };
@@ -26,8 +26,8 @@ pub(super) const ALL: &[Control] = &[
         pattern: "/proc/sys/kernel/sched_rt_runtime_us",
         accepts: Accepted::Number(-1, i32::MAX as i64),
         gives_up: &["-1"],
-        reason: "-1 is no limit, and admits deadline servers of any size; a limit is refused with EBUSY \
-                 where deadline tasks and servers are given more already",
+        reason: "-1 means unlimited, and admits deadline servers of any size; a limit is refused with EBUSY \
+                 if deadline tasks and servers already use more",
         source: RT_GROUP,
         ..Control::DEFAULT
     },
@@ -35,7 +35,7 @@ pub(super) const ALL: &[Control] = &[
         pattern: "/proc/sys/kernel/sched_rt_period_us",
         accepts: Accepted::Number(1, i32::MAX as i64),
         risk: Risk::Medium,
-        reason: "a period below sched_rt_runtime_us is EINVAL, so that which of the two is written first \
+        reason: "a period below sched_rt_runtime_us is EINVAL, so the order in which the two are written \
                  depends on the direction",
         source: RT_GROUP,
         ..Control::DEFAULT
@@ -43,7 +43,7 @@ pub(super) const ALL: &[Control] = &[
     Control {
         pattern: "/proc/sys/kernel/sched_rr_timeslice_ms",
         accepts: Accepted::Number(1, i32::MAX as i64),
-        reason: "0 and less set the default of 100, so that they would not be read back",
+        reason: "0 and negative values set the default of 100, so they cannot be read back",
         source: SYSCTL_KERNEL,
         ..Control::DEFAULT
     },
@@ -59,8 +59,7 @@ pub(super) const ALL: &[Control] = &[
     Control {
         pattern: "/sys/kernel/debug/sched/llc_balancing/enabled",
         accepts: Accepted::Number(0, 1),
-        reason: "shown as it was written, also on machines with one last-level cache, which have no use \
-                 for it",
+        reason: "reads back as written, even on machines with one last-level cache, where it has no effect",
         source: SCHED_DEBUG_C,
         ..Control::DEFAULT
     },
@@ -68,8 +67,7 @@ pub(super) const ALL: &[Control] = &[
         pattern: "/sys/kernel/debug/sched/preempt",
         readback: Comparison::Choice,
         accepts: Accepted::Words(&["none", "voluntary", "full", "lazy"]),
-        reason: "the models that the kernel has are shown, the one in force in round brackets; any other \
-                 is EINVAL",
+        reason: "lists the models that the kernel has, the active one in parentheses; any other is EINVAL",
         source: PARAMETERS,
         ..Control::DEFAULT
     },
@@ -78,8 +76,8 @@ pub(super) const ALL: &[Control] = &[
         gives_up: &["0"],
         partners: &[SOFT, HARD],
         restored_first: &[SOFT, HARD],
-        reason: "it switches both detectors; before 6.14 reading one of them while it is 0 makes a later 1 \
-                 switch nothing on, so that they are written, unread, before it is put back",
+        reason: "switches both detectors; before 6.14, if one of them is read while this is 0, a later 1 \
+                 enables neither, so they are written without being read before this is restored",
         source: LOCKUP_WATCHDOGS,
         ..Control::DEFAULT
     },
@@ -87,7 +85,7 @@ pub(super) const ALL: &[Control] = &[
         pattern: SOFT,
         readback: Comparison::Unread,
         gives_up: &["0"],
-        reason: "reading it while watchdog is 0 changes what a later 1 does, before 6.14",
+        reason: "before 6.14, reading it while watchdog is 0 changes the effect of a later 1",
         source: LOCKUP_WATCHDOGS,
         ..Control::DEFAULT
     },
@@ -96,7 +94,7 @@ pub(super) const ALL: &[Control] = &[
         readback: Comparison::Unread,
         gives_up: &["0"],
         optional: true,
-        reason: "as soft_watchdog; a guest without performance counters refuses it (EACCES, before 6.12 \
+        reason: "like soft_watchdog; a guest without performance counters refuses it (EACCES, before 6.12 \
                  ENOTSUPP)",
         source: LOCKUP_WATCHDOGS,
         ..Control::DEFAULT
@@ -106,7 +104,7 @@ pub(super) const ALL: &[Control] = &[
         readback: Comparison::List,
         accepts: Accepted::Cpus,
         risk: Risk::Medium,
-        reason: "a list in spite of its name; a hung CPU that it leaves out is not reported",
+        reason: "a CPU list in spite of its name; a hang of a CPU outside of it is not reported",
         source: SYSCTL_KERNEL,
         ..Control::DEFAULT
     },
@@ -130,7 +128,7 @@ pub(super) const ALL: &[Control] = &[
         pattern: "/proc/sys/kernel/printk_devkmsg",
         readback: Comparison::Exact,
         accepts: Accepted::Words(&["on", "off", "ratelimit"]),
-        reason: "EINVAL where printk.devkmsg= was on the command line",
+        reason: "EINVAL if printk.devkmsg= is on the command line",
         source: SYSCTL_KERNEL,
         ..Control::DEFAULT
     },
@@ -138,14 +136,14 @@ pub(super) const ALL: &[Control] = &[
         pattern: "/sys/module/printk/parameters/ignore_loglevel",
         readback: Comparison::Exact,
         accepts: Accepted::Words(&["N", "Y"]),
-        reason: "a flag of a module is shown as a letter, however it was written",
+        reason: "a module flag reads back as a letter, however it was written",
         source: PARAMETERS,
         ..Control::DEFAULT
     },
     Control {
         pattern: "/proc/sys/kernel/timer_migration",
         source: SYSCTL_KERNEL,
-        reason: "off, timers stay on idle CPUs, which they wake",
+        reason: "if off, timers stay on idle CPUs and wake them",
         ..Control::DEFAULT
     },
     Control {
@@ -158,32 +156,32 @@ pub(super) const ALL: &[Control] = &[
     },
     Control {
         pattern: "/proc/sys/kernel/sched_schedstats",
-        reason: "statistics of the scheduler, which tools may read",
+        reason: "scheduler statistics, which tools may read",
         source: SYSCTL_KERNEL,
         ..Control::DEFAULT
     },
     Control {
         pattern: "/proc/sys/kernel/task_delayacct",
-        reason: "statistics of delays, which tools may read",
+        reason: "delay statistics, which tools may read",
         source: SYSCTL_KERNEL,
         ..Control::DEFAULT
     },
     Control {
         pattern: "/proc/sys/kernel/stack_tracer_enabled",
-        reason: "the tracer of stacks",
+        reason: "the stack tracer",
         source: SYSCTL_KERNEL,
         ..Control::DEFAULT
     },
     Control {
         pattern: "/sys/kernel/rcu_normal",
-        reason: "1 wins over rcu_expedited",
+        reason: "1 overrides rcu_expedited",
         source: PARAMETERS,
         ..Control::DEFAULT
     },
     Control {
         pattern: "/sys/kernel/rcu_expedited",
         accepts: Accepted::Number(0, i32::MAX as i64),
-        reason: "a count of those that want it, which the kernel raises and lowers itself",
+        reason: "a count of its users, which the kernel raises and lowers itself",
         source: PARAMETERS,
         ..Control::DEFAULT
     },
@@ -192,14 +190,14 @@ pub(super) const ALL: &[Control] = &[
         readback: Comparison::Exact,
         accepts: Accepted::Clocksource,
         risk: Risk::Medium,
-        reason: "a name that is not offered is taken without an error, and nothing changes",
+        reason: "an unknown name is accepted without an error, and nothing changes",
         source: TIMEKEEPING,
         ..Control::DEFAULT
     },
     Control {
         pattern: "/sys/module/kvm/parameters/halt_poll_ns",
         accepts: Accepted::Number(0, u32::MAX as i64),
-        reason: "nanoseconds; for guests that have no limit of their own",
+        reason: "nanoseconds; for guests without a limit set by themselves",
         source: HALT_POLLING,
         ..Control::DEFAULT
     },

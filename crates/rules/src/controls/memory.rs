@@ -13,8 +13,8 @@ const VM: Control =
 const PAIRED: Control = Control {
     accepts: Accepted::Number(1, i64::MAX),
     risk: Risk::Medium,
-    reason: "the one that was not written last is 0; a 0 cannot be written here (EINVAL) or says nothing: \
-             its partner is written to restore it",
+    reason: "of the two files the one that was not written last is 0; writing 0 here is refused (EINVAL) or \
+             has no effect: write the other one to restore it",
     ..VM
 };
 
@@ -22,7 +22,7 @@ pub(super) const ALL: &[Control] = &[
     Control {
         pattern: "/proc/sys/vm/stat_interval",
         accepts: Accepted::Number(0, 2_000_000),
-        reason: "seconds, kept in jiffies: more do not fit; 0 is taken",
+        reason: "seconds, stored in jiffies, which limits the range; 0 is accepted",
         ..VM
     },
     Control {
@@ -39,7 +39,7 @@ pub(super) const ALL: &[Control] = &[
     },
     Control {
         pattern: "/proc/sys/vm/dirty_expire_centisecs",
-        reason: "the age of data that is written",
+        reason: "the age from which data is written back",
         ..VM
     },
     Control {
@@ -69,7 +69,7 @@ pub(super) const ALL: &[Control] = &[
         pattern: "/proc/sys/vm/overcommit_memory",
         accepts: Accepted::Number(0, 2),
         gives_up: &["2"],
-        reason: "with 2 programs are refused memory that they do not need yet",
+        reason: "with 2, programs are refused memory that they do not need yet",
         source: OVERCOMMIT,
         ..VM
     },
@@ -108,7 +108,8 @@ pub(super) const ALL: &[Control] = &[
         pattern: "/sys/kernel/mm/ksm/run",
         accepts: Accepted::Number(0, 2),
         risk: Risk::Medium,
-        reason: "with 2 what was shared is copied, which takes memory; put back, it is found again in time",
+        reason: "with 2, shared pages are copied, which needs memory; after a restore they are merged again \
+                 over time",
         source: KSM,
         ..Control::DEFAULT
     },
@@ -117,14 +118,14 @@ pub(super) const ALL: &[Control] = &[
         readback: Comparison::Choice,
         accepts: Accepted::Words(&["always", "madvise", "never"]),
         risk: Risk::Medium,
-        reason: "what programs have stays as it is; absent on PREEMPT_RT",
+        reason: "does not change memory that programs already have; absent on PREEMPT_RT",
         source: TRANSPARENT_HUGEPAGES,
         ..Control::DEFAULT
     },
     Control {
         pattern: "/sys/module/kfence/parameters/sample_interval",
         accepts: Accepted::Number(0, i64::MAX),
-        reason: "milliseconds; one that was started with 0 can be switched on since 5.17",
+        reason: "milliseconds; if the kernel was booted with 0, it can be switched on from 5.17 on",
         source: KFENCE,
         ..Control::DEFAULT
     },
@@ -132,7 +133,7 @@ pub(super) const ALL: &[Control] = &[
         pattern: "/sys/module/damon_stat/parameters/enabled",
         readback: Comparison::Exact,
         accepts: Accepted::Words(&["N", "Y"]),
-        reason: "ends or starts its thread; refused with EINVAL where memory cannot be monitored",
+        reason: "stops or starts its thread; EINVAL if memory cannot be monitored",
         source: DAMON_STAT,
         ..Control::DEFAULT
     },
@@ -140,7 +141,7 @@ pub(super) const ALL: &[Control] = &[
         pattern: "/sys/module/damon_reclaim/parameters/enabled",
         readback: Comparison::Exact,
         accepts: Accepted::Words(&["N", "Y"]),
-        reason: "reclaims what was not used for long",
+        reason: "reclaims memory that was not used for a long time",
         source: DAMON_STAT,
         ..Control::DEFAULT
     },
@@ -148,7 +149,7 @@ pub(super) const ALL: &[Control] = &[
         pattern: "/sys/module/damon_lru_sort/parameters/enabled",
         readback: Comparison::Exact,
         accepts: Accepted::Words(&["N", "Y"]),
-        reason: "sorts the lists by which memory is reclaimed",
+        reason: "sorts the reclaim lists",
         source: DAMON_STAT,
         ..Control::DEFAULT
     },

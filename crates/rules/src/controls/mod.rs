@@ -94,7 +94,7 @@ impl Control {
         let bare = |word: &str| word.trim_matches(['[', ']', '(', ')']) == value;
         match shown {
             Some(shown) if !shown.split_whitespace().any(bare) => {
-                Err(format!("this kernel offers no {value}, but {}", shown.trim()))
+                Err(format!("this kernel does not offer {value}, only {}", shown.trim()))
             }
             _ => Ok(value),
         }

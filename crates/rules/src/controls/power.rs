@@ -10,13 +10,13 @@ pub(super) const ALL: &[Control] = &[
         pattern: "/sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us",
         readback: Comparison::Exact,
         accepts: Accepted::WordsOrNumber(&["n/a"], 0, i32::MAX as i64),
-        reason: "n/a is no latency at all, 0 no limit, and both are read back as they were written",
+        reason: "n/a forbids any latency, 0 means no limit; both read back as written",
         source: ABI,
         ..Control::DEFAULT
     },
     Control {
         pattern: "/sys/devices/system/cpu/cpu#/cpuidle/state#/disable",
-        reason: "of one CPU; what the driver switched off itself stays off",
+        reason: "of one CPU; a state that the driver switched off stays off",
         source: CPUIDLE,
         ..Control::DEFAULT
     },
@@ -35,7 +35,7 @@ pub(super) const ALL: &[Control] = &[
         accepts: Accepted::Words(&["default", "performance", "powersave", "powersupersave"]),
         risk: Risk::Medium,
         optional: true,
-        reason: "the one in force is in brackets; EPERM where the firmware keeps the links to itself",
+        reason: "the active one is in brackets; EPERM if the firmware controls the links",
         source: PARAMETERS,
         ..Control::DEFAULT
     },
@@ -44,7 +44,7 @@ pub(super) const ALL: &[Control] = &[
         readback: Comparison::Exact,
         accepts: Accepted::Words(&["on", "auto"]),
         risk: Risk::Medium,
-        reason: "of one device; on resumes it at once",
+        reason: "of one device; `on` resumes it at once",
         source: RUNTIME_PM,
         ..Control::DEFAULT
     },

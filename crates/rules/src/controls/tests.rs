@@ -139,18 +139,18 @@ fn values_out_of_range_are_refused_with_what_is_right() {
     takes(huge, "never", Err("this kernel has no /sys/kernel/mm/transparent_hugepage/enabled"));
     let irq = "/proc/irq/9/smp_affinity_list";
     takes(irq, "1,0", Ok("0-1"));
-    takes(irq, "", Err("'' is not a list of CPUs such as 0-1 (it names none)"));
+    takes(irq, "", Err("'' is not a list of CPUs such as 0-1 (it names no CPU)"));
     takes(irq, "3-4", Err("'3-4' is not a list of CPUs such as 0-1 (there is no CPU 4)"));
     let queues = "/sys/devices/virtual/workqueue/cpumask";
     takes(queues, "0x3", Ok("3"));
-    takes(queues, "0", Err("'0' is not a mask of CPUs such as 3 for CPUs 0-1 (it names none)"));
+    takes(queues, "0", Err("'0' is not a mask of CPUs such as 3 for CPUs 0-1 (it names no CPU)"));
     takes(queues, "10", Err("'10' is not a mask of CPUs such as 3 for CPUs 0-1 (there is no CPU 4)"));
     takes("/sys/class/net/lo/queues/rx-0/rps_cpus", "0", Ok("0"));
     takes("/sys/kernel/debug/sched/preempt", "full", Ok("full"));
     takes(
         "/sys/kernel/debug/sched/preempt",
         "none",
-        Err("this kernel offers no none, but (full) lazy laziest"),
+        Err("this kernel does not offer none, only (full) lazy laziest"),
     );
     let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     takes(clock, "tsc", Ok("tsc"));

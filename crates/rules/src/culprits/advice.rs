@@ -53,25 +53,29 @@ fn remedy(culprit: &Culprit, run: &Run) -> Option<String> {
     let name = if is_plain(&thread.comm) { format!("`{}`", thread.comm) } else { "it".to_owned() };
     let follow = follow(culprit, run)
         .map_or_else(|| "with `onbeat hunt --victim`".to_owned(), |command| format!("`{command}`"));
-    Some(format!("if {name} is the program that must be in time, follow it: {follow}; else {change}"))
+    Some(format!("if {name} is the program with the deadline, follow it: {follow}; otherwise {change}"))
 }
 
 /// Change that lets the other thread run first.
 fn change(culprit: &Culprit, run: &Run) -> String {
     let most_urgent = culprit.threads.iter().map(|thread| thread.prio).min().unwrap_or(HIGHEST);
     let its = number(culprit).map_or("PID".to_owned(), |tid| tid.to_string());
-    let elsewhere = format!("it another CPU (`taskset -pc {} {its}`)", other_cpus(run));
+    let elsewhere = format!("to another CPU (`taskset -pc {} {its}`)", other_cpus(run));
     let (yours, own) = yours(run);
     match most_urgent {
         // A deadline thread must be allowed on all CPUs of its root domain.
-        ..HIGHEST => "keep the two apart by a cpuset: no priority goes before a deadline thread".to_owned(),
+        ..HIGHEST => {
+            "separate the two with a cpuset: no priority is above that of a deadline thread".to_owned()
+        }
         HIGHEST => {
             let below = own.filter(|own| *own > 1).map_or("N".to_owned(), |own| (own - 1).to_string());
-            format!("give it a priority below yours (`chrt -f -p {below} {its}`) or {elsewhere}")
+            format!("give it a priority below yours (`chrt -f -p {below} {its}`) or move it {elsewhere}")
         }
         prio => {
             let above = 100 - prio.min(98);
-            format!("give yours the higher priority (`chrt -f -p {above} {yours}`) or {elsewhere}")
+            format!(
+                "give yours the higher priority (`chrt -f -p {above} {yours}`) or move the other thread {elsewhere}"
+            )
         }
     }
 }
@@ -146,13 +150,15 @@ mod tests {
     fn both_ways_are_said_with_the_numbers_that_are_known() {
         assert_eq!(
             told(hunt(culprit("realtime-thread", "control", 19, "alive"))),
-            "if `control` is the program that must be in time, follow it: `onbeat hunt --victim \
-             control`; else give yours the higher priority (`chrt -f -p 81 PID`) or it another CPU \
-             (`taskset -pc 0-1 4203`)"
+            "if `control` is the program with the deadline, follow it: `onbeat hunt --victim control`; \
+             otherwise give yours the higher priority (`chrt -f -p 81 PID`) or move the other thread to \
+             another CPU (`taskset -pc 0-1 4203`)"
         );
         let ended = told(hunt(culprit("realtime-thread", "control", 4, "ended")));
         assert!(
-            ended.ends_with("(`chrt -f -p 96 PID`) or it another CPU (`taskset -pc 0-1 PID`)"),
+            ended.ends_with(
+                "(`chrt -f -p 96 PID`) or move the other thread to another CPU (`taskset -pc 0-1 PID`)"
+            ),
             "{ended}"
         );
         let mut all = hunt(culprit("realtime-thread", "control", 4, "alive"));
@@ -165,7 +171,7 @@ mod tests {
         let highest = told(hunt(culprit("realtime-thread", "hog", 0, "alive")));
         assert!(highest.contains("a priority below yours (`chrt -f -p 79 4203`)"), "{highest}");
         let deadline = told(hunt(culprit("realtime-thread", "hog", -1, "alive")));
-        assert!(deadline.contains("else keep the two apart by a cpuset") && !deadline.contains("chrt"));
+        assert!(deadline.contains("otherwise separate the two with a cpuset") && !deadline.contains("chrt"));
     }
 
     #[test]
@@ -187,7 +193,8 @@ mod tests {
         assert_eq!(follow(&run.culprits[0], &run), None);
         assert_eq!(
             told(run),
-            "give yours the higher priority (`chrt -f -p 81 77`) or it another CPU (`taskset -pc CPUS 4203`)"
+            "give yours the higher priority (`chrt -f -p 81 77`) or move the other thread to another CPU \
+             (`taskset -pc CPUS 4203`)"
         );
     }
 

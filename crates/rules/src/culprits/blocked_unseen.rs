@@ -8,11 +8,11 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "blocked-unseen",
     title: "a sleep at a place that was not recorded",
-    signature: "Within a cycle a followed thread sleeps, and no stack was recorded where it did.",
-    detection: "By the switch away from the thread and its waking alone: stacks were not asked \
-                for, were refused, or their event was lost.",
-    remedy: "look in a typical spike at who woke it; where the kernel gives stacks, a hunt without \
-             --no-stacks tells what it waited for",
+    signature: "Within a cycle a followed thread sleeps, and no stack of the sleep was recorded.",
+    detection: "By the switch away from the thread and its wake-up only: stacks were not requested, were \
+                refused, or their event was lost.",
+    remedy: "see in a typical spike which thread woke it; if the kernel provides stacks, a hunt without \
+             --no-stacks shows what it waited for",
     kinds: &[SliceKind::Blocked],
     sources: &[
         Source { title: "kernel: monitors of real-time applications", url: RTAPP },

@@ -7,12 +7,12 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "clock-set",
-    title: "the time of day being set",
+    title: "setting the time of day",
     signature: "An interrupt from another CPU, in which retrigger_next_event runs.",
-    detection: "By the function's exact name. The kernel asks for it when the wall clock steps, \
-                when it resumes, and when a CPU goes offline. Slewing a clock does not.",
-    remedy: "let the time service slew instead of step (chrony: makestep only at the start), and \
-             let nothing else set the clock",
+    detection: "By the function's exact name. The kernel sends it when the wall clock steps, on resume, and \
+                when a CPU goes offline. Slewing the clock does not cause it.",
+    remedy: "let the time service slew instead of step (chrony: makestep only at the start), and make sure \
+             that no other program sets the clock",
     kinds: &[SliceKind::Ipi],
     sources: &[Source { title: "kernel: kernel/time/hrtimer.c, clock_was_set", url: HRTIMER_C }],
     evidence: EvidenceKind::Source,

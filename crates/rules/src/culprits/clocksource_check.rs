@@ -8,15 +8,15 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "clocksource-check",
     title: "the check of the clocksource",
-    signature: "Every half second, up to 7.1 from CPU to CPU, a timer whose function is \
-                clocksource_watchdog reads a slow clock; an interrupt from another CPU compares \
-                clocks (clocksource_verify_one_cpu, from 7.2 on watchdog_check_skew_remote, each \
-                half second on the next CPU). Where the processor has tsc_adjust, a timer goes \
-                over all CPUs, every ten minutes (tsc_sync_check_timer_fn).",
-    detection: "By the functions' exact names. A period of half a second alone would prove \
-                nothing: other work has it too.",
-    remedy: "say that the TSC is to be trusted, tsc=reliable, where it is: then nothing compares \
-             it (tsc=nowatchdog leaves tsc_sync_check_timer_fn)",
+    signature: "Every half second, up to 7.1 from CPU to CPU, a timer whose function is clocksource_watchdog \
+                reads a slow clock; an interrupt from another CPU compares the clocks \
+                (clocksource_verify_one_cpu, from 7.2 on watchdog_check_skew_remote, each half second on the \
+                next CPU). If the processor has tsc_adjust, a timer visits all CPUs every ten minutes \
+                (tsc_sync_check_timer_fn).",
+    detection: "By the functions' exact names. A period of half a second alone proves nothing: other work \
+                has the same period.",
+    remedy: "if the TSC is trustworthy, boot with tsc=reliable, which ends the comparison (tsc=nowatchdog \
+             keeps tsc_sync_check_timer_fn)",
     kinds: &[SliceKind::Softirq, SliceKind::TimerSoftirq, SliceKind::Ipi],
     sources: &[
         Source { title: "kernel: kernel/time/clocksource.c", url: CLOCKSOURCE_C },

@@ -7,18 +7,16 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "code-patching",
-    title: "the kernel's code being patched",
+    title: "patching of kernel code",
     signature: "An interrupt from another CPU, in which do_sync_core (x86) or ipi_remote_fence_i \
                 (RISC-V) runs; several within microseconds, on all CPUs at once.",
-    detection: "By the function's exact name, which only the patching of code asks other CPUs to \
-                run, ftrace_sync_ipi that of traced functions. On RISC-V a program that writes \
-                code and asks for it to be seen does too. Who patched is the sender: a static key \
-                that was switched, a tracepoint, a probe, a BPF program, a module being loaded. On \
-                arm64 the function is do_nothing, which other code asks for as well: it counts as \
-                a function run for another CPU.",
-    remedy: "keep what switches tracing, probes, BPF programs, packet timestamps or modules on \
-             and off from running while the real- time task does; what is to be on, switch on \
-             before",
+    detection: "By the function's exact name, which only code patching runs on other CPUs (ftrace_sync_ipi: \
+                the patching of traced functions). On RISC-V a program that writes code and flushes the \
+                instruction caches causes it too. The sender did the patching: it switched a static key, a \
+                tracepoint, a probe or a BPF program, or loaded a module. On arm64 the function is \
+                do_nothing, which other code uses as well: it counts as a function run for another CPU.",
+    remedy: "do not switch tracing, probes, BPF programs, packet timestamps or modules on or off while the \
+             real-time task runs; switch on beforehand what is needed",
     kinds: &[SliceKind::Ipi],
     sources: &[Source { title: "kernel: arch/x86/kernel/alternative.c", url: ALTERNATIVE_C }],
     evidence: EvidenceKind::Source,

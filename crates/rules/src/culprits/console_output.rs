@@ -8,13 +8,13 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "console-output",
     title: "a message written to a console",
-    signature: "A section with interrupts or preemption off whose stack has a function that \
-                writes to a console, often the serial one: a character takes 87 us at 115200 baud.",
-    detection: "By exact names of the kernel's console code in the stack. On PREEMPT_RT from 6.12 \
-                on, consoles with their own thread write there and can be preempted; others still \
-                write with preemption on but the console lock held.",
-    remedy: "let fewer messages reach the console (kernel.printk, quiet), take the console off \
-             the serial line, and see in the log what printed",
+    signature: "A section with interrupts or preemption off, with a function in its stack that writes to a \
+                console, often the serial one: a character takes 87 us at 115200 baud.",
+    detection: "By exact names of the kernel's console code in the stack. On PREEMPT_RT from 6.12 on, \
+                consoles with a thread write in that thread and can be preempted; others write with \
+                preemption enabled, but hold the console lock.",
+    remedy: "let fewer messages reach the console (kernel.printk, quiet), take the console off the serial \
+             line, and see in the log which code printed",
     kinds: &[SliceKind::IrqsOff, SliceKind::PreemptOff, SliceKind::LockContention],
     sources: &[
         Source { title: "kernel: serial consoles", url: SERIAL_CONSOLE },

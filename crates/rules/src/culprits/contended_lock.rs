@@ -8,19 +8,18 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "contended-lock",
-    title: "waiting for a lock of the kernel",
-    signature: "The thread that came late, or the one that held it up, waits in the kernel for a \
-                lock; the kernel says when waiting begins and ends.",
-    detection: "By the events of lock contention (from 5.19 on), by a function that spins in the \
-                stack where the timer's interrupt came in, or by a section with interrupts off \
-                that ends with giving a raw lock free right after another CPU came out of its \
-                own. A single waiter has no event, and in a virtual machine none has. The slice \
-                names the thread that gave the lock free, by its event (from 7.2 on, of raw locks \
-                from 7.3 on, and not in a virtual machine). Elsewhere no event has the holder: the \
-                slice has no name, and its evidence names the waiter, the place and the threads \
-                that ran on the other CPUs.",
-    remedy: "see from the stack which lock it is and what takes it on the other CPU; keep that \
-             away while the real-time task runs",
+    title: "waiting for a kernel lock",
+    signature: "The late thread, or the one that delayed it, waits in the kernel for a lock; the kernel \
+                reports when the wait begins and ends.",
+    detection: "By the events of lock contention (from 5.19 on), by a spinning function in the stack that \
+                the timer interrupt recorded, or by a section with interrupts off that ends with the release \
+                of a raw lock right after another CPU left such a section. A single waiter has no event, and \
+                in a virtual machine no waiter has one. The slice names the thread that released the lock, \
+                by its event (from 7.2 on, for raw locks from 7.3 on, and not in a virtual machine). \
+                Otherwise no event names the holder: the slice has no name, and its evidence names the \
+                waiter, the place and the threads that ran on the other CPUs.",
+    remedy: "see in the stack which lock it is and what takes it on the other CPU; do not let that run while \
+             the real-time task runs",
     kinds: &[SliceKind::LockContention],
     sources: &[
         Source { title: "kernel: lock types and their rules", url: LOCKTYPES },

@@ -7,13 +7,12 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "counter-access",
-    title: "performance events handled on this CPU for another",
-    signature: "An interrupt from another CPU, in which a function of the performance events \
-                runs; the sender profiles or monitors.",
-    detection: "By the functions' exact names in kernel/events/core.c. Whether the sender reads, \
-                adds or removes an event is not seen, but for __perf_event_read, which reads.",
-    remedy: "stop profiling (perf, an exporter of metrics), or open events for housekeeping CPUs \
-             alone",
+    title: "performance events handled for another CPU",
+    signature: "An interrupt from another CPU that runs a function of the perf events subsystem; the sender \
+                profiles or monitors.",
+    detection: "By the functions' exact names in kernel/events/core.c. Whether the sender reads, adds or \
+                removes an event is not visible, except that __perf_event_read reads.",
+    remedy: "stop profiling (perf, an exporter of metrics), or open events only on housekeeping CPUs",
     kinds: &[SliceKind::Ipi],
     sources: &[Source {
         title: "kernel: kernel/events/core.c, cpu_function_call and perf_event_read",

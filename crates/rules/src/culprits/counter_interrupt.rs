@@ -9,11 +9,10 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     id: "counter-interrupt",
     title: "a non-maskable interrupt of the performance counters",
     signature: "An interrupt that nothing can mask, whose handler is perf_event_nmi_handler.",
-    detection: "By the handler's exact name. Whether the hard lockup detector or somebody's \
-                profiling set the counter is not told; regular ones some seconds apart are the \
-                detector's.",
-    remedy: "switch the hard lockup detector off (kernel.nmi_watchdog=0), and do not profile \
-             while real time runs",
+    detection: "By the handler's exact name. It does not show whether the hard lockup detector or a profiler \
+                set the counter; interrupts at regular intervals of some seconds come from the detector.",
+    remedy: "switch the hard lockup detector off (kernel.nmi_watchdog=0), and do not profile while the \
+             real-time task runs",
     kinds: &[SliceKind::Nmi],
     sources: &[Source { title: "kernel: lockup detectors", url: LOCKUP_WATCHDOGS }],
     evidence: EvidenceKind::Documented,

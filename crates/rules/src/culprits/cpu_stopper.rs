@@ -9,17 +9,15 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "cpu-stopper",
     title: "the stopper thread at work",
-    signature: "The thread migration/N runs in the place of all others, alone or on all CPUs at \
-                once.",
-    detection: "By the thread. Who asked for it, and from which CPU, is the thread that woke it, \
-                unless a softirq or an interrupt did. What it does is told where the timer's \
-                interrupt found it with interrupts off: moving a thread, stopping the whole \
-                machine for a change of code or a module, or a CPU that goes on or off line. Of \
-                that the kernel's events of hotplug name the step that asked for the stop, and \
-                the waking of its worker the thread that wanted it; what the CPU itself runs then \
-                is in no event.",
-    remedy: "set affinities, load modules, switch CPUs on and off and change microcode before \
-             real time begins",
+    signature: "The thread migration/N preempts all other threads, on one CPU or on all CPUs at once.",
+    detection: "By the thread. The requester, and its CPU, is the thread that woke it, unless a softirq or \
+                an interrupt did. Its work is known if the timer interrupt found it with interrupts off: \
+                moving a thread, stopping the whole machine to patch code or load a module, or a CPU that \
+                goes online or offline. In the last case the kernel's hotplug events name the step that \
+                requested the stop, and the waking of its worker names the thread behind it; no event shows \
+                what the CPU itself runs then.",
+    remedy: "set affinities, load modules, switch CPUs on and off and update microcode before the real-time \
+             phase starts",
     kinds: &[SliceKind::StopMachine],
     sources: &[
         Source { title: "kernel: kernel/stop_machine.c", url: STOP_MACHINE_C },

@@ -10,11 +10,11 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     id: "device-interrupt",
     title: "a device's interrupt",
     signature: "A handler with the device's name runs on the CPU before the thread does.",
-    detection: "By the kernel's events of the handler's begin and end, with the name under which \
-                it was requested; no event has its function. Its thread, where it has one, is \
-                another rule's. From 7.2 on the kernel's log names handlers that take longer than \
-                irqhandler.duration_warn_us= on its command line.",
-    remedy: "move the interrupt to another CPU (smp_affinity_list), and see that nothing moves it \
+    detection: "By the kernel's events of the handler's entry and exit, with the name under which the \
+                interrupt was requested; no event has the handler's function. An interrupt thread has a \
+                separate rule. From 7.2 on the kernel log names handlers that take longer than \
+                irqhandler.duration_warn_us= on the command line.",
+    remedy: "move the interrupt to another CPU (smp_affinity_list), and make sure that nothing moves it \
              back",
     kinds: &[SliceKind::Irq],
     sources: &[

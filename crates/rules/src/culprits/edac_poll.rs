@@ -7,12 +7,12 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "edac-poll",
-    title: "the polling for memory errors",
+    title: "polling for memory errors",
     signature: "A kernel worker runs a function of EDAC, every second by default.",
-    detection: "By the work's exact function; drivers that get an interrupt for each error have \
-                none.",
-    remedy: "lengthen edac_mc_poll_msec of the module edac_core, at the price that corrected \
-             errors are told later, or keep its worker off this CPU",
+    detection: "By the exact function of the work; drivers that get an interrupt for each error have no such \
+                work.",
+    remedy: "increase edac_mc_poll_msec of the module edac_core, which delays the report of corrected \
+             errors, or keep its worker off this CPU",
     kinds: &[SliceKind::Workqueue, SliceKind::PreemptOff],
     sources: &[
         Source { title: "kernel: drivers/edac/edac_mc.c", url: EDAC_MC_C },

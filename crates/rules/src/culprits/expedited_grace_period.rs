@@ -10,9 +10,9 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     title: "an expedited grace period of RCU",
     signature: "An interrupt from another CPU, in which rcu_exp_handler runs; often several in a \
                 burst.",
-    detection: "By the function's exact name, that of kernels up to 4.19 among them. Who waited \
-                for the grace period is not the sender, which is a kernel thread of RCU.",
-    remedy: "make all grace periods normal ones: rcu_normal, or rcupdate.rcu_normal_after_boot=1",
+    detection: "By the function's exact name, including that of kernels up to 4.19. The sender is a kernel \
+                thread of RCU, not the thread that waited for the grace period.",
+    remedy: "make all grace periods normal: rcu_normal, or rcupdate.rcu_normal_after_boot=1",
     kinds: &[SliceKind::Ipi],
     sources: &[
         Source { title: "kernel: expedited grace periods", url: EXPEDITED },

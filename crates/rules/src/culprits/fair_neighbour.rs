@@ -9,11 +9,11 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "fair-neighbour",
     title: "other threads of the fair scheduler",
-    signature: "The thread that came late is under SCHED_OTHER, and others of the same class run \
-                before it.",
-    detection: "By the priorities in the switch: both are 100 or more in the kernel's count. A \
-                fair thread before a real-time one is never named by this rule.",
-    remedy: "give the thread a real-time policy (SCHED_FIFO), or a CPU of its own",
+    signature: "The late thread has the policy SCHED_OTHER, and other threads of the same class run before \
+                it.",
+    detection: "By the priorities in the switch: both are 100 or more in the kernel's numbering. This rule \
+                never names a fair thread that ran before a real-time one.",
+    remedy: "give the thread a real-time policy (SCHED_FIFO), or a separate CPU",
     kinds: &[SliceKind::Thread],
     sources: &[Source { title: "sched(7), SCHED_OTHER", url: SCHED7 }],
     evidence: EvidenceKind::Documented,

@@ -8,16 +8,16 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "fair-server-turn",
-    title: "the fair server's turn",
-    signature: "A real-time thread that is ready waits while a thread of the fair scheduler runs, \
-                for up to 50 ms per second, at the end of a second in which no other had a turn.",
-    detection: "By a fair thread that was chosen while a real-time one was ready, on a kernel \
-                that has the server (6.12 and later); nothing held preemption off. The server's \
-                timer (dl_task_timer), where it expired on that CPU right before, shows that it \
-                was its turn, the ext server's too. The priority at the switch counts: a fair \
-                thread that had inherited one is not this.",
-    remedy: "set the server's runtime of this CPU to 0 in debugfs, or leave the fair threads of \
-             this CPU some time",
+    title: "time for the fair server",
+    signature: "A runnable real-time thread waits while a thread of the fair scheduler runs, for up to 50 ms \
+                per second, at the end of a second in which no other fair thread ran.",
+    detection: "By a fair thread that was chosen while a real-time one was runnable, on a kernel with the \
+                server (6.12 and later) and with preemption enabled. If the server's timer (dl_task_timer) \
+                expired on that CPU right before, the server is confirmed; the same holds for the ext \
+                server. The priority at the switch counts: a fair thread with an inherited priority does not \
+                match.",
+    remedy: "set the server's runtime of this CPU to 0 in debugfs, or let the fair threads of this CPU have \
+             some time",
     kinds: &[SliceKind::FairServer],
     sources: &[
         Source { title: "kernel: deadline scheduling, servers", url: DEADLINE },

@@ -8,14 +8,14 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "frequency-change",
-    title: "a change of the CPU's frequency",
-    signature: "A governor's work, its thread sugov:N, or a section with interrupts off in which \
-                the frequency is set, by firmware on some boards; or an event of a new frequency \
-                between wake-up and run.",
-    detection: "By the thread's name, the work's function, or exact names of governors in the \
-                stack. Changes that the processor makes by itself have no event.",
-    remedy: "set a governor that does not change the frequency (performance), or the lowest \
-             frequency to the highest",
+    title: "a CPU frequency change",
+    signature: "A governor's work, its thread sugov:N, or a section with interrupts off that sets the \
+                frequency (on some boards through firmware); or a frequency event between wake-up and \
+                running.",
+    detection: "By the thread's name, the work's function, or exact names of governors in the stack. Changes \
+                by the processor itself have no event.",
+    remedy: "set a governor that does not change the frequency (performance), or raise the minimum frequency \
+             to the maximum",
     kinds: &[
         SliceKind::Frequency,
         SliceKind::IrqsOff,
@@ -29,8 +29,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Documented,
     cured_by: &["cpufreq-governor", "cpufreq-limit"],
-    provoke: "the ondemand or schedutil governor and a load that comes and goes, on a machine \
-              whose driver sleeps or calls firmware",
+    provoke: "the ondemand or schedutil governor and a changing load, on a machine whose driver sleeps or \
+              calls firmware",
     matches,
     examples: SpikeExamples {
         fires: "irqs-off ns=440000 comm=kworker/2:1 prio=120 function=clk_scu_atf_set_cpu_rate \
@@ -54,7 +54,7 @@ const FUNCTIONS: &[&str] = &[
 fn matches(context: &SliceContext) -> Option<String> {
     let slice = context.slice;
     if slice.kind == SliceKind::Frequency {
-        return Some("the frequency changed between wake-up and run".to_owned());
+        return Some("the frequency changed between wake-up and running".to_owned());
     }
     if slice.kind == SliceKind::Thread && slice.who.comm.starts_with("sugov:") {
         return Some("the schedutil governor's thread ran".to_owned());

@@ -9,19 +9,17 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "futex-wait",
     title: "a wait for a futex that another thread holds or signals",
-    signature: "Within a cycle a followed thread sleeps in the kernel's futex code until another \
-                thread wakes it: a mutex that was taken, or a condition that was not yet given.",
-    detection: "By the kernel stack at the switch, and the waking, which tells who woke it. A \
-                plain mutex and a condition look the same there; `onbeat hunt --syscalls` records \
-                which one, and where it lies in the program. Its evidence says how long the one \
-                that woke it ran, slept, or was ready without a CPU; the thread that had that CPU \
-                is a priority inversion.",
-    remedy: "make the mutex one with PTHREAD_PRIO_INHERIT and do less while it is held, or share \
-             none with a thread of lower priority; of a condition, look at who gives it and how \
-             late that runs; `onbeat check --syscalls` tells which it is. On kernels with \
-             FUTEX_PRIVATE_HASH (7.2, 7.3) each new thread may grow the hash of its process's \
-             futexes: a program that starts threads while it runs sets the size at its start \
-             (prctl, PR_FUTEX_HASH)",
+    signature: "Within a cycle a followed thread sleeps in the kernel's futex code until another thread \
+                wakes it: on a mutex that is held, or a condition that is not yet signalled.",
+    detection: "By the kernel stack at the switch, and the wake-up, which names the waking thread. A plain \
+                mutex and a condition look the same there; `onbeat hunt --syscalls` records which of the two \
+                it is, and its address in the program. The evidence shows how long the waking thread ran, \
+                slept, or was runnable without a CPU; the thread that had that CPU is a priority inversion.",
+    remedy: "create the mutex with PTHREAD_PRIO_INHERIT and do less while holding it, or share no mutex with \
+             a thread of lower priority; for a condition, see which thread signals it and how late that \
+             thread runs; `onbeat check --syscalls` shows which of the two it is. On kernels with \
+             FUTEX_PRIVATE_HASH (7.2, 7.3) each new thread may grow the futex hash of its process: a program \
+             that starts threads while it runs should set the size at its start (prctl, PR_FUTEX_HASH)",
     kinds: &[SliceKind::Blocked],
     sources: &[
         Source { title: "pthread_mutexattr_setprotocol(3p)", url: MUTEX_PROTOCOL3 },

@@ -230,10 +230,10 @@ fn without_rule(kind: &Word<SliceKind>) -> &'static str {
     };
     match kind.known() {
         Some(Switch | ReturnToUser | TimerIrq | TimerSoftirq) => {
-            "look at a typical spike of it: it is a part of every wake-up, and longer here than elsewhere"
+            "look at a typical spike: this is a part of every wake-up, and takes longer here than elsewhere"
         }
         Some(Own | Preempted | Blocked | Syscall | Unexplained) => "",
-        _ => "look at the evidence and the stack of a typical spike of it: no rule knows it",
+        _ => "look at the evidence and the stack of a typical spike: no rule matches it",
     }
 }
 

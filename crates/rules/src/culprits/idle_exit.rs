@@ -7,12 +7,12 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "idle-exit",
-    title: "the way back from an idle state",
-    signature: "The CPU is in an idle state when the timer is due, and its interrupt begins late \
-                by about the state's exit latency.",
-    detection: "By the kernel's event of the state that was entered, no other event in between, \
-                and a delay that fits. In a virtual machine the delay is that of the hypervisor, \
-                which has to bring the CPU back.",
+    title: "exit from an idle state",
+    signature: "The CPU is in an idle state when the timer expires, and the interrupt starts late by about \
+                the exit latency of that state.",
+    detection: "By the kernel's event of the entered state, no other event in between, and a delay that fits \
+                the state. In a virtual machine the delay comes from the hypervisor, which has to schedule \
+                the virtual CPU again.",
     remedy: "forbid deep idle states on this CPU: hold /dev/cpu_dma_latency open, or set \
              pm_qos_resume_latency_us",
     kinds: &[SliceKind::IdleExit],
@@ -22,8 +22,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Documented,
     cured_by: &["idle-states", "resume-latency-qos", "guest-halt-poll"],
-    provoke: "nothing special on hardware: without /dev/cpu_dma_latency held, a cycle of 10 ms is \
-              enough",
+    provoke: "on hardware: a cycle of 10 ms is enough while /dev/cpu_dma_latency is not held open",
     grouping: Grouping::Irq,
     fallback: true,
     matches: |context| {

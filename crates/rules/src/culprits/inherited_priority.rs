@@ -8,15 +8,15 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "inherited-priority",
     title: "a thread with an inherited priority",
-    signature: "Between the wake-up and the switch to the thread that came late another one runs \
-                whose own priority is lower: it holds a lock that a thread of higher priority \
-                waits for, and has its priority until it gives the lock free.",
-    detection: "By the priority in the switch and the event sched_pi_setprio, which tells when a \
-                priority is inherited and given back; whose it is, is told where the waiting \
-                thread itself handed it on. Inheritance does its work here: without it the thread \
-                above would wait for longer.",
-    remedy: "shorten what is done under the lock, or share no lock between that thread and one \
-             above the task that must be in time",
+    signature: "Between the wake-up and the switch to the late thread another thread runs whose base \
+                priority is lower: it holds a lock that a thread of higher priority waits for, and has the \
+                priority of that thread until it releases the lock.",
+    detection: "By the priority in the switch and the event sched_pi_setprio, which shows when a priority is \
+                inherited and returned; the thread that lent it is known if that thread itself started to \
+                wait in the recording. Inheritance works as intended here: without it the thread above would \
+                wait longer.",
+    remedy: "do less under the lock, or share no lock between that thread and one above the task with the \
+             deadline",
     kinds: &[SliceKind::Thread, SliceKind::Workqueue],
     sources: &[
         Source { title: "kernel: the design of rt-mutexes, priority inheritance", url: RT_MUTEX_DESIGN },

@@ -9,19 +9,17 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "inheriting-lock-wait",
     title: "a wait for a mutex with priority inheritance",
-    signature: "Within a cycle a followed thread sleeps for a mutex with PTHREAD_PRIO_INHERIT \
-                until its holder gives it free, \
-                its time is out, or a signal comes; while the holder runs on another CPU it spins \
-                for it instead.",
-    detection: "By the call futex_lock_pi in the kernel stack at the switch. Who woke the thread \
-                was the holder if it gave an inherited priority back right before \
-                (sched_pi_setprio); a time-out, a signal and a holder of the same priority show \
-                none, and no holder is named then. One that spins has lent its priority to the \
-                holder and is not switched away from until that one gives it back. The holder ran \
-                with the waiting thread's priority: what took its time was its section, a wait of \
-                its own within it, or a thread above both.",
-    remedy: "do less while the mutex is held, and nothing that waits: no file, no log, no other \
-             lock; or hand the data over without a lock",
+    signature: "Within a cycle a followed thread sleeps on a mutex with PTHREAD_PRIO_INHERIT until its \
+                holder releases it, a time-out expires, or a signal arrives; while the holder runs on \
+                another CPU, the thread spins instead.",
+    detection: "By the call futex_lock_pi in the kernel stack at the switch. The waking thread was the \
+                holder if it returned an inherited priority right before (sched_pi_setprio); after a \
+                time-out, a signal, or with a holder of the same priority no holder is named. A spinning \
+                thread has lent its priority to the holder and keeps its CPU until the holder returns it. \
+                The holder ran with the waiting thread's priority: the time was lost in its critical \
+                section, in a wait inside it, or to a thread above both.",
+    remedy: "do less while holding the mutex, and nothing that waits: no file, no log, no other lock; or \
+             pass the data without a lock",
     kinds: &[SliceKind::Blocked],
     sources: &[
         Source { title: "kernel: futexes with priority inheritance", url: PI_FUTEX },

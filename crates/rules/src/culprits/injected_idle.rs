@@ -8,12 +8,11 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "injected-idle",
     title: "idle time injected to cool the CPU",
-    signature: "A thread idle_inject/N, kidle_inj/N in older kernels, runs in the place of all \
-                others, for milliseconds and again and again.",
-    detection: "By the thread's name; its priority is 50. That it runs says that the kernel's \
-                power capping or a thermal device asks for it.",
-    remedy: "cool the machine better, or lower its frequency for good, and switch the cooling \
-             device off",
+    signature: "A thread idle_inject/N (kidle_inj/N in older kernels) repeatedly preempts all other threads \
+                for milliseconds.",
+    detection: "By the thread's name; its priority is 50. It runs because the kernel's power capping or a \
+                thermal device requests it.",
+    remedy: "improve the cooling, or lower the frequency permanently, and switch the cooling device off",
     kinds: &[SliceKind::Thread],
     sources: &[
         Source { title: "kernel: intel_powerclamp", url: POWERCLAMP },

@@ -10,32 +10,31 @@ pub static CULPRIT: CulpritRule =
     CulpritRule {
         id: "inverted-priority",
         title: "a priority inversion",
-        signature: "The thread that came late, or whose cycle did, sleeps for a lock until a thread \
-                    of lower priority gives it free, which others kept from running in between.",
-        detection: "By the stack where it slept, the waking, and the switches on all CPUs. Who ran \
-                    while the holder was ready and did not run is named; of holders that wait for \
-                    one another, the last one counts. A plain mutex and a condition look the same \
-                    in a stack: without `onbeat hunt --syscalls` the one that woke the thread \
-                    counts as a holder only if it was at work when the wait began. Of a pipe, a \
-                    queue, a condition that is known to be one, a mutex with priority inheritance \
-                    and where events were lost, no inversion is claimed.",
-        remedy: "give the mutex the protocol PTHREAD_PRIO_INHERIT, and share none without it \
-                 between threads of different priority",
+        signature: "The late thread, or the thread of the late cycle, sleeps on a lock until a thread of \
+                    lower priority releases it; other threads kept that one from running.",
+        detection: "By the stack where it slept, the wake-up, and the switches on all CPUs. The rule names \
+                    the thread that ran while the holder was runnable; if holders wait for one another, the \
+                    last one counts. A plain mutex and a condition look the same in a stack: without `onbeat \
+                    hunt --syscalls` the waking thread counts as the holder only if it was running or \
+                    runnable when the wait began. No inversion is reported for a pipe, a queue, a known \
+                    condition or a mutex with priority inheritance, or if events were lost.",
+        remedy: "create the mutex with PTHREAD_PRIO_INHERIT, and share no other mutex between threads of \
+                 different priorities",
         kinds: &[SliceKind::PriorityInversion],
         sources: &[
             Source { title: "kernel: lightweight PI-futexes", url: PI_FUTEX },
             Source { title: "sched(7), scheduling policies", url: SCHED7 },
         ],
         evidence: EvidenceKind::Documented,
-        provoke: "three threads on one CPU: a low one that holds a plain pthread mutex, a middle \
-                  one that spins, a high one that takes the mutex",
+        provoke: "three threads on one CPU: one of low priority that holds a plain pthread mutex, one of \
+                  middle priority that spins, one of high priority that takes the mutex",
         grouping: Grouping::Thread,
         fallback: true,
         matches: |context| {
             let slice = context.slice;
             let told = (!slice.evidence.is_empty()).then(|| slice.evidence.clone());
             Some(told.unwrap_or_else(|| {
-                format!("{} had the CPU meanwhile", names::thread_with_priority(&slice.who))
+                format!("{} had the CPU instead", names::thread_with_priority(&slice.who))
             }))
         },
         examples: SpikeExamples {

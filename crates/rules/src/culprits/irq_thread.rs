@@ -8,13 +8,13 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "irq-thread",
-    title: "an interrupt's thread that goes first",
-    signature: "Between the wake-up and the switch to the thread that came late a thread \
-                irq/NUMBER-NAME runs; its priority is 50 unless somebody changed it.",
-    detection: "By the thread's name and the priorities in the switch. Below the victim's \
-                priority it is not named.",
-    remedy: "move the interrupt to another CPU (its thread follows), or give its thread a \
-             priority below the task's, or the task one above 50",
+    title: "an interrupt thread that runs first",
+    signature: "Between the wake-up and the switch to the late thread, a thread irq/NUMBER-NAME runs; its \
+                priority is 50 by default.",
+    detection: "By the thread's name and the priorities in the switch. A thread below the victim's priority \
+                is not named.",
+    remedy: "move the interrupt to another CPU (its thread follows), or give its thread a priority below the \
+             task's, or give the task one above 50",
     kinds: &[SliceKind::Thread],
     sources: &[
         Source { title: "kernel: generic interrupts, threaded handlers", url: GENERIC_IRQ },

@@ -10,16 +10,14 @@ use trace::timeline::without_events::OFF_OR_NOT_PREEMPTED;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "kept-by-kernel-code",
     title: "kernel code that kept the CPU",
-    signature: "The thread that came late is awake, and a thread of lower priority goes on in the \
-                kernel until it asks whether to switch (cond_resched).",
-    detection: "By the stack at the switch, where a watch recorded it, on a kernel that asks \
-                (preemption models none and voluntary). Whether preemption was off until then, or \
-                the model alone is to blame, only the events of a hunt show. The thread is the one \
-                that was switched from; the function that asked need not be the one that took the \
-                time.",
-    remedy: "boot with preempt=full where the kernel is built with PREEMPT_DYNAMIC, or run one \
-             with PREEMPT_RT; if it stays, a section with preemption off is the cause, and a hunt \
-             names it",
+    signature: "The late thread is awake, and a thread of lower priority keeps running in the kernel until \
+                it checks for a reschedule (cond_resched).",
+    detection: "By the stack at the switch, where a watch recorded it, on a kernel with such checks \
+                (preemption models none and voluntary). Only the events of a hunt show whether preemption \
+                was off until then, or the preemption model alone is the cause. The thread is the one that \
+                was switched from; the function with the check need not be the one that took the time.",
+    remedy: "boot with preempt=full if the kernel is built with PREEMPT_DYNAMIC, or use a PREEMPT_RT kernel; \
+             if it still occurs, a section with preemption off is the cause, and a hunt names it",
     kinds: &[SliceKind::PreemptOff],
     sources: &[
         Source { title: "kernel: how a real-time kernel differs", url: RT_DIFFERENCES },
@@ -35,7 +33,10 @@ pub static CULPRIT: CulpritRule = CulpritRule {
         let known = evidence.starts_with(OFF_OR_NOT_PREEMPTED);
         known.then(|| {
             let function = names::function_with_module(who);
-            format!("{} ran on in the kernel, and asked in {function}", names::thread_name(&who.comm))
+            format!(
+                "{} kept running in the kernel, and rescheduled in {function}",
+                names::thread_name(&who.comm)
+            )
         })
     },
     examples: SpikeExamples {

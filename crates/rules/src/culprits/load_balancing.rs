@@ -7,7 +7,7 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "load-balancing",
-    title: "load balancing of the scheduler",
+    title: "scheduler load balancing",
     signature: "The softirq SCHED runs on the CPU before the thread does, after a tick.",
     detection: "By the softirq's name. The scheduler also uses it when an idle CPU balances for \
                 others.",

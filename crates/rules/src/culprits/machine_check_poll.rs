@@ -7,13 +7,12 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "machine-check-poll",
-    title: "the polling for machine checks",
-    signature: "Every five minutes at most a timer on each CPU whose function is mce_timer_fn \
-                reads the banks.",
+    title: "polling for machine checks",
+    signature: "A timer on each CPU, with the function mce_timer_fn, reads the banks at least every five \
+                minutes.",
     detection: "By the function's exact name. How long it takes depends on how many banks the \
                 processor has.",
-    remedy: "lengthen check_interval, at the price that corrected errors are told later; 0 stops \
-             the polling",
+    remedy: "increase check_interval, which delays the report of corrected errors; 0 stops the polling",
     kinds: &[SliceKind::Softirq, SliceKind::TimerSoftirq],
     sources: &[
         Source { title: "kernel: sysfs-mce, check_interval", url: SYSFS_MCE },

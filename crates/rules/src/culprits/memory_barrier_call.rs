@@ -10,12 +10,11 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     title: "membarrier(2) of another thread",
     signature: "An interrupt from another CPU, in which one of membarrier's functions runs; the \
                 sender is a thread that called it.",
-    detection: "By the functions' exact names in kernel/sched/membarrier.c. A private one \
-                interrupts only CPUs that run threads of the same process, a global expedited one \
-                those that registered for it.",
-    remedy: "membarrier is called by runtimes and libraries that collect memory (RCU in user \
-             space, garbage collectors): keep such a thread out of the real-time process, or the \
-             process off this CPU",
+    detection: "By the functions' exact names in kernel/sched/membarrier.c. A private barrier interrupts \
+                only CPUs that run threads of the same process, a global expedited one those of processes \
+                that registered for it.",
+    remedy: "garbage collectors and user-space RCU call membarrier: keep such a thread out of the real-time \
+             process, or the process off this CPU",
     kinds: &[SliceKind::Ipi],
     sources: &[
         Source { title: "membarrier(2)", url: MEMBARRIER2 },

@@ -7,11 +7,11 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "network-softirq",
-    title: "packets handled on this CPU",
-    signature: "The softirq NET_RX or NET_TX runs on the CPU before the thread does, for up to \
-                the budget of 2 ms and again.",
-    detection: "By the softirq's name. Which device it is for is not in the event; its interrupt \
-                on the same CPU usually comes before it.",
+    title: "network packets handled on this CPU",
+    signature: "The softirq NET_RX or NET_TX runs on the CPU before the thread does, for up to its budget of \
+                2 ms, possibly repeatedly.",
+    detection: "By the softirq's name. The event does not name the device; its interrupt on the same CPU \
+                usually comes right before.",
     remedy: "move the interrupts of the network queues to other CPUs, steer packets away \
              (rps_cpus), or use fewer queues",
     kinds: &[SliceKind::Softirq],
@@ -21,7 +21,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Documented,
     cured_by: &["network-queues", "irq-affinity", "threaded-interrupts", "kernel-thread-priorities"],
-    provoke: "a flood of packets at a network card whose interrupts are on the victim's CPU",
+    provoke: "a packet flood to a network card whose interrupts are on the victim's CPU",
     grouping: Grouping::Irq,
     matches: |context| {
         let irq = context.slice.who.irq.as_str();

@@ -7,15 +7,14 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "own-time",
-    title: "the thread's own running time",
-    signature: "In a late cycle of a followed thread, most of the time the thread had its CPU and \
-                ran: nobody took it away, and nothing was waited for.",
-    detection: "By the switches to and from the thread, with interrupts on top of it taken out: \
-                they have slices of their own. Which of its functions took long is in no event; \
-                a slower clock, caches that others emptied, memory that another CPU uses and \
-                page faults that did not sleep lie within it.",
-    remedy: "see with a profiler where the thread spends its cycle, do less in one or make the \
-             cycle longer, and keep the frequency of its CPU up",
+    title: "the thread's running time",
+    signature: "In a late cycle of a followed thread, the thread was running for most of the time: it was \
+                not preempted and did not wait.",
+    detection: "By the switches to and from the thread, minus the interrupts in between, which have separate \
+                slices. No event shows which function of the program took long; a slower clock, evicted \
+                caches, memory contention with other CPUs and page faults that did not sleep are included.",
+    remedy: "profile the cycle of the thread, do less in it or make the cycle longer, and keep the frequency \
+             of its CPU high",
     kinds: &[SliceKind::Own],
     sources: &[
         Source { title: "sched(7), deadline scheduling: runtime, deadline and period", url: SCHED7 },

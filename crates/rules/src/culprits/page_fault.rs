@@ -8,13 +8,13 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "page-fault",
     title: "a page fault of the thread itself",
-    signature: "Between the switch to the thread and its first own instruction, or while it \
-                works, the kernel handles a page fault of it.",
-    detection: "By the kernel's event of a page fault in the thread that came late. The cause is \
-                seen by its kind: memory that was never touched, was swapped out, moved, merged, \
-                or unmapped to see who uses it.",
-    remedy: "lock all memory (mlockall) and touch all of it, stacks among it, before real time \
-             begins",
+    signature: "Between the switch to the thread and its first instruction, or while it works, the kernel \
+                handles a page fault of the thread.",
+    detection: "By the kernel's event of a page fault in the late thread. Possible causes: memory that was \
+                not touched before, was swapped out, moved or merged, or was unmapped to find out which CPU \
+                uses it (NUMA balancing).",
+    remedy: "lock all memory (mlockall) and touch all of it, including stacks, before the real-time phase \
+             starts",
     kinds: &[SliceKind::PageFault],
     sources: &[
         Source { title: "mlock(2), NOTES: real-time processes", url: MLOCK2 },

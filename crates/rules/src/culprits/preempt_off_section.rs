@@ -9,17 +9,15 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "preempt-off-section",
     title: "a section with preemption off",
-    signature: "The thread that came late is awake, a thread of lower priority goes on running in \
-                the kernel, and the stack at the switch shows the function in which preemption \
-                came on again.",
-    detection: "By an interrupt that found preemption off, or by the function that let it in \
-                again. The function is the one in the stack at the switch, else the one in which \
-                the timer's interrupt found the thread; without a stack there is none. On kernels \
-                without full preemption a system call of any length looks like this, and has a \
-                rule of its own where no section was found. Softirqs and interrupts in the \
-                section are taken out of its time.",
-    remedy: "run a kernel with PREEMPT_RT (or at least preempt=full), and keep who calls the \
-             function, further up in the stack, off this CPU",
+    signature: "The late thread is awake, a thread of lower priority keeps running in the kernel, and the \
+                stack at the switch shows the function in which preemption was enabled again.",
+    detection: "By an interrupt that found preemption off, or by the function that enabled it again. The \
+                function is the one in the stack at the switch, or else the one in which the timer interrupt \
+                found the thread; without a stack no function is named. On kernels without full preemption \
+                any long system call looks like this; if no section was found, it has a separate rule. The \
+                time of softirqs and interrupts in the section is subtracted.",
+    remedy: "run a kernel with PREEMPT_RT (or at least preempt=full), and keep the callers of the function, \
+             further up in the stack, off this CPU",
     kinds: &[SliceKind::PreemptOff],
     sources: &[
         Source { title: "kernel: how a real-time kernel differs", url: RT_DIFFERENCES },
@@ -37,7 +35,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
             function if function.is_empty() => {
                 format!("{} had preemption off", names::thread_name(&who.comm))
             }
-            function => format!("preemption came on again in {function}"),
+            function => format!("preemption was enabled again in {function}"),
         })
     },
     examples: SpikeExamples {

@@ -8,12 +8,12 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "preempted-by-fair-thread",
-    title: "a thread of the fair scheduler that had its turn",
-    signature: "The followed thread is under SCHED_OTHER, and another of the same class runs on \
-                its CPU before its cycle is done.",
-    detection: "By the priorities in the switch: both are 100 or more in the kernel's count. The \
-                scheduler shares the CPU between them, whatever deadlines they have.",
-    remedy: "give the thread a real-time policy (SCHED_FIFO), or a CPU of its own",
+    title: "a preempting thread of the fair scheduler",
+    signature: "The followed thread has the policy SCHED_OTHER, and another thread of the same class runs on \
+                its CPU before its cycle is complete.",
+    detection: "By the priorities in the switch: both are 100 or more in the kernel's numbering. The \
+                scheduler shares the CPU between them regardless of their deadlines.",
+    remedy: "give the thread a real-time policy (SCHED_FIFO), or a separate CPU",
     kinds: &[SliceKind::Preempted],
     sources: &[Source { title: "sched(7), SCHED_OTHER", url: SCHED7 }],
     evidence: EvidenceKind::Documented,

@@ -7,14 +7,13 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "preempted-by-inheritance",
-    title: "a thread that took the CPU with an inherited priority",
-    signature: "Within a cycle of a followed thread another one runs on its CPU whose own \
-                priority is lower: it holds a lock that a thread of higher priority waits for.",
-    detection: "By the priority in the switch and the event sched_pi_setprio, which tells when a \
-                priority is inherited and given back. Inheritance does its work here: without it \
-                the thread above would wait for longer.",
-    remedy: "shorten what is done under the lock, or share no lock between that thread and one \
-             above the followed thread",
+    title: "a thread that preempted with an inherited priority",
+    signature: "Within a cycle of a followed thread another thread runs on its CPU whose base priority is \
+                lower: it holds a lock that a thread of higher priority waits for.",
+    detection: "By the priority in the switch and the event sched_pi_setprio, which shows when a priority is \
+                inherited and returned. Inheritance works as intended here: without it the thread above \
+                would wait longer.",
+    remedy: "do less under the lock, or share no lock between that thread and one above the followed thread",
     kinds: &[SliceKind::Preempted],
     sources: &[
         Source { title: "kernel: the design of rt-mutexes, priority inheritance", url: RT_MUTEX_DESIGN },

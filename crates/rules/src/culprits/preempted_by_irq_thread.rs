@@ -8,13 +8,13 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "preempted-by-irq-thread",
-    title: "an interrupt's thread that took the CPU",
-    signature: "Within a cycle of a followed thread irq/NUMBER-NAME runs on its CPU; the priority \
-                of such a thread is 50 unless somebody changed it.",
-    detection: "By the thread's name and the priorities in the switch away from the followed \
-                thread. The interrupt's handler itself has a slice of its own.",
-    remedy: "move the interrupt to another CPU (its thread follows), or give its thread a \
-             priority below the task's, or the task one above 50",
+    title: "an interrupt thread that preempted",
+    signature: "Within a cycle of a followed thread irq/NUMBER-NAME runs on its CPU; the priority of such a \
+                thread is 50 by default.",
+    detection: "By the thread's name and the priorities in the switch away from the followed thread. The \
+                interrupt handler itself has a separate slice.",
+    remedy: "move the interrupt to another CPU (its thread follows), or give its thread a priority below the \
+             task's, or give the task one above 50",
     kinds: &[SliceKind::Preempted],
     sources: &[
         Source { title: "kernel: generic interrupts, threaded handlers", url: GENERIC_IRQ },

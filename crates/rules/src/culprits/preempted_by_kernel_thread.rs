@@ -8,13 +8,13 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "preempted-by-kernel-thread",
-    title: "a thread of softirqs or RCU that took the CPU",
-    signature: "Within a cycle of a followed thread, ksoftirqd/N, ktimers/N or a thread of RCU \
-                runs on its CPU with a priority as high.",
-    detection: "By the thread's name and the priorities in the switch away from the followed \
-                thread. Softirqs that the timeline shows by their own name are not this.",
-    remedy: "give the kernel's threads the priority that the system needs and no more, or the \
-             followed thread a higher one; for RCU, offload the callbacks of this CPU (rcu_nocbs=)",
+    title: "a softirq or RCU thread that preempted",
+    signature: "Within a cycle of a followed thread, ksoftirqd/N, ktimers/N or an RCU thread runs on its CPU \
+                with a priority at least as high.",
+    detection: "By the thread's name and the priorities in the switch away from the followed thread. \
+                Softirqs that the timeline names do not match.",
+    remedy: "give the kernel threads no higher priority than the system needs, or give the followed thread a \
+             higher one; for RCU, offload the callbacks of this CPU (rcu_nocbs=)",
     kinds: &[SliceKind::Preempted],
     sources: &[
         Source { title: "kernel: jitter of per-CPU threads", url: PER_CPU_KTHREADS },
@@ -22,8 +22,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Documented,
     cured_by: &["kernel-thread-priorities", "rcu-thread-priority", "rcu-callbacks"],
-    provoke: "chrt -f -p 90 of ksoftirqd/N, and network traffic on the CPU of a followed thread \
-              below that",
+    provoke: "chrt -f -p 90 of ksoftirqd/N, and network traffic on the CPU of a followed thread of lower \
+              priority",
     grouping: Grouping::OwnName,
     matches: |context| {
         let of_kernel = |comm: &str| {

@@ -7,15 +7,14 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "preempted-by-thread",
-    title: "a real-time thread that took the CPU",
-    signature: "A followed thread had begun its cycle, and another one whose priority is higher \
-                or the same ran on its CPU before the cycle was done.",
-    detection: "By the switch away from a thread that could still run, and the priorities in it. \
-                One of the same priority comes in where the thread yields, or under SCHED_RR. \
-                Interrupts' threads, threads of the kernel and inherited priorities have rules of \
-                their own.",
-    remedy: "give the thread that must be in time the higher priority, or the other one another \
-             CPU; `onbeat check` says which threads share its CPUs and its priority",
+    title: "a real-time thread that preempted",
+    signature: "Another thread of the same or a higher priority ran on the CPU of a followed thread before \
+                its cycle was complete.",
+    detection: "By the switch away from a thread that was still runnable, and the priorities in it. A thread \
+                of the same priority can run if the followed one yields, or under SCHED_RR. Interrupt \
+                threads, kernel threads and inherited priorities have separate rules.",
+    remedy: "give the thread with the deadline the higher priority, or move the other one to another CPU; \
+             `onbeat check` lists the threads that share its CPUs and its priority",
     kinds: &[SliceKind::Preempted],
     sources: &[
         Source { title: "sched(7), SCHED_FIFO: First in-first out scheduling", url: SCHED7 },

@@ -7,14 +7,14 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "preempted-out-of-order",
-    title: "a thread that ran in place of one above it",
-    signature: "Within a cycle of a followed real-time thread another one runs on its CPU whose \
-                priority is lower in the switch, or of which the events have no name.",
-    detection: "By the priorities in the switch. Its priority may have been raised without an \
-                event, by sched_setscheduler() or by a lock that was taken before recording began; \
-                which of them, no event tells.",
-    remedy: "look at a late cycle's evidence and stack; a lock that both share, or a program that \
-             changes priorities (chrt, rtkit), lets a thread go first that should not",
+    title: "a thread of lower priority that ran instead",
+    signature: "Within a cycle of a followed real-time thread another thread runs on its CPU whose priority \
+                in the switch is lower, or whose name is not in the events.",
+    detection: "By the priorities in the switch. Its priority may have been raised without an event, by \
+                sched_setscheduler() or by a lock that was taken before the recording began; no event shows \
+                which.",
+    remedy: "look at a late cycle's evidence and stack; a lock that both share, or a program that changes \
+             priorities (chrt, rtkit), may be the reason",
     kinds: &[SliceKind::Preempted],
     sources: &[
         Source { title: "sched(7), scheduling policies", url: SCHED7 },

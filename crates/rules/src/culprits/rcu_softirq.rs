@@ -7,10 +7,10 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "rcu-softirq",
-    title: "callbacks of RCU on this CPU",
+    title: "RCU callbacks on this CPU",
     signature: "The softirq RCU runs on the CPU before the thread does, most often after a tick.",
-    detection: "By the softirq's name. Which callbacks ran, and whose they were, is not told.",
-    remedy: "offload the callbacks of this CPU: rcu_nocbs=, with the threads bound to others",
+    detection: "By the softirq's name. It does not show which callbacks ran, and which code queued them.",
+    remedy: "offload the callbacks of this CPU with rcu_nocbs=, and bind the offload threads to other CPUs",
     kinds: &[SliceKind::Softirq],
     sources: &[
         Source { title: "kernel: jitter of per-CPU threads, RCU_SOFTIRQ", url: PER_CPU_KTHREADS },

@@ -7,15 +7,14 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "rcu-thread",
-    title: "a thread of RCU that goes first",
-    signature: "Between the wake-up and the switch to the thread that came late, rcuc/N, rcub/N \
-                or a grace-period thread of RCU runs with a priority as high.",
-    detection: "By the thread's name and the priorities in the switch. Offloaded callbacks run in \
-                rcuop/N and rcuog/N, which are under the fair scheduler unless that was changed. \
-                The callback is named where the timer's interrupt found it; no event of kernels \
-                without CONFIG_RCU_TRACE has it.",
-    remedy: "offload the callbacks of this CPU (rcu_nocbs=) and bind their threads to others, or \
-             set the task above rcutree.kthread_prio",
+    title: "an RCU thread that runs first",
+    signature: "Between the wake-up and the switch to the late thread, rcuc/N, rcub/N or a grace-period \
+                thread of RCU runs with a priority at least as high.",
+    detection: "By the thread's name and the priorities in the switch. Offloaded callbacks run in rcuop/N \
+                and rcuog/N, which use the fair scheduler by default. The callback is named if the timer \
+                interrupt found it; on kernels without CONFIG_RCU_TRACE no event names it.",
+    remedy: "offload the callbacks of this CPU (rcu_nocbs=) and bind the offload threads to other CPUs, or \
+             set the task's priority above rcutree.kthread_prio",
     kinds: &[SliceKind::Thread],
     sources: &[
         Source { title: "kernel: jitter of per-CPU threads, rcuc and rcuo", url: PER_CPU_KTHREADS },

@@ -7,15 +7,13 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "realtime-thread",
-    title: "a real-time thread that goes first",
-    signature: "Between the wake-up and the switch to the thread that came late another one runs, \
-                whose priority is higher or the same.",
-    detection: "By the priorities in the switch. A thread of the same priority is not preempted \
-                under SCHED_FIFO. Interrupt threads, the kernel's softirq threads and priorities \
-                that were inherited have rules of their own; a thread of lower priority in this \
-                place was held by something else and is not named here.",
-    remedy: "give the thread that must be in time the higher priority, or the other one another \
-             CPU",
+    title: "a real-time thread that runs first",
+    signature: "Between the wake-up and the switch to the late thread another thread runs whose priority is \
+                the same or higher.",
+    detection: "By the priorities in the switch. A thread of the same priority is not preempted under \
+                SCHED_FIFO. Interrupt threads, the kernel's softirq threads and inherited priorities have \
+                separate rules; this rule does not name a thread of lower priority.",
+    remedy: "give the thread with the deadline the higher priority, or move the other one to another CPU",
     kinds: &[SliceKind::Thread],
     sources: &[
         Source { title: "sched(7), SCHED_FIFO: First in-first out scheduling", url: SCHED7 },

@@ -7,13 +7,13 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "register-access",
-    title: "a register of this CPU read by another",
-    signature: "An interrupt from another CPU, in which a function reads or writes a \
-                model-specific register; the sender is a monitoring program or a driver.",
-    detection: "By the functions' exact names in arch/x86/lib/msr-smp.c. What the sender wanted \
-                is not seen.",
-    remedy: "stop the monitoring program (turbostat, an exporter of metrics, thermald), or let it \
-             read housekeeping CPUs alone",
+    title: "register access from another CPU",
+    signature: "An interrupt from another CPU that runs a function to read or write a model-specific \
+                register; the sender is a monitoring program or a driver.",
+    detection: "By the functions' exact names in arch/x86/lib/msr-smp.c. The register and its purpose are \
+                not visible.",
+    remedy: "stop the monitoring program (turbostat, an exporter of metrics, thermald), or let it read only \
+             housekeeping CPUs",
     kinds: &[SliceKind::Ipi],
     sources: &[
         Source { title: "msr(4)", url: MSR4 },

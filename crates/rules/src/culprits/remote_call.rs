@@ -9,12 +9,12 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "remote-call",
     title: "a function run for another CPU",
-    signature: "An interrupt from another CPU, in which a function runs that was queued there; \
-                with its sender, where the kernel has events for that.",
-    detection: "By the interrupt and the function's name. Calls that are known by name have rules \
-                of their own; interrupts that only make the scheduler look again are none.",
-    remedy: "see from the sender and the function what asks for it, and keep that from running \
-             while the real-time task does, or let it leave this CPU out",
+    signature: "An interrupt from another CPU that runs a function queued by that CPU; the sender is named \
+                if the kernel has events for it.",
+    detection: "By the interrupt and the function's name. Calls that are known by name have separate rules; \
+                interrupts that only trigger the scheduler do not count.",
+    remedy: "find the reason from the sender and the function, and do not let it run while the real-time \
+             task runs, or exclude this CPU from it",
     kinds: &[SliceKind::Ipi],
     sources: &[
         Source { title: "kernel: kernel/smp.c", url: SMP_C },

@@ -7,14 +7,14 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "slab-statistics",
-    title: "statistics of slabs being read",
-    signature: "A section with interrupts off, or a contended lock, with get_slabinfo or \
-                count_partial in the stack: somebody reads /proc/slabinfo or /sys/kernel/slab.",
+    title: "reading slab statistics",
+    signature: "A section with interrupts off, or a contended lock, with get_slabinfo or count_partial in \
+                the stack: a program reads /proc/slabinfo or /sys/kernel/slab.",
     detection: "By the functions' exact names in the stack. From 6.10 on the kernel counts at \
                 most 10,000 slabs of a list exactly and estimates the rest, under \
                 count_partial_free_approx.",
-    remedy: "stop whoever reads /proc/slabinfo or /sys/kernel/slab: slabtop, agents of monitoring \
-             systems; the files are for root alone unless somebody changed that",
+    remedy: "stop programs that read /proc/slabinfo or /sys/kernel/slab: slabtop, monitoring agents; only \
+             root can read these files by default",
     kinds: &[SliceKind::IrqsOff, SliceKind::PreemptOff, SliceKind::LockContention],
     sources: &[
         Source { title: "kernel: mm/slub.c", url: SLUB_SOURCE },

@@ -7,13 +7,12 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "slice-timer-start",
-    title: "a slice's timer started by another CPU",
-    signature: "An interrupt from another CPU, in which __hrtick_start runs: a task there put an \
-                ordinary one into this CPU's queue, and the timer that ends the slice is started \
-                here.",
-    detection: "By the function's exact name. It runs only with the scheduler's feature HRTICK or \
-                HRTICK_DL, which is on by default from 7.1 on where the timer is programmed on the way \
-                out of the kernel (HRTIMER_REARM_DEFERRED, as on x86 and RISC-V).",
+    title: "a slice timer started by another CPU",
+    signature: "An interrupt from another CPU that runs __hrtick_start: a task there queued an ordinary task \
+                on this CPU, and the timer that ends the slice is started here.",
+    detection: "By the function's exact name. It runs only with the scheduler's feature HRTICK or HRTICK_DL, \
+                which is on by default from 7.1 on where the timer is programmed at kernel exit \
+                (HRTIMER_REARM_DEFERRED, as on x86 and RISC-V).",
     remedy: "keep ordinary tasks off this CPU, or switch the feature off",
     kinds: &[SliceKind::Ipi],
     sources: &[
@@ -22,8 +21,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Source,
     cured_by: &["hrtick", "cpu-isolation"],
-    provoke: "two busy threads under SCHED_OTHER on the victim's CPU, and a third that is woken \
-              there by another CPU again and again, on Linux 7.3",
+    provoke: "two busy threads under SCHED_OTHER on the victim's CPU, and a third that another CPU \
+              repeatedly wakes there, on Linux 7.3",
     matches: |context| {
         context.function_in(FUNCTIONS).map(|function| super::remote_call::asked(function, context.slice))
     },

@@ -7,16 +7,15 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "softirq-thread",
-    title: "a softirq thread that goes first",
-    signature: "Between the wake-up and the switch to the thread that came late, ksoftirqd/N or \
-                ktimers/N runs with a priority as high.",
-    detection: "By the thread's name and the priorities in the switch. Softirqs that the timeline \
-                shows by their own name are not this. On PREEMPT_RT of 6.12, and later where the \
-                kernel has PREEMPT_RT_NEEDS_BH_LOCK (not in Debian's 7.2 and 7.3), code \
-                with softirqs off holds a lock of the CPU, and a thread that waits for it lends its \
-                priority.",
-    remedy: "give ksoftirqd and ktimers the priority that the system needs and no more; who \
-             raised them is a tuning script or the kernel's command line",
+    title: "a softirq thread that runs first",
+    signature: "Between the wake-up and the switch to the late thread, ksoftirqd/N or ktimers/N runs with a \
+                priority at least as high.",
+    detection: "By the thread's name and the priorities in the switch. Softirqs that the timeline names do \
+                not match. On PREEMPT_RT 6.12, and on later kernels with PREEMPT_RT_NEEDS_BH_LOCK (not \
+                Debian's 7.2 and 7.3), code with softirqs off holds a per-CPU lock, and a thread that waits \
+                for it lends its priority.",
+    remedy: "give ksoftirqd and ktimers no higher priority than the system needs; a tuning script or the \
+             kernel's command line has raised it",
     kinds: &[SliceKind::Thread],
     sources: &[
         Source { title: "kernel: jitter of per-CPU threads, ksoftirqd", url: PER_CPU_KTHREADS },

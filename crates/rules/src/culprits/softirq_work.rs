@@ -9,12 +9,11 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "softirq-work",
     title: "a softirq on this CPU",
-    signature: "A softirq runs on the CPU before the thread does: of block devices, tasklets, or \
-                polling.",
-    detection: "By the softirq's name, and a tasklet's function where the kernel has events for it \
-                (from 6.5 on); networking, RCU and load balancing have rules of their own.",
-    remedy: "move the interrupts that raise it to other CPUs; under PREEMPT_RT or threadirqs \
-             softirqs of devices run in threads, which have a priority",
+    signature: "A softirq runs on the CPU before the thread does: for block devices, tasklets, or polling.",
+    detection: "By the softirq's name, and a tasklet's function where the kernel has events for it (from 6.5 \
+                on); networking, RCU and load balancing have separate rules.",
+    remedy: "move the interrupts that raise it to other CPUs; under PREEMPT_RT or threadirqs, softirqs of \
+             devices run in threads with a priority",
     kinds: &[SliceKind::Softirq],
     sources: &[
         Source { title: "kernel: jitter of per-CPU threads, ksoftirqd", url: PER_CPU_KTHREADS },
@@ -22,7 +21,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Documented,
     cured_by: &["irq-affinity", "threaded-interrupts", "preemption-model", "kernel-thread-priorities"],
-    provoke: "a kernel module that schedules a tasklet that takes long",
+    provoke: "a kernel module that schedules a long-running tasklet",
     grouping: Grouping::Irq,
     fallback: true,
     matches: |context| {

@@ -10,15 +10,15 @@ use model::vocabulary::Preempt;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "starved-timer-thread",
-    title: "ktimers kept waiting by a real-time thread",
-    signature: "On PREEMPT_RT the interrupt of the timer comes in time, but a thread runs on that \
-                is below the one that came late and above ktimers/N, which is at priority 1; when \
-                it ends, ktimers expires the timer and wakes.",
-    detection: "By the priorities, by the kernel being PREEMPT_RT, and by ktimers running after \
-                it. Timers of clock_nanosleep by real-time threads expire in the interrupt and \
-                are not concerned; timerfd, POSIX timers and setitimer are.",
-    remedy: "wait with clock_nanosleep instead of timerfd or POSIX timers, or give ktimers/N of \
-             this CPU a priority above the thread that kept it waiting",
+    title: "ktimers delayed by a real-time thread",
+    signature: "On PREEMPT_RT the timer interrupt arrives in time, but a thread keeps running whose priority \
+                is below that of the late thread and above ktimers/N, which has priority 1; when it stops, \
+                ktimers expires the timer and wakes the late thread.",
+    detection: "By the priorities, by the kernel being PREEMPT_RT, and by ktimers running after that thread. \
+                Timers of clock_nanosleep by real-time threads expire in the interrupt and are not affected; \
+                timerfd, POSIX timers and setitimer are.",
+    remedy: "wait with clock_nanosleep instead of timerfd or POSIX timers, or give ktimers/N of this CPU a \
+             priority above the thread that delayed it",
     kinds: &[SliceKind::Thread],
     sources: &[
         Source { title: "kernel: kernel/softirq.c, ktimers", url: SOFTIRQ_C },

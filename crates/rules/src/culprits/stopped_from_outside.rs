@@ -17,19 +17,18 @@ use trace::timeline::without_events::STEAL_TICK;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "stopped-from-outside",
     title: "stopped from outside",
-    signature: "No CPU has an event for a while, timers that were due come late together, and all CPUs \
-                go on at once; or a path of known work takes far longer than its work.",
-    detection: "Proven by a timer that was due where nothing could delay it: from then on the time is \
-                counted. What lies before it in the same silence, and a silence that only missing ticks \
-                show, is estimated. Of time without an event it is also estimated from counters: in a \
-                virtual machine where the hypervisor counted as much steal on the CPU in that second; \
-                on x86 hardware where all measured CPUs came late at once, and the processor counted \
-                system management interrupts in the run or the times recur with a period. What no such \
-                evidence shows stays unexplained.",
-    remedy: "nothing inside this system helps; of a virtual machine, on its host: give each virtual CPU a \
-             physical one of its own, isolated, and keep the host's work off it; on hardware: look for a \
-             setting of the firmware (USB legacy support, fan control, error reporting, TCO), a newer \
-             firmware, or the vendor's real-time profile",
+    signature: "No CPU has an event for some time, timers that were due expire late together, and all CPUs \
+                resume at once; or a known piece of work takes far longer than usual.",
+    detection: "Proven by a timer that was due when nothing could delay it: the time counts from that point \
+                on. The time before it in the same silence, and a silence that only missing ticks show, are \
+                estimated. Time without an event is also estimated from counters: in a virtual machine, if \
+                the hypervisor counted as much steal on the CPU in that second; on x86 hardware, if all \
+                measured CPUs were late at once, and the processor counted system management interrupts in \
+                the run or the stops are periodic. Without such evidence the time stays unexplained.",
+    remedy: "nothing inside this system helps; for a virtual machine, on its host: give each virtual CPU a \
+             dedicated, isolated physical CPU, and keep the host's work off it; on hardware: look for a \
+             firmware setting (USB legacy support, fan control, error reporting, TCO), a newer firmware, or \
+             the vendor's real-time profile",
     kinds: &[SliceKind::Stopped],
     sources: &[
         Source { title: "kernel: hardware latency detector", url: HWLAT },
@@ -39,9 +38,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Documented,
     cured_by: &["virtual-machine"],
-    provoke: "of a virtual machine: pause it, or spin on its physical CPU in another one; of firmware \
-              nothing can from Linux on machines in general: the times of day, the temperature and USB \
-              devices may",
+    provoke: "for a virtual machine: pause it, or spin on its physical CPU in another one; for firmware, \
+              Linux has no general way: the time of day, the temperature and USB devices may cause it",
     fallback: true,
     matches: |context: &SliceContext| Some(context.slice.evidence.clone()),
     examples: SpikeExamples {
@@ -78,7 +76,7 @@ fn stolen(span: &SpikeSpan, run: &RunContext) -> Option<String> {
     let counted = near.fold(0i64, |sum, steal| sum.saturating_add(steal.ns.0));
     let enough = counted > 0 && counted.saturating_add(STEAL_TICK) >= span.unexplained.0;
     enough.then(|| {
-        "the hypervisor counted as much steal on this CPU in the same second; how long of it is estimated"
+        "the hypervisor counted as much steal on this CPU in the same second; the duration is estimated"
             .to_owned()
     })
 }
@@ -90,16 +88,13 @@ fn managed(span: &SpikeSpan, run: &RunContext, patterns: &Patterns) -> Option<St
     }
     if run.integrity.iter().any(|entry| entry.kind == IntegrityKind::Smi) {
         return Some(
-            "all measured CPUs stood still at once, and the processor counted system management interrupts; \
-             how long of it is estimated"
+            "all measured CPUs stopped at once, and the processor counted system management interrupts; the \
+             duration is estimated"
                 .to_owned(),
         );
     }
     let period = patterns.at_once.filter(|period| period.covers_most())?;
-    Some(format!(
-        "all measured CPUs stood still at once, and {}; how long of it is estimated",
-        period.sentence()
-    ))
+    Some(format!("all measured CPUs stopped at once, and {}; the duration is estimated", period.sentence()))
 }
 
 #[cfg(test)]

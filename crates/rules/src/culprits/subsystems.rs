@@ -16,7 +16,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("console_", "consoles"),
     ("cpufreq_", "frequency scaling"),
     ("cpuidle_", "idle states"),
-    ("damon_", "monitoring of memory accesses (DAMON)"),
+    ("damon_", "memory access monitoring (DAMON)"),
     ("drm_", "graphics (DRM)"),
     ("e1000_", "the e1000 network driver"),
     ("e1000e_", "the e1000e network driver"),
@@ -25,7 +25,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("ext4_", "the ext4 file system"),
     ("fbcon_", "the framebuffer console"),
     ("flush_tlb_", "TLB flushes"),
-    ("fuse_", "file systems in user space (FUSE)"),
+    ("fuse_", "user-space file systems (FUSE)"),
     ("i2c_", "I2C buses"),
     ("i915_", "Intel graphics (i915)"),
     ("igb_", "the igb network driver"),
@@ -33,7 +33,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("ixgbe_", "the ixgbe network driver"),
     ("jbd2_", "the journal of ext4 (jbd2)"),
     ("kcompactd", "memory compaction"),
-    ("kdamond_", "monitoring of memory accesses (DAMON)"),
+    ("kdamond_", "memory access monitoring (DAMON)"),
     ("khugepaged", "transparent huge pages"),
     ("ksm_", "same-page merging"),
     ("kvm_", "virtualisation (KVM)"),
@@ -59,7 +59,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("scmi_", "the SCMI firmware"),
     ("scsi_", "SCSI"),
     ("sdhci_", "the SD host controller"),
-    ("serial8250_", "the 8250 serial driver, and its console"),
+    ("serial8250_", "the 8250 serial driver and its console"),
     ("skb_", "networking"),
     ("snd_", "sound"),
     ("spi_", "SPI buses"),
@@ -75,7 +75,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("virtio_", "virtio devices"),
     ("virtnet_", "the virtio network driver"),
     ("vmstat_", "memory statistics"),
-    ("vmw_", "VMware's devices"),
+    ("vmw_", "VMware devices"),
     ("vt_", "virtual terminals"),
     ("xfs_", "the XFS file system"),
     ("xhci_", "the USB 3 host controller"),
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn the_module_and_the_longest_prefix_count() {
         assert_eq!(of("anything", "i915"), Some("Intel graphics (i915)"));
-        assert_eq!(of("serial8250_console_write", ""), Some("the 8250 serial driver, and its console"));
+        assert_eq!(of("serial8250_console_write", ""), Some("the 8250 serial driver and its console"));
         assert_eq!(of("e1000e_poll", ""), Some("the e1000e network driver"));
         assert_eq!(of("hold_irqs", "faults"), None);
         assert_eq!(of("", ""), None);

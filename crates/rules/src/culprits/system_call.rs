@@ -8,13 +8,12 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "system-call",
     title: "a system call of the thread",
-    signature: "Within a late cycle a followed thread runs in the kernel, in a call that it made \
-                itself: it writes, allocates, asks for something.",
-    detection: "By the events of the call's entry and exit, which `onbeat hunt --syscalls` \
-                records of the followed threads alone. Interrupts on top have slices of their \
-                own, and so have sleeps within the call.",
-    remedy: "make the call before real time begins, or let a thread of lower priority make it; \
-             times are read without a call where the clock source allows it",
+    signature: "Within a late cycle a followed thread runs in the kernel, in one of its own system calls: a \
+                write, an allocation, a query.",
+    detection: "By the events of the call's entry and exit, which `onbeat hunt --syscalls` records for the \
+                followed threads only. Interrupts and sleeps within the call have separate slices.",
+    remedy: "make the call before the real-time phase starts, or in a thread of lower priority; reading the \
+             time needs no system call if the clocksource allows it",
     kinds: &[SliceKind::Syscall],
     sources: &[
         Source { title: "kernel: monitors of real-time applications", url: RTAPP },

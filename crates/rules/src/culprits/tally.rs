@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(
             told,
             [
-                ("a real-time thread that goes first: hog", 6000),
+                ("a real-time thread that runs first: hog", 6000),
                 ("a section with interrupts off: hold", 5000)
             ]
         );

@@ -8,11 +8,11 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "thermal-interrupt",
     title: "the processor's thermal interrupt",
-    signature: "The interrupt thermal_apic on the CPU, which comes as the processor crosses a \
-                threshold of temperature or power.",
-    detection: "By the interrupt's exact name, on x86. What it costs itself is little; that the \
-                processor slows down then has no event, and makes everything else longer.",
-    remedy: "cool the machine better, or hold its frequency low enough that it does not throttle",
+    signature: "The interrupt thermal_apic on the CPU, which the processor raises when it crosses a \
+                temperature or power threshold.",
+    detection: "By the interrupt's exact name, on x86. The interrupt itself is short; the slowdown of the \
+                processor that goes with it has no event, and makes everything else take longer.",
+    remedy: "improve the cooling, or keep the frequency low enough to avoid throttling",
     kinds: &[SliceKind::Irq],
     sources: &[
         Source { title: "kernel: real-time hardware, thermal throttling", url: RT_HARDWARE },
@@ -20,10 +20,10 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Documented,
     cured_by: &["thermal-throttling"],
-    provoke: "load on all CPUs of a machine whose cooling is not enough; a virtual machine has \
-              none",
+    provoke: "load on all CPUs of a machine with insufficient cooling; virtual machines do not have this \
+              interrupt",
     matches: |context| {
-        (context.slice.who.irq == "thermal_apic").then(|| "the interrupt thermal_apic came".to_owned())
+        (context.slice.who.irq == "thermal_apic").then(|| "the interrupt thermal_apic arrived".to_owned())
     },
     examples: SpikeExamples {
         fires: "irq ns=9000 irq=thermal_apic",

@@ -8,12 +8,12 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "timer-function",
     title: "a timer's function",
-    signature: "A timer expires on the CPU before the thread's, or in the same interrupt, and its \
-                function takes long.",
-    detection: "By the function's name. The functions that only wake a thread are none, nor is \
-                the thread's own timer; some timers have rules of their own.",
-    remedy: "see from the function which driver it is of; timers follow the CPU that set them, so \
-             keep that work off this one",
+    signature: "Another timer expires on the CPU before the thread's timer, or in the same interrupt, and \
+                its function takes long.",
+    detection: "By the function's name. Functions that only wake a thread do not count, nor does the \
+                thread's own timer; some timers have separate rules.",
+    remedy: "the function shows the driver; a timer expires on the CPU that started it, so keep that work \
+             off this CPU",
     kinds: &[SliceKind::Irq, SliceKind::Softirq, SliceKind::TimerSoftirq],
     sources: &[Source { title: "kernel: jitter of per-CPU threads, TIMER_SOFTIRQ", url: PER_CPU_KTHREADS }],
     evidence: EvidenceKind::Documented,

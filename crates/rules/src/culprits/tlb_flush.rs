@@ -7,17 +7,16 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "tlb-flush",
-    title: "a TLB flush asked for by another CPU",
-    signature: "An interrupt from another CPU, in which a function that flushes the TLB runs; \
-                with its sender where that is recorded.",
-    detection: "By the function's exact name, those of x86 from 4.15 on, of RISC-V and of 32-bit \
-                Arm. Arm64 flushes by an instruction that interrupts no CPU, and AMD's newest \
-                processors may too. The name shows whether user space or the kernel itself gave \
-                memory up: flush_tlb_func is for a process's memory, the others are for the \
-                kernel's.",
-    remedy: "see what the sender does: unmapping or protecting memory in a process whose threads \
-             run on this CPU (split the process, map once and keep it), or in the kernel: loading \
-             modules, BPF programs, freeing large buffers",
+    title: "a TLB flush requested by another CPU",
+    signature: "An interrupt from another CPU that runs a function to flush the TLB; the sender is named if \
+                it was recorded.",
+    detection: "By the function's exact name, on x86 from 4.15 on, RISC-V and 32-bit Arm. Arm64 flushes with \
+                an instruction that interrupts no CPU, and AMD's newest processors may do so too. The name \
+                shows whether memory of a process or of the kernel was unmapped: flush_tlb_func is for a \
+                process, the others are for the kernel.",
+    remedy: "see what the sender does: unmapping or protecting memory in a process whose threads run on this \
+             CPU (split the process, or map once and keep the mapping), or, in the kernel, loading modules \
+             or BPF programs, or freeing large buffers",
     kinds: &[SliceKind::Ipi],
     sources: &[
         Source { title: "kernel: the TLB", url: TLB },

@@ -10,16 +10,13 @@ use trace::timeline::NOT_PREEMPTED;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "unpreempted-kernel",
     title: "a kernel that does not preempt its own code",
-    signature: "The thread that came late is awake, and a thread of lower priority goes on in a \
-                system call, a page fault or a kernel thread until that asks whether to switch, \
-                ends or sleeps. Any program that calls the kernel does this, so the threads \
-                differ from spike to spike.",
-    detection: "By the preemption model (none, voluntary), by preemption not being off where the \
-                timer's interrupt came in, and by that interrupt, or the switch at the end, \
-                finding the thread in the kernel. A section with preemption off is not this: it \
-                is there under any model.",
-    remedy: "boot with preempt=full where the kernel is built with PREEMPT_DYNAMIC, or run one \
-             with PREEMPT_RT",
+    signature: "The late thread is awake, and a thread of lower priority continues in a system call, a page \
+                fault or a kernel thread until it checks for a reschedule, returns or sleeps. Any program \
+                that enters the kernel can cause this, so the threads differ from spike to spike.",
+    detection: "By the preemption model (none, voluntary), by preemption being enabled when the timer \
+                interrupt arrived, and by that interrupt, or the switch at the end, finding the thread in \
+                the kernel. A section with preemption off is a separate rule: it occurs under any model.",
+    remedy: "boot with preempt=full if the kernel is built with PREEMPT_DYNAMIC, or use a PREEMPT_RT kernel",
     kinds: &[SliceKind::PreemptOff],
     sources: &[
         Source { title: "kernel: how a real-time kernel differs", url: RT_DIFFERENCES },
@@ -36,9 +33,9 @@ pub static CULPRIT: CulpritRule = CulpritRule {
         let known = late && (evidence.starts_with(NOT_PREEMPTED) || nowhere);
         known.then(|| match names::function_with_module(who) {
             function if function.is_empty() => {
-                format!("{} ran on in the kernel", names::thread_name(&who.comm))
+                format!("{} kept running in the kernel", names::thread_name(&who.comm))
             }
-            function => format!("{} ran on in {function}", names::thread_name(&who.comm)),
+            function => format!("{} kept running in {function}", names::thread_name(&who.comm)),
         })
     },
     examples: SpikeExamples {

@@ -7,11 +7,11 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "vmstat-work",
-    title: "statistics of memory being added up",
+    title: "update of memory statistics",
     signature: "A kernel worker runs vmstat_update on the CPU, every second by default.",
-    detection: "By the work's exact function, or by it in the stack of a worker that could not be \
-                preempted. It is named only where the worker really held the thread up.",
-    remedy: "make vm.stat_interval longer",
+    detection: "By the exact function of the work, or by that function in the stack of a worker that could \
+                not be preempted. It is named only if the worker delayed the thread.",
+    remedy: "increase vm.stat_interval",
     kinds: &[SliceKind::Workqueue, SliceKind::PreemptOff],
     sources: &[
         Source { title: "kernel: jitter of per-CPU threads, vmstat_update", url: PER_CPU_KTHREADS },

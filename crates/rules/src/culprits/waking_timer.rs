@@ -10,17 +10,17 @@ use model::slice::SliceKind;
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "waking-timer",
     title: "a timer that wakes another thread",
-    signature: "A softirq runs the function of a timer that wakes a thread and no more: one \
-                that sleeps for a time, or waits with a time-out, has set it on this CPU.",
-    detection: "By the name of the timer's function. The timer that the thread itself sleeps on \
-                has kinds of its own, and timers that do more than wake have a rule of their own.",
-    remedy: "keep threads that sleep and wait with time-outs off this CPU: timers follow the CPU \
-             that set them",
+    signature: "A softirq runs the function of a timer that only wakes a thread: a thread that sleeps, or \
+                waits with a time-out, started it on this CPU.",
+    detection: "By the name of the timer's function. The timer of the late thread itself has separate kinds, \
+                and timers that do more than wake a thread have a separate rule.",
+    remedy: "keep threads that sleep and wait with time-outs off this CPU: a timer expires on the CPU that \
+             started it",
     kinds: &[SliceKind::Softirq],
     sources: &[Source { title: "kernel: jitter of per-CPU threads, TIMER_SOFTIRQ", url: PER_CPU_KTHREADS }],
     evidence: EvidenceKind::Documented,
     cured_by: &["timer-migration", "cpu-isolation"],
-    provoke: "a shell that sleeps for ten milliseconds over and over, on the CPU of the thread",
+    provoke: "a shell loop that sleeps for ten milliseconds, on the CPU of the thread",
     grouping: Grouping::OwnName,
     fallback: true,
     matches: |context| {

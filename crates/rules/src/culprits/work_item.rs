@@ -8,14 +8,14 @@ use model::slice::SliceKind;
 
 pub static CULPRIT: CulpritRule = CulpritRule {
     id: "work-item",
-    title: "a work item of the kernel",
+    title: "a kernel work item",
     signature: "A kernel worker runs a function on the CPU while the thread waits.",
-    detection: "By the work's function and the worker's priority. Workers are under the fair \
-                scheduler: a real-time thread waits for one only if its priority was raised, \
-                which shows where no switch was due. One that is in the way with preemption off, \
-                or because the kernel does not preempt its own code, is shown as that.",
-    remedy: "keep unbound work to other CPUs (the workqueues' cpumask); for work bound to this \
-             CPU find what queues it, by the function's name",
+    detection: "By the work's function and the worker's priority. Workers use the fair scheduler: a \
+                real-time thread waits for one only if the worker's priority was raised. A worker that \
+                delays the thread with preemption off, or because the kernel does not preempt its own code, \
+                belongs to those rules.",
+    remedy: "keep unbound work on other CPUs (the workqueues' cpumask); for work bound to this CPU find out \
+             what queues it, by the function's name",
     kinds: &[SliceKind::Workqueue],
     sources: &[
         Source { title: "kernel: workqueues", url: WORKQUEUE },
@@ -23,8 +23,8 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     ],
     evidence: EvidenceKind::Documented,
     cured_by: &["workqueue-cpumask", "workqueue-queues", "cpu-isolation"],
-    provoke: "a kernel module that queues work on the victim's CPU whose function takes long, and \
-              a victim under SCHED_OTHER",
+    provoke: "a kernel module that queues work on the victim's CPU with a long-running function, and a \
+              victim under SCHED_OTHER",
     grouping: Grouping::Function,
     fallback: true,
     matches: |context| {

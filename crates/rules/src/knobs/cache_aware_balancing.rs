@@ -15,15 +15,14 @@ use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "cache-aware-balancing",
-    title: "balancing towards one cache",
-    description: "From 7.2 on a kernel with SCHED_CACHE gathers the ordinary threads of a process on CPUs \
-                  that share a last-level cache, by default.",
-    rationale: "it moves threads between CPUs that would have stayed, and fills some CPUs while others \
-                idle",
+    title: "cache-aware load balancing",
+    description: "From 7.2 on a kernel with SCHED_CACHE by default gathers the ordinary threads of a process \
+                  on CPUs that share a last-level cache.",
+    rationale: "it migrates threads that would otherwise stay, and fills some CPUs while others are idle",
     detection: "llc_balancing/enabled in debugfs, which takes root, on machines with more than one \
-                last-level cache. CPUs out of load balancing take no part in it.",
-    side_effects: "Threads of a process are spread over more caches, and share their data more slowly.",
-    wanted: "0 where ordinary tasks share the CPUs that matter",
+                last-level cache. It does not affect CPUs that are out of load balancing.",
+    side_effects: "The threads of a process are spread over more caches, and share data more slowly.",
+    wanted: "0 if ordinary tasks share the audited CPUs",
     fix: || Change::write(ENABLED, 0).into(),
     severity: Severity::Info,
     evidence: EvidenceKind::Source,

@@ -16,19 +16,18 @@ use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "cgroup-cpuset",
-    title: "control groups that can isolate",
-    description: "Isolated partitions take CPUs out of load balancing at run time. They are a \
-                  matter of control groups of version 2 with the controller cpuset, from 6.1 on, \
-                  earlier where a distribution has taken them over. Where that controller belongs \
-                  to version 1, as in legacy and hybrid setups, there are none: its sets can only \
-                  switch load balancing off for all, and then on again for some.",
-    rationale: "without them CPUs can be isolated only at boot, by isolcpus=, or with the coarse \
-                switch of version 1",
-    detection: "What is mounted at /sys/fs/cgroup, cgroup.controllers of the root, and the \
-                kernel's version. Hierarchies mounted elsewhere are not seen.",
-    side_effects: "Container managers from before version 2 do not run with it alone. A kernel \
-                   without CONFIG_CPUSETS has to be built anew.",
-    wanted: "version 2 alone, with cpuset in cgroup.controllers",
+    title: "control groups that can isolate CPUs",
+    description: "Isolated partitions take CPUs out of load balancing at run time. They need cgroup v2 with \
+                  the cpuset controller, from 6.1 on, or earlier with a distribution's backport. If that \
+                  controller belongs to v1, as in legacy and hybrid setups, partitions are not available: \
+                  sets of v1 can only switch load balancing off for all CPUs, and then on again for some.",
+    rationale: "without them CPUs can be isolated only at boot with isolcpus=, or with the coarse switch of \
+                v1",
+    detection: "The file system mounted at /sys/fs/cgroup, cgroup.controllers of the root, and the kernel's \
+                version. Hierarchies mounted elsewhere are not seen.",
+    side_effects: "Container managers older than v2 do not run with v2 alone. A kernel without \
+                   CONFIG_CPUSETS has to be rebuilt.",
+    wanted: "only v2, with cpuset in cgroup.controllers",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
@@ -39,8 +38,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
-    unsettable: "which version of control groups is mounted, and with which controllers, is \
-                 decided at boot",
+    unsettable: "the mounted cgroup version and its controllers are chosen at boot",
     sources: &[
         Source { title: "kernel: CPU isolation, scheduler domain isolation, requirements", url: ISOLATION },
         Source { title: "kernel: control groups v2, cpuset", url: CGROUP_V2 },
@@ -78,9 +76,9 @@ fn judge(machine: &MachineView) -> Judged {
     };
     let found = groups.map(|groups| (groups.version, can_isolate(machine, groups)));
     match found {
-        Ok((Version::V2, Ok(true))) => return Ok(Judgement::pass("version 2 with cpuset")),
+        Ok((Version::V2, Ok(true))) => return Ok(Judgement::pass("v2 with cpuset")),
         Ok((Version::Hybrid, Ok(true))) => {
-            return Ok(Judgement::pass("version 2 with cpuset, beside version 1"));
+            return Ok(Judgement::pass("v2 with cpuset, next to v1"));
         }
         _ if load_balancing::is_off(machine) => {
             return Err(Judgement::not_applicable(format!("isolated already: {}", cpu_list(machine.cpus()))));
@@ -90,9 +88,9 @@ fn judge(machine: &MachineView) -> Judged {
     let (version, cpuset) = found?;
     cpuset?;
     let judged = Judgement::fail(match version {
-        Version::V2 => "version 2 without cpuset",
-        Version::Hybrid => "version 2 without cpuset, beside version 1",
-        Version::V1 => "version 1",
+        Version::V2 => "v2 without cpuset",
+        Version::Hybrid => "v2 without cpuset, next to v1",
+        Version::V1 => "v1",
     });
     Ok(match with_controller(machine).filter(|_| version == Version::V2) {
         Some(remedy) => judged.fix(remedy.or(load_balancing::isolate_at_boot(machine))),
@@ -107,7 +105,7 @@ pub fn with_controller(machine: &MachineView) -> Option<Remedy> {
         line.values("cgroup_disable").any(|value| value.split(',').any(|name| name == "cpuset"))
     };
     if machine.facts().cmdline.known().filter(disabled).is_some() {
-        let words = "take cpuset out of cgroup_disable= on the kernel's command line";
+        let words = "remove cpuset from cgroup_disable= on the kernel's command line";
         return Some(Remedy::advice(AdviceReason::Choice, words).with_persistence(Persistence::Boot));
     }
     let config = machine.facts().kconfig.known();
@@ -129,8 +127,8 @@ fn can_isolate(machine: &MachineView, groups: &Groups) -> Result<bool, Judgement
     };
     if !groups.groups.iter().any(isolated) && machine.series()? < (6, 1) {
         return Err(Judgement::unknown(
-            "kernels before 6.1 have isolated partitions only if the distribution added them: \
-             write isolated to cpuset.cpus.partition of a group, and read it back",
+            "kernels before 6.1 have isolated partitions only as a distribution's backport: write isolated \
+             to cpuset.cpus.partition of a group, and read it back",
         ));
     }
     Ok(true)
@@ -145,21 +143,21 @@ mod tests {
 
     #[test]
     fn the_controller_has_to_be_in_version_two() {
-        check(&KNOB, "", "pass version 2 with cpuset");
+        check(&KNOB, "", "pass v2 with cpuset");
         check(&KNOB, "/sys/fs/cgroup absent", "not-applicable isolated already: CPUs 2-3");
-        check(&KNOB, OPEN, "pass version 2 with cpuset");
+        check(&KNOB, OPEN, "pass v2 with cpuset");
         let old = format!("{OPEN}\n/proc/sys/kernel/osrelease: 5.14.0-570.el9.x86_64");
         check(&KNOB, &old, "unknown");
         let asked = "/sys/fs/cgroup/rt.slice/cpuset.cpus.partition: isolated invalid (x)";
-        check(&KNOB, &format!("{old}\n{asked}"), "pass version 2 with cpuset");
+        check(&KNOB, &format!("{old}\n{asked}"), "pass v2 with cpuset");
         check(
             &KNOB,
             &format!("{OPEN}\n/sys/fs/cgroup/cgroup.controllers: cpu"),
-            "fail medium version 2 without cpuset",
+            "fail medium v2 without cpuset",
         );
         for (edit, remedy) in [
             ("CONFIG_CPUSETS=n", "boot a kernel built with CONFIG_CPUSETS, or "),
-            ("cmdline + cgroup_disable=memory,cpuset", "take cpuset out of cgroup_disable= on "),
+            ("cmdline + cgroup_disable=memory,cpuset", "remove cpuset from cgroup_disable= on "),
         ] {
             let mut machine = Machine::base();
             machine.edit(&format!("{OPEN}\n/sys/fs/cgroup/cgroup.controllers: cpu\n{edit}"));
@@ -172,12 +170,12 @@ mod tests {
                 "{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/unified/cgroup.controllers:\n\
                  /sys/fs/cgroup/cpuset/tasks:"
             ),
-            "fail medium version 2 without cpuset, beside version 1",
+            "fail medium v2 without cpuset, next to v1",
         );
         check(
             &KNOB,
             &format!("{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/cpuset/tasks:"),
-            "fail medium version 1",
+            "fail medium v1",
         );
         check(
             &KNOB,

@@ -14,25 +14,23 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "clocksource",
     title: "clocksource",
-    description: "The counter that the kernel reads the time from: the TSC on x86, the \
-                  architected timer on Arm, the hypervisor's own clock in a guest. Where it is \
-                  not good enough the kernel takes a device instead, such as the HPET or the ACPI \
-                  timer.",
-    rationale: "a clock in a device takes about a microsecond and a system call to read, and CPUs \
-                that read it at once wait for each other",
-    detection: "The clocksource in use, and those offered: an x86 machine whose list has no tsc \
-                gave the TSC up as unstable, or has none. The reason is in the kernel's log only. \
-                Some Arm chips whose timer has an erratum read it by a system call all the same, \
-                which does not show. Of a clock that onbeat does not know it says nothing.",
-    side_effects: "Choosing another one by hand is safe only if it is offered. To force a TSC \
-                   that the kernel found unstable gives time that jumps; the cause is mostly the \
-                   firmware, or a hypervisor.",
+    description: "The counter from which the kernel reads the time: the TSC on x86, the architected timer on \
+                  Arm, the hypervisor's clock in a guest. If it is not reliable the kernel uses a device \
+                  instead, such as the HPET or the ACPI timer.",
+    rationale: "reading a clock in a device takes about a microsecond and a system call, and CPUs that read \
+                it at the same time wait for each other",
+    detection: "The clocksource in use, and the available ones: an x86 machine without tsc in the list \
+                marked the TSC as unstable, or has none. The reason is only in the kernel's log. Some Arm \
+                chips with a timer erratum read the timer through a system call anyway, which is not \
+                visible. Clocks that onbeat does not know are not judged.",
+    side_effects: "Selecting another one by hand is safe only if it is available. Forcing a TSC that the \
+                   kernel found unstable makes time jump; the usual cause is the firmware or a hypervisor.",
     wanted: "a clock that is read in user mode: tsc, arch_sys_counter, kvm-clock and the like",
     fix: || {
         Remedy::advice(
             AdviceReason::Machine,
-            "echo the best of available_clocksource to current_clocksource; where it is not \
-             offered, see in the kernel's log why it was given up",
+            "echo the best of available_clocksource to current_clocksource; if it is not available, see in \
+             the kernel's log why it was rejected",
         )
     },
     severity: Severity::High,
@@ -63,16 +61,16 @@ pub static KNOB: Knob = Knob {
 };
 
 /// Where no good clock is offered.
-const GIVEN_UP: &str = "dmesg | grep -i -e tsc -e clocksource says why it was given up: update \
-                        the firmware, look for SMIs";
+const GIVEN_UP: &str = "dmesg | grep -i -e tsc -e clocksource shows why it was rejected: update the \
+                        firmware, look for SMIs";
 
 /// The same on other architectures than x86.
-const NOT_OF_X86: &str = "dmesg | grep -i clocksource says which clocks the kernel found: a chip without \
-                          a faster one keeps this";
+const NOT_OF_X86: &str = "dmesg | grep -i clocksource shows which clocks the kernel found: a chip without a \
+                          faster one keeps this";
 
 /// The same in a guest.
-const OF_HOST: &str = "have the host offer a fast clock: an invariant TSC, kvm-clock, or the reference \
-                       TSC page of Hyper-V";
+const OF_HOST: &str = "let the host offer a fast clock: an invariant TSC, kvm-clock, or the reference TSC \
+                       page of Hyper-V";
 
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
@@ -81,17 +79,14 @@ fn judge(machine: &MachineView) -> Judged {
     let value = truncate(name);
     match quality(name) {
         Quality::Fast if machine.facts().clocksources.known().is_some_and(|all| !all.contains(name)) => {
-            Err(Judgement::unknown(format!(
-                "{CURRENT} says {value}, which is not among those in available_clocksource"
-            )))
+            Err(Judgement::unknown(format!("{CURRENT} is {value}, which is not in available_clocksource")))
         }
         Quality::Fast => Ok(Judgement::pass(value)),
         Quality::Unknown => Err(Judgement::unknown(format!(
-            "the clocksource {value} is not known to onbeat: `onbeat measure` says what reading \
-             it costs"
+            "onbeat does not know the clocksource {value}: `onbeat measure` shows what reading it costs"
         ))),
         Quality::Coarse => Ok(advice(machine, Judgement::fail(value).severity(Severity::Fatal))
-            .because("it advances with the timer tick: no shorter time can be kept or measured")),
+            .because("it advances with the timer tick: shorter times can be neither timed nor measured")),
         Quality::Slow => Ok(advice(machine, Judgement::fail(value))),
     }
 }
@@ -144,7 +139,7 @@ mod tests {
         let mut machine = Machine::base();
         machine.edit(&format!("{CURRENT}: acpi_pm\n{offered}: acpi_pm\n/sys/hypervisor/type: xen"));
         let fix = machine.finding(&KNOB).fix;
-        assert!(fix.starts_with("have the host offer a fast clock"), "{fix}");
+        assert!(fix.starts_with("let the host offer a fast clock"), "{fix}");
         let mut machine = Machine::base();
         let slow = "arm_global_timer";
         machine.edit(&format!("{CURRENT}: {slow}\n{offered}: {slow}\n/proc/sys/kernel/arch: armv7l"));
@@ -169,7 +164,7 @@ mod tests {
         assert_eq!(fix(&format!("{offered} refused")), super::GIVEN_UP);
         for word in ["tsc=unstable", "notsc"] {
             let fix = fix(&format!("{offered}: hpet acpi_pm\ncmdline + {word}"));
-            assert_eq!(fix, format!("take {word} off the kernel's command line"));
+            assert_eq!(fix, format!("remove {word} from the kernel's command line"));
         }
     }
 }

@@ -13,31 +13,29 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "co-kernel",
     title: "a co-kernel next to Linux",
-    description: "Xenomai (Cobalt) and EVL run threads of their own ahead of Linux, on an interrupt \
-                  pipeline: Dovetail, whose kernels have IRQPIPE in their version, or the older I-pipe. \
-                  PREEMPT_RT cannot be built with it.",
-    rationale: "what the rules say of real-time threads, priorities, throttling, interrupt threads and \
-                the model of preemption is about the Linux side (in-band): threads of the co-kernel \
-                (out-of-band) come before all of that, and what measures on the Linux side does not see \
-                their latency",
+    description: "Xenomai (Cobalt) and EVL run separate threads ahead of Linux, on an interrupt pipeline: \
+                  Dovetail, whose kernels have IRQPIPE in their version, or the older I-pipe. A kernel with \
+                  the pipeline cannot be PREEMPT_RT.",
+    rationale: "the rules about real-time threads, priorities, throttling, interrupt threads and the \
+                preemption model apply to the Linux side (in-band): threads of the co-kernel (out-of-band) \
+                run before all of that, and tools on the Linux side do not measure their latency",
     detection: "/proc/xenomai/version, the class evl in sysfs, IRQPIPE in the kernel's version, and EVL, \
-                XENOMAI, DOVETAIL and IPIPE in its configuration. Of the co-kernel's own settings \
-                nothing is read.",
-    side_effects: "Rules about the hardware hold for both sides: idle states, frequencies, firmware, \
-                   shared caches and cores, links that sleep; so does keeping the rest of Linux off a \
+                XENOMAI, DOVETAIL and IPIPE in its configuration. Settings of the co-kernel are not read.",
+    side_effects: "Rules about the hardware apply to both sides: idle states, frequencies, firmware, shared \
+                   caches and cores, links that sleep; the same is true of keeping the rest of Linux off a \
                    CPU.",
-    wanted: "the rules read as being about the Linux side",
+    wanted: "the rules are understood to apply to the Linux side",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
             "measure the co-kernel with its own tools (latmus of EVL, latency of Xenomai), whose results \
-             `onbeat import` does not take; measure and hunt here for what runs in-band",
+             `onbeat import` does not read; use measure and hunt for in-band work",
         )
     },
     severity: Severity::Info,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Build,
-    unsettable: "which kernel runs is chosen when it is built and booted",
+    unsettable: "the kernel is chosen when it is built and booted",
     sources: &[
         Source {
             title: "EVL: the interrupt pipeline of Dovetail",

@@ -17,19 +17,18 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "console-loglevel",
     title: "console log level",
-    description: "Kernel messages of a level below the first number of kernel.printk are printed \
-                  on the consoles; all are kept in the log in any case. `quiet` sets it to 4, \
-                  unless the kernel was built with another number: errors and worse. \
-                  ignore_loglevel prints all.",
-    rationale: "the task that logs a message prints it on the consoles, with interrupts off, unless a \
-                thread of the kernel does it (PREEMPT_RT, newer drivers), and a serial line takes \
-                milliseconds for one",
-    detection: "The sysctl, and printk's parameter ignore_loglevel. On PREEMPT_RT, and on \
-                consoles with an N in /proc/consoles (from 6.12 on, and with no boot console \
-                left), a thread prints, save for a kernel that dies. Where no console is \
-                written to (W in /proc/consoles, which ttynull lacks) nothing is printed.",
-    side_effects: "Messages are seen in the log (dmesg) only. A machine that hangs takes with it \
-                   those that were not printed.",
+    description: "Kernel messages of a level below the first number of kernel.printk are printed on the \
+                  consoles; the log keeps all of them. `quiet` sets it to 4 (errors and worse), unless the \
+                  kernel was built with another number. ignore_loglevel prints all messages.",
+    rationale: "the task that logs a message prints it on the consoles, with interrupts off, unless a kernel \
+                thread does it (PREEMPT_RT, newer drivers), and one message takes milliseconds on a serial \
+                line",
+    detection: "The sysctl, and printk's parameter ignore_loglevel. On PREEMPT_RT, and on consoles with an N \
+                in /proc/consoles (from 6.12 on, and with no boot console left), a thread prints, except \
+                during a kernel panic. If no console can be written to (W in /proc/consoles, which ttynull \
+                lacks) nothing is printed.",
+    side_effects: "Messages appear only in the log (dmesg). If the machine hangs, those that were not \
+                   printed are lost.",
     wanted: "at most 4, as quiet sets it",
     fix: || Remedy::all([printed(), heeded()]),
     severity: Severity::Low,

@@ -18,31 +18,29 @@ use model::units::{CpuSet, named_cpus};
 
 pub static KNOB: Knob = Knob {
     id: "container-managers",
-    title: "managers of containers",
-    description: "docker, containerd, CRI-O, kubelet, libvirt, LXD and Incus start containers and \
-                  virtual machines in control groups of their own. They may be given CPUs that \
-                  isolcpus= took out of load balancing: it takes none out of a control group.",
-    rationale: "a task that comes into such a group can be put on any of its CPUs, isolated ones \
-                included, and where load balancing is off nothing takes it away again",
-    detection: "Which managers run, and the CPUs of the slices that they use, or of the root of \
-                control groups where a slice has no cpuset (version 2). What a manager allows \
-                single containers is not read; podman has no program that stays and is not seen.",
-    side_effects: "Containers share fewer CPUs. Those that are to run on the isolated CPUs have \
-                   to be put there by name.",
-    wanted: "no manager, or its containers kept off the CPUs that matter",
+    title: "container managers",
+    description: "docker, containerd, CRI-O, kubelet, libvirt, LXD and Incus start containers and virtual \
+                  machines in separate control groups. These may get CPUs that isolcpus= took out of load \
+                  balancing: it removes no CPU from a control group.",
+    rationale: "a task in such a group can be placed on any of its CPUs, including isolated ones, and \
+                without load balancing nothing moves it away again",
+    detection: "Which managers run, and the CPUs of the slices that they use, or of the root group if a \
+                slice has no cpuset (v2). The CPUs of single containers are not read; podman has no \
+                permanent process and is not detected.",
+    side_effects: "Containers share fewer CPUs. Containers that should run on the isolated CPUs have to be \
+                   placed there explicitly.",
+    wanted: "no manager, or its containers are kept off the audited CPUs",
     fix: Remedy::default,
     severity: Severity::Medium,
     evidence: EvidenceKind::Source,
-    disputed: "where the real-time work itself comes in containers with CPUs of their own \
-               (kubelet's static policy), they belong there, and the manager has to keep the \
-               others off: `onbeat measure` on those CPUs, with the other containers busy, tells \
-               whether it does",
+    disputed: "if the real-time work itself runs in containers with dedicated CPUs (kubelet's static \
+               policy), these belong there, and the manager has to keep the others off: `onbeat measure` on \
+               those CPUs, with the other containers busy, shows whether it does",
     persistence: Persistence::Runtime,
-    unsettable: "where a manager puts what it starts is up to its own configuration, and it \
-                 writes its groups again",
+    unsettable: "the manager's configuration decides where its containers run, and it rewrites its groups",
     sources: &[
         Source {
-            title: "docker: what a container's cpuset comes to beside isolcpus=",
+            title: "docker: the effect of a container's cpuset with isolcpus=",
             url: "https://github.com/moby/moby/issues/31086",
         },
         Source {

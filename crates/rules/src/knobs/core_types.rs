@@ -26,15 +26,15 @@ pub static KNOB: Knob = Knob {
     title: "kinds of cores",
     description: "On hybrid processors (P and E cores, big.LITTLE) the CPUs differ in speed, \
                   caches and idle states.",
-    rationale: "the same task takes another time on each kind of core, so a worst case measured \
-                on one says nothing of the other",
-    detection: "The CPUs of each kind on hybrid x86, and elsewhere the capacity of each CPU that \
-                matters, which counts its highest clock in. Without a device tree that gives \
-                them, all capacities can be the same; some LP-E cores count as E cores.",
-    side_effects: "Fewer CPUs to choose from. A slower kind can be the steadier one, with a \
-                   cluster and an L2 cache to itself: measure on the kind that is used.",
+    rationale: "the same task takes a different time on each kind of core, so a worst case measured on one \
+                kind does not apply to another",
+    detection: "The CPUs of each kind on hybrid x86, and elsewhere the capacity of each audited CPU, which \
+                includes its highest clock. If the device tree does not give capacities, all can be equal; \
+                some LP-E cores count as E cores.",
+    side_effects: "Fewer CPUs to choose from. A slower kind can have less jitter, with a cluster and an L2 \
+                   cache to itself: measure on the kind that is used.",
     wanted: "CPUs of one kind",
-    fix: || Remedy::advice(AdviceReason::Machine, "choose CPUs of one kind, and isolate those"),
+    fix: || Remedy::advice(AdviceReason::Machine, "choose CPUs of one kind, and isolate them"),
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
@@ -79,9 +79,9 @@ fn judge(machine: &MachineView) -> Judged {
     }
     match untold {
         Some(why) => Err(why),
-        None if told.len() < machine.cpus().len() => Err(Judgement::unknown(
-            "some of the CPUs that matter are of none of the kinds in /sys/devices/cpu_*/cpus",
-        )),
+        None if told.len() < machine.cpus().len() => {
+            Err(Judgement::unknown("some of the audited CPUs are not listed in /sys/devices/cpu_*/cpus"))
+        }
         None => Ok(Judgement::pass(group_by_value(told))),
     }
 }
@@ -94,8 +94,7 @@ fn by_capacity(machine: &MachineView) -> Judged {
         // are equal.
         machine.require_x86().map_err(|_| {
             Judgement::unknown(
-                "/sys/devices/system/cpu/cpuN/cpu_capacity is not there: the kinds of cores are \
-                 not told",
+                "/sys/devices/system/cpu/cpuN/cpu_capacity is missing: the kinds of cores are not known",
             )
         })?;
         return Err(Judgement::not_applicable("this processor shows no kinds of cores"));
@@ -132,7 +131,7 @@ mod tests {
         check(
             &KNOB,
             "--cpus 0-3",
-            "not-applicable no CPU is set apart: say with --cpus which ones matter, if some do",
+            "not-applicable no CPU is isolated: name the audited CPUs with --cpus, if any",
         );
     }
 
@@ -150,8 +149,7 @@ mod tests {
         check(
             &KNOB,
             "/proc/sys/kernel/arch: aarch64",
-            "unknown /sys/devices/system/cpu/cpuN/cpu_capacity is not there: the kinds of cores \
-             are not told",
+            "unknown /sys/devices/system/cpu/cpuN/cpu_capacity is missing: the kinds of cores are not known",
         );
     }
 }

@@ -14,14 +14,14 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "coverage-instrumentation",
     title: "coverage instrumentation",
-    description: "GCOV_KERNEL counts how often each branch of the kernel was taken, KCOV notes \
-                  which ones a system call took, for tests and for fuzzing, and \
-                  PROFILE_ALL_BRANCHES and PROFILE_ANNOTATED_BRANCHES count conditions. They add \
-                  code to every part of the kernel that is built with them.",
-    rationale: "code that counts runs at every branch of the kernel, in interrupt handlers as well",
+    description: "GCOV_KERNEL counts how often each branch of the kernel was taken, KCOV records which \
+                  branches a system call took, for tests and fuzzing, and PROFILE_ALL_BRANCHES and \
+                  PROFILE_ANNOTATED_BRANCHES count conditions. They add code to every part of the kernel \
+                  that is built with them.",
+    rationale: "counting code runs at every branch of the kernel, also in interrupt handlers",
     detection: "The kernel's configuration. Which parts of the kernel GCOV_KERNEL covers without \
                 GCOV_PROFILE_ALL cannot be read.",
-    side_effects: "Another kernel; keep one with them for the tests that count coverage.",
+    side_effects: "Needs another kernel; keep one with them for the tests that count coverage.",
     wanted: "not built in",
     fix: || Remedy::of(["GCOV_KERNEL", "KCOV"].map(|option| Change::kconfig(option, "n"))),
     severity: Severity::High,

@@ -14,14 +14,14 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "cpu-frequency-support",
     title: "support for frequency scaling",
-    description: "With CPU_FREQ the kernel can bring the processors to their highest clock and \
-                  keep them there. Without it they stay at whatever clock the firmware or the \
-                  boot loader left, which some leave low.",
-    rationale: "at half the clock everything takes twice as long, the kernel's own work included",
-    detection: "The kernel's configuration, or else that a cpufreq driver is in use. In a virtual \
-                machine the host sets the clock.",
-    side_effects: "Another kernel. With CPU_FREQ there has to be a governor that keeps the clock: \
-                   another rule looks at it.",
+    description: "With CPU_FREQ the kernel can set the processors to their highest frequency and keep them \
+                  there. Without it they stay at the frequency that the firmware or the boot loader set, \
+                  which may be low.",
+    rationale: "at half the frequency everything takes twice as long, including the kernel's work",
+    detection: "The kernel's configuration, or else that a cpufreq driver is in use. In a virtual machine \
+                the host sets the frequency.",
+    side_effects: "Needs another kernel. CPU_FREQ also needs a governor that keeps the frequency: see \
+                   cpufreq-governor.",
     wanted: "built in",
     fix: || {
         Remedy::advice(
@@ -65,7 +65,7 @@ pub static KNOB: Knob = Knob {
 
 fn judge(machine: &MachineView) -> Judged {
     if machine.is_virtual()? {
-        return Err(Judgement::not_applicable("in a virtual machine the host sets the clock"));
+        return Err(Judgement::not_applicable("in a virtual machine the host sets the frequency"));
     }
     // A driver in use proves it without a configuration.
     if let Fact::Known(drivers) = &machine.facts().cpufreq_driver {
@@ -95,7 +95,7 @@ mod tests {
         check(
             &KNOB,
             &format!("{NO_DRIVER}\nCONFIG_CPU_FREQ=n\n{GUEST}"),
-            "not-applicable in a virtual machine the host sets the clock",
+            "not-applicable in a virtual machine the host sets the frequency",
         );
         let driver = "/boot refused\n/sys/devices/system/cpu/cpufreq/policy0/scaling_driver: \
                       intel_pstate";

@@ -16,36 +16,33 @@ use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "cpu-isolation",
-    title: "isolation of the CPUs that matter",
-    description: "Load balancing moves tasks to any CPU that they are allowed on. CPUs are taken \
-                  out of it at boot by isolcpus=domain, or at run time by an isolated partition \
-                  of control groups (cpuset of version 2, 6.1 on). With it go unbound workqueues \
-                  (partitions: 6.8 on).",
-    rationale: "load balancing brings other tasks to the CPUs that matter: each runs kernel code \
-                there, and takes the caches with it",
-    detection: "/sys/devices/system/cpu/isolated for isolcpus=, cpuset.cpus.isolated of the root \
-                group and each partition for control groups, sched_load_balance for version 1. \
-                Groups more than two levels down are not looked at on kernels without \
-                cpuset.cpus.isolated, nor are sets inside of sets of version 1, nor hierarchies \
-                mounted elsewhere than /sys/fs/cgroup.",
-    side_effects: "Nothing spreads the threads of a program over isolated CPUs: each has to be \
-                   bound to its own. What isolcpus= takes out stays out until the next boot, and \
-                   container managers may fail to start where their CPUs are gone. Before 6.7 a \
-                   partition sits directly below the root, and systemd takes it away when its \
-                   units are read again (systemctl daemon-reload).",
-    wanted: "the CPUs that matter out of load balancing",
+    title: "isolation of the audited CPUs",
+    description: "Load balancing moves tasks to any CPU that they are allowed on. CPUs are taken out of it \
+                  at boot by isolcpus=domain, or at run time by an isolated cpuset partition (cgroup v2, \
+                  from 6.1 on). Both also keep unbound workqueues off (partitions: from 6.8 on).",
+    rationale: "load balancing moves other tasks to the audited CPUs: each runs kernel code there, and \
+                evicts caches",
+    detection: "/sys/devices/system/cpu/isolated for isolcpus=, cpuset.cpus.isolated of the root group and \
+                each partition for cgroup v2, sched_load_balance for v1. On kernels without \
+                cpuset.cpus.isolated, groups more than two levels down are not read; neither are nested sets \
+                of v1, nor hierarchies mounted elsewhere than /sys/fs/cgroup.",
+    side_effects: "The scheduler does not spread the threads of a program over isolated CPUs: each has to be \
+                   pinned. CPUs in isolcpus= stay isolated until the next boot, and container managers may \
+                   fail to start without these CPUs. Before 6.7 a partition has to be directly below the \
+                   root, and systemd removes it when it reloads its units (systemctl daemon-reload).",
+    wanted: "the audited CPUs are out of load balancing",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "make an isolated cpuset partition of the CPUs, in a control group below the root, \
-             and read back that it says isolated; or boot with isolcpus=managed_irq,domain,LIST",
+            "make an isolated cpuset partition of the CPUs, in a control group below the root, and check \
+             that it reads back as isolated; or boot with isolcpus=managed_irq,domain,LIST",
         )
     },
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
-    disputed: "the kernel's guide recommends partitions and calls isolcpus= less flexible; a 6.12 \
-               kernel was seen to refuse a partition over CPUs that isolcpus= took out: `onbeat \
-               compare` of six runs in each tells whether they differ here",
+    disputed: "the kernel's guide recommends partitions and calls isolcpus= less flexible; a 6.12 kernel \
+               refused a partition with CPUs of isolcpus=: `onbeat compare` of six runs with each shows \
+               whether they differ here",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: CPU isolation, scheduler domain isolation", url: ISOLATION },
@@ -122,7 +119,7 @@ fn isolated(machine: &MachineView) -> Remedy {
 fn switched(root: &str, group: &str, cpus: &CpuSet) -> Remedy {
     let words = format!(
         "cd {root}{group}; echo {cpus} >cpuset.cpus; echo isolated >cpuset.cpus.partition; cat \
-         cpuset.cpus.partition has to say isolated, and again after each systemctl daemon-reload"
+         cpuset.cpus.partition must then print isolated; repeat this after each systemctl daemon-reload"
     );
     Remedy::advice(AdviceReason::Program, words).with_persistence(Persistence::Runtime)
 }

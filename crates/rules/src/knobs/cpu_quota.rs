@@ -15,34 +15,32 @@ use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "cpu-quota",
-    title: "quotas of CPU time",
-    description: "cpu.max (cpu.cfs_quota_us in version 1) gives a control group so much CPU time in \
-                  each period; once it is used up, the ordinary tasks of the group stop until the \
-                  next one. It affects ordinary tasks alone: those of real-time policy run on.",
-    rationale: "an ordinary thread whose group ran out stands still for tens of milliseconds, \
-                with whatever a real-time thread waits for: a lock, a pipe, a file",
-    detection: "cpu.max, or version 1's cpu.cfs_quota_us, of the groups down to two levels below \
-                the root; those of pods can be deeper. Which of them holds a helper of a \
-                real-time program is not known here, and `onbeat measure` says so when the quota \
-                of its own group ran out.",
-    side_effects: "Without a quota a group can take all the time that other ordinary tasks leave \
-                   or share.",
-    wanted: "no quota on groups whose threads real-time ones wait for",
+    title: "CPU quotas",
+    description: "cpu.max (cpu.cfs_quota_us in v1) limits the CPU time of a control group in each period; \
+                  once it is used up, the ordinary tasks of the group stop until the next period. Only \
+                  ordinary tasks are affected: tasks with a real-time policy continue.",
+    rationale: "an ordinary thread of a group without remaining quota stops for tens of milliseconds, while \
+                a real-time thread may wait for it: for a lock, a pipe, a file",
+    detection: "cpu.max, or cpu.cfs_quota_us in v1, of the groups down to two levels below the root; those \
+                of pods can be deeper. It is not known which of them contains a helper of a real-time \
+                program; `onbeat measure` reports it when the quota of its group ran out.",
+    side_effects: "Without a quota a group can use all CPU time, limited only by its fair share.",
+    wanted: "no quota on groups with threads that real-time threads wait for",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
-            "echo max >cpu.max in the groups of the real-time program and its helpers, or \
-             CPUQuota= (empty) in the unit; others may keep theirs",
+            "echo max >cpu.max in the groups of the real-time program and its helpers, or CPUQuota= (empty) \
+             in the unit; other groups may keep theirs",
         )
     },
     severity: Severity::Info,
     evidence: EvidenceKind::Documented,
-    disputed: "on PREEMPT_RT a thread that holds a lock with priority inheritance runs on at the \
-               waiter's priority; other things to wait for have no owner: `onbeat measure` in the \
-               group, with the helpers at work, tells whether it matters",
+    disputed: "on PREEMPT_RT a thread that holds a lock with priority inheritance continues at the waiter's \
+               priority; other waits have no owner: `onbeat measure` in the group, with the helpers running, \
+               shows whether it matters",
     persistence: Persistence::Runtime,
-    unsettable: "which groups hold the real-time program and its helpers is not known, and the \
-                 service manager that gave a quota writes it again",
+    unsettable: "the groups of the real-time program and its helpers are not known, and the service manager \
+                 that set a quota sets it again",
     sources: &[Source { title: "kernel: control groups v2, cpu.max", url: CGROUP_V2 }],
     cures: &[SliceKind::Throttled, SliceKind::PriorityInversion],
     facts: &["/sys/fs/cgroup/GROUP/cpu.max", "/sys/fs/cgroup/cpu/GROUP/cpu.cfs_quota_us"],
@@ -79,8 +77,8 @@ fn judge(machine: &MachineView) -> Judged {
     if !old.is_empty() {
         return Ok(Judgement::fail(old).fix(Remedy::advice(
             AdviceReason::Program,
-            "echo -1 >cpu.cfs_quota_us in the groups of the real-time program and its helpers, or \
-             CPUQuota= (empty) in the unit; others may keep theirs",
+            "echo -1 >cpu.cfs_quota_us in the groups of the real-time program and its helpers, or CPUQuota= \
+             (empty) in the unit; other groups may keep theirs",
         )));
     }
     for group in &groups.groups {

@@ -35,22 +35,22 @@ const RT_CLAMP: &str = "/proc/sys/kernel/sched_util_clamp_min_rt_default";
 pub static KNOB: Knob = Knob {
     id: "cpufreq-governor",
     title: "frequency governor",
-    description: "Who chooses the clock of a CPU. Generic governors either hold it (performance \
-                  at the top of the allowed range, powersave at its bottom, userspace where it \
-                  was put) or follow the load (schedutil, ondemand, conservative). intel_pstate \
-                  and amd-pstate in active mode have two algorithms of their own under the same \
-                  names, of which only performance holds the clock. With auto_select of \
-                  cppc_cpufreq the platform chooses the clock, whatever the governor asks for.",
-    rationale: "work after a pause starts at a low clock and takes longer until the clock has \
-                followed, up to milliseconds later; the change itself takes time as well",
-    detection: "Governor, driver and range of each CPU that matters; a range of one frequency is \
-                fixed whatever the governor. What is asked for is read, not what the hardware \
-                does: firmware, heat and power limits can still change the clock. Intel's energy \
-                preference and bias are not read, for reading them interrupts the CPU.",
-    side_effects: "Power and heat. Power daemons (tuned, power-profiles-daemon, TLP, thermald) \
-                   write over it. In active mode performance also sets the energy preference of \
-                   the CPU, and other preferences are then refused with EBUSY.",
-    wanted: "performance, or any other fixed clock",
+    description: "The governor chooses the frequency of a CPU. Generic governors either keep it constant \
+                  (performance at the top of the allowed range, powersave at the bottom, userspace at the \
+                  value that was written) or follow the load (schedutil, ondemand, conservative). \
+                  intel_pstate and amd-pstate in active mode have two algorithms with the same names, of \
+                  which only performance keeps the frequency. With auto_select of cppc_cpufreq the platform \
+                  chooses the frequency, regardless of the governor.",
+    rationale: "work after a pause starts at a low frequency and takes longer until the frequency has risen, \
+                up to milliseconds later; the change itself takes time as well",
+    detection: "Governor, driver and range of each audited CPU; a range of one frequency is constant with \
+                any governor. These are requests: firmware, heat and power limits can still change the \
+                frequency. Intel's energy preference and bias are not read, because reading them interrupts \
+                the CPU.",
+    side_effects: "Power and heat. Power daemons (tuned, power-profiles-daemon, TLP, thermald) overwrite it. \
+                   In active mode performance also sets the energy preference of the CPU, and other \
+                   preferences are then refused with EBUSY.",
+    wanted: "performance, or any other constant frequency",
     fix: Remedy::default,
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
@@ -130,7 +130,9 @@ fn started_with(machine: &MachineView) -> Judged {
             };
             Ok(Judgement::fail(format!("{name} by default")).severity(severity).fix(fix))
         }
-        _ => Err(Judgement::unknown("whether its default governor holds the clock depends on the driver")),
+        _ => {
+            Err(Judgement::unknown("whether its default governor keeps the frequency depends on the driver"))
+        }
     }
 }
 
@@ -214,7 +216,7 @@ fn judge(machine: &MachineView) -> Judged {
     let policies = machine.facts().governors.known();
     if policies.is_some_and(|policies| policies.iter().any(|governor| !shown.contains(governor))) {
         return Err(Judgement::unknown(
-            "a policy in /sys/devices/system/cpu/cpufreq has a governor that none of its CPUs has",
+            "a policy in /sys/devices/system/cpu/cpufreq has a governor that none of its CPUs shows",
         ));
     }
     match unclear {
@@ -250,7 +252,7 @@ fn clock(read: &Read, cpu: Cpu, governor: &str) -> Clock {
         driver.map(|name| matches!(name.replace('_', "-").as_str(), "intel-pstate" | "amd-pstate-epp"));
     match (governor, active) {
         ("performance" | "userspace", _) => Clock::Fixed(governor.to_owned()),
-        ("powersave", Some(false)) => Clock::Fixed("powersave (lowest clock)".to_owned()),
+        ("powersave", Some(false)) => Clock::Fixed("powersave (lowest frequency)".to_owned()),
         ("powersave", Some(true)) if read.one_percent && driver == Some("intel_pstate") => {
             Clock::Fixed("fixed by min_perf_pct".to_owned())
         }
@@ -260,13 +262,13 @@ fn clock(read: &Read, cpu: Cpu, governor: &str) -> Clock {
         ("schedutil", _) if read.rt_at_top => Clock::Moves(governor.to_owned(), Severity::Medium),
         ("schedutil" | "ondemand" | "conservative", _) => Clock::Moves(governor.to_owned(), Severity::High),
         ("powersave", None) => Clock::Unclear(Judgement::unknown(format!(
-            "powersave holds the clock of CPU {cpu} with some drivers only, and which one it has \
-             could not be read"
+            "powersave keeps the frequency of CPU {cpu} only with some drivers, and its driver could not be \
+             read"
         ))),
         (other, _) => {
             let name: String = other.chars().take(40).collect();
             Clock::Unclear(Judgement::unknown(format!(
-                "whether the governor {name} holds the clock is not known"
+                "it is not known whether the governor {name} keeps the frequency"
             )))
         }
     }
@@ -276,14 +278,14 @@ fn clock(read: &Read, cpu: Cpu, governor: &str) -> Clock {
 fn without(machine: &MachineView) -> Judgement {
     match (machine.is_virtual(), machine.kconfig()) {
         (Err(untold), _) => untold,
-        (Ok(true), _) => Judgement::not_applicable("a guest does not set the clock, its host does"),
+        (Ok(true), _) => Judgement::not_applicable("in a guest, the host sets the CPU frequency"),
         (_, Ok(config)) if !config.is_yes("CPU_FREQ") => Judgement::unknown(
-            "this kernel has no CONFIG_CPU_FREQ: the clock is what the firmware made it, and may \
-             be low or change",
+            "this kernel has no CONFIG_CPU_FREQ: the firmware sets the frequency, which may be low or \
+             change",
         ),
         _ => Judgement::unknown(
-            "no frequency driver took these CPUs: the clock is what the firmware made it; look in \
-             the firmware's setup",
+            "no frequency driver handles these CPUs: the firmware sets the frequency; check the firmware \
+             setup",
         ),
     }
 }
@@ -313,14 +315,14 @@ mod tests {
         check("intel_pstate", "performance", "pass performance on CPUs 2-3");
         check("intel_pstate", "powersave", "fail high powersave of intel_pstate on CPUs 2-3");
         check("amd_pstate_epp", "powersave", "fail high powersave of amd_pstate_epp on CPUs 2-3");
-        check("amd-pstate", "powersave", "pass powersave (lowest clock) on CPUs 2-3");
+        check("amd-pstate", "powersave", "pass powersave (lowest frequency) on CPUs 2-3");
         check("intel_cpufreq", "schedutil", "fail medium schedutil on CPUs 2-3");
         check("cpufreq-dt", "ondemand", "fail high ondemand on CPUs 2-3");
         check("cpufreq-dt", "userspace", "pass userspace on CPUs 2-3");
         check(
             "cpufreq-dt",
             "interactive",
-            "unknown whether the governor interactive holds the clock is not known",
+            "unknown it is not known whether the governor interactive keeps the frequency",
         );
     }
 
@@ -406,7 +408,7 @@ mod tests {
         check(
             &KNOB,
             &format!("{dir}/cpu3/cpufreq absent"),
-            "unknown /sys/devices/system/cpu/cpuN/cpufreq/scaling_governor is not there for CPU 3",
+            "unknown /sys/devices/system/cpu/cpuN/cpufreq/scaling_governor is missing for CPU 3",
         );
         check(
             &KNOB,
@@ -435,7 +437,7 @@ mod tests {
         check(
             &KNOB,
             &format!("{none}\n/sys/hypervisor/type: xen"),
-            "not-applicable a guest does not set the clock, its host does",
+            "not-applicable in a guest, the host sets the CPU frequency",
         );
         check(&KNOB, &format!("{none}\nCONFIG_CPU_FREQ=n"), "unknown");
     }

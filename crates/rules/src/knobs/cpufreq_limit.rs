@@ -28,24 +28,23 @@ const MAX_PERCENT: &str = "/sys/devices/system/cpu/intel_pstate/max_perf_pct";
 pub static KNOB: Knob = Knob {
     id: "cpufreq-limit",
     title: "frequency limit",
-    description: "The highest clock that a governor may choose, and the highest that the \
-                  processor has. Power daemons lower the limit on battery or in a quiet profile, \
-                  and forget it there.",
-    rationale: "everything on the CPU takes longer in proportion, the kernel's own paths included",
-    detection: "scaling_max_freq against cpuinfo_max_freq of each CPU that matters. With \
-                acpi-cpufreq the second counts boost in: the highest of \
-                scaling_available_frequencies is in its place, without the turbo state, which is \
-                1 MHz above the highest clock (2801000). With intel_pstate and turbo off the \
-                second can still count turbo in, and a lower limit says nothing; limits of \
+    description: "The highest frequency that a governor may choose, compared with the highest of the \
+                  processor. Power daemons lower the limit on battery or in a quiet profile, and may not \
+                  raise it again.",
+    rationale: "everything on the CPU takes proportionally longer, including the kernel's code",
+    detection: "scaling_max_freq against cpuinfo_max_freq of each audited CPU. With acpi-cpufreq the second \
+                includes boost: the highest of scaling_available_frequencies is used instead, without the \
+                turbo state, which is 1 MHz above the highest frequency (2801000). With intel_pstate and \
+                turbo off the second can still include turbo, so a lower limit is not conclusive; limits by \
                 firmware and heat are not in these files.",
-    side_effects: "Power and heat; a clock that the cooling cannot sustain is throttled, which is \
-                   worse than a low one.",
-    wanted: "the highest clock that the machine sustains",
+    side_effects: "Power and heat; a frequency that the cooling cannot sustain is throttled, which is worse \
+                   than a low one.",
+    wanted: "the highest frequency that the machine can sustain",
     fix: Remedy::default,
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "a low clock that never changes can be the better choice where heat is the limit: \
-               `onbeat compare` two runs of an hour, one with each limit, on the warm machine",
+    disputed: "a constant low frequency can be the better choice if heat is the limit: `onbeat compare` two \
+               runs of an hour, one with each limit, on the warm machine",
     persistence: Persistence::Runtime,
     sets: LIMIT,
     sources: &[
@@ -127,16 +126,16 @@ pub fn raised(machine: &MachineView, cpus: &CpuSet) -> (Vec<Change>, BTreeMap<Cp
     (low.into_iter().map(|(top, cpus)| Change::each_cpu(LIMIT, &cpus, top)).collect(), then)
 }
 
-const TURBO_OFF: &str = "turbo is off, and the kernel does not tell the highest clock without it";
+const TURBO_OFF: &str = "turbo is off, and the kernel does not show the highest frequency without it";
 
 fn judge(machine: &MachineView) -> Judged {
     let limits = PerCpuSetting::of(machine, LIMIT, parse_u64);
     let (tops, unclear) = tops(machine, machine.cpus());
     if limits.is_absent() {
         return Err(if machine.is_virtual()? {
-            Judgement::not_applicable("a guest does not set the clock, its host does")
+            Judgement::not_applicable("in a guest, the host sets the CPU frequency")
         } else {
-            Judgement::unknown("no frequency driver took these CPUs: their highest clock is not known")
+            Judgement::unknown("no frequency driver handles these CPUs: their highest frequency is not known")
         });
     }
     let low = limits.known.iter().filter_map(|(&cpu, &limit)| {
@@ -157,7 +156,7 @@ fn judge(machine: &MachineView) -> Judged {
     if low.is_empty() {
         if !doubtful.is_empty() {
             return Err(Judgement::unknown(
-                "acpi-cpufreq counts boost in, and the table of its clocks is not known",
+                "acpi-cpufreq includes boost, and its frequency table is not known",
             ));
         }
         limits.all_known()?;
@@ -175,7 +174,7 @@ fn judge(machine: &MachineView) -> Judged {
     let (mut raised, _) = raised(machine, &cpus);
     raised.extend(percent.as_ref().map(|_| Change::write(MAX_PERCENT, 100)));
     let said = low.into_iter().map(|(limit, cpu, top)| (cpu, format!("{} of {}", mhz(limit), mhz(top))));
-    let daemon = "if a power daemon set the limit, take it out of its profile";
+    let daemon = "if a power daemon set the limit, remove it from its profile";
     // The state that acpi-cpufreq has above it lets the processor choose a clock.
     let note = if has_turbo_state {
         format!("{daemon}; a limit 1000 kHz higher allows turbo")
@@ -199,8 +198,7 @@ mod tests {
         check(
             &KNOB,
             LOW,
-            "not-applicable turbo is off, and the kernel does not tell the highest clock without \
-             it",
+            "not-applicable turbo is off, and the kernel does not show the highest frequency without it",
         );
         check(
             &KNOB,
@@ -228,11 +226,7 @@ mod tests {
             .collect();
         check(&KNOB, &boosted, "pass 2250 MHz on CPUs 2-3");
         let undecided = boosted.replace("scaling_available_frequencies: 2250000 1700000", "other: 1");
-        check(
-            &KNOB,
-            &undecided,
-            "unknown acpi-cpufreq counts boost in, and the table of its clocks is not known",
-        );
+        check(&KNOB, &undecided, "unknown acpi-cpufreq includes boost, and its frequency table is not known");
         let low = boosted.replace("scaling_max_freq: 2250000", "scaling_max_freq: 1700000");
         let with_turbo = format!("{low}/sys/devices/system/cpu/intel_pstate absent");
         check(&KNOB, &with_turbo, "fail low 1700 MHz of 2250 MHz on CPUs 2-3");

@@ -16,37 +16,35 @@ use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "cpuset-partition",
-    title: "partitions of control groups",
-    description: "A control group whose cpuset.cpus.partition is `isolated` has CPUs of its own \
-                  without load balancing, one with `root` a scheduling domain of its own. The \
-                  kernel takes such a wish without an error and may yet not fulfil it, then or \
-                  later: it then reads `isolated invalid (reason)`.",
-    rationale: "a partition that is not in force isolates nothing: its CPUs take part in load \
-                balancing and in unbound work as before",
-    detection: "cpuset.cpus.partition of the groups down to two levels below the root. A \
-                partition can become invalid when CPUs go offline or other groups change: what \
-                holds now may not hold tomorrow.",
-    side_effects: "Where other groups have the CPUs as well, they lose them, or have to give \
-                   them up before. Directly below the root a partition was seen to stay invalid \
-                   on 6.12 beside a group that has its CPUs, even with cpuset.cpus.exclusive, to \
-                   be refused for CPUs that isolcpus= took out, and to vanish with systemctl \
-                   daemon-reload; in a group of a group, with cpuset.cpus.exclusive in both (6.7 \
-                   on), none of that.",
+    title: "cpuset partitions",
+    description: "A control group whose cpuset.cpus.partition is `isolated` has exclusive CPUs without load \
+                  balancing; one with `root` has a separate scheduling domain. The kernel accepts the value \
+                  without an error, but may not fulfil it, then or later: the file then reads `isolated \
+                  invalid (reason)`.",
+    rationale: "an invalid partition isolates nothing: its CPUs take part in load balancing and unbound work \
+                as before",
+    detection: "cpuset.cpus.partition of the groups down to two levels below the root. A partition can \
+                become invalid later, when CPUs go offline or other groups change.",
+    side_effects: "Other groups with the same CPUs lose them, or have to release them first. On 6.12, a \
+                   partition directly below the root stayed invalid next to a group with its CPUs, even with \
+                   cpuset.cpus.exclusive, was refused for CPUs of isolcpus=, and vanished with systemctl \
+                   daemon-reload; a nested group, with cpuset.cpus.exclusive in both (from 6.7 on), had none \
+                   of these problems.",
     wanted: "root or isolated, without `invalid`",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "take the CPUs out of cpuset.cpus of the groups beside it, then write member and the \
-             type again to cpuset.cpus.partition, and read it back; from 6.7 on a partition in a \
-             group of a group, with cpuset.cpus.exclusive written in both, is valid beside them \
-             as they are; the words in brackets say what stands in the way",
+            "remove the CPUs from cpuset.cpus of its sibling groups, then write member and the type again to \
+             cpuset.cpus.partition, and read it back; from 6.7 on a partition in a nested group, with \
+             cpuset.cpus.exclusive written in both, is valid without a change of the siblings; the reason is \
+             in parentheses",
         )
     },
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
-    unsettable: "the partition and the groups beside it belong to another program: only its user can say \
-                 which of them gives way",
+    unsettable: "the partition and its sibling groups belong to another program: only its user can decide \
+                 which of them changes",
     sources: &[Source { title: "kernel: control groups v2, cpuset.cpus.partition", url: CGROUP_V2 }],
     cures: &[SliceKind::Thread, SliceKind::Workqueue, SliceKind::Softirq],
     after: &["cgroup-cpuset"],

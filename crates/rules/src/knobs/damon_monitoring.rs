@@ -13,16 +13,16 @@ use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "damon-monitoring",
-    title: "monitoring of memory accesses (DAMON)",
-    description: "A thread kdamond.N samples which pages are used: it clears their accessed bits and \
-                  looks later whether they were set again, each 5 ms to 10 s. From 6.17 on DAMON_STAT \
-                  does that for all memory, and distributions have it on by default; DAMON_RECLAIM and \
-                  DAMON_LRU_SORT act on what it finds.",
-    rationale: "the thread wakes up to 200 times a second on whatever CPU it may use and takes locks of \
-                the memory that it looks at; what it reclaims is faulted in again",
-    detection: "The parameters enabled of damon_stat, damon_reclaim and damon_lru_sort, for root alone, \
-                and threads called kdamond, which can be started through sysfs as well.",
-    side_effects: "Statistics of idle memory, or proactive reclaim, are missing.",
+    title: "memory access monitoring (DAMON)",
+    description: "A thread kdamond.N samples which pages are used: it clears their accessed bits and later \
+                  checks whether they were set again, every 5 ms to 10 s. From 6.17 on DAMON_STAT does that \
+                  for all memory, and distributions enable it by default; DAMON_RECLAIM and DAMON_LRU_SORT \
+                  act on the result.",
+    rationale: "the thread wakes up to 200 times a second on any CPU that it may use, and takes locks of the \
+                memory that it samples; reclaimed pages have to be faulted in again",
+    detection: "The parameter `enabled` of damon_stat, damon_reclaim and damon_lru_sort, readable by root \
+                only, and threads called kdamond, which can be started through sysfs as well.",
+    side_effects: "Statistics of idle memory, or proactive reclaim, are no longer available.",
     wanted: "off",
     fix: || {
         Remedy::advice(

@@ -14,23 +14,20 @@ use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "debug-parameters",
-    title: "debugging on the command line",
-    description: "Parameters of the kernel that switch checks or tracing on for the search for a \
-                  fault: slab_debug=, page_poison=, debug_pagealloc=, page_owner=, \
-                  page_table_check=, kmemleak=on, debug_objects, ftrace=, trace_event=, \
-                  kprobe_event=, trace_instance=, tp_printk, stacktrace, dyndbg=, initcall_debug; on 7.x check_pages=, \
-                  iommu.debug_pagealloc= and mempool_debug.",
-    rationale: "allocations are filled and checked, by slab_debug= under a lock with interrupts \
-                off, and each traced function and event does more, at every boot anew",
-    detection: "The kernel's command line; what the kernel's configuration says it was built \
-                without is ignored by it and not counted. Whether what was switched on still runs \
-                is not seen here: the rule tracing-left-on looks at tracing. init_on_alloc= and \
-                init_on_free= are protections and not counted.",
-    side_effects: "The next fault of that kind is found later. page_poison=1 and slab_debug=P \
-                   also keep freed data from being read: where that was the reason, \
-                   init_on_free=1 does it for less.",
-    wanted: "none of them",
-    fix: || Remedy::advice(AdviceReason::Choice, "take them off the kernel's command line"),
+    title: "debugging parameters on the command line",
+    description: "Kernel parameters that enable checks or tracing for debugging: slab_debug=, page_poison=, \
+                  debug_pagealloc=, page_owner=, page_table_check=, kmemleak=on, debug_objects, ftrace=, \
+                  trace_event=, kprobe_event=, trace_instance=, tp_printk, stacktrace, dyndbg=, \
+                  initcall_debug; on 7.x check_pages=, iommu.debug_pagealloc= and mempool_debug.",
+    rationale: "allocations are filled and checked (with slab_debug= under a lock with interrupts off), and \
+                each traced function and event does more work, after every boot",
+    detection: "The kernel's command line, without parameters of features that the kernel was not built \
+                with. Whether the feature is still active is not checked here: see tracing-left-on for \
+                tracing. init_on_alloc= and init_on_free= are protections and not counted.",
+    side_effects: "The next bug of that kind is found later. page_poison=1 and slab_debug=P also keep freed \
+                   data from being read: for that purpose init_on_free=1 is cheaper.",
+    wanted: "none of them is given",
+    fix: || Remedy::advice(AdviceReason::Choice, "remove them from the kernel's command line"),
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
@@ -144,7 +141,7 @@ fn judge(machine: &MachineView) -> Judged {
     let mut found = left(machine, machine.cmdline()?, config);
     found.retain(|param| machine.may_know(&param.name));
     if found.is_empty() {
-        return Ok(Judgement::pass("none that acts"));
+        return Ok(Judgement::pass("none in effect"));
     }
     let mut shown: Vec<String> = found.iter().take(SHOWN).map(|param| excerpt(param)).collect();
     if found.len() > SHOWN {
@@ -195,26 +192,26 @@ mod tests {
 
     #[test]
     fn those_that_act_are_named() {
-        check(&KNOB, "", "pass none that acts");
+        check(&KNOB, "", "pass none in effect");
         check(
             &KNOB,
             "cmdline + ftrace=function\ncmdline + trace_event=sched",
             "fail medium ftrace=function, trace_event=sched",
         );
         let without = "cmdline + ftrace=function\nCONFIG_FUNCTION_TRACER=n";
-        check(&KNOB, without, "pass none that acts");
+        check(&KNOB, without, "pass none in effect");
         let instance = "cmdline + trace_instance=foo";
         check(&KNOB, instance, "fail medium trace_instance=foo");
         let old = format!("{instance}\n/proc/sys/kernel/osrelease: 6.1.9");
-        check(&KNOB, &old, "pass none that acts");
+        check(&KNOB, &old, "pass none in effect");
         let module = "cmdline + xhci_hcd.dyndbg=+p\nCONFIG_DYNAMIC_DEBUG_CORE=y";
         check(&KNOB, module, "fail medium xhci_hcd.dyndbg=+p");
-        check(&KNOB, &module.replace("=+p", "="), "pass none that acts");
+        check(&KNOB, &module.replace("=+p", "="), "pass none in effect");
         check(&KNOB, "cmdline + initcall_debug", "fail info initcall_debug");
-        check(&KNOB, "cmdline + initcall_debug=x", "pass none that acts");
+        check(&KNOB, "cmdline + initcall_debug=x", "pass none in effect");
         for off in ["0", "off", "N", "0\ncmdline + initcall_debug=x"] {
             let edits = format!("cmdline + initcall_debug\ncmdline + initcall_debug={off}");
-            check(&KNOB, &edits, "pass none that acts");
+            check(&KNOB, &edits, "pass none in effect");
         }
         check(
             &KNOB,
@@ -224,21 +221,21 @@ mod tests {
         check(&KNOB, "cmdline + slab_debug\nCONFIG_SLUB_DEBUG=y", "fail medium slab_debug");
         let tables = "cmdline + page_table_check=on\nCONFIG_PAGE_TABLE_CHECK";
         check(&KNOB, &format!("{tables}=y"), "fail medium page_table_check=on");
-        check(&KNOB, &format!("{tables}=n"), "pass none that acts");
-        check(&KNOB, "cmdline + slab_debug=-\nCONFIG_SLUB_DEBUG=y", "pass none that acts");
+        check(&KNOB, &format!("{tables}=n"), "pass none in effect");
+        check(&KNOB, "cmdline + slab_debug=-\nCONFIG_SLUB_DEBUG=y", "pass none in effect");
         check(
             &KNOB,
             "cmdline + page_poison=on\ncmdline + page_poison=0\nCONFIG_PAGE_POISONING=y",
-            "pass none that acts",
+            "pass none in effect",
         );
         check(
             &KNOB,
             "cmdline + ftrace=nop\ncmdline + ftrace_dump_on_oops\ncmdline + init_on_free=1",
-            "pass none that acts",
+            "pass none in effect",
         );
-        check(&KNOB, "cmdline + --\ncmdline + ftrace=function", "pass none that acts");
+        check(&KNOB, "cmdline + --\ncmdline + ftrace=function", "pass none in effect");
         check(&KNOB, "cmdline + tp_printk\ncmdline + tp_printk=0", "fail medium tp_printk");
-        check(&KNOB, "cmdline + tp_printk=off\ncmdline + ftrace", "pass none that acts");
+        check(&KNOB, "cmdline + tp_printk=off\ncmdline + ftrace", "pass none in effect");
         check(&KNOB, "cmdline + ftrace=function\ncmdline + ftrace", "fail medium ftrace=function");
         check(&KNOB, "cmdline + trace_event=sched\ncmdline + trace_event", "fail medium trace_event=sched");
     }
@@ -256,7 +253,7 @@ mod tests {
             ("-P", true),
         ] {
             let fails = format!("fail medium slab_debug={value}");
-            let expected = if acts { &fails } else { "pass none that acts" };
+            let expected = if acts { &fails } else { "pass none in effect" };
             check(&KNOB, &format!("cmdline + slab_debug={value}\nCONFIG_SLUB_DEBUG=y"), expected);
         }
     }
@@ -268,25 +265,25 @@ mod tests {
             machine.edit(&format!("CONFIG_SLUB_DEBUG=y\ncmdline + slab_debug=FZ\n{edits}"));
             machine.finding(&KNOB).fix
         };
-        assert_eq!(fix(""), "take slab_debug=FZ off the kernel's command line");
+        assert_eq!(fix(""), "remove slab_debug=FZ from the kernel's command line");
         let instead = fix("CONFIG_SLUB_DEBUG_ON=y");
         assert_eq!(instead, "replace slab_debug=FZ by slab_debug=- on the kernel's command line");
     }
 
     #[test]
     fn what_the_kernel_cannot_do_it_ignores() {
-        check(&KNOB, "cmdline + kmemleak=on", "pass none that acts");
+        check(&KNOB, "cmdline + kmemleak=on", "pass none in effect");
         let of =
             |series: &str, word: &str| format!("/proc/sys/kernel/osrelease: {series}.1\ncmdline + {word}");
         check(&KNOB, &of("7.3", "check_pages=1"), "fail medium check_pages=1");
-        check(&KNOB, &of("6.12", "check_pages=1"), "pass none that acts");
-        check(&KNOB, &of("7.2", "mempool_debug"), "pass none that acts");
-        check(&KNOB, &of("6.8", "slab_debug=FZ\nCONFIG_SLUB_DEBUG=y"), "pass none that acts");
+        check(&KNOB, &of("6.12", "check_pages=1"), "pass none in effect");
+        check(&KNOB, &of("7.2", "mempool_debug"), "pass none in effect");
+        check(&KNOB, &of("6.8", "slab_debug=FZ\nCONFIG_SLUB_DEBUG=y"), "pass none in effect");
         check(&KNOB, &of("7.3", "mempool_debug"), "fail medium mempool_debug");
         check(&KNOB, "cmdline + kmemleak=on\nCONFIG_DEBUG_KMEMLEAK=y", "fail medium kmemleak=on");
         check(&KNOB, "cmdline + kmemleak=on\n/boot refused", "fail medium kmemleak=on");
         let off = "cmdline + kmemleak=off\ncmdline + kmemleak=on\nCONFIG_DEBUG_KMEMLEAK=y";
-        check(&KNOB, off, "pass none that acts");
+        check(&KNOB, off, "pass none in effect");
     }
 
     #[test]

@@ -15,15 +15,12 @@ use model::units::{Cpu, CpuSet, named_cpus};
 pub static KNOB: Knob = Knob {
     id: "default-irq-affinity",
     title: "affinity of new interrupts",
-    description: "An interrupt that a driver asks for begins with the CPUs in \
-                  /proc/irq/default_smp_affinity: all, unless irqaffinity= on the command line \
-                  says otherwise. Making a partition does not change it.",
-    rationale: "a driver that is loaded or a device that is plugged in brings its interrupt to \
-                the CPUs that matter",
-    detection: "The mask itself. Interrupts that are there already are judged by irq-affinity.",
-    side_effects: "The other CPUs take all new interrupts. The boot CPU is always in the mask \
-                   that irqaffinity= makes.",
-    wanted: "none of the CPUs that matter",
+    description: "A new interrupt gets the CPUs in /proc/irq/default_smp_affinity: all CPUs, unless \
+                  irqaffinity= is on the command line. Creating a partition does not change it.",
+    rationale: "a newly loaded driver or hot-plugged device has its interrupt on the audited CPUs",
+    detection: "The mask itself. Existing interrupts are judged by irq-affinity.",
+    side_effects: "The other CPUs take all new interrupts. irqaffinity= always includes the boot CPU.",
+    wanted: "none of the audited CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
@@ -62,7 +59,7 @@ fn judge(machine: &MachineView) -> Judged {
     let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     let others = machine.housekeeping_cpus()?;
     Ok(Judgement::fail_if(!cpus.and(machine.cpus()).is_empty(), cpu_list(&cpus.and(online)))
-        .wanted(format!("{} at most", named_cpus(&others)))
+        .wanted(format!("at most {}", named_cpus(&others)))
         .fix(Remedy::from(Change::write(PATH, cpu_mask(&others))).persist(kept_at_boot(machine, &others))))
 }
 
@@ -72,7 +69,7 @@ pub fn kept_at_boot(machine: &MachineView, others: &CpuSet) -> Change {
     if machine.cpus().contains(Cpu(0)) {
         Change::advice(
             AdviceReason::Program,
-            "a unit that writes it at boot: irqaffinity= leaves the CPU that boots, 0, in the mask",
+            "a unit that writes it at boot: irqaffinity= always includes the boot CPU, 0",
         )
     } else {
         Change::cmdline_add(format!("irqaffinity={others}"))

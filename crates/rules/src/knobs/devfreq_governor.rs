@@ -26,18 +26,18 @@ const AVAILABLE: &str = "/sys/class/devfreq/*/available_governors";
 pub static KNOB: Knob = Knob {
     id: "devfreq-governor",
     title: "memory and bus clocks",
-    description: "The clocks of devices that the kernel scales with their use: DDR memory and \
-                  interconnects on many Arm boards. A governor holds a clock (performance, \
-                  powersave, userspace), follows another device (passive), or follows the use \
-                  (simple_ondemand and those of the makers).",
-    rationale: "memory and buses slow down while the machine is quiet, so the first accesses \
-                after a pause take longer, and all wait while the clock of the memory changes",
-    detection: "Governor and range of each device; a range of one frequency is fixed. Memory and \
-                buses are told by the names of their devices (dmc, ddr, emc, memory-controller, \
-                noc, bus, cci, interconnect and the like): of graphics, video and other engines \
-                the clock is theirs alone. Firmware that scales memory by itself is not seen.",
-    side_effects: "Power and heat, also while the board has nothing to do.",
-    wanted: "performance, or any other fixed clock",
+    description: "The frequencies of devices that the kernel scales with their utilization: DDR memory and \
+                  interconnects on many Arm boards. A governor keeps a frequency (performance, powersave, \
+                  userspace), follows another device (passive), or follows the utilization (simple_ondemand \
+                  and vendor governors).",
+    rationale: "memory and buses slow down while the machine is idle, so the first accesses after a pause \
+                take longer, and all accesses wait while the memory frequency changes",
+    detection: "Governor and range of each device; a range of one frequency is constant. Memory and buses \
+                are recognized by the names of their devices (dmc, ddr, emc, memory-controller, noc, bus, \
+                cci, interconnect and the like); graphics, video and other engines affect only themselves. \
+                Firmware that scales memory by itself is not detected.",
+    side_effects: "Power and heat, also while the board is idle.",
+    wanted: "performance, or any other constant frequency",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
@@ -47,8 +47,8 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: EvidenceKind::Practice,
-    disputed: "how much it costs is up to the memory controller: `onbeat compare` a run with the \
-               governor and one with performance, on a quiet machine",
+    disputed: "the cost depends on the memory controller: `onbeat compare` a run with the governor and one \
+               with performance, on an idle machine",
     persistence: Persistence::Runtime,
     sets: GOVERNOR,
     sources: &[
@@ -103,8 +103,8 @@ fn judge(machine: &MachineView) -> Judged {
             Change::advice(
                 AdviceReason::Choice,
                 format!(
-                    "for {devices}, echo what max_freq says >/sys/class/devfreq/DEVICE/min_freq: this kernel \
-                     has no governor performance for it"
+                    "for {devices}, write the value of max_freq to /sys/class/devfreq/DEVICE/min_freq: this \
+                     kernel has no performance governor for it"
                 ),
             )
         };
@@ -166,7 +166,7 @@ fn none(machine: &MachineView) -> Judged {
         .parsed(DEVICES, |names| Ok(names.lines().any(|name| !name.is_empty() && is_memory_or_bus(name))))?;
     match listed {
         Some(true) => Err(Judgement::unknown("/sys/class/devfreq lists devices, but not their governors")),
-        _ => Err(Judgement::not_applicable("the kernel scales no memory or bus clock here")),
+        _ => Err(Judgement::not_applicable("the kernel scales no memory or bus frequency here")),
     }
 }
 
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn nothing_to_scale() {
-        let none = "not-applicable the kernel scales no memory or bus clock here";
+        let none = "not-applicable the kernel scales no memory or bus frequency here";
         check(&KNOB, "", none);
         check(&KNOB, "/sys/class/devfreq/1000000.gpu/governor: simple_ondemand", none);
         // The graphics and video engines of a Jetson, and flash storage.

@@ -19,17 +19,16 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "efi-runtime",
     title: "EFI runtime services",
-    description: "On a machine that was started by EFI the kernel calls the firmware for its \
-                  variables, its clock and to reset. PREEMPT_RT kernels leave this off by default \
-                  (EFI_DISABLE_RUNTIME, since it is an option); efi=runtime and efi=noruntime \
-                  choose.",
-    rationale: "while the firmware runs, its CPU may take no interrupt and switch to no other \
-                task, and some firmware stops the other CPUs as well",
-    detection: "Whether /sys/firmware/efi is there, the kernel's configuration, and efi= and \
-                noefi on its command line. The workqueue efi_runtime, which newer kernels let be \
-                confined to some CPUs, counts as well set where it keeps off the CPUs that \
-                matter; whether the firmware stops all CPUs is not seen: run `onbeat measure` \
-                while variables are read.",
+    description: "On a machine that booted with EFI the kernel calls the firmware for EFI variables, the \
+                  real-time clock and resets. PREEMPT_RT kernels disable this by default \
+                  (EFI_DISABLE_RUNTIME, since that option exists); efi=runtime and efi=noruntime override \
+                  the default.",
+    rationale: "while the firmware runs, its CPU may take no interrupts and run no other task, and some \
+                firmware stops the other CPUs as well",
+    detection: "Whether /sys/firmware/efi is there, the kernel's configuration, and efi= and noefi on its \
+                command line. On newer kernels the workqueue efi_runtime can be confined to some CPUs: that \
+                passes if it excludes the audited CPUs. Whether the firmware stops all CPUs is not detected: \
+                run `onbeat measure` while variables are read.",
     side_effects: "Without runtime services efibootmgr, bootctl, fwupd and other programs cannot \
                    change boot entries or variables, and a machine that can only be reset through \
                    EFI needs another way.",
@@ -77,7 +76,7 @@ fn judge(machine: &MachineView) -> Judged {
     // A stopped kernel is judged for a machine that EFI starts, unless its line shows another.
     if machine.survey.is_stopped {
         if machine.facts().cmdline.known().is_some_and(|cmdline| cmdline.is_without_efi) {
-            return Err(Judgement::not_applicable("a Raspberry Pi's firmware starts it, without EFI"));
+            return Err(Judgement::not_applicable("the firmware of a Raspberry Pi boots without EFI"));
         }
         if !machine.kconfig()?.is_yes("EFI") {
             return Err(Judgement::not_applicable("the kernel has no EFI"));
@@ -88,10 +87,10 @@ fn judge(machine: &MachineView) -> Judged {
     machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     if machine.line_if_present(PLATFORM)?.is_none() {
         if machine.parsed(FIRMWARE, |names| Ok(names.is_empty())) == Ok(Some(true)) {
-            return Err(Judgement::unknown("/sys/firmware is hidden: look from outside of the container"));
+            return Err(Judgement::unknown("/sys/firmware is hidden: run onbeat outside of the container"));
         }
         return Err(Judgement::not_applicable(
-            "this machine was not started by EFI: there is no /sys/firmware/efi",
+            "this machine did not boot with EFI: /sys/firmware/efi does not exist",
         ));
     }
     Judgement::any([switched_off(machine), confined(machine)])

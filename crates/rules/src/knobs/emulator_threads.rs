@@ -13,26 +13,26 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "emulator-threads",
     title: "emulator threads on the CPUs of guests",
-    description: "Apart from the threads that are a guest's CPUs, QEMU has threads for devices, storage, \
-                  migration and the monitor, which are placed with its first one.",
-    rationale: "an emulator thread on the CPU of a guest's CPU takes time from it, or never runs behind \
-                one under SCHED_FIFO: then a device that the guest waits for does not answer",
-    detection: "The affinity of the first thread of each program that has threads named as CPUs of a \
-                guest. Threads that were placed by themselves (iothreads) are not seen, nor are vhost \
-                threads of the kernel. For the profile kvm-host.",
+    description: "Besides the threads of the guest's virtual CPUs, QEMU has threads for devices, storage, \
+                  migration and the monitor, which have the placement of its first thread.",
+    rationale: "an emulator thread on the CPU of a virtual CPU takes time from it, or never runs if that one \
+                is SCHED_FIFO: then a device that the guest waits for does not answer",
+    detection: "The affinity of the first thread of each program with threads that are named as virtual \
+                CPUs. Threads with a separate placement (iothreads) are not seen, nor are vhost kernel \
+                threads. For the profile kvm-host.",
     side_effects: "Emulated devices are served by the remaining CPUs.",
-    wanted: "the CPUs that keep house",
+    wanted: "the housekeeping CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Threads,
-            "<emulatorpin cpuset='LIST'/> in the guest's <cputune> with the CPUs that keep house, or \
-             taskset -pc LIST PID",
+            "<emulatorpin cpuset='LIST'/> in the guest's <cputune> with the housekeeping CPUs, or taskset \
+             -pc LIST PID",
         )
     },
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
-    unsettable: "which guests are real-time ones is their owner's to say",
+    unsettable: "only the owner knows which guests are real-time",
     sources: &[Source { title: "libvirt: KVM real time guest configuration", url: LIBVIRT_REALTIME }],
     cures: &[SliceKind::Thread],
     facts: &["/proc/PID/status", "/sys/devices/system/cpu/online"],

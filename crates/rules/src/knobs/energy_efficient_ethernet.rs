@@ -16,23 +16,24 @@ const TEXT: &str = "/syscall/ethtool/*/eee";
 
 pub static KNOB: Knob = Knob {
     id: "energy-efficient-ethernet",
-    title: "power saving of Ethernet",
-    description: "With IEEE 802.3az both ends of a link sleep while no packet is sent, if both \
-                  agree to it. It is on by default where the card and its driver have it.",
-    rationale: "the packet that ends a pause waits until the link is awake, 17 us at 1 Gbit/s and \
-                30 us at 100 Mbit/s by the standard, and the driver may put the sleep off by a timer",
+    title: "Energy-Efficient Ethernet",
+    description: "With IEEE 802.3az both ends of a link sleep while no packet is sent, if both support it. \
+                  It is on by default if the card and its driver support it.",
+    rationale: "the packet that ends a pause waits until the link is awake, 17 us at 1 Gbit/s and 30 us at \
+                100 Mbit/s by the standard; the driver may delay the sleep by a timer",
     detection: "The state of each card in use, as ethtool --show-eee shows it, without privileges: \
                 whether it is enabled, and whether the other end agreed. Links behind a switch are \
                 not seen.",
-    side_effects: "Less than a watt for each link. Switching it breaks the link for some seconds.",
+    side_effects: "Less than a watt for each link. Changing it interrupts the link for some seconds.",
     wanted: "disabled, on the links of real-time packets",
     fix: || Remedy::advice(AdviceReason::Choice, "ethtool --set-eee NAME eee off"),
     severity: Severity::Low,
     evidence: EvidenceKind::Practice,
-    disputed: "how much it costs is up to card and switch: a round trip of the fieldbus after a pause, \
-               with it and without, tells",
+    disputed: "the cost depends on the card and the switch: compare fieldbus round trips after a pause, with \
+               it and without it",
     persistence: Persistence::Runtime,
-    unsettable: "ethtool sets it, the link breaks for seconds, and which links matter is not known",
+    unsettable: "it is set with ethtool and interrupts the link for seconds, and the links of real-time \
+                 traffic are not known",
     sources: &[
         Source { title: "kernel: netlink interface for ethtool, EEE_GET", url: ETHTOOL_NETLINK },
         Source { title: "ethtool(8), --show-eee and --set-eee", url: ETHTOOL },
@@ -58,7 +59,7 @@ fn judge(machine: &MachineView) -> Judged {
     let mut cards = in_use(machine, TEXT, "--show-eee", parse_eee)?;
     cards.retain(|card| card.value != Eee::NotSupported);
     if cards.is_empty() {
-        return Err(Judgement::not_applicable("no card in use can have its link sleep"));
+        return Err(Judgement::not_applicable("no card in use supports it"));
     }
     let of = |state: Eee| cards.iter().filter(move |card| card.value == state).map(|card| card.name);
     let active: Vec<&str> = of(Eee::Active).collect();
@@ -67,7 +68,7 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass(if refused.is_empty() {
             "disabled".to_owned()
         } else {
-            format!("enabled for {refused}, and refused by the other end")
+            format!("enabled for {refused}, but not by the other end")
         }));
     }
     let severity = if machine.has_profile(Profile::Audio) { Severity::Info } else { Severity::Low };
@@ -95,9 +96,9 @@ mod tests {
         check(&KNOB, "", "not-applicable no network card is in use");
         check(&KNOB, &card("enabled - active"), "fail low active on eth0");
         check(&KNOB, &format!("{}\n--profile audio", card("enabled - active")), "fail info active on eth0");
-        check(&KNOB, &card("enabled - inactive"), "pass enabled for eth0, and refused by the other end");
+        check(&KNOB, &card("enabled - inactive"), "pass enabled for eth0, but not by the other end");
         check(&KNOB, &card("disabled"), "pass disabled");
-        check(&KNOB, &card("not supported"), "not-applicable no card in use can have its link sleep");
+        check(&KNOB, &card("not supported"), "not-applicable no card in use supports it");
         check(&KNOB, &card("maybe"), "unknown");
     }
 }

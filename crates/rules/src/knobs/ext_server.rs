@@ -17,29 +17,26 @@ use model::units::Nanos;
 pub static KNOB: Knob = Knob {
     id: "ext-server",
     title: "ext server",
-    description: "From 7.0 on each CPU of a kernel with SCHED_CLASS_EXT has a second deadline \
-                  server beside the fair one. It runs the tasks of a BPF scheduler ahead of \
-                  real-time ones when these leave them nothing: 50 ms in each second by default. \
-                  It starts with the first such task on a CPU, so without a BPF scheduler it \
-                  never runs.",
-    rationale: "a BPF scheduler takes over the ordinary tasks, and where they starve beside a \
-                real-time task this server takes up to its runtime from it in one piece, even \
-                where the fair server is off",
-    detection: "The runtime of each CPU that matters, in debugfs, which takes root, while \
-                /sys/kernel/sched_ext/state says that a BPF scheduler is loaded. Whether the \
-                program lets tasks onto these CPUs is not seen; it costs nothing as long as the \
-                real-time tasks of a CPU leave the others some time.",
-    side_effects: "With 0 the tasks of a BPF scheduler can starve on a CPU beside a real-time \
-                   task that never sleeps; the kernel then throws the BPF scheduler out as \
-                   stalled. Lowering is admitted like that of the fair server: 7.2 and 7.3 take it \
-                   at once.",
+    description: "From 7.0 on each CPU of a kernel with SCHED_CLASS_EXT has a second deadline server next to \
+                  the fair server. It runs the tasks of a BPF scheduler ahead of real-time tasks when these \
+                  leave no time: 50 ms in each second by default. It starts with the first such task on a \
+                  CPU, so without a BPF scheduler it never runs.",
+    rationale: "a BPF scheduler takes over the ordinary tasks; if they starve because of a real-time task, \
+                this server takes up to its runtime from that task in one piece, even if the fair server is \
+                off",
+    detection: "The runtime of each audited CPU, in debugfs, which needs root, while \
+                /sys/kernel/sched_ext/state shows that a BPF scheduler is loaded. Whether the program places \
+                tasks on these CPUs is not known; the server costs nothing as long as the real-time tasks of \
+                a CPU leave the others some time.",
+    side_effects: "With 0 the tasks of a BPF scheduler can starve on a CPU with a real-time task that never \
+                   sleeps; the kernel then ejects the BPF scheduler as stalled. Lowering it follows the same \
+                   admission test as the fair server: 7.2 and 7.3 accept it at once.",
     wanted: "0 on CPUs with real-time tasks that hardly sleep, or no BPF scheduler",
     fix: Remedy::default,
     severity: Severity::High,
     evidence: EvidenceKind::Source,
-    disputed: "the server is also what lets kernel threads of ordinary priority live beside a \
-               busy real-time task: `onbeat measure -D 1h` with and without it tells whether it \
-               ever ran",
+    disputed: "the server also gives time to kernel threads of ordinary priority on a CPU with a busy \
+               real-time task: `onbeat measure -D 1h` with and without it shows whether it ever ran",
     persistence: Persistence::Runtime,
     sets: RUNTIME,
     sources: &[
@@ -81,17 +78,17 @@ fn judge(machine: &MachineView) -> Judged {
         Some("disabled") => return Err(Judgement::not_applicable("no BPF scheduler is loaded")),
         Some("enabled" | "enabling" | "disabling") => {}
         Some(_) => {
-            return Err(Judgement::unknown(format!("{STATE} holds no state that onbeat knows")));
+            return Err(Judgement::unknown(format!("{STATE} holds an unknown state")));
         }
         None => return Err(without_schedulers(machine)),
     }
     let runtimes = PerCpuSetting::of(machine, RUNTIME, parse_u64);
     if runtimes.is_absent() {
         return Err(if machine.series()? < SINCE {
-            Judgement::not_applicable("kernels before 7.0 have none")
+            Judgement::not_applicable("kernels before 7.0 do not have it")
         } else {
             Judgement::unknown(
-                "/sys/kernel/debug/sched/ext_server is not there: mount -t debugfs none /sys/kernel/debug",
+                "/sys/kernel/debug/sched/ext_server is missing: mount -t debugfs none /sys/kernel/debug",
             )
         });
     }
@@ -118,9 +115,9 @@ fn judge(machine: &MachineView) -> Judged {
 /// Judgement without a state of BPF schedulers.
 fn without_schedulers(machine: &MachineView) -> Judgement {
     match (machine.kconfig().map(|config| config.is_yes("SCHED_CLASS_EXT")), machine.series()) {
-        (_, Ok(series)) if series < SINCE => Judgement::not_applicable("kernels before 7.0 have none"),
+        (_, Ok(series)) if series < SINCE => Judgement::not_applicable("kernels before 7.0 do not have it"),
         (Ok(true), _) => {
-            Judgement::unknown(format!("{STATE} is not there, though the kernel has SCHED_CLASS_EXT"))
+            Judgement::unknown(format!("{STATE} is missing, although the kernel has SCHED_CLASS_EXT"))
         }
         (Ok(false), _) => Judgement::not_applicable("the kernel has no SCHED_CLASS_EXT"),
         (Err(unknown), _) => unknown,
@@ -166,13 +163,12 @@ mod tests {
     #[test]
     fn old_kernels_have_none() {
         let loaded = "/sys/kernel/sched_ext/state: enabled";
-        check(&KNOB, "", "not-applicable kernels before 7.0 have none");
-        check(&KNOB, loaded, "not-applicable kernels before 7.0 have none");
+        check(&KNOB, "", "not-applicable kernels before 7.0 do not have it");
+        check(&KNOB, loaded, "not-applicable kernels before 7.0 do not have it");
         check(
             &KNOB,
             &format!("{NEW}\n{loaded}"),
-            "unknown /sys/kernel/debug/sched/ext_server is not there: mount -t debugfs none \
-             /sys/kernel/debug",
+            "unknown /sys/kernel/debug/sched/ext_server is missing: mount -t debugfs none /sys/kernel/debug",
         );
         check(
             &KNOB,

@@ -18,27 +18,26 @@ use model::units::{CpuSet, Nanos, named_cpus};
 pub static KNOB: Knob = Knob {
     id: "fair-server",
     title: "fair server",
-    description: "From 6.12 on each CPU has a deadline task that runs ordinary tasks ahead of \
-                  real-time ones when these leave them nothing: 50 ms in each second by default. \
-                  Writing -1 to sched_rt_runtime_us does not stop it.",
-    rationale: "where ordinary tasks starve beside a real-time task, the fair server takes up to \
-                its runtime from it in one piece, whatever its priority",
-    detection: "The runtime and period of each CPU that matters, in debugfs, which takes root. On \
-                cores that are slow or clocked low the first kernels that have it let it run many \
-                times as long (corrected in July 2025). It costs nothing as long as the real-time \
-                tasks of a CPU leave the ordinary ones some time.",
-    side_effects: "With 0 ordinary tasks and kernel threads of a CPU can starve for good beside a \
-                   real-time task that never sleeps, and with them the threads that wait for them. 6.12 \
-                   warns when it is written on a CPU that is isolated already, so that it is set \
-                   before the CPU is isolated, and can refuse a smaller runtime with EBUSY unless \
-                   sched_rt_runtime_us is -1, so that this comes first, and is undone last. From \
-                   7.2 on neither holds.",
+    description: "From 6.12 on each CPU has a deadline server that runs ordinary tasks ahead of real-time \
+                  tasks when these leave no time: 50 ms in each second by default. Writing -1 to \
+                  sched_rt_runtime_us does not stop it.",
+    rationale: "if ordinary tasks starve because of a real-time task, the fair server takes up to its \
+                runtime from that task in one piece, whatever its priority",
+    detection: "The runtime and period of each audited CPU, in debugfs, which needs root. On slow cores or \
+                at low frequencies the first kernels with the server let it run many times as long (fixed in \
+                July 2025). It costs nothing as long as the real-time tasks of a CPU leave the ordinary ones \
+                some time.",
+    side_effects: "With 0, ordinary tasks and kernel threads of a CPU can starve forever because of a \
+                   real-time task that never sleeps, and so can the threads that wait for them. 6.12 warns \
+                   when it is written on a CPU that is already isolated, so set it before isolating the CPU; \
+                   it can also refuse a smaller runtime with EBUSY unless sched_rt_runtime_us is -1, so set \
+                   that first and restore it last. From 7.2 on neither applies.",
     wanted: "0 on CPUs with real-time tasks that hardly sleep",
     fix: Remedy::default,
     severity: Severity::High,
     evidence: EvidenceKind::Observed,
-    disputed: "the server is also what lets the kernel's own threads live beside a busy real-time \
-               task: `onbeat measure -D 1h` with and without it tells whether it ever ran",
+    disputed: "the server also gives time to kernel threads on a CPU with a busy real-time task: `onbeat \
+               measure -D 1h` with and without it shows whether it ever ran",
     persistence: Persistence::Runtime,
     sets: RUNTIME,
     sources: &[
@@ -81,14 +80,14 @@ fn judge(machine: &MachineView) -> Judged {
         Fact::Known(servers) => servers,
         // The files of the kernel decide; if debugfs is closed or not mounted, its version.
         Fact::Absent | Fact::Refused(_) | Fact::NotCaptured if machine.series()? < (6, 12) => {
-            return Err(Judgement::not_applicable("kernels before 6.12 have none"));
+            return Err(Judgement::not_applicable("kernels before 6.12 do not have it"));
         }
         Fact::Absent => {
             // From 6.15 on there is no such option: the files are always built.
             let option =
                 if machine.series()? < (6, 15) { ", on a kernel with CONFIG_SCHED_DEBUG" } else { "" };
             let mount = "mount -t debugfs none /sys/kernel/debug";
-            return Err(Judgement::unknown(format!("{DIR} is not there: {mount}{option}")));
+            return Err(Judgement::unknown(format!("{DIR} is missing: {mount}{option}")));
         }
         other => return Err(unknown_from(DIR, other)),
     };
@@ -182,13 +181,13 @@ mod tests {
             &KNOB,
             "/sys/kernel/debug/sched/fair_server absent\n/proc/sys/kernel/osrelease: \
              6.1.0-50-amd64",
-            "not-applicable kernels before 6.12 have none",
+            "not-applicable kernels before 6.12 do not have it",
         );
         check(&KNOB, "/sys/kernel/debug/sched/fair_server absent", "unknown");
         check(
             &KNOB,
             "/sys/kernel/debug/sched/fair_server absent\n/proc/sys/kernel/osrelease: 7.3.4",
-            "unknown /sys/kernel/debug/sched/fair_server is not there: mount -t debugfs none \
+            "unknown /sys/kernel/debug/sched/fair_server is missing: mount -t debugfs none \
              /sys/kernel/debug",
         );
     }

@@ -13,22 +13,20 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "firmware-random",
     title: "random numbers from firmware",
-    description: "The kernel's thread hwrng reads the generator in rng_current, about once a minute, and \
-                  so do programs that read /dev/hwrng. That of OP-TEE, that of the Arm firmware \
-                  (smccc_trng) and that of a TPM are no registers: each read is a call of firmware, or a \
-                  command to another chip on a slow bus. So it is with the generators of some chips \
-                  (Exynos850, MediaTek MT7981, MT7987 and MT7988) that the firmware keeps to itself.",
-    rationale: "while the secure world runs, the CPU takes no interrupt of Linux, whatever its priority; \
-                a TPM in firmware stops more than one CPU, and one on a bus keeps the reading CPU \
-                waiting",
-    detection: "The name in rng_current, and the kind of its device, or of the board, where the device's \
-                name does not show the driver; before 5.18 rng_quality as well: with 0 the kernel did not \
-                ask by itself, which it does since, and counts the bits as nothing. A generator of registers \
-                (of the chip, of a processor) and that of virtio, which asks the host, pass. Who reads \
-                /dev/hwrng is not seen.",
-    side_effects: "The kernel's own generator is seeded by interrupts and the processor's instruction \
-                   alone: enough where there is such an instruction, and fewer sources on boards without \
-                   one.",
+    description: "The kernel thread hwrng reads the generator in rng_current about once a minute, and so do \
+                  programs that read /dev/hwrng. For OP-TEE, the Arm firmware (smccc_trng) and a TPM, each \
+                  read is a firmware call or a command to another chip on a slow bus. The same is true of \
+                  the generators of some chips (Exynos850, MediaTek MT7981, MT7987 and MT7988), which only \
+                  the firmware can access.",
+    rationale: "while the secure world runs, the CPU takes no Linux interrupts; a firmware TPM stops more \
+                than one CPU, and a TPM on a bus makes the reading CPU wait",
+    detection: "The name in rng_current, and the type of its device, or of the board if the device's name \
+                does not show the driver; before 5.18 rng_quality as well: with 0 older kernels did not read \
+                the generator themselves, newer ones do, and credit no entropy. Generators with registers \
+                (of the chip or the processor) and virtio, which asks the host, pass. Readers of /dev/hwrng \
+                are not detected.",
+    side_effects: "The kernel's generator is then seeded only by interrupts and the processor's random \
+                   instruction: enough with such an instruction, and fewer sources on boards without one.",
     wanted: "a generator of the chip, or none",
     fix: || {
         Remedy::advice(
@@ -40,7 +38,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Build,
-    unsettable: "with which numbers the kernel is seeded is a choice about secrets",
+    unsettable: "the sources of the kernel's random numbers are a security decision",
     sources: &[
         Source { title: "kernel: support for hardware random number generators", url: HW_RANDOM },
         Source {
@@ -96,7 +94,7 @@ fn answerer(machine: &MachineView, name: &str) -> Result<Option<(&'static str, S
     // 6.12 reads the registers of MediaTek's; distributions for routers have drivers of their own.
     if *chip == MT7986 || chip.starts_with("mediatek") && machine.series()? < (7, 3) {
         return Err(Judgement::unknown(format!(
-            "whether the driver reads registers of {chip} or asks the firmware is in the kernel's log only"
+            "only the kernel's log shows whether the driver reads registers of {chip} or calls the firmware"
         )));
     }
     Ok(Some(("the firmware answers", Severity::Medium)))
@@ -128,7 +126,7 @@ fn judge(machine: &MachineView) -> Judged {
     // Kernels before 5.16 have no such file; from 5.18 on the thread asks with any quality, and
     // their parameter current_quality does not stop it (`hwrng_fillfn()`).
     if machine.series()? < (5, 18) && machine.number_if_present(QUALITY)? == Some(0) {
-        return Ok(Judgement::pass(format!("{shown}, which the kernel does not ask (quality 0)")));
+        return Ok(Judgement::pass(format!("{shown}, which the kernel does not read (quality 0)")));
     }
     let judged = Judgement::fail(format!("{shown}: {who}")).severity(severity);
     let others = machine.parsed(AVAILABLE, parse_words)?.unwrap_or_default();
@@ -163,7 +161,7 @@ mod tests {
         let unasked = format!("{CURRENT}: tpm-rng-0\n{QUALITY}: 0");
         check(&KNOB, &unasked, "fail low tpm-rng-0: the TPM answers");
         let old = "/proc/sys/kernel/osrelease: 5.17.1\n";
-        let pass = "pass tpm-rng-0, which the kernel does not ask (quality 0)";
+        let pass = "pass tpm-rng-0, which the kernel does not read (quality 0)";
         check(&KNOB, &format!("{old}{unasked}"), pass);
         check(&KNOB, &format!("{CURRENT}: tpm-rng-0"), "fail low tpm-rng-0: the TPM answers");
         check(&KNOB, &format!("{old}{CURRENT}: tpm-rng-0\n{QUALITY} refused"), "unknown");

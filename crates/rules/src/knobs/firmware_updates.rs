@@ -12,17 +12,17 @@ use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "firmware-updates",
-    title: "search for firmware updates",
-    description: "fwupd looks for updates of firmware, by a timer of systemd as often as every \
-                  hour or when a desktop asks, and talks to the firmware and the devices.",
-    rationale: "asking the firmware can raise system management interrupts, which stop all CPUs, \
-                the isolated ones too, for as long as the firmware likes",
-    detection: "Whether fwupd runs, and systemd's link that enables fwupd-refresh.timer. Whether \
-                this machine's firmware answers by system management interrupts only a \
-                measurement tells. In a virtual machine the host's firmware is not asked.",
-    side_effects: "Security updates of firmware are not found by themselves any more: look for \
-                   them while the machine is not in use.",
-    wanted: "not running, and its timer off",
+    title: "checks for firmware updates",
+    description: "fwupd checks for firmware updates, by a systemd timer as often as every hour or at the \
+                  request of a desktop, and accesses the firmware and the devices.",
+    rationale: "accessing the firmware can raise system management interrupts, which stop all CPUs, \
+                including isolated ones, for an unbounded time",
+    detection: "Whether fwupd runs, and systemd's link that enables fwupd-refresh.timer. Only a measurement \
+                shows whether this machine's firmware uses system management interrupts. In a virtual \
+                machine the host's firmware is not accessed.",
+    side_effects: "Firmware security updates are no longer found automatically: check for them while the \
+                   machine is not in use.",
+    wanted: "fwupd is not running, and its timer is off",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
@@ -32,8 +32,8 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Medium,
     evidence: EvidenceKind::Practice,
-    disputed: "many machines answer without a system management interrupt: `onbeat measure` while \
-               fwupdmgr refresh and fwupdmgr get-devices run tells",
+    disputed: "many machines answer without a system management interrupt: run `onbeat measure` while \
+               fwupdmgr refresh and fwupdmgr get-devices run",
     persistence: Persistence::Boot,
     unsettable: unsettable::PROGRAM,
     sources: &[Source {

@@ -17,23 +17,24 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "gpu-runtime-power",
     title: "runtime power management of graphics devices",
-    description: "With auto in power/control the driver of a graphics device suspends it while nothing \
-                  draws, and resumes it for the next frame, for a screen that is polled, or for a \
-                  program that asks for its sensors.",
-    rationale: "resuming and suspending takes the driver milliseconds, in parts with interrupts off or \
-                while the CPU waits for the device and its firmware; on Tiger Lake with i915 the tick's \
-                thread was seen 1 ms late, and no more with on",
+    description: "With auto in power/control the driver suspends a graphics device while nothing is drawn, \
+                  and resumes it for the next frame, to poll for a screen, or for a program that reads its \
+                  sensors.",
+    rationale: "resuming and suspending takes the driver milliseconds, in parts with interrupts off or while \
+                the CPU waits for the device and its firmware; on Tiger Lake with i915 the tick's thread was \
+                1 ms late, but not with `on`",
     detection: "power/control of the PCI devices behind the cards in /sys/class/drm that have a driver. \
-                Plain frame buffers and virtual cards are not counted. How often a device changes its \
-                state is not seen. High with the drivers that it was seen of (i915), low with others.",
-    side_effects: "The device stays on: some watts, which counts on battery; a second graphics processor \
+                Plain frame buffers and virtual cards are not counted. How often a device changes its state \
+                is not known. The severity is high for drivers with a known effect (i915), and low for \
+                others.",
+    side_effects: "The device stays on: some watts, which matters on battery; the second graphics processor \
                    of a laptop draws more.",
     wanted: "on",
     fix: || Change::each(Vec::new(), CALLED, "", "on").into(),
     severity: Severity::Low,
     evidence: EvidenceKind::Observed,
-    disputed: "a device that nothing wakes stays suspended and costs nothing: `onbeat hunt` names the \
-               driver where it does",
+    disputed: "a device that nothing wakes stays suspended and costs nothing: `onbeat hunt` names the driver \
+               if it does",
     persistence: Persistence::Runtime,
     sets: CONTROL,
     sources: &[
@@ -80,7 +81,7 @@ fn judge(machine: &MachineView) -> Judged {
         .map(|(names, driver)| (numbered(names), driver))
         .collect();
     if drivers.is_empty() {
-        return Err(Judgement::not_applicable("no card has a driver but for plain screens"));
+        return Err(Judgement::not_applicable("cards have only drivers for plain screens"));
     }
     let on_pci: Vec<String> = machine
         .texts(VENDOR)?
@@ -145,7 +146,7 @@ mod tests {
         check(&KNOB, &two, "fail low auto: nouveau (card1)");
         check(&KNOB, &card(0, "i915", "on"), "pass on: i915 (card0)");
         check(&KNOB, &card(0, "ast", "auto"), "not-applicable");
-        check(&KNOB, "", "not-applicable no card has a driver but for plain screens");
+        check(&KNOB, "", "not-applicable cards have only drivers for plain screens");
     }
 
     #[test]

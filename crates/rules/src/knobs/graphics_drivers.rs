@@ -15,30 +15,29 @@ use std::collections::BTreeSet;
 pub static KNOB: Knob = Knob {
     id: "graphics-drivers",
     title: "graphics drivers",
-    description: "A graphics processor that works beside real-time tasks takes memory bandwidth \
-                  from them, and one on the same chip the last level of the cache as well.",
-    rationale: "a task waits for memory while the graphics processor has the bus, and finds its \
-                cache lines thrown out",
-    detection: "The drivers of the cards in /sys/class/drm. Those that only show a frame buffer, \
-                or a virtual card, are not counted. Whether the graphics processor works at the \
-                moment is not seen, nor what it shares.",
-    side_effects: "Without a driver there is at most a plain console on the screen.",
-    wanted: "none, or tested under graphics load",
+    description: "A graphics processor that is busy while real-time tasks run takes memory bandwidth from \
+                  them, and one on the same chip also uses the last-level cache.",
+    rationale: "a task waits for memory while the graphics processor uses the bus, and its cache lines are \
+                evicted",
+    detection: "The drivers of the cards in /sys/class/drm. Those that only show a frame buffer, or a \
+                virtual card, are not counted. Whether the graphics processor is busy is not known, nor what \
+                it shares.",
+    side_effects: "Without a driver the screen shows at most a plain console.",
+    wanted: "no graphics driver, or tested under graphics load",
     fix: || {
         Remedy::advice(
             AdviceReason::Machine,
-            "in a product without a screen, keep the driver from loading: \
-             modprobe.blacklist=DRIVER on the kernel's command line where it is a module, a kernel \
-             without it where it is built in; otherwise `onbeat measure` while \
-             something like glmark2 runs, and set aside cache ways by resctrl",
+            "in a product without a screen, do not load the driver: modprobe.blacklist=DRIVER on the \
+             kernel's command line if it is a module, or a kernel without it if it is built in; otherwise \
+             run `onbeat measure` with a load such as glmark2, and reserve cache ways with resctrl",
         )
     },
     severity: Severity::Info,
     evidence: EvidenceKind::Documented,
-    disputed: "how much it costs differs by orders of magnitude between chips: `onbeat measure` \
-               under graphics load and without, and `onbeat compare` the two",
+    disputed: "the cost differs by orders of magnitude between chips: `onbeat measure` with and without \
+               graphics load, and `onbeat compare` the two",
     persistence: Persistence::Boot,
-    unsettable: "no driver is unloaded: what is on the screen depends on it",
+    unsettable: "onbeat does not unload drivers: the screen depends on it",
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_DRM", url: RT_CONFIG },
         Source { title: "kernel: considering hardware, system memory and cache", url: RT_HARDWARE },

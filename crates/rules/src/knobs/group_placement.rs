@@ -18,32 +18,30 @@ use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "group-placement",
-    title: "groups of the rest of the system",
-    description: "Services, sessions, containers and virtual machines live in control groups at \
-                  the top: system.slice, user.slice, init.scope, machine.slice and those that \
-                  somebody added. AllowedCPUs= of systemd, which is cpuset.cpus, says on which \
-                  CPUs.",
-    rationale: "where load is balanced over the CPUs that matter, every task of a group that may \
-                run there sooner or later does",
-    detection: "cpuset.cpus.effective of the groups at the top, on CPUs over which load is \
-                balanced: where isolcpus= or a partition keeps tasks away there is nothing to do. \
-                A group with none but CPUs that matter is taken for that of the real-time \
-                program. Masks that tasks inherit (CPUAffinity= of systemd) are not seen here.",
-    side_effects: "The rest of the system has fewer CPUs. Container managers that write all CPUs \
-                   into their groups are cut down or fail.",
-    wanted: "groups at the top confined to the other CPUs",
+    title: "CPUs of the other control groups",
+    description: "Services, sessions, containers and virtual machines run in top-level control groups: \
+                  system.slice, user.slice, init.scope, machine.slice and others that were added. \
+                  AllowedCPUs= of systemd, which is cpuset.cpus, sets their CPUs.",
+    rationale: "if load is balanced over the audited CPUs, every task of a group that may run there will do \
+                so sooner or later",
+    detection: "cpuset.cpus.effective of the top-level groups, on CPUs over which load is balanced: nothing \
+                has to be done if isolcpus= or a partition keeps tasks away. A group with only audited CPUs \
+                is assumed to be that of the real-time program. Masks that tasks inherit (CPUAffinity= of \
+                systemd) are not seen here.",
+    side_effects: "The rest of the system has fewer CPUs. Container managers that write all CPUs into their \
+                   groups get fewer or fail.",
+    wanted: "top-level groups are confined to the other CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
-            "systemctl set-property SLICE AllowedCPUs=LIST with the other CPUs, for each group at \
-             the top, init.scope too",
+            "systemctl set-property SLICE AllowedCPUs=LIST with the other CPUs, for each top-level group, \
+             including init.scope",
         )
     },
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
-    unsettable: "the groups are systemd's, and an AllowedCPUs= that was set leaves its list in \
-                 the group when it is taken back",
+    unsettable: "the groups belong to systemd, and the list stays in the group after AllowedCPUs= is reset",
     sources: &[
         Source { title: "kernel: control groups v2, cpuset.cpus", url: CGROUP_V2 },
         Source { title: "kernel: CPU isolation", url: ISOLATION },
@@ -77,7 +75,7 @@ fn judge(machine: &MachineView) -> Judged {
     let exposed = balanced_cpus(machine)?;
     if exposed.is_empty() {
         return Err(Judgement::not_applicable(format!(
-            "out of load balancing, where no task comes by itself: {}",
+            "out of load balancing, where no task is moved: {}",
             cpu_list(machine.cpus())
         )));
     }
@@ -91,8 +89,8 @@ fn judge(machine: &MachineView) -> Judged {
         return Err(Judgement::not_applicable("the controller cpuset belongs to version 1 (cgroup-cpuset)"));
     }
     let fix = format!(
-        "systemctl set-property SLICE AllowedCPUs={} for each, init.scope too; the group of the \
-         real-time program has only CPUs that matter",
+        "systemctl set-property SLICE AllowedCPUs={} for each, including init.scope; only the group of the \
+         real-time program has audited CPUs",
         machine.housekeeping_cpus()?
     );
     let fix = Change::advice(AdviceReason::Program, fix);
@@ -144,7 +142,7 @@ mod tests {
 
     #[test]
     fn groups_that_reach_balanced_cpus_fail() {
-        check(&KNOB, "", "not-applicable out of load balancing, where no task comes by itself: CPUs 2-3");
+        check(&KNOB, "", "not-applicable out of load balancing, where no task is moved: CPUs 2-3");
         check(&KNOB, OPEN, "pass none may run on CPUs 2-3");
         let wide = "/sys/fs/cgroup/system.slice/cpuset.cpus.effective: 0-3\n\
                     /sys/fs/cgroup/user.slice/cpuset.cpus.effective: 1-2";
@@ -173,7 +171,7 @@ mod tests {
                 "{OPEN}\n/sys/fs/cgroup absent\n/sys/fs/cgroup/cgroup.controllers: cpu\n\
                  /sys/fs/cgroup/cgroup.type: domain"
             ),
-            "unknown not all control groups below /sys/fs/cgroup could be looked at: run with \
+            "unknown not all control groups below /sys/fs/cgroup could be read: run with \
              CAP_DAC_READ_SEARCH, which root has outside of a container",
         );
         check(&KNOB, &format!("{OPEN}\n/sys/fs/cgroup/user.slice/cpuset.cpus.effective refused"), "unknown");

@@ -18,32 +18,30 @@ use model::units::Nanos;
 pub static KNOB: Knob = Knob {
     id: "guest-halt-poll",
     title: "polling before a guest halts",
-    description: "A guest's CPU that goes idle halts, which hands it to the host. With the \
-                  cpuidle driver and governor haltpoll it first polls for up to \
-                  guest_halt_poll_ns, 200 us by default.",
-    rationale: "a guest that halted is woken by way of the host: an exit, a wakeup of the host's \
-                thread and an entry come before the task's own wakeup",
-    detection: "The cpuidle driver and the polling time. Guests with idle states of their own, or \
-                with idle=poll, need none; whether the host polls in their place \
-                (kvm.halt_poll_ns) is not seen.",
-    side_effects: "The host's CPU is busy while the guest polls, even if others wait for it \
-                   there. It does not load beside any idle= parameter.",
+    description: "When a guest's CPU becomes idle it halts, which returns it to the host. With the cpuidle \
+                  driver and governor haltpoll it first polls for up to guest_halt_poll_ns, 200 us by \
+                  default.",
+    rationale: "a halted guest is woken through the host: an exit, a wake-up of the host's thread and an \
+                entry come before the wake-up of the task",
+    detection: "The cpuidle driver and the polling time. Guests with real idle states, or with idle=poll, do \
+                not need it; whether the host polls instead (kvm.halt_poll_ns) is not visible.",
+    side_effects: "The host's CPU is busy while the guest polls, even if other tasks wait for it. The driver \
+                   does not load if any idle= parameter is given.",
     wanted: "haltpoll, with a time longer than the usual pause",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
             "modprobe cpuidle_haltpoll force=1, to keep it with the module in /etc/modules-load.d and its \
-             option in /etc/modprobe.d; or have the host give the hint that loads it: \
-             -cpu host,kvm-hint-dedicated=on in QEMU",
+             option in /etc/modprobe.d; or let the host set the hint that loads it: -cpu \
+             host,kvm-hint-dedicated=on in QEMU",
         )
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "polling on the host does the same without the guest's help, at the price of the \
-               exits: `onbeat compare` of runs with each tells",
+    disputed: "polling on the host does the same without the guest, at the cost of the exits: `onbeat \
+               compare` runs with each",
     persistence: Persistence::Runtime,
-    unsettable: "how long to poll is a choice, and a module that is loaded for it keeps what it was \
-                 loaded with",
+    unsettable: "the polling time is a choice, and a loaded module keeps its options",
     sources: &[Source { title: "kernel: guest halt polling", url: GUEST_POLLING }],
     cures: &[SliceKind::IdleExit, SliceKind::Unexplained],
     reads: &[TIME],
@@ -85,24 +83,24 @@ fn judge(machine: &MachineView) -> Judged {
     let guest = machine.is_virtual()?;
     let name = truncate(&machine.facts().virtualization);
     if !guest {
-        return Err(Judgement::not_applicable("this is no guest"));
+        return Err(Judgement::not_applicable("this is not a guest"));
     }
     machine.require_x86()?;
     // Its driver registers in guests of KVM alone (haltpoll_init() of drivers/cpuidle).
     let is_kvm = machine.facts().cpuidle_driver.known().is_some_and(|driver| driver == "haltpoll");
     if name == UNNAMED && !is_kvm {
-        return Err(Judgement::unknown("nothing names the hypervisor: it takes KVM"));
+        return Err(Judgement::unknown("the hypervisor is not known: KVM is required"));
     }
     if name != "kvm" && !is_kvm {
-        return Err(Judgement::not_applicable(format!("it takes KVM, this is {name}")));
+        return Err(Judgement::not_applicable(format!("KVM is required; this is {name}")));
     }
     if machine.has_profile(Profile::BusyPoll) {
         return Err(Judgement::not_applicable(
-            "a thread that never sleeps leaves its CPU no pause to poll in",
+            "a thread that never sleeps leaves its CPU no idle time to poll in",
         ));
     }
     if machine.cmdline()?.has("idle") {
-        return Err(Judgement::not_applicable("idle= is given, and nothing else idles beside it"));
+        return Err(Judgement::not_applicable("idle= is given, and no other idle driver works with it"));
     }
     let driver = match &machine.facts().cpuidle_driver {
         // Without CONFIG_CPU_IDLE there are no drivers at all.
@@ -111,14 +109,16 @@ fn judge(machine: &MachineView) -> Judged {
     };
     match driver {
         "haltpoll" => match machine.number_if_present(TIME)?.ok_or_else(|| unknown_absent(TIME))? {
-            0 => Ok(Judgement::fail("haltpoll for 0 ns")
-                .fix(Remedy::from(Change::write(TIME, 200_000)).note("longer if the task's pauses are"))),
+            0 => {
+                Ok(Judgement::fail("haltpoll for 0 ns").fix(Remedy::from(Change::write(TIME, 200_000)).note(
+                    "longer if the task's pauses are \
+                                                                      longer",
+                )))
+            }
             time => Ok(Judgement::pass(format!("haltpoll for {}", Nanos(time).spaced()))),
         },
         "none" => Ok(Judgement::fail("halts at once").fix(forced(machine))),
-        other => {
-            Err(Judgement::not_applicable(format!("it has idle states of its own: {}", truncate(other))))
-        }
+        other => Err(Judgement::not_applicable(format!("it has real idle states: {}", truncate(other)))),
     }
 }
 
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn it_is_for_guests_that_halt() {
-        check(&KNOB, "", "not-applicable this is no guest");
+        check(&KNOB, "", "not-applicable this is not a guest");
         check(&KNOB, &format!("{GUEST}\n{DRIVER}: none"), "fail low halts at once");
         for (option, remedy) in [
             ("m", "modprobe cpuidle_haltpoll"),
@@ -162,12 +162,12 @@ mod tests {
         check(
             &KNOB,
             &format!("{GUEST}\n{DRIVER}: intel_idle"),
-            "not-applicable it has idle states of its own: intel_idle",
+            "not-applicable it has real idle states: intel_idle",
         );
         check(
             &KNOB,
             &format!("{GUEST}\ncmdline + idle=poll"),
-            "not-applicable idle= is given, and nothing else idles beside it",
+            "not-applicable idle= is given, and no other idle driver works with it",
         );
         let unnamed = "/proc/cpuinfo:\n| flags : fpu hypervisor";
         check(&KNOB, unnamed, "unknown");

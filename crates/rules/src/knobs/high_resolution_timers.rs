@@ -14,18 +14,16 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "high-resolution-timers",
     title: "high-resolution timers",
-    description: "With high-resolution timers the kernel programs the timer of each CPU for the \
-                  very moment at which the next timer is due. Without them timers expire at the \
-                  next tick, every 1 to 10 ms. They are built in by HIGH_RES_TIMERS and switched \
-                  off by highres=off.",
+    description: "With high-resolution timers the kernel programs the timer of each CPU for the exact time \
+                  at which the next timer expires. Without them timers expire at the next tick, every 1 to \
+                  10 ms. They are built in by HIGH_RES_TIMERS and switched off by highres=off.",
     rationale: "without them every sleep ends at a tick, up to a whole tick too late",
-    detection: "The resolution that clock_getres(2) gives, or `.resolution` in a copy of \
-                /proc/timer_list: 1 ns, or a tick. Where neither is known: the kernel's \
-                configuration, highres= on its command line, and the clocksource; with the jiffies \
-                clocksource the kernel stays in low resolution, and so it does with a timer device \
-                that cannot be programmed for single moments. nohz= does not matter: it stops \
-                ticks, not timers.",
-    side_effects: "None worth naming: hardware without a fit timer stays as it is.",
+    detection: "The resolution from clock_getres(2), or `.resolution` in a copy of /proc/timer_list: 1 ns, \
+                or a tick. If neither is known: the kernel's configuration, highres= on its command line, \
+                and the clocksource; with the jiffies clocksource, or with a timer device without one-shot \
+                mode, the kernel stays in low resolution. nohz= does not matter: it stops ticks, not \
+                timers.",
+    side_effects: "None worth mentioning: hardware without a suitable timer stays in low resolution.",
     wanted: "built in and switched on",
     fix: || Change::kconfig("HIGH_RES_TIMERS", "y").into(),
     severity: Severity::Fatal,
@@ -63,7 +61,7 @@ fn judge(machine: &MachineView) -> Judged {
             _ => Judgement::fail(format!("{} us", ns / 1_000))
                 .fix(Remedy::advice(
                     AdviceReason::Machine,
-                    "dmesg | grep -i -e hrtimer -e clockevent says why the kernel stays at ticks",
+                    "dmesg | grep -i -e hrtimer -e clockevent shows why the kernel stays at ticks",
                 ))
                 .persistence(Persistence::Boot),
         }),
@@ -93,8 +91,8 @@ fn precise_clock(machine: &MachineView) -> Judged {
         Judgement::fail(format!("clocksource {clock}"))
             .fix(Remedy::advice(
                 AdviceReason::Kernel,
-                "give the kernel a clocksource of hardware: none is found, or clocksource= on its \
-                 command line chose this one",
+                "give the kernel a hardware clocksource: it found none, or clocksource= on its command line \
+                 selected this one",
             ))
             .persistence(Persistence::Boot)
     } else {

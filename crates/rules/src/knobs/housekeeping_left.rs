@@ -16,27 +16,26 @@ use model::units::Cpu;
 pub static KNOB: Knob = Knob {
     id: "housekeeping-left",
     title: "CPUs for everything else",
-    description: "What is kept off isolated CPUs, interrupts, timers, kernel threads and \
-                  services, needs a CPU to run on. CPU 0, the boot CPU of most machines, is the \
-                  one for it: irqaffinity= always has it, and nohz_full= is documented to leave \
-                  it out.",
-    rationale: "work that has nowhere else to go comes back to the CPUs that matter, and CPU 0 \
-                gets work that no setting moves",
-    detection: "The CPUs that run, without those that isolcpus=, nohz_full= or control groups set \
-                apart and without those that matter. Whether one CPU is enough for the rest of \
-                the system only a measurement under load tells.",
-    side_effects: "A CPU less for real-time tasks.",
-    wanted: "at least one CPU for everything else, CPU 0 among them",
+    description: "The interrupts, timers, kernel threads and services that are kept off isolated CPUs need a \
+                  CPU to run on. CPU 0, the boot CPU of most machines, should be one of them: irqaffinity= \
+                  always includes it, and nohz_full= is documented to exclude it.",
+    rationale: "work without another CPU to run on returns to the audited CPUs, and CPU 0 gets work that no \
+                setting moves",
+    detection: "The online CPUs without those isolated by isolcpus=, nohz_full= or control groups, and \
+                without the audited CPUs. Only a measurement under load shows whether one CPU is enough for \
+                the rest of the system.",
+    side_effects: "One CPU fewer for real-time tasks.",
+    wanted: "at least one CPU for everything else, including CPU 0",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "take CPU 0 out of what is isolated and move the real-time tasks to another",
+            "do not isolate CPU 0, and move the real-time tasks to another CPU",
         )
     },
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
-    unsettable: "which CPUs are left to the rest of the machine is a choice, and was made at boot",
+    unsettable: "the CPUs for the rest of the machine are a choice that was made at boot",
     sources: &[
         Source { title: "kernel: CPU isolation, housekeeping", url: ISOLATION },
         Source { title: "kernel: command line, nohz_full=", url: PARAMETERS },
@@ -67,13 +66,13 @@ fn judge(machine: &MachineView) -> Judged {
     if all && !online.is_empty() {
         return Ok(Judgement::fail(format!("all of {} set apart", cpu_list(online))).fix(Remedy::advice(
             AdviceReason::Choice,
-            "leave CPU 0 at least out of isolcpus=, nohz_full= and partitions",
+            "leave at least CPU 0 out of isolcpus=, nohz_full= and partitions",
         )));
     }
     // The requested isolation counts, even if other isolation is not known.
     if machine.intent.chosen == CpuSelection::All {
         return Err(Judgement::not_applicable(
-            "no CPU is set apart: say with --cpus which ones matter, if some do",
+            "no CPU is isolated: name the audited CPUs with --cpus, if any",
         ));
     }
     machine.require_isolation()?;
@@ -81,11 +80,11 @@ fn judge(machine: &MachineView) -> Judged {
     if left.is_empty() {
         return Ok(Judgement::fail(format!("none but {}", cpu_list(machine.cpus()))).fix(Remedy::advice(
             AdviceReason::Choice,
-            "leave CPU 0 at least out of isolcpus=, nohz_full= and partitions",
+            "leave at least CPU 0 out of isolcpus=, nohz_full= and partitions",
         )));
     }
     if machine.cpus().contains(Cpu(0)) {
-        return Ok(Judgement::fail(format!("{}, with CPU 0 among those that matter", cpu_list(&left)))
+        return Ok(Judgement::fail(format!("{}, with CPU 0 among the audited CPUs", cpu_list(&left)))
             .severity(Severity::Low));
     }
     Ok(Judgement::pass(cpu_list(&left)))
@@ -109,7 +108,7 @@ mod tests {
         check(
             &KNOB,
             "/sys/devices/system/cpu/isolated: 0,3",
-            "fail low CPUs 1-2, with CPU 0 among those that matter",
+            "fail low CPUs 1-2, with CPU 0 among the audited CPUs",
         );
         check(&KNOB, "/sys/devices/system/cpu/isolated:", "not-applicable");
         check(&KNOB, "--cpus 2\n/sys/devices/system/cpu/isolated refused", "pass CPUs 0-1,3");

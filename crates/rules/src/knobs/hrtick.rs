@@ -14,18 +14,18 @@ use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "hrtick",
-    title: "timers that end the slices of ordinary tasks",
-    description: "With the scheduler's feature HRTICK a high-resolution timer ends the slice of an \
-                  ordinary task to the microsecond, where up to 6.12 the next tick did. It is on by \
-                  default on kernels that program the timer on the way out of the kernel \
-                  (HRTIMER_REARM_DEFERRED from 7.1 on, as on x86 and RISC-V, not arm64).",
-    rationale: "where two ordinary tasks share a CPU, each slice takes one more timer interrupt, and a \
-                wake-up from another CPU starts it by an interrupt (__hrtick_start)",
-    detection: "The list of features in debugfs, which takes root. The timer is armed only where more \
-                than one ordinary task is runnable, which on a CPU out of load balancing hardly happens: \
-                there the rule does not apply. HRTICK_DL is for deadline tasks, whose runtimes it keeps.",
-    side_effects: "Slices of ordinary tasks end at ticks again, later than asked for.",
-    wanted: "NO_HRTICK where ordinary tasks share the CPUs that matter",
+    title: "slice timers of ordinary tasks",
+    description: "With the scheduler's feature HRTICK a high-resolution timer ends the slice of an ordinary \
+                  task to the microsecond, instead of at the next tick as up to 6.12. It is on by default on \
+                  kernels that program the timer at kernel exit (HRTIMER_REARM_DEFERRED from 7.1 on, as on \
+                  x86 and RISC-V, not arm64).",
+    rationale: "if two ordinary tasks share a CPU, each slice costs one more timer interrupt, and a wake-up \
+                from another CPU starts it by an interrupt (__hrtick_start)",
+    detection: "The list of features in debugfs, which needs root. The timer is armed only if more than one \
+                ordinary task is runnable, which hardly happens on a CPU out of load balancing: there the \
+                rule does not apply. HRTICK_DL enforces the runtimes of deadline tasks.",
+    side_effects: "Slices of ordinary tasks end at ticks again, later than requested.",
+    wanted: "NO_HRTICK if ordinary tasks share the audited CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
@@ -36,7 +36,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Info,
     evidence: EvidenceKind::Source,
     persistence: Persistence::Runtime,
-    unsettable: "the file takes one feature and shows all of them, so that a write is not read back",
+    unsettable: "the file accepts one feature and shows all of them, so a write cannot be read back",
     sources: &[
         Source { title: "kernel: kernel/sched/features.h, HRTICK", url: SCHED_FEATURES_H },
         Source { title: "kernel: kernel/sched/fair.c, hrtick_start_fair()", url: SCHED_FAIR_C },
@@ -86,7 +86,7 @@ fn judge(machine: &MachineView) -> Judged {
 /// Judgement on CPUs out of load balancing.
 fn out(machine: &MachineView) -> Judgement {
     Judgement::not_applicable(format!(
-        "out of load balancing, where hardly two ordinary tasks are runnable: {}",
+        "out of load balancing, where two ordinary tasks are rarely runnable: {}",
         cpu_list(machine.cpus())
     ))
 }

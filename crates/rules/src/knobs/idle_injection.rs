@@ -18,18 +18,17 @@ const THERMAL: &str = "/sys/class/thermal/";
 pub static KNOB: Knob = Knob {
     id: "idle-injection",
     title: "idle injection",
-    description: "intel_powerclamp offers a cooling device that makes all CPUs idle for a share \
-                  of the time, with a SCHED_FIFO thread for each. It is loaded by itself on Intel \
-                  processors and starts when somebody writes to it, as thermald does when the \
-                  machine gets hot. On Arm and others a cooling device idle-CPU does the same for \
-                  the CPUs whose device tree says thermal-idle (CPU_IDLE_THERMAL): the kernel \
-                  itself starts it when the chip gets hot.",
+    description: "intel_powerclamp offers a cooling device that makes all CPUs idle for a share of the time, \
+                  with a SCHED_FIFO thread for each. It is loaded automatically on Intel processors and \
+                  starts when a program writes to it, as thermald does when the machine gets hot. On Arm and \
+                  others a cooling device idle-CPU does the same for CPUs with thermal-idle in the device \
+                  tree (CPU_IDLE_THERMAL): the kernel itself starts it when the chip gets hot.",
     rationale: "each injected pause holds the CPU for 6 to 25 ms ahead of the real-time tasks \
                 below its thread's priority",
-    detection: "Whether the cooling device is there. Whether it injects right now is not read: \
-                other cooling devices in the same directory ask the firmware for their state.",
-    side_effects: "Without it an overheated machine is slowed down by the hardware's own \
-                   throttling, which is as bad: see to the cooling.",
+    detection: "Whether the cooling device exists. Whether it is active is not read: other cooling devices \
+                in the same directory ask the firmware for their state.",
+    side_effects: "Without it an overheated machine is slowed down by the hardware's own throttling, which \
+                   is as bad: improve the cooling.",
     wanted: "not loaded",
     fix: || {
         Remedy::advice(
@@ -41,7 +40,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
-    unsettable: "no module is unloaded under the program that uses it",
+    unsettable: "onbeat does not unload a module that a program uses",
     sources: &[Source { title: "kernel: Intel powerclamp driver, idle injection", url: POWERCLAMP }],
     cures: &[SliceKind::Thread, SliceKind::IdleExit],
     reads: &[TYPES, THERMAL],
@@ -96,7 +95,7 @@ fn judge(machine: &MachineView) -> Judged {
 
 /// No module that could be kept from loading.
 fn unused() -> Remedy {
-    Remedy::advice(AdviceReason::Program, "keep thermald from using it: it is built in")
+    Remedy::advice(AdviceReason::Program, "configure thermald not to use it: it is built in")
 }
 
 #[cfg(test)]

@@ -15,24 +15,22 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "idle-poll",
     title: "polling when idle",
-    description: "With idle=poll (x86), nohlt (others), or idle=nop and idle=yield (arm64, 7.3) no \
-                  CPU ever sleeps: the idle loop spins. Nothing has to wake up, but all CPUs run \
-                  hot all the time, those that keep house as well. idle=wfi is arm64's default, \
-                  and no polling.",
-    rationale: "CPUs that never rest lose their turbo and may be throttled by heat; hardware \
-                threads of one core slow each other down, and a guest takes its host's CPU for \
-                nothing",
-    detection: "The kernel's command line, whether CPUs share cores, and whether the machine is a \
-                guest. Of nohlt it cannot tell whether the kernel was built to heed it.",
-    side_effects: "Without it a wakeup takes the exit latency of the idle state: cap the states \
-                   on the CPUs that matter instead, which can be undone at run time.",
-    wanted: "not given: cap the idle states instead",
+    description: "With idle=poll (x86), nohlt (others), or idle=nop and idle=yield (arm64, 7.3) no CPU ever \
+                  sleeps: the idle loop spins. No CPU has to leave an idle state, but all of them run hot \
+                  all the time, including the housekeeping CPUs. idle=wfi is arm64's default and does not \
+                  poll.",
+    rationale: "CPUs that never idle lose their turbo and may be throttled by heat; hardware threads of one \
+                core slow each other down, and a guest occupies its host's CPU for nothing",
+    detection: "The kernel's command line, whether CPUs share cores, and whether the machine is a guest. For \
+                nohlt, it is not known whether the kernel was built to honour it.",
+    side_effects: "Without it a wake-up includes the exit latency of the idle state: limit the states on the \
+                   audited CPUs instead, which can be undone at run time.",
+    wanted: "not given; limit the idle states instead",
     fix: || off("idle=poll").or(Change::cmdline_remove("nohlt")),
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "on metal that is cooled for it, it does have the shortest wakeups: `onbeat \
-               compare` with a run where only the first idle state is allowed tells whether \
-               anything is left to gain",
+    disputed: "on hardware with sufficient cooling it has the shortest wake-ups: `onbeat compare` with a run \
+               where only the first idle state is allowed shows whether it gains anything",
     persistence: Persistence::Boot,
     unsettable: unsettable::BOOT,
     sources: &[
@@ -61,10 +59,8 @@ pub static KNOB: Knob = Knob {
 
 /// Removes polling, with a note on avoiding deep idle states without it.
 fn off(word: &str) -> Remedy {
-    Remedy::from(Change::cmdline_remove(word)).note(
-        "keep /dev/cpu_dma_latency open with a limit, or disable deep idle states on the CPUs \
-         that matter",
-    )
+    Remedy::from(Change::cmdline_remove(word))
+        .note("keep /dev/cpu_dma_latency open with a limit, or disable deep idle states on the audited CPUs")
 }
 
 /// Word by which the idle loop polls, keeps the tick and never enters an idle state; of nohlt and
@@ -115,16 +111,16 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::fail(format!("{word} in a guest"))
             .severity(Severity::High)
             .because(
-                "the host does not get its CPU back while the guest has nothing to do, and its \
-                 own threads there starve if the guest has real-time priority",
+                "the host does not get its CPU back while the guest is idle, and host threads there starve \
+                 if the guest has real-time priority",
             )
             .fix(Remedy::from(Change::cmdline_remove(word)).note("see guest-halt-poll")));
     }
     let shared = matches!(&machine.facts().siblings, Fact::Known(cores) if !cores.is_empty());
     if shared {
-        return Ok(Judgement::fail(format!("{word}, with cores that have several threads"))
+        return Ok(Judgement::fail(format!("{word}, with several hardware threads per core"))
             .severity(Severity::Medium)
-            .because("an idle hardware thread that spins takes half a core from the one that works")
+            .because("a spinning idle hardware thread takes half of the core from the busy one")
             .fix(off(word)));
     }
     Ok(Judgement::fail(word).fix(off(word)))
@@ -151,7 +147,7 @@ mod tests {
                 "{POLL}\n/sys/devices/system/cpu/cpu0/topology/core_cpus_list: 0-1\n\
                  /sys/devices/system/cpu/cpu1/topology/core_cpus_list: 0-1"
             ),
-            "fail medium idle=poll, with cores that have several threads",
+            "fail medium idle=poll, with several hardware threads per core",
         );
         let guest = "/proc/cpuinfo:\n| flags : fpu hypervisor";
         check(&KNOB, &format!("{POLL}\n{guest}\n--profile guest"), "fail high idle=poll in a guest");

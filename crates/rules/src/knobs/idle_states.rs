@@ -30,27 +30,25 @@ const LIMIT: &str = "/sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us
 pub static KNOB: Knob = Knob {
     id: "idle-states",
     title: "idle states",
-    description: "States of a CPU without work, from a halted clock (C1, WFI) to caches flushed \
-                  and power cut (C6 and beyond, or a cluster that sleeps). The deeper, the longer \
-                  until the first instruction after a wakeup. A state is out of use if it is \
-                  disabled, beyond the CPU's resume latency limit, or was left out by \
-                  processor.max_cstate or intel_idle.max_cstate.",
-    rationale: "a wakeup that meets a CPU in a deep state waits until the CPU is back, tens to \
-                hundreds of microseconds, and then meets cold caches",
-    detection: "Exit latency and switch of each state of the CPUs that matter, and their resume \
-                latency limit: 10 us are taken for harmless, 100 us with --profile audio. Not \
-                seen: who holds /dev/cpu_dma_latency open (cyclictest, onbeat and some \
-                applications do while they run), what the firmware does with a state's name, and \
-                in a guest the idle states of its host.",
-    side_effects: "Power and heat, and less turbo for the other cores. Where all states are off \
-                   the CPU polls, which takes execution units from a sibling. Left out by the \
-                   command line, the states are gone on all CPUs.",
-    wanted: "no state in use that takes long to leave",
+    description: "States of an idle CPU, from a stopped clock (C1, WFI) to flushed caches and power off (C6 \
+                  and beyond, or a sleeping cluster). The deeper the state, the longer the time to the first \
+                  instruction after a wake-up. A state is not used if it is disabled, exceeds the CPU's \
+                  resume latency limit, or is excluded by processor.max_cstate or intel_idle.max_cstate.",
+    rationale: "a wake-up on a CPU in a deep state waits until the CPU is running, tens to hundreds of \
+                microseconds, and then finds cold caches",
+    detection: "Exit latency and `disable` of each state of the audited CPUs, and their resume latency \
+                limit: up to 10 us is acceptable, 100 us with --profile audio. Not visible: programs that \
+                hold /dev/cpu_dma_latency open (cyclictest, onbeat and some applications do while they run), \
+                what the firmware does for a state, and in a guest the idle states of the host.",
+    side_effects: "Power and heat, and less turbo for the other cores. If all states are off the CPU polls, \
+                   which takes execution units from a sibling. On the command line, states are excluded for \
+                   all CPUs.",
+    wanted: "no state in use with a long exit latency",
     fix: Remedy::default,
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
-    disputed: "a loop that can spare the exit latency may keep the states: `onbeat measure --idle \
-               as-is` beside a run without it shows what they cost on this machine",
+    disputed: "a loop that can afford the exit latency may keep the states: comparing `onbeat measure --idle \
+               as-is` with a run without that flag shows what they cost on this machine",
     persistence: Persistence::Runtime,
     sets: LIMIT,
     sources: &[
@@ -137,7 +135,7 @@ fn judge(machine: &MachineView) -> Judged {
     match unclear {
         Some(why) => Err(why),
         None if !unseen.is_empty() => {
-            Err(Judgement::unknown(format!("{} shows no idle states, others do", cpu_list(&unseen))))
+            Err(Judgement::unknown(format!("{} has no idle states, unlike others", cpu_list(&unseen))))
         }
         None => {
             Ok(Judgement::pass(group_by_value(deepest.into_iter().map(|(cpu, (_, words))| (cpu, words))))
@@ -147,7 +145,7 @@ fn judge(machine: &MachineView) -> Judged {
 }
 
 fn wanted(budget: u64) -> String {
-    format!("no state in use that takes more than {budget} us to leave")
+    format!("no state in use with an exit latency above {budget} us")
 }
 
 fn short(name: Option<&String>, state: u32) -> String {
@@ -206,7 +204,7 @@ fn shallow(machine: &MachineView, budget: u64, cpus: &CpuSet, states: &[(Cpu, u3
     let is_acpi = machine.facts().cpuidle_driver.known().is_some_and(|name| name == "acpi_idle");
     let words = if is_acpi { &words[..1] } else { &words[..] };
     let whole = Remedy::of(words.iter().map(|word| Change::cmdline_add(*word)))
-        .note("which is for the whole machine");
+        .note("which applies to the whole machine");
     if machine.require_x86().is_ok() { ways.or(whole) } else { ways }
 }
 
@@ -240,7 +238,7 @@ fn without_states(machine: &MachineView) -> Judged {
     }
     if machine.is_virtual()? {
         return Err(Judgement::not_applicable(
-            "this guest has no idle states: how deep it sleeps is up to its host",
+            "this guest has no idle states: its host decides how deeply it sleeps",
         ));
     }
     let cmdline = machine.cmdline()?;
@@ -257,7 +255,7 @@ fn without_states(machine: &MachineView) -> Judged {
     match driver {
         Fact::Known(name) => {
             let name: String = name.chars().take(40).collect();
-            Err(Judgement::unknown(format!("the idle driver is {name}, but these CPUs show no states")))
+            Err(Judgement::unknown(format!("the idle driver is {name}, but these CPUs have no states")))
         }
         _ if machine.kconfig()?.is_yes("CPU_IDLE") => Err(Judgement::unknown(
             "/sys/devices/system/cpu/cpuidle is not there, though the kernel has CONFIG_CPU_IDLE",

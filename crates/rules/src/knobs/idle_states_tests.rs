@@ -86,7 +86,7 @@ fn unreadable_states_are_unknown_unless_they_are_irrelevant() {
         &open(&format!("{two}/power absent\n/sys/devices/system/cpu/cpu3/power absent")),
         "fail medium C6 (85 us) on CPUs 2-3",
     );
-    check(&KNOB, &format!("{two}/cpuidle absent"), "unknown CPU 2 shows no idle states, others do");
+    check(&KNOB, &format!("{two}/cpuidle absent"), "unknown CPU 2 has no idle states, unlike others");
     check(&KNOB, &open(&format!("{two}/cpuidle/state3/latency: soon")), "fail medium C6 (85 us) on CPU 3");
     let long = "x".repeat(300);
     check(
@@ -112,7 +112,7 @@ fn the_words_are_those_of_the_driver() {
 #[test]
 fn without_states_it_is_known_why() {
     let driver = "/sys/devices/system/cpu/cpuidle/current_driver";
-    check(&KNOB, &bare(), "unknown the idle driver is intel_idle, but these CPUs show no states");
+    check(&KNOB, &bare(), "unknown the idle driver is intel_idle, but these CPUs have no states");
     check(&KNOB, &format!("{}\n{driver}: none", bare()), "pass no idle driver");
     check(&KNOB, &format!("{}\n{driver}: none\ncmdline + idle=halt", bare()), "pass idle=halt");
     let deep = "/sys/devices/system/cpu/cpu2/cpuidle/state1/latency: 700\n\
@@ -131,6 +131,6 @@ fn without_states_it_is_known_why() {
     check(
         &KNOB,
         &format!("{}\n{driver}: none\n/sys/hypervisor/type: xen", bare()),
-        "not-applicable this guest has no idle states: how deep it sleeps is up to its host",
+        "not-applicable this guest has no idle states: its host decides how deeply it sleeps",
     );
 }

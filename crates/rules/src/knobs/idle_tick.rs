@@ -18,27 +18,26 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "idle-tick",
     title: "tick of idle CPUs",
-    description: "With NO_HZ a CPU that has nothing to do stops its tick, and starts it again, \
-                  with the accounts that were left out, on its way to the next thread. nohz=off, \
-                  or a kernel with HZ_PERIODIC, lets the tick go on.",
-    rationale: "what stops and restarts the tick lies between the timer's interrupt and the \
-                thread, on each wakeup that ends a pause longer than a tick",
-    detection: "nohz= on the command line and the kernel's configuration. Where the governor of \
-                idle states is menu or teo, the kernel (4.17 on) keeps the tick in pauses that it \
-                expects to be shorter than a tick: what is left are loops with a longer period, \
-                and the finding is low. How long the pauses are is not seen. It does not apply to \
-                guests, where each tick of an idle CPU interrupts the host.",
-    side_effects: "A tick on each idle CPU, 100 to 1000 times a second: more power, fewer deep \
-                   idle states, and a wakeup that falls on a tick waits for it, some \
-                   microseconds. skew_tick=1 spreads the ticks.",
-    wanted: "the tick goes on when a CPU is idle",
+    description: "With NO_HZ an idle CPU stops its tick, and restarts it, with the skipped accounting, on \
+                  the way to the next thread. With nohz=off, or on a kernel with HZ_PERIODIC, the tick \
+                  continues.",
+    rationale: "restarting the tick takes time between the timer interrupt and the thread, at each wake-up \
+                after a pause longer than a tick",
+    detection: "nohz= on the command line and the kernel's configuration. With the idle governor menu or \
+                teo, the kernel (from 4.17 on) keeps the tick in pauses that it expects to be shorter than a \
+                tick: only loops with a longer period are affected, and the severity is low. The length of \
+                the pauses is not known. The rule does not apply to guests, where each tick of an idle CPU \
+                interrupts the host.",
+    side_effects: "A tick on each idle CPU, 100 to 1000 times a second: more power, fewer deep idle states, \
+                   and a wake-up that coincides with a tick waits some microseconds for it. skew_tick=1 \
+                   spreads the ticks.",
+    wanted: "the tick continues on idle CPUs",
     fix: || Change::cmdline_add("nohz=off").into(),
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
-    disputed: "the kernel's guide advises periodic loops against NO_HZ, tuned's profile \
-               cpu-partitioning sets nohz=on, and rtcqs asks for a tickless kernel: `onbeat \
-               measure` with the loop's own period, with and without nohz=off, and `onbeat \
-               compare` the two",
+    disputed: "the kernel's guide advises against NO_HZ for periodic loops, tuned's profile cpu-partitioning \
+               sets nohz=on, and rtcqs wants a tickless kernel: `onbeat measure` with the loop's own period, \
+               with and without nohz=off, and `onbeat compare` the two",
     persistence: Persistence::Boot,
     unsettable: unsettable::BOOT,
     sources: &[
@@ -86,12 +85,12 @@ const FULL: &str = "/sys/devices/system/cpu/nohz_full";
 
 fn judge(machine: &MachineView) -> Judged {
     if !machine.has_profile(Profile::ControlLoop) {
-        return Err(Judgement::not_applicable("it is for loops that sleep until their next period"));
+        return Err(Judgement::not_applicable("it applies to loops that sleep until their next period"));
     }
     let cmdline = machine.cmdline_or_built_in()?;
     if keeps_full(machine, cmdline)? {
         return Err(Judgement::not_applicable(
-            "CPUs that matter are in nohz_full=, which needs the tick to stop: see nohz-full first",
+            "audited CPUs are in nohz_full=, which needs the tick to stop: see nohz-full first",
         ));
     }
     if let Some((value, false)) = cmdline.in_effect("nohz", |value| machine.truth(value)) {
@@ -101,7 +100,7 @@ fn judge(machine: &MachineView) -> Judged {
     match idle_poll::polls(machine, cmdline)? {
         Some("nohlt") => return Ok(Judgement::pass("nohlt keeps it")),
         Some(word) => {
-            let words = format!("{word} keeps it for as long as that is there");
+            let words = format!("as long as {word} is given, the tick continues");
             return Err(Judgement::not_applicable(words));
         }
         None => {}
@@ -122,7 +121,7 @@ fn judge(machine: &MachineView) -> Judged {
     }
     Ok(match keeper(machine) {
         Some(governor) => {
-            Judgement::fail(format!("it stops, except in pauses that {governor} takes for short"))
+            Judgement::fail(format!("it stops, except in pauses that {governor} expects to be short"))
                 .severity(Severity::Low)
         }
         // The idle loop then stops the tick only after one came in the same pause (do_idle() and
@@ -175,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_last_word_that_the_kernel_understands_decides() {
-        check(&KNOB, BUILT, "fail low it stops, except in pauses that menu takes for short");
+        check(&KNOB, BUILT, "fail low it stops, except in pauses that menu expects to be short");
         check(&KNOB, &format!("{BUILT}\ncmdline + nohz=off"), "pass nohz=off");
         check(&KNOB, &format!("{BUILT}\ncmdline + nohz=0\ncmdline + nohz=?"), "pass nohz=0");
         check(&KNOB, &format!("{BUILT}\ncmdline + nohz=off\ncmdline + nohz=on"), "fail low");
@@ -189,7 +188,7 @@ mod tests {
     #[test]
     fn the_governor_weighs_it() {
         let governor = |text: &str| format!("{BUILT}\n{}{text}", super::GOVERNOR);
-        check(&KNOB, &governor(": teo"), "fail low it stops, except in pauses that teo takes for short");
+        check(&KNOB, &governor(": teo"), "fail low it stops, except in pauses that teo expects to be short");
         check(&KNOB, &governor(": ladder"), "fail medium it stops");
         check(&KNOB, &governor(" absent"), "fail medium it stops");
         check(&KNOB, &governor(" refused"), "fail medium it stops");

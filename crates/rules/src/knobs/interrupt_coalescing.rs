@@ -16,31 +16,28 @@ const TEXT: &str = "/syscall/ethtool/*/coalesce";
 
 pub static KNOB: Knob = Knob {
     id: "interrupt-coalescing",
-    title: "interrupts that a network card puts off",
-    description: "A network card waits after a packet, for some microseconds or some more packets \
-                  (rx-usecs, rx-frames), before it interrupts; with adaptive-rx the driver chooses \
-                  how long. Most cards do so by default.",
-    rationale: "a thread that waits for a packet is woken that much later, and with adaptive-rx by \
-                a time that depends on what else is received",
-    detection: "The delays of each card in use that has a driver, as ethtool -c shows them; \
-                no privilege is needed. With e1000, e1000e, igb and igc rx-usecs from 1 to 4 stands for \
-                the driver's choice, with ixgbe 1 does. A driver that shows nothing has nothing to \
-                set. Interrupts of sent packets delay no thread.",
-    side_effects: "An interrupt for each packet: on the cards of other traffic that takes more of \
-                   the CPUs than it gains, so leave those as they are.",
-    wanted: "rx-usecs 0 and adaptive-rx off, where a real-time thread waits for packets",
+    title: "interrupts delayed by a network card",
+    description: "A network card waits after a packet, for some microseconds or for more packets (rx-usecs, \
+                  rx-frames), before it interrupts; with adaptive-rx the driver chooses the delay. Most \
+                  cards do so by default.",
+    rationale: "a thread that waits for a packet is woken later by this delay, which with adaptive-rx \
+                depends on other received packets",
+    detection: "The delays of each card in use that has a driver, as ethtool -c shows them; no privilege is \
+                needed. With e1000, e1000e, igb and igc, rx-usecs from 1 to 4 means the driver's choice, \
+                with ixgbe 1 does. A driver that shows nothing has nothing to set. Interrupts of sent \
+                packets delay no thread.",
+    side_effects: "One interrupt for each packet: on cards with other traffic this costs more CPU time than \
+                   it gains, so do not change those.",
+    wanted: "rx-usecs 0 and adaptive-rx off, if a real-time thread waits for packets",
     fix: || {
-        Remedy::advice(
-            AdviceReason::Choice,
-            "ethtool -C NAME rx-usecs 0, with adaptive-rx off first where it is on",
-        )
+        Remedy::advice(AdviceReason::Choice, "ethtool -C NAME rx-usecs 0, after adaptive-rx off if it is on")
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "which card a real-time thread waits for is not seen: `onbeat hunt` of that thread with \
-               both settings tells whether it gains anything",
+    disputed: "it is not known which card a real-time thread waits for: `onbeat hunt` of that thread with \
+               both settings shows whether it gains anything",
     persistence: Persistence::Runtime,
-    unsettable: "ethtool sets it, and which cards serve real-time threads is not known",
+    unsettable: "it is set with ethtool, and the cards that serve real-time threads are not known",
     sources: &[
         Source { title: "kernel: netlink interface for ethtool, COALESCE_GET", url: ETHTOOL_NETLINK },
         Source { title: "ethtool(8), -c and -C", url: ETHTOOL },
@@ -66,19 +63,24 @@ pub static KNOB: Knob = Knob {
 
 fn judge(machine: &MachineView) -> Judged {
     if machine.has_profile(Profile::BusyPoll) {
-        return Err(Judgement::not_applicable("a program that polls its sockets waits for no interrupt"));
+        return Err(Judgement::not_applicable(
+            "a program that polls its sockets does not wait for interrupts",
+        ));
     }
     let cards = in_use(machine, TEXT, "-c", parse_coalescing)?;
     let delayed: Vec<(String, String)> =
         cards.iter().filter_map(|card| Some((command(card), delay(card)?))).collect();
     if delayed.is_empty() {
-        return Ok(Judgement::pass(format!("none by {}", truncate_list(cards.iter().map(|card| card.name)))));
+        return Ok(Judgement::pass(format!(
+            "no delay by {}",
+            truncate_list(cards.iter().map(|card| card.name))
+        )));
     }
     let severity = if machine.has_profile(Profile::Audio) { Severity::Info } else { Severity::Low };
     let (commands, said): (Vec<String>, Vec<String>) = delayed.into_iter().unzip();
     let words = format!(
-        "{}, where a real-time thread waits for packets; at boot RxCoalesceSec= and \
-         UseAdaptiveRxCoalesce= of a .link file",
+        "{}, if a real-time thread waits for packets; at boot RxCoalesceSec= and UseAdaptiveRxCoalesce= of a \
+         .link file",
         truncate_list(commands)
     );
     Ok(Judgement::fail(truncate_words(said))
@@ -128,7 +130,7 @@ mod tests {
     fn the_delay_is_named_as_the_driver_means_it() {
         check(&KNOB, "", "not-applicable no network card is in use");
         check(&KNOB, &card("eth0", "stmmac", "rx-usecs: 50, rx-frames: 32"), "fail low eth0 up to 50 us");
-        check(&KNOB, &card("eth0", "stmmac", "rx-usecs: 50, rx-frames: 1"), "pass none by eth0");
+        check(&KNOB, &card("eth0", "stmmac", "rx-usecs: 50, rx-frames: 1"), "pass no delay by eth0");
         check(&KNOB, &card("eth0", "igb", "rx-usecs: 3"), "fail low eth0 by the driver's choice");
         check(&KNOB, &card("eth0", "ixgbe", "rx-usecs: 3"), "fail low eth0 up to 3 us");
         let adaptive = card("eth0", "mlx5_core", "Adaptive RX: on  TX: off, rx-usecs: 8");
@@ -161,7 +163,7 @@ mod tests {
         check(&KNOB, &none, "not-applicable the driver of eth0 has no such setting");
         // A copy of the files contains no results of system calls.
         let copy = format!("{card}\n/syscall absent");
-        check(&KNOB, &copy, "unknown no file shows it: `ethtool -c eth0` does");
+        check(&KNOB, &copy, "unknown no file shows it: run `ethtool -c eth0`");
         check(&KNOB, &card.replace("rx-usecs: 50", "none"), "unknown");
     }
 }

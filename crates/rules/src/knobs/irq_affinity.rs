@@ -16,28 +16,25 @@ use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "irq-affinity",
-    title: "affinity of interrupts",
-    description: "Each interrupt of a device may go to the CPUs in its smp_affinity_list, and \
-                  goes to those in its effective_affinity_list, mostly one. With threaded \
-                  handlers the thread of the interrupt follows it.",
-    rationale: "an interrupt stops whatever runs on its CPU, real-time tasks included, and its \
-                handler and softirqs run there",
-    detection: "Both lists of each interrupt that has a handler. A new affinity can take effect \
-                with the next interrupt only: until then an idle one still shows its old CPU. \
-                Interrupts that the kernel spreads itself are judged by managed-interrupts, those \
-                of each CPU and those that the kernel lets nobody move by no rule; debugfs tells \
-                them apart, else their names: a storage controller whose names say nothing can be \
-                taken for one that can be moved.",
-    side_effects: "The other CPUs have more to do, and interrupts on another node of memory take \
-                   longer. irqbalance moves interrupts back unless it is stopped or told which \
-                   CPUs to leave alone.",
-    wanted: "no interrupt on CPUs that matter but those of the devices that the real-time tasks \
-             there serve",
+    title: "interrupt affinity",
+    description: "The CPUs in smp_affinity_list are allowed for an interrupt; it is delivered to those in \
+                  effective_affinity_list, usually one. With threaded handlers the interrupt thread follows \
+                  it.",
+    rationale: "an interrupt stops any task on its CPU, including real-time tasks, and its handler and \
+                softirqs run there",
+    detection: "Both lists of each interrupt that has a handler. A new affinity may take effect only at the \
+                next interrupt: until then an idle interrupt still shows its old CPU. Managed interrupts are \
+                judged by managed-interrupts; per-CPU and unmovable interrupts are not judged. They are \
+                distinguished by debugfs, or else by name: a managed interrupt of a storage controller with \
+                an unusual name may be taken for a movable one.",
+    side_effects: "The other CPUs have more work, and interrupts on another memory node take longer. \
+                   irqbalance moves interrupts back unless it is stopped or configured to ban these CPUs.",
+    wanted: "no interrupts on audited CPUs except those of devices that the real-time tasks there serve",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "write the other CPUs to /proc/irq/N/smp_affinity_list of each, and boot with \
-             irqaffinity=LIST; one whose device a real-time task serves may be there on purpose",
+            "write the other CPUs to /proc/irq/N/smp_affinity_list of each, and boot with irqaffinity=LIST; \
+             an interrupt whose device a real-time task serves may be there on purpose",
         )
     },
     severity: Severity::High,
@@ -114,7 +111,7 @@ fn judge(machine: &MachineView) -> Judged {
     let numbers = format!("interrupt {}", truncate_list(moved.iter().map(ToString::to_string)));
     let fix = Remedy::from(Change::each(paths, "/proc/irq/N/smp_affinity_list", &numbers, &others))
         .persist(kept_at_boot(machine, &others))
-        .note("one whose device a real-time task serves may be there on purpose");
+        .note("an interrupt whose device a real-time task serves may be there on purpose");
     let (there, leaving, allowed) = (named(Place::There), named(Place::Leaving), named(Place::Allowed));
     if !there.is_empty() {
         return Ok(Judgement::fail(format!("{there} on {}", cpus(Place::There))).fix(fix));
@@ -123,12 +120,12 @@ fn judge(machine: &MachineView) -> Judged {
         let value = format!("{leaving} still on {} until the next interrupt", cpus(Place::Leaving));
         return Ok(Judgement::fail(value).severity(Severity::Low).fix(Remedy::advice(
             AdviceReason::Machine,
-            "nothing more: each goes elsewhere with its next interrupt; let the device interrupt \
-             once before it matters",
+            "nothing more: each moves with its next interrupt; let the device interrupt once before the \
+             measurement",
         )));
     }
     if !allowed.is_empty() {
-        let value = format!("{allowed} elsewhere at present, allowed on {}", cpus(Place::Allowed));
+        let value = format!("{allowed} on other CPUs now, allowed on {}", cpus(Place::Allowed));
         return Ok(Judgement::fail(value).severity(Severity::Low).fix(fix));
     }
     for irq in movable {
@@ -172,7 +169,7 @@ mod tests {
         check(&KNOB, "", "pass none on CPUs 2-3");
         check(&KNOB, &eth7("0-3", "2"), "fail high eth7 on CPU 2");
         check(&KNOB, &eth7("0-1", "2"), "fail low eth7 still on CPU 2 until the next interrupt");
-        check(&KNOB, &eth7("0-3", "0"), "fail low eth7 elsewhere at present, allowed on CPUs 2-3");
+        check(&KNOB, &eth7("0-3", "0"), "fail low eth7 on other CPUs now, allowed on CPUs 2-3");
         check(
             &KNOB,
             &format!("{}\n/proc/irq/900/effective_affinity_list absent", eth7("0-3", "0")),

@@ -13,16 +13,15 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "irq-polling",
     title: "polling of interrupt handlers",
-    description: "With irqfixup an interrupt that no handler takes is offered to the handlers of all \
-                  others; with irqpoll timer interrupts offer them as well. Both are for machines with \
-                  broken routing, and kernels of crash dumps.",
-    rationale: "handlers of all devices run one after the other, with interrupts off, though their \
-                devices have asked for nothing",
+    description: "With irqfixup an unhandled interrupt is passed to the handlers of all other interrupts; \
+                  with irqpoll timer interrupts do this as well. Both are for machines with broken interrupt \
+                  routing, and for crash kernels.",
+    rationale: "handlers of all devices run one after the other, with interrupts off, although their devices \
+                did not interrupt",
     detection: "irqpoll, irqfixup and spurious.irqfixup= on the command line, and the present value of \
                 the parameter. PREEMPT_RT ignores the words.",
-    side_effects: "A device whose interrupts come in wrongly stops working: the kernel's log then says \
-                   that an interrupt was not handled, and which; another driver, slot, or firmware \
-                   helps.",
+    side_effects: "A device with misrouted interrupts stops working: the kernel's log then names the \
+                   interrupt that was not handled; another driver, slot, or firmware may help.",
     wanted: "not given",
     fix: || Change::cmdline_remove("irqpoll").into(),
     severity: Severity::Medium,

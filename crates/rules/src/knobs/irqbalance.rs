@@ -20,20 +20,17 @@ use model::units::CpuSet;
 pub static KNOB: Knob = Knob {
     id: "irqbalance",
     title: "irqbalance",
-    description: "A program that spreads interrupts over CPUs and moves them again every 10 s. It \
-                  leaves alone the CPUs of isolcpus= and nohz_full=, or instead of these the ones \
-                  it is told in its environment.",
-    rationale: "it moves interrupts back to CPUs that they were taken from, unless it is told to \
-                leave these alone",
-    detection: "Whether it runs, the lists of the kernel that it reads itself, and its \
-                environment: of systemd's unit and its drop-ins, in /etc/default or \
-                /etc/sysconfig, and what was shipped. What it was told over its socket, and \
-                single interrupts it has to leave alone, are not seen. CPUs of cpuset partitions \
-                do not show in the lists that it reads.",
-    side_effects: "Where it is stopped, interrupts stay where the kernel put them, by default all \
-                   that it can on few CPUs: give them CPUs yourself, or some of the machine's \
-                   throughput is lost.",
-    wanted: "not running, or with all CPUs that matter banned",
+    description: "A program that spreads interrupts over CPUs and moves them again every 10 s. It does not \
+                  use the CPUs of isolcpus= and nohz_full=, or, instead of these, the CPUs that are banned \
+                  in its environment.",
+    rationale: "it moves interrupts back to CPUs from which they were removed, unless these CPUs are banned",
+    detection: "Whether it runs, the kernel's lists that it reads, and its environment: from the systemd \
+                unit and its drop-ins, /etc/default or /etc/sysconfig, and the shipped defaults. Settings \
+                through its socket, and single banned interrupts, are not seen. The lists that it reads do \
+                not include CPUs of cpuset partitions.",
+    side_effects: "When it is stopped, interrupts stay where the kernel put them, by default on few CPUs: \
+                   distribute them yourself, or the machine loses some throughput.",
+    wanted: "not running, or all audited CPUs are banned",
     fix: Remedy::default,
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
@@ -45,7 +42,7 @@ pub static KNOB: Knob = Knob {
             url: "https://manpages.debian.org/unstable/irqbalance/irqbalance.1.en.html",
         },
         Source {
-            title: "irqbalance: an empty list is taken differently by different versions",
+            title: "irqbalance: versions differ in the meaning of an empty list",
             url: "https://github.com/Irqbalance/irqbalance/pull/356",
         },
     ],
@@ -112,8 +109,7 @@ fn judge(machine: &MachineView) -> Judged {
     }
     if left.iter().any(CpuSet::is_empty) {
         return Err(Judgement::unknown(format!(
-            "whether it leaves CPU {worst} alone depends on its version: set \
-             IRQBALANCE_BANNED_CPULIST={} alone",
+            "whether it bans CPU {worst} depends on its version: set only IRQBALANCE_BANNED_CPULIST={}",
             machine.cpus()
         )));
     }
@@ -122,8 +118,8 @@ fn judge(machine: &MachineView) -> Judged {
             Remedy::advice(
                 AdviceReason::Program,
                 format!(
-                    "IRQBALANCE_BANNED_CPULIST={} in {DEFAULT} or {SYSCONFIG} and restart it: the \
-                     list replaces the CPUs that it finds isolated itself",
+                    "IRQBALANCE_BANNED_CPULIST={} in {DEFAULT} or {SYSCONFIG} and restart it: the list \
+                     replaces the isolated CPUs that it detects itself",
                     machine.cpus().or(&automatic(machine).unwrap_or_default())
                 ),
             ),
@@ -158,8 +154,8 @@ fn told(machine: &MachineView) -> Result<Banned, Judgement> {
         let known = [SHIPPED, DEFAULT, SYSCONFIG, ETC].into_iter().find(|known| known == path);
         let known = known.ok_or_else(|| {
             Judgement::unknown(format!(
-                "irqbalance.service reads {}: put what it says of CPUs into {DEFAULT} or {SYSCONFIG} to have \
-                 it judged",
+                "irqbalance.service reads {}: move its CPU settings to {DEFAULT} or {SYSCONFIG}, so that \
+                 they can be judged",
                 truncate(path)
             ))
         })?;
@@ -187,8 +183,7 @@ fn shipped(machine: &MachineView) -> Result<Banned, Judgement> {
     let mut said = files.into_iter().flatten().filter(|banned| *banned != Banned::default());
     match (said.next(), said.next()) {
         (Some(_), Some(_)) => Err(Judgement::unknown(format!(
-            "{DEFAULT} and {SYSCONFIG} both say which CPUs it leaves alone: keep the one that its \
-             unit reads"
+            "{DEFAULT} and {SYSCONFIG} both ban CPUs: keep the one that its unit reads"
         ))),
         (said, _) => {
             Ok(said.unwrap_or_default().over(machine.parsed(SHIPPED, parse_banned)?.unwrap_or_default()))

@@ -21,26 +21,24 @@ use model::units::{Cpu, CpuSet};
 
 pub static KNOB: Knob = Knob {
     id: "isolation-lists",
-    title: "lists of CPUs on the command line",
-    description: "isolcpus=, nohz_full= and rcu_nocbs= name the CPUs to be set apart, \
-                  irqaffinity= those for new interrupts: the others. What is no list costs the \
-                  whole parameter: isolcpus= and nohz_full= are ignored, rcu_nocbs= is taken for \
-                  all CPUs, irqaffinity= for little more than the boot CPU.",
-    rationale: "a list with a slip in it isolates nothing or the wrong CPUs, and lets interrupts \
-                and RCU callbacks come to those that matter",
-    detection: "The command line, read as the kernel reads it: flags of isolcpus=, of which an \
-                unknown one is ignored, or before 5.6 voids the parameter, `N` for the \
-                last CPU, `all`, strides; and which CPUs the kernel says it isolated (of \
-                nohz_full= from 7.x on twice, where housekeeping lists the others). That \
-                rcu_nocbs= covers only a part of the isolated CPUs is not judged here.",
-    side_effects: "A boot, after which CPUs that were in use so far may be out of load balancing.",
-    wanted: "lists that the kernel can read, rcu_nocbs= with the isolated CPUs and irqaffinity= \
-             with the others",
+    title: "CPU lists on the command line",
+    description: "isolcpus=, nohz_full= and rcu_nocbs= name the isolated CPUs, irqaffinity= the other ones, \
+                  for new interrupts. An invalid list voids the whole parameter: isolcpus= and nohz_full= \
+                  are ignored, rcu_nocbs= applies to all CPUs, irqaffinity= to little more than the boot \
+                  CPU.",
+    rationale: "a list with a mistake isolates nothing or the wrong CPUs, and allows interrupts and RCU \
+                callbacks on the audited CPUs",
+    detection: "The command line, parsed like the kernel does: flags of isolcpus= (an unknown one is \
+                ignored, or before 5.6 voids the parameter), `N` for the last CPU, `all`, strides; and the \
+                CPUs that the kernel reports as isolated (for nohz_full= from 7.x on also through the list \
+                of housekeeping CPUs). Whether rcu_nocbs= covers all isolated CPUs is not judged here.",
+    side_effects: "A reboot, after which CPUs that were in use may be out of load balancing.",
+    wanted: "valid lists, rcu_nocbs= with the isolated CPUs and irqaffinity= with the others",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "correct the boot loader's configuration, and read /proc/cmdline and the beginning of \
-             the kernel log after the boot",
+            "correct the boot loader's configuration, and check /proc/cmdline and the start of the kernel \
+             log after the reboot",
         )
     },
     severity: Severity::High,
@@ -103,7 +101,7 @@ fn judge(machine: &MachineView) -> Judged {
     let cmdline = machine.cmdline()?;
     let given: Vec<&str> = NAMES.into_iter().filter(|name| cmdline.values(name).next().is_some()).collect();
     if given.is_empty() {
-        return Err(Judgement::not_applicable("there is no such list on the command line"));
+        return Err(Judgement::not_applicable("the command line has no such list"));
     }
     let (possible, present) = match cpus_of_lists(machine, cmdline, &NAMES) {
         Some(named) => (named.clone(), built_for(machine, &named)),
@@ -200,7 +198,7 @@ fn read(cmdline: &Cmdline, there: &CpusThere, one_for_all: bool) -> Lists {
             .enumerate()
             .flat_map(|(at, one)| distinct[..at].iter().map(move |other| (one, other)));
         if pairs.any(|(one, other)| differ(name, one, other, last, one_for_all)) {
-            lists.wrong.push(format!("{name}= is there twice, differently"));
+            lists.wrong.push(format!("{name}= is given twice with different values"));
         }
         for value in values {
             let parsed = match name {
@@ -214,7 +212,7 @@ fn read(cmdline: &Cmdline, there: &CpusThere, one_for_all: bool) -> Lists {
                 _ => parse_kernel_list(value, last).map(|cpus| (true, cpus)),
             };
             match parsed {
-                Err(_) => lists.wrong.push(format!("{name}={} is no list of CPUs", truncate(value))),
+                Err(_) => lists.wrong.push(format!("{name}={} is not a CPU list", truncate(value))),
                 Ok((_, cpus)) if cpus.is_empty() => {
                     lists.wrong.push(format!("{name}={} names no CPU", truncate(value)));
                 }
@@ -223,7 +221,7 @@ fn read(cmdline: &Cmdline, there: &CpusThere, one_for_all: bool) -> Lists {
                     let is_open = value.contains('N') || value.to_ascii_lowercase().contains("all");
                     let missing = cpus.without(if is_open { there.possible } else { there.present });
                     if !missing.is_empty() {
-                        lists.odd.push(format!("{name}= names {}, not there", cpu_list(&missing)));
+                        lists.odd.push(format!("{name}= names {}, not present", cpu_list(&missing)));
                     }
                     if counts {
                         lists.cpus[at] = lists.cpus[at].or(&cpus);
@@ -246,9 +244,9 @@ impl Lists {
             let Some(flag) = found.skipped.or(managed).filter(|_| !found.cpus.is_empty()) else { continue };
             let flag = truncate(&flag);
             if is_old {
-                self.wrong.push(format!("isolcpus= is void: this kernel has no flag {flag}"));
+                self.wrong.push(format!("isolcpus= is void: this kernel does not know the flag {flag}"));
             } else {
-                self.odd.push(format!("isolcpus= has no flag {flag}: it is ignored"));
+                self.odd.push(format!("unknown flag {flag} of isolcpus= is ignored"));
             }
         }
     }
@@ -260,13 +258,13 @@ impl Lists {
         let disjoint = |a: &CpuSet, b: &CpuSet| !a.is_empty() && !b.is_empty() && a.and(b).is_empty();
         let both = irqs.and(&apart);
         if !both.is_empty() {
-            self.wrong.push(format!("irqaffinity= has {}, set apart", cpu_list(&both)));
+            self.wrong.push(format!("irqaffinity= includes the isolated {}", cpu_list(&both)));
         }
         if disjoint(nocbs, &apart) {
-            self.wrong.push(format!("rcu_nocbs= has none of {}, set apart", cpu_list(&apart)));
+            self.wrong.push(format!("rcu_nocbs= includes none of the isolated {}", cpu_list(&apart)));
         }
         if disjoint(nohz, domain) {
-            self.wrong.push(format!("nohz_full= has none of {} of isolcpus=", cpu_list(domain)));
+            self.wrong.push(format!("nohz_full= includes none of {} of isolcpus=", cpu_list(domain)));
         }
     }
 }
@@ -289,7 +287,7 @@ impl Lists {
             };
             let missing = asked.and(possible).without(taken);
             if !missing.is_empty() {
-                let said = format!("{name}= has {}, which the kernel did not take", cpu_list(&missing));
+                let said = format!("{name}= names {}, which the kernel did not accept", cpu_list(&missing));
                 if asked.and(taken).is_empty() { self.wrong.push(said) } else { self.odd.push(said) }
             }
         }
@@ -310,42 +308,46 @@ mod tests {
     #[test]
     fn lists_have_to_agree() {
         check(&KNOB, "", "pass isolcpus, rcu_nocbs, irqaffinity agree");
-        lists("", "not-applicable there is no such list on the command line");
-        lists("isolcpus=2-3 irqaffinity=0-2", "fail high irqaffinity= has CPU 2, set apart");
+        lists("", "not-applicable the command line has no such list");
+        lists("isolcpus=2-3 irqaffinity=0-2", "fail high irqaffinity= includes the isolated CPU 2");
         lists("nohz_full=3 irqaffinity=0-2", "pass nohz_full, irqaffinity agree");
         // The flag alone isolates nothing.
         lists("isolcpus=managed_irq,2-3 irqaffinity=0-3", "pass isolcpus, irqaffinity agree");
-        lists("isolcpus=nohz,3 irqaffinity=3", "fail high irqaffinity= has CPU 3, set apart");
-        lists("isolcpus=2-3 rcu_nocbs=0-1", "fail high rcu_nocbs= has none of CPUs 2-3, set apart");
+        lists("isolcpus=nohz,3 irqaffinity=3", "fail high irqaffinity= includes the isolated CPU 3");
+        lists("isolcpus=2-3 rcu_nocbs=0-1", "fail high rcu_nocbs= includes none of the isolated CPUs 2-3");
         lists("isolcpus=2-N rcu_nocbs=all irqaffinity=0-1", "pass");
-        lists("isolcpus=2 nohz_full=3", "fail high nohz_full= has none of CPU 2 of isolcpus=");
-        lists("isolcpus=2 isolcpus=3", "fail high isolcpus= is there twice, differently");
+        lists("isolcpus=2 nohz_full=3", "fail high nohz_full= includes none of CPU 2 of isolcpus=");
+        lists("isolcpus=2 isolcpus=3", "fail high isolcpus= is given twice with different values");
         lists("isolcpus=2 isolcpus=2", "pass isolcpus agree");
         lists("isolcpus=managed_irq,2-3 isolcpus=domain,2-3", "pass isolcpus agree");
         lists("isolcpus=managed_irq,1 isolcpus=domain,2-3", "pass isolcpus agree");
         lists(
             "isolcpus=managed_irq,domain,1 isolcpus=2-3",
-            "fail high isolcpus= is there twice, differently",
+            "fail high isolcpus= is given twice with different values",
         );
         let old = "/proc/sys/kernel/osrelease: 5.10.9\n/sys/devices/system/cpu/isolated: 2-3\n\
                    /proc/cmdline: isolcpus=managed_irq,";
         check(&KNOB, &format!("{old}2-3 isolcpus=domain,2-3"), "pass isolcpus agree");
-        let refused = "fail high isolcpus= is there twice, differently";
+        let refused = "fail high isolcpus= is given twice with different values";
         check(&KNOB, &format!("{old}1 isolcpus=domain,2-3"), refused);
         lists("rcu_nocbs=2-3 rcu_nocbs=2,3", "pass rcu_nocbs agree");
     }
 
     #[test]
     fn an_unknown_flag_is_passed_over_or_voids_the_parameter() {
-        let passed = "fail medium isolcpus= has no flag managed: it is ignored";
+        let passed = "fail medium unknown flag managed of isolcpus= is ignored";
         lists("isolcpus=managed,domain,2-3", passed);
         let old = |flags: &str, expected: &str| {
             let isolated = "/sys/devices/system/cpu/isolated: 2-3";
             let release = "/proc/sys/kernel/osrelease: 5.4.9";
             check(&KNOB, &format!("{isolated}\n{release}\n/proc/cmdline: isolcpus={flags},2-3"), expected);
         };
-        old("managed_irq,domain", "fail high isolcpus= is void: this kernel has no flag managed_irq");
-        old("later,domain", "fail high isolcpus= is void: this kernel has no flag later");
+        old(
+            "managed_irq,domain",
+            "fail high isolcpus= is void: this kernel does not know the flag \
+                                   managed_irq",
+        );
+        old("later,domain", "fail high isolcpus= is void: this kernel does not know the flag later");
         old("nohz,domain", "pass isolcpus agree");
     }
 
@@ -359,8 +361,8 @@ mod tests {
             check(&KNOB, &format!("{said}\n/proc/cmdline: isolcpus=domain,2-3 nohz_full=2-3"), expected);
         };
         kernel(": 2-3", ": 2-3", "pass isolcpus, nohz_full agree");
-        kernel(": 2-3", ":   (null)", "fail high nohz_full= has CPUs 2-3, which the kernel did not take");
-        kernel(": 2", ": 2-3", "fail medium isolcpus= has CPU 3, which the kernel did not take");
+        kernel(": 2-3", ":   (null)", "fail high nohz_full= names CPUs 2-3, which the kernel did not accept");
+        kernel(": 2", ": 2-3", "fail medium isolcpus= names CPU 3, which the kernel did not accept");
         kernel(": 2-3", " refused", "unknown");
         let left =
             [" refused", ": 2-3"].map(|list| format!("{list}\n/sys/devices/system/cpu/housekeeping: "));
@@ -368,25 +370,25 @@ mod tests {
         let refused = ["0-1", "", "0-2"].map(|left| format!("{refused}{left}"));
         kernel(": 2-3", &refused[0], "pass isolcpus, nohz_full agree");
         kernel(": 2-3", &refused[1], "unknown");
-        kernel(": 2-3", &refused[2], "fail medium nohz_full= has CPU 2, which the kernel did not take");
+        kernel(": 2-3", &refused[2], "fail medium nohz_full= names CPU 2, which the kernel did not accept");
         let contradicting = format!("{listed}0-2");
         kernel(": 2-3", &contradicting, "unknown");
-        kernel(": 2-3", " absent", "fail high nohz_full= has CPUs 2-3, which the kernel did not take");
+        kernel(": 2-3", " absent", "fail high nohz_full= names CPUs 2-3, which the kernel did not accept");
     }
 
     #[test]
     fn lists_have_to_be_read() {
-        lists("isolcpus=2-3n", "fail high isolcpus=2-3n is no list of CPUs");
+        lists("isolcpus=2-3n", "fail high isolcpus=2-3n is not a CPU list");
         lists("isolcpus=", "fail high isolcpus= names no CPU");
         lists("isolcpus=N", "fail high isolcpus=N names no CPU");
         let more = "/sys/devices/system/cpu/possible: 0-7\n/sys/devices/system/cpu/isolated: 2-7\n\
                     /proc/cmdline: isolcpus=";
         check(&KNOB, &format!("{more}2-N"), "pass isolcpus agree");
-        check(&KNOB, &format!("{more}2-7"), "fail medium isolcpus= names CPUs 4-7, not there");
-        lists("rcu_nocbs=2-9", "fail medium rcu_nocbs= names CPUs 4-9, not there");
+        check(&KNOB, &format!("{more}2-7"), "fail medium isolcpus= names CPUs 4-7, not present");
+        lists("rcu_nocbs=2-9", "fail medium rcu_nocbs= names CPUs 4-9, not present");
         lists(
             &format!("nohz_full={}", "x".repeat(400)),
-            &format!("fail high nohz_full={}... is no list of CPUs", "x".repeat(40)),
+            &format!("fail high nohz_full={}... is not a CPU list", "x".repeat(40)),
         );
         check(&KNOB, "/sys/devices/system/cpu/present refused", "unknown");
         check(&KNOB, "/sys/devices/system/cpu/possible absent", "unknown");

@@ -14,15 +14,14 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "isolation-support",
     title: "support for isolated CPUs",
-    description: "CPUSETS gives partitions of CPUs at run time, CPU_ISOLATION the parameter \
-                  isolcpus= and what nohz_full= takes, RCU_NOCB_CPU the parameter rcu_nocbs=, \
-                  which takes the callbacks of RCU off a CPU.",
-    rationale: "without them tasks are balanced onto the CPUs that matter, and unbound work and \
-                callbacks of RCU run there; the parameters are ignored",
-    detection: "The kernel's configuration. Where the CPUs are out of load balancing already, by \
-                one way, the other is not asked for. Whether the features are used is judged by \
-                other rules.",
-    side_effects: "Another kernel; the options cost nothing while nobody uses them.",
+    description: "CPUSETS provides CPU partitions at run time, CPU_ISOLATION the parameter isolcpus= and the \
+                  base of nohz_full=, RCU_NOCB_CPU the parameter rcu_nocbs=, which moves RCU callbacks off a \
+                  CPU.",
+    rationale: "without them tasks are balanced onto the audited CPUs, and unbound work and RCU callbacks \
+                run there; the parameters are ignored",
+    detection: "The kernel's configuration. If the CPUs are already isolated in one way, the other is not \
+                required. Other rules judge whether the features are used.",
+    side_effects: "Needs another kernel; the options cost nothing while they are not used.",
     wanted: "CPUSETS, CPU_ISOLATION and RCU_NOCB_CPU built in",
     fix: || {
         Remedy::of(["CPUSETS", "CPU_ISOLATION", "RCU_NOCB_CPU"].map(|option| Change::kconfig(option, "y")))

@@ -12,16 +12,15 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "kernel-samepage-merging",
     title: "kernel samepage merging",
-    description: "The thread ksmd compares pages of programs that agreed to it, mostly those of \
-                  virtual machines, and lets equal ones share one write-protected page.",
-    rationale: "the first write to a page that was merged takes a page fault and a copy, and ksmd \
-                uses CPU time and memory bandwidth while it compares",
-    detection: "The switch, /sys/kernel/mm/ksm/run. Whether any program agreed is not looked at: \
-                without one, ksmd finds nothing to do. With 0, pages that were merged before stay \
-                merged.",
-    side_effects: "More memory: a host that only fits its virtual machines because their pages \
-                   are merged can run out of it when 2 is written.",
-    wanted: "0, or 2 once to part what was merged",
+    description: "The thread ksmd compares pages of programs that enabled it, mostly virtual machines, and \
+                  lets equal pages share one write-protected page.",
+    rationale: "the first write to a merged page takes a page fault and a copy, and ksmd uses CPU time and \
+                memory bandwidth while it compares",
+    detection: "The switch, /sys/kernel/mm/ksm/run. Whether any program enabled it is not checked: otherwise \
+                ksmd has nothing to do. With 0, pages that were merged before stay merged.",
+    side_effects: "More memory use: a host whose virtual machines fit only because their pages are merged \
+                   can run out of memory when 2 is written.",
+    wanted: "0, or 2 once to unmerge merged pages",
     fix: || Change::write("/sys/kernel/mm/ksm/run", 2).into(),
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
@@ -48,11 +47,11 @@ fn judge(machine: &MachineView) -> Judged {
         1 if machine.has_profile(Profile::KvmHost) => {
             Ok(Judgement::fail("1").severity(Severity::High).because(
                 "ksmd merges the memory of guests: the first write to a merged page leaves the guest for a \
-                 page fault and a copy, in whatever its CPU does at that moment",
+                 page fault and a copy, at any point of its execution",
             ))
         }
         1 => Ok(Judgement::fail("1")),
-        other => Err(Judgement::unknown(format!("{RUN} is {other}, which means nothing that is known"))),
+        other => Err(Judgement::unknown(format!("{RUN} is {other}, which is not a known value"))),
     }
 }
 

@@ -17,27 +17,25 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "kernel-thread-affinity",
     title: "affinity of kernel threads",
-    description: "Some threads of the kernel belong to a CPU and cannot be moved (ksoftirqd, \
-                  ktimers, migration, cpuhp). Others, such as kswapd, kcompactd, rcu_preempt, \
-                  jbd2 or kauditd, run wherever their affinity lets them. The kernel starts them off \
-                  the CPUs of nohz_full= (up to 6.12), or off those of isolcpus=domain and of \
-                  isolated partitions (from 7.0 on).",
-    rationale: "such a thread takes time from the CPU that matters, throws out what its caches \
-                hold, and keeps locks that tasks there may wait for",
-    detection: "The affinity of each kernel thread that can be moved. Threads of interrupts \
-                follow these (irq-affinity), rcuo threads are judged by rcu-offload-affinity, \
-                workers by the masks of workqueues. Where the CPUs are out of load balancing such \
-                a thread comes there only by being woken or created there.",
-    side_effects: "The other CPUs run them. Up to 6.12 threads that begin later start with the \
-                   affinity of kthreadd: set it too, and look again after modules were loaded. \
-                   From 7.0 on they do not, and each change of an isolated partition gives all \
-                   of them the CPUs outside of partitions and isolcpus=domain anew: make the \
-                   partition first, and set what is left after it.",
-    wanted: "movable kernel threads on the other CPUs",
+    description: "Some kernel threads belong to a CPU and cannot be moved (ksoftirqd, ktimers, migration, \
+                  cpuhp). Others, such as kswapd, kcompactd, rcu_preempt, jbd2 or kauditd, run wherever \
+                  their affinity allows. The kernel keeps new ones off the CPUs of nohz_full= (up to 6.12), \
+                  or off those of isolcpus=domain and of isolated partitions (from 7.0 on).",
+    rationale: "such a thread takes time from the audited CPU, evicts its caches, and holds locks that tasks \
+                there may wait for",
+    detection: "The affinity of each kernel thread that can be moved. Interrupt threads follow their \
+                interrupts (irq-affinity), rcuo threads are judged by rcu-offload-affinity, workers by the \
+                masks of workqueues. On CPUs out of load balancing such a thread runs only if it is woken or \
+                created there.",
+    side_effects: "The other CPUs run them. Up to 6.12 new threads inherit the affinity of kthreadd: set it \
+                   too, and check again after loading modules. From 7.0 on they do not, and each change of \
+                   an isolated partition resets all of them to the CPUs outside of partitions and \
+                   isolcpus=domain: create the partition first, and set the remaining threads after it.",
+    wanted: "movable kernel threads are on the other CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Threads,
-            "taskset -pc LIST PID with the other CPUs for each, kthreadd (PID 2) included",
+            "taskset -pc LIST PID with the other CPUs for each, including kthreadd (PID 2)",
         )
     },
     severity: Severity::Medium,
@@ -74,7 +72,7 @@ fn judge(machine: &MachineView) -> Judged {
         names => format!("{names} allowed on {}", cpu_list(machine.cpus())),
     };
     let severity = if load_balancing::is_off(machine) { Severity::Low } else { Severity::Medium };
-    let each = "each, kthreadd (PID 2) included";
+    let each = "each, including kthreadd (PID 2)";
     let fix = kept_off(threads, machine.cpus(), &machine.housekeeping_cpus()?, each, movable);
     Ok(Judgement::fail(value).severity(severity).fix(fix))
 }

@@ -18,24 +18,22 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "kernel-thread-priorities",
     title: "priorities of softirq and RCU threads",
-    description: "ksoftirqd/N and, on PREEMPT_RT, backlog_napi/N (6.10 on) begin as ordinary \
-                  tasks, ktimers/N (newer kernels with threaded interrupts) and, on PREEMPT_RT, \
-                  rcuc/N and irq_work/N as SCHED_FIFO 1. Some recipes raise them so that they \
-                  cannot starve beside real-time tasks that hardly sleep.",
-    rationale: "above a real-time task's priority, these threads run timers, packets, irq_work \
-                and RCU callbacks of others before it",
-    detection: "The priorities of ksoftirqd, ktimers (ktimersoftd up to 4.19), rcuc, irq_work \
-                and backlog_napi of the CPUs that matter, and of RCU's other threads, held \
-                against each other, against the threads of interrupts (50 where none shows) and \
-                against the real-time programs on these CPUs. ksoftirqd above RCU's threads can \
-                stop the machine: it waits for them, and keeps them from running. An ordinary \
-                ktimers, on PREEMPT_RT, has the timers of all programs wait behind any load, and \
-                an ordinary thread of RCU its grace periods; a thread of an interrupt at 1 or \
-                below waits for both.",
-    side_effects: "At their usual priority they starve beside a real-time task that never sleeps: \
-                   RCU then reports stalls and memory is not freed. Such a CPU wants its \
-                   callbacks and timers elsewhere (rcu_nocbs=, nohz_full=), or these threads \
-                   raised.",
+    description: "ksoftirqd/N and, on PREEMPT_RT, backlog_napi/N (6.10 on) start as ordinary tasks; \
+                  ktimers/N (newer kernels with threaded interrupts) and, on PREEMPT_RT, rcuc/N and \
+                  irq_work/N start as SCHED_FIFO 1. Some recipes raise them so that they cannot starve \
+                  because of real-time tasks that hardly sleep.",
+    rationale: "above a real-time task's priority, these threads run timers, packets, irq_work and RCU \
+                callbacks of other tasks first",
+    detection: "The priorities of ksoftirqd, ktimers (ktimersoftd up to 4.19), rcuc, irq_work and \
+                backlog_napi of the audited CPUs, and of RCU's other threads, compared with each other, with \
+                interrupt threads (50 if none is found) and with the real-time programs on these CPUs. \
+                ksoftirqd above RCU's threads can stop the machine: it waits for them, and keeps them from \
+                running. On PREEMPT_RT, an ordinary ktimers delays the timers of all programs behind any \
+                load, and an ordinary RCU thread delays grace periods; an interrupt thread at 1 or below \
+                waits for both.",
+    side_effects: "At their usual priority they starve because of a real-time task that never sleeps: RCU \
+                   then reports stalls and memory is not freed. On such a CPU move callbacks and timers to \
+                   other CPUs (rcu_nocbs=, nohz_full=), or raise these threads.",
     wanted: "ksoftirqd and backlog_napi ordinary, ktimers, rcuc and irq_work SCHED_FIFO 1, unless they \
              starve",
     fix: || {
@@ -48,9 +46,9 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Info,
     evidence: EvidenceKind::Practice,
-    disputed: "hosts of real-time guests raise them to 2 to 11 against starvation, below their \
-               tasks: `onbeat compare` of runs with and without, and the kernel log for RCU \
-               stalls, tell which is worse",
+    disputed: "hosts of real-time guests raise them to 2 to 11 against starvation, below their tasks: \
+               `onbeat compare` of runs with and without it, and RCU stalls in the kernel log, show which is \
+               worse",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: command line, rcutree.kthread_prio=", url: PARAMETERS },
@@ -96,7 +94,7 @@ fn judge(machine: &MachineView) -> Judged {
     if found.is_empty() {
         require_complete(threads)?;
         if !threads.kernel.iter().any(|thread| of(&thread.comm, machine.cpus())) {
-            return Err(Judgement::unknown("no such thread shows in /proc"));
+            return Err(Judgement::unknown("/proc shows no such thread"));
         }
         return Ok(Judgement::pass("none above 1"));
     }
@@ -138,7 +136,7 @@ fn out_of_order<'a>(threads: &'a Threads, cpus: &CpuSet, rt: bool) -> Vec<OutOfO
         }
         if is_of_interrupt(name) {
             let is_low = priority <= LOWEST && thread.policy != Some(RtPolicy::Deadline);
-            let words = format!("{name} {priority}, the threads of softirqs and RCU {LOWEST}");
+            let words = format!("{name} {priority}, the softirq and RCU threads {LOWEST}");
             return if rt && is_low && is_near(thread) { said(words, Severity::Medium) } else { None };
         }
         let is_here = of(name, cpus) || is_rcu(name) && is_near(thread);
@@ -154,7 +152,7 @@ fn out_of_order<'a>(threads: &'a Threads, cpus: &CpuSet, rt: bool) -> Vec<OutOfO
             return said(format!("{name} ordinary: grace periods wait behind any load"), Severity::Medium);
         }
         if priority >= floor {
-            return said(format!("{name} {priority}, the threads of interrupts {floor}"), Severity::Medium);
+            return said(format!("{name} {priority}, the interrupt threads {floor}"), Severity::Medium);
         }
         if !is_here {
             return None;
@@ -236,14 +234,14 @@ mod tests {
         let timers = thread!(42, "ktimers/2", 69206016, 0, 0, "2");
         check(&KNOB, &format!("{rt}{timers}"), "fail medium ktimers/2 ordinary: timers wait behind any load");
         let grace = thread!(42, "rcu_preempt", 69206016, 99, 1, "0-3");
-        check(&KNOB, &format!("{rt}{grace}"), "fail medium rcu_preempt 99, the threads of interrupts 50");
+        check(&KNOB, &format!("{rt}{grace}"), "fail medium rcu_preempt 99, the interrupt threads 50");
         let elsewhere = grace.replace("0-3", "0-1");
-        check(&KNOB, &format!("{rt}{elsewhere}"), "fail medium rcu_preempt 99, the threads of interrupts 50");
+        check(&KNOB, &format!("{rt}{elsewhere}"), "fail medium rcu_preempt 99, the interrupt threads 50");
         for (name, priority) in
             [("rcuog/0", 99), ("rcuop/2", 60), ("rcu_exp_gp_kthr", 99), ("rcu_tasks_kthre", 99)]
         {
             let line = raised_thread(name, priority);
-            let verdict = format!("fail medium {name} {priority}, the threads of interrupts 50");
+            let verdict = format!("fail medium {name} {priority}, the interrupt threads 50");
             check(&KNOB, &format!("{rt}{line}"), &verdict);
         }
         for name in ["rcuc/2", "rcu_preempt", "rcub/1"] {
@@ -251,7 +249,7 @@ mod tests {
             check(&KNOB, &format!("{rt}{}", raised_thread(name, 0)), &verdict);
         }
         let interrupt = thread!(43, "irq/24-eth0", 69206016, 0, 0, "0-3");
-        let below = "fail medium irq/24-eth0 0, the threads of softirqs and RCU 1";
+        let below = "fail medium irq/24-eth0 0, the softirq and RCU threads 1";
         check(&KNOB, &format!("{rt}{interrupt}"), below);
         for far in
             [thread!(43, "irq/24-eth0", 2097216, 0, 0, "0-1"), thread!(43, "rcuog/0", 69206016, 30, 1, "0-1")]
@@ -268,7 +266,7 @@ mod tests {
 
     #[test]
     fn irq_work_and_backlogs_of_packets_count() {
-        let above = "fail medium irq_work/2 60, the threads of interrupts 50";
+        let above = "fail medium irq_work/2 60, the interrupt threads 50";
         check(&KNOB, thread!(90001, "irq_work/2", 69206016, 60, 1, "2"), above);
         check(&KNOB, thread!(90001, "irq_work/2", 69206016, 1, 1, "2"), "pass none above 1");
         let program = thread!(77, "servo", 0, 20, 1, "2-3");
@@ -288,7 +286,7 @@ mod tests {
         check(
             &KNOB,
             thread!(42, "ktimers/2", 69206016, 60, 1, "2"),
-            "fail medium ktimers/2 60, the threads of interrupts 50",
+            "fail medium ktimers/2 60, the interrupt threads 50",
         );
         check(&KNOB, thread!(90001, "rcuc/0", 69206016, 60, 1, "0"), "pass");
         check(&KNOB, thread!(90001, "irq_work/0", 69206016, 60, 1, "0"), "pass");
@@ -296,9 +294,9 @@ mod tests {
         check(
             &KNOB,
             thread!(90001, "irq_work/2", 69206016, 60, 1, "2"),
-            "fail medium irq_work/2 60, the threads of interrupts 50",
+            "fail medium irq_work/2 60, the interrupt threads 50",
         );
-        check(&KNOB, "--cpus 0", "unknown no such thread shows in /proc");
+        check(&KNOB, "--cpus 0", "unknown /proc shows no such thread");
         check(&KNOB, "/proc/90001/stat: broken", "unknown");
     }
 }

@@ -15,14 +15,12 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "kernel-tracing-support",
     title: "support for tracing",
-    description: "EVENT_TRACING lets `onbeat hunt` see what ran when a task was late; the tracers \
-                  osnoise, timerlat and hwlat look for the noise of the kernel and of the \
-                  hardware from inside (osnoise and timerlat from 5.14 on). Built in and not \
-                  running, they cost next to nothing.",
-    rationale: "a late wakeup that nothing has traced can only be guessed at",
+    description: "EVENT_TRACING lets `onbeat hunt` record what ran when a task was late; the tracers \
+                  osnoise, timerlat and hwlat measure kernel and hardware noise inside the kernel (osnoise \
+                  and timerlat from 5.14 on). They cost almost nothing while they are not active.",
+    rationale: "the cause of a late wake-up without a trace can only be guessed",
     detection: "The kernel's configuration, or else the list of tracers in tracefs.",
-    side_effects: "A kernel with them is larger by some megabytes, and root can look into \
-                   everything with them.",
+    side_effects: "The kernel is some megabytes larger, and root can inspect everything with them.",
     wanted: "EVENT_TRACING, OSNOISE_TRACER, TIMERLAT_TRACER and HWLAT_TRACER built in",
     fix: || Remedy::of(NEEDED.iter().map(|(option, _)| Change::kconfig(option, "y"))),
     severity: Severity::Info,

@@ -15,22 +15,21 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "kfence",
     title: "KFENCE",
-    description: "KFENCE puts one allocation of the kernel out of those of each sample interval, \
-                  100 ms by default, between guard pages, to find uses of freed memory and writes \
-                  beyond its end. It is made to be left on.",
-    rationale: "each interval a work item wakes a worker and the next allocation takes the slow \
-                way; with KFENCE_STATIC_KEYS the kernel's code is patched twice per interval, \
-                which interrupts every CPU",
-    detection: "The sample interval, 0 where it is off, and from the kernel's configuration \
-                whether static keys are used. The interval can only be read by root.",
-    side_effects: "Memory errors of drivers in the field are no longer found: for a product that \
-                   is a loss of safety and security. Without static keys, try a longer interval \
-                   first.",
-    wanted: "off, or measured",
+    description: "In each sample interval, 100 ms by default, KFENCE places one kernel allocation between \
+                  guard pages, to find use-after-free and out-of-bounds errors. It is designed for \
+                  production use.",
+    rationale: "in each interval a work item wakes a worker and the next allocation takes the slow path; \
+                with KFENCE_STATIC_KEYS kernel code is patched twice per interval, which interrupts every \
+                CPU",
+    detection: "The sample interval (0 if off), and whether the kernel's configuration uses static keys. \
+                Only root can read the interval.",
+    side_effects: "Memory errors of drivers in the field are no longer found: for a product this reduces \
+                   safety and security. Without static keys, try a longer interval first.",
+    wanted: "off, or its cost was measured",
     fix: || Remedy::from(Change::write(INTERVAL, 0)).persist(Change::cmdline_add("kfence.sample_interval=0")),
     severity: Severity::Low,
     evidence: EvidenceKind::Source,
-    disputed: "the kernel's documentation has it on in production: without static keys, `onbeat \
+    disputed: "the kernel's documentation recommends it for production: without static keys, `onbeat \
                measure` with and without it, and `onbeat compare` the two",
     persistence: Persistence::Runtime,
     sets: INTERVAL,
@@ -54,10 +53,10 @@ fn judge(machine: &MachineView) -> Judged {
     let interval = if is_stopped { at_boot(machine)? } else { machine.parsed(INTERVAL, parse_u64)? };
     let Some(interval) = interval else {
         if machine.shows_by_absence() {
-            return Err(Judgement::not_applicable("the kernel has no KFENCE, as its parameter is not there"));
+            return Err(Judgement::not_applicable("the kernel has no KFENCE: its parameter does not exist"));
         }
         if machine.kconfig()?.is_yes("KFENCE") {
-            return Err(Judgement::unknown(format!("{INTERVAL} is not there, though the kernel has KFENCE")));
+            return Err(Judgement::unknown(format!("{INTERVAL} is missing, although the kernel has KFENCE")));
         }
         return Err(Judgement::not_applicable("the kernel has no KFENCE"));
     };
@@ -121,7 +120,7 @@ mod tests {
         check(
             &KNOB,
             &format!("{absent}\n/boot refused"),
-            "not-applicable the kernel has no KFENCE, as its parameter is not there",
+            "not-applicable the kernel has no KFENCE: its parameter does not exist",
         );
         check(&KNOB, "/sys/module/kfence/parameters/sample_interval: -1", "unknown");
     }

@@ -12,22 +12,22 @@ use model::units::Nanos;
 
 pub static KNOB: Knob = Knob {
     id: "kvm-halt-poll",
-    title: "polling on the host before a guest sleeps",
-    description: "When a guest's CPU halts, KVM polls for up to halt_poll_ns before its thread sleeps, \
-                  200 us by default on x86, and adapts the time to what it gained.",
-    rationale: "a thread that has gone to sleep comes back through the host's scheduler, and its CPU may \
-                have gone to an idle state meanwhile",
-    detection: "The module's parameter, for new guests too; one with a separate limit \
-                (KVM_CAP_HALT_POLL) does not show. Guests that poll themselves (idle=poll, haltpoll) \
-                never halt, and need none. For the profile kvm-host.",
-    side_effects: "The CPU is busy while it polls, which costs power and, where several guests share \
-                   CPUs, takes time from others; a CPU that is not shared loses nothing.",
-    wanted: "above 0, at least the guest's usual pause",
+    title: "host polling before a guest sleeps",
+    description: "When a guest's CPU halts, KVM polls for up to halt_poll_ns before its thread sleeps, 200 \
+                  us by default on x86, and adapts the time to its success.",
+    rationale: "a sleeping thread returns through the host's scheduler, and its CPU may be in an idle state \
+                by then",
+    detection: "The module's parameter, which also applies to new guests; a guest with a separate limit \
+                (KVM_CAP_HALT_POLL) is not seen. Guests that poll themselves (idle=poll, haltpoll) never \
+                halt, and do not need it. For the profile kvm-host.",
+    side_effects: "The CPU is busy while it polls, which costs power and, if several guests share CPUs, \
+                   takes time from others; a CPU that is not shared loses nothing.",
+    wanted: "above 0, and at least the guest's usual pause",
     fix: || Change::write(TIME, 200_000).into(),
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "where guests share CPUs 0 is right, and where they poll themselves it makes no \
-               difference: `onbeat measure` in the guest with both, and `onbeat compare`",
+    disputed: "if guests share CPUs 0 is right, and if they poll themselves it makes no difference: `onbeat \
+               measure` in the guest with both values, and `onbeat compare`",
     persistence: Persistence::Runtime,
     sets: TIME,
     sources: &[Source { title: "kernel: the KVM halt polling system", url: HALT_POLLING }],

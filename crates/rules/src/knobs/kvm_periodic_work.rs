@@ -15,11 +15,11 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "kvm-periodic-work",
     title: "periodic work of KVM",
-    description: "kvmclock_periodic_sync has a work item ask all CPUs of each guest to leave it every \
-                  five minutes; ple_gap has a guest's CPU leave it when it seems to spin for a lock, so \
-                  that another may run.",
-    rationale: "a guest's CPU that is asked to leave stops in whatever it does, and one that shares its \
-                CPU with no other gains nothing when it hands it back",
+    description: "With kvmclock_periodic_sync a work item makes all CPUs of each guest exit every five \
+                  minutes; with ple_gap a virtual CPU exits when it seems to spin for a lock, so that \
+                  another one may run.",
+    rationale: "the exit interrupts the work of the guest, and a virtual CPU that does not share its \
+                physical CPU gains nothing from it",
     detection: "The parameters of the modules kvm and kvm_intel, as TuneD's profile \
                 realtime-virtual-host sets them; kvm_amd's pause_filter_count is not judged. For the \
                 profile kvm-host.",
@@ -29,16 +29,16 @@ pub static KNOB: Knob = Knob {
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
-            "options kvm kvmclock_periodic_sync=N and options kvm_intel ple_gap=0 in /etc/modprobe.d, \
-             and load the modules anew",
+            "options kvm kvmclock_periodic_sync=N and options kvm_intel ple_gap=0 in /etc/modprobe.d, and \
+             reload the modules",
         )
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Practice,
-    disputed: "five minutes between two stops of microseconds show in long runs alone: `onbeat measure \
-               -D 1h` in the guest tells",
+    disputed: "stops of microseconds every five minutes appear only in long runs: use `onbeat measure -D 1h` \
+               in the guest",
     persistence: Persistence::Boot,
-    unsettable: "a module keeps what it was loaded with, and guests run on it",
+    unsettable: "a loaded module keeps its options, and guests run on it",
     sources: &[
         Source { title: "TuneD: realtime-virtual-host", url: TUNED_KVM },
         Source { title: "kernel: command line, kvm and kvm-intel", url: PARAMETERS },
@@ -89,7 +89,7 @@ fn parameter(machine: &MachineView, option: &str, module: &str, word: &str) -> C
         Some(OptionValue::Yes) => Change::cmdline_add(format!("{module}.{word}")),
         _ => Change::advice(
             AdviceReason::Program,
-            format!("options {module} {word} in /etc/modprobe.d, and load {module} anew"),
+            format!("options {module} {word} in /etc/modprobe.d, and reload {module}"),
         ),
     }
 }
@@ -115,7 +115,7 @@ mod tests {
             machine.finding(&KNOB).fix
         };
         let module = fix(&format!("{SYNC}: Y\nCONFIG_KVM=m"));
-        assert_eq!(module, "options kvm kvmclock_periodic_sync=N in /etc/modprobe.d, and load kvm anew");
+        assert_eq!(module, "options kvm kvmclock_periodic_sync=N in /etc/modprobe.d, and reload kvm");
         let built_in = fix(&format!("{GAP}: 128\nCONFIG_KVM_INTEL=y"));
         assert!(built_in.starts_with("add kvm_intel.ple_gap=0 to"), "{built_in}");
     }

@@ -12,17 +12,16 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "laptop-mode",
     title: "laptop mode",
-    description: "Holds writes back so that a disk can stand still, and writes all that has \
-                  gathered some seconds after the disk was read. Tools that save power set \
-                  vm.laptop_mode. The kernel starts with 0, and newer kernels keep the file and \
-                  ignore it.",
-    rationale: "all changed data goes to disk at once after a read, a burst that keeps storage, \
-                its interrupts and memory busy",
-    detection: "vm.laptop_mode. From 7.0 on it is taken as without effect, whatever it says: \
-                laptop mode was taken out of the kernel after 6.19.",
-    side_effects: "Disks that turn get less rest.",
+    description: "Delays writes so that a disk can spin down, and writes all changed data some seconds after \
+                  the disk was read. Power-saving tools set vm.laptop_mode. The default is 0, and newer \
+                  kernels keep the file but ignore it.",
+    rationale: "all changed data is written at once after a read: a burst that keeps storage, its interrupts \
+                and memory busy",
+    detection: "vm.laptop_mode. From 7.0 on any value passes: laptop mode was removed from the kernel after \
+                6.19.",
+    side_effects: "Rotating disks spin down less often.",
     wanted: "0",
-    fix: || Remedy::from(Change::sysctl("vm.laptop_mode", 0)).note("stop what sets it"),
+    fix: || Remedy::from(Change::sysctl("vm.laptop_mode", 0)).note("stop the program that sets it"),
     severity: Severity::Info,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
@@ -58,7 +57,7 @@ fn judge(machine: &MachineView) -> Judged {
     }
     // Newer kernels show the number that was written, but ignore it.
     if machine.series()? >= (7, 0) {
-        return Err(Judgement::not_applicable("laptop mode was taken out of the kernel after 6.19"));
+        return Err(Judgement::not_applicable("laptop mode was removed from the kernel after 6.19"));
     }
     Ok(Judgement::fail(seconds.ok_or_else(|| unknown_absent(PATH))?.to_string()))
 }

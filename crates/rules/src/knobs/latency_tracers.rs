@@ -14,15 +14,15 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "latency-tracers",
     title: "irqsoff and preemptoff tracers",
-    description: "IRQSOFF_TRACER and PREEMPT_TRACER put a hook where the kernel switches \
-                  interrupts or preemption off and on again, to find the longest such section. \
-                  The other tracers do nothing while they are off; these hooks do.",
-    rationale: "each switching of interrupts or preemption goes through a hook, even while \
-                nothing is traced",
-    detection: "The kernel's configuration and the list of tracers in tracefs: either is enough. \
-                Whether a tracer runs is the affair of the rule tracing-left-on.",
-    side_effects: "Another kernel, and without them only guesses which section kept interrupts \
-                   off: keep a kernel with them for the search. `onbeat hunt` does without.",
+    description: "IRQSOFF_TRACER and PREEMPT_TRACER hook every place where the kernel disables and enables \
+                  interrupts or preemption, to find the longest such section. Unlike other tracers, these \
+                  hooks have a cost even while they are off.",
+    rationale: "each change of the interrupt or preemption state goes through a hook, even while nothing is \
+                traced",
+    detection: "The kernel's configuration and the list of tracers in tracefs: either is enough. For active \
+                tracers see tracing-left-on.",
+    side_effects: "Needs another kernel, which can no longer find the longest section with interrupts off: \
+                   keep a kernel with them for debugging. `onbeat hunt` does not need them.",
     wanted: "not built in",
     fix: || Remedy::of(OPTIONS.iter().map(|(option, _)| Change::kconfig(option, "n"))),
     severity: Severity::High,

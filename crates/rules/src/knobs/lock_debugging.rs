@@ -11,19 +11,17 @@ use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "lock-debugging",
-    title: "debugging of locks",
-    description: "Options of the kernel's build that check or count each use of a lock: lockdep \
-                  (PROVE_LOCKING, LOCK_STAT, DEBUG_LOCK_ALLOC), the simpler checks of spinlocks, \
-                  mutexes, atomic variables and preemption, and RCU_STRICT_GRACE_PERIOD, which \
-                  interrupts all CPUs in each grace period of RCU.",
-    rationale: "every lock that the kernel takes and releases costs more, much of it with \
-                interrupts off, and lockdep notes what is new to it under one lock for all CPUs",
-    detection: "The kernel's configuration, and /proc/sys/kernel/prove_locking and lock_stat, \
-                which only kernels with these options have. What a module does for itself is not \
-                seen.",
-    side_effects: "Another kernel. While a driver is developed, run it with lockdep for a good \
-                   while: what it reports are real deadlocks to come. Do not measure on that \
-                   kernel.",
+    title: "lock debugging",
+    description: "Kernel build options that check or count each use of a lock: lockdep (PROVE_LOCKING, \
+                  LOCK_STAT, DEBUG_LOCK_ALLOC), the simpler checks of spinlocks, mutexes, atomic variables \
+                  and preemption, and RCU_STRICT_GRACE_PERIOD, which interrupts all CPUs in each grace \
+                  period of RCU.",
+    rationale: "every lock operation of the kernel costs more, much of it with interrupts off, and lockdep \
+                records new lock orders under one lock for all CPUs",
+    detection: "The kernel's configuration, and /proc/sys/kernel/prove_locking and lock_stat, which only \
+                kernels with these options have. Checks inside modules are not seen.",
+    side_effects: "Needs another kernel. During driver development, run it with lockdep for some time: its \
+                   reports are real potential deadlocks. Do not measure on that kernel.",
     wanted: "none built in",
     fix: || Remedy::advice(AdviceReason::Kernel, "boot a kernel built without them"),
     severity: Severity::High,

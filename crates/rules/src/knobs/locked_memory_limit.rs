@@ -15,17 +15,16 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "locked-memory-limit",
     title: "limit on locked memory",
-    description: "RLIMIT_MEMLOCK, how much memory a program may lock with mlock or mlockall \
+    description: "RLIMIT_MEMLOCK, the amount of memory that a program may lock with mlock or mlockall \
                   without CAP_IPC_LOCK: 8 MiB by default from 5.16 on, 64 KiB before.",
-    rationale: "mlockall takes all memory of a program, the stacks of its threads included, and \
-                fails over the limit: then the program meets page faults whenever its memory is \
-                taken away or used first",
-    detection: "The limits and capabilities of onbeat's own process, and who is given more at \
-                login by /etc/security/limits.conf and limits.d; users are not named. What a \
-                program needs is not known: 1 GiB counts as enough. Limits in the units of \
-                services are not read, nor those of other sessions.",
-    side_effects: "Memory that is locked is gone for all others: who may lock all of it can bring \
-                   the machine to its knees.",
+    rationale: "mlockall locks all memory of a program, including the stacks of its threads, and fails above \
+                the limit: then the program takes page faults when its memory is reclaimed or used for the \
+                first time",
+    detection: "The limits and capabilities of onbeat's process, and whether /etc/security/limits.conf and \
+                limits.d give more at login; users are not named. The needs of a program are not known: 1 \
+                GiB counts as enough. Limits in service units and of other sessions are not read.",
+    side_effects: "Locked memory is not available to other programs: a user who may lock all of it can make \
+                   the machine unusable.",
     wanted: "unlimited, or 1 GiB and more, or a program with CAP_IPC_LOCK",
     fix: || {
         Remedy::advice(
@@ -86,7 +85,12 @@ fn judge(machine: &MachineView) -> Judged {
     // As in mm/mlock.c, `capable()`: that of a user namespace does not count. Captures from before
     // uid_map was read lack it: there the capability counts.
     if capabilities.ipc_lock() && machine.survey.rights.initial_users != Fact::Known(false) {
-        return judge_privileged(machine, "CAP_IPC_LOCK", users(), Judgement::fail("of users nobody"));
+        return judge_privileged(
+            machine,
+            "CAP_IPC_LOCK",
+            users(),
+            Judgement::fail("no user has a higher limit"),
+        );
     }
     let Some(bytes) = limit.soft else { return Ok(Judgement::pass("unlimited")) };
     if bytes >= ENOUGH {
@@ -138,15 +142,15 @@ mod tests {
         let rootless = format!("{ROOT}\n/proc/self/uid_map: 0 100000 65536\n");
         check(&KNOB, &(rootless + &limit("65536", "65536")), "fail medium 64 KiB");
         let first = format!("{ROOT}\n/proc/self/uid_map: 0 0 4294967295\n");
-        check(&KNOB, &(first + &limit("65536", "65536")), "pass CAP_IPC_LOCK; of users: @realtime");
+        check(&KNOB, &(first + &limit("65536", "65536")), "pass CAP_IPC_LOCK; users: @realtime");
     }
 
     #[test]
     fn root_needs_none() {
-        check(&KNOB, &format!("{ROOT}\n{}", limit("0", "0")), "pass CAP_IPC_LOCK; of users: @realtime");
+        check(&KNOB, &format!("{ROOT}\n{}", limit("0", "0")), "pass CAP_IPC_LOCK; users: @realtime");
         let small = "/etc/security/limits.conf: @audio - memlock 512000";
-        check(&KNOB, &format!("{ROOT}\n{small}"), "pass CAP_IPC_LOCK; of users nobody");
-        check(&KNOB, &format!("{ROOT}\n{small}\n--profile audio"), "fail medium of users nobody");
+        check(&KNOB, &format!("{ROOT}\n{small}"), "pass CAP_IPC_LOCK; no user has a higher limit");
+        check(&KNOB, &format!("{ROOT}\n{small}\n--profile audio"), "fail medium no user has a higher limit");
         check(&KNOB, &format!("{ROOT}\n--profile audio\n/etc/security/limits.conf refused"), "unknown");
         check(&KNOB, &format!("{ROOT}\n/etc/security/limits.conf refused"), "pass CAP_IPC_LOCK");
     }

@@ -14,20 +14,17 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "machine-check-polling",
     title: "polling for machine checks",
-    description: "On x86 a timer looks on each CPU, every five minutes and more often after a \
-                  find, whether the processor has corrected an error. Errors that could not be \
-                  corrected raise an exception, which has nothing to do with it.",
-    rationale: "a timer of its own comes to each CPU, isolated or not, and reads the registers of \
-                all error banks there",
-    detection: "check_interval and ignore_ce, which hold for all CPUs, and mce= on the command \
-                line. Whether corrected errors are reported by an interrupt (CMCI) besides, as on \
-                most Intel processors, is not seen. There are no such files where the kernel has \
-                no X86_MCE, or the processor, as a hypervisor shows it, has neither mce nor mca \
-                among its flags.",
-    side_effects: "With check_interval 0, corrected errors that no interrupt reports go unseen, \
-                   and with them the first signs of memory that fails. ignore_ce switches that \
-                   interrupt off, too; mce=off gives up the handling of errors that cannot be \
-                   corrected as well: a machine that should stop computes on with broken data.",
+    description: "On x86 a timer on each CPU checks for corrected errors, every five minutes and more often \
+                  after an error. Uncorrected errors raise an exception instead.",
+    rationale: "a timer on each CPU, isolated or not, reads the registers of all error banks there",
+    detection: "check_interval and ignore_ce, which apply to all CPUs, and mce= on the command line. Whether \
+                an interrupt also reports corrected errors (CMCI), as on most Intel processors, is not \
+                known. The files do not exist if the kernel has no X86_MCE, or if the processor has neither \
+                of the flags mce and mca, as under some hypervisors.",
+    side_effects: "With check_interval 0, corrected errors that no interrupt reports are missed, and with \
+                   them the first signs of failing memory. ignore_ce also disables that interrupt; mce=off \
+                   also disables the handling of uncorrected errors: a machine that should stop continues \
+                   with corrupt data.",
     wanted: "check_interval 0, with machine checks and their interrupt left on",
     fix: || {
         Remedy::from(Change::write(INTERVAL, 0)).note(
@@ -37,8 +34,8 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "once in five minutes is rare, and what is read takes microseconds: `onbeat measure \
-               -D 1h` with timer interrupts shown tells whether it is worth giving up the reports",
+    disputed: "it runs once in five minutes and takes microseconds: `onbeat measure -D 1h` with timer \
+               interrupts shows whether giving up the reports is worth it",
     persistence: Persistence::Runtime,
     sets: INTERVAL,
     sources: &[
@@ -87,7 +84,7 @@ fn there(machine: &MachineView) -> Result<(), Judgement> {
     }
     match &machine.facts().cpu_flags {
         Fact::Known(flags) if !["mce", "mca"].iter().all(|name| flags.iter().any(|flag| flag == name)) => {
-            Err(Judgement::not_applicable("the processor offers the kernel no machine checks"))
+            Err(Judgement::not_applicable("the processor has no machine checks"))
         }
         _ => Ok(()),
     }
@@ -98,10 +95,7 @@ fn switched_off(machine: &MachineView) -> Judged {
     if cmdline.values("mce").any(|value| value == "off") || cmdline.has("nomce") {
         return Ok(Judgement::fail("machine checks are off")
             .severity(Severity::Medium)
-            .because(
-                "errors that cannot be corrected are not handled: it saves no more time than \
-                 check_interval 0",
-            )
+            .because("uncorrected errors are not handled: this saves no more time than check_interval 0")
             .fix(
                 Remedy::from(Change::cmdline_remove("mce=off"))
                     .and(Change::cmdline_remove("nomce"))
@@ -117,8 +111,8 @@ fn ignored(machine: &MachineView) -> Judged {
         Some(_) => Ok(Judgement::fail("ignore_ce 1")
             .severity(Severity::Info)
             .because(
-                "the kernel reports no corrected error any more; check_interval 0 stops the polling and \
-                 keeps the interrupt that reports them",
+                "the kernel no longer reports corrected errors; check_interval 0 stops the polling and keeps \
+                 the interrupt that reports them",
             )
             .fix(not_ignored(machine))),
         None => Err(unknown_absent(IGNORED)),
@@ -158,7 +152,7 @@ mod tests {
         check(&KNOB, &format!("{IGNORED} refused"), "unknown");
         check(&KNOB, &format!("{IGNORED} refused\n{INTERVAL}: 300"), "fail low every 300 s");
         check(&KNOB, &format!("{INTERVAL} absent"), "unknown");
-        check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable x86 only, this is aarch64");
+        check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable x86 only; this machine is aarch64");
     }
 
     #[test]
@@ -167,7 +161,7 @@ mod tests {
         check(&KNOB, &format!("{none}n"), "not-applicable the kernel has no X86_MCE");
         let flags = |flags| format!("{none}y\n/proc/cpuinfo:\n| flags : fpu {flags}");
         check(&KNOB, &flags("mce mca"), "unknown");
-        check(&KNOB, &flags("mca"), "not-applicable the processor offers the kernel no machine checks");
+        check(&KNOB, &flags("mca"), "not-applicable the processor has no machine checks");
         check(&KNOB, &format!("{none}y\n/proc/cpuinfo refused"), "unknown");
         check(
             &KNOB,

@@ -16,20 +16,18 @@ use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "managed-interrupts",
-    title: "interrupts that the kernel spreads",
-    description: "The interrupts of a device with many queues (NVMe, some adapters) are spread \
-                  over the CPUs by the kernel, and nobody can move them: writing their affinity \
-                  fails. With managed_irq in isolcpus= a queue of isolated and other CPUs \
-                  interrupts one of the others.",
-    rationale: "a queue that CPUs share interrupts one of them for what the others ask for: \
-                without managed_irq that can be one that matters",
-    detection: "The CPUs of each queue's interrupt and the one that takes it. A queue with none \
-                but CPUs that matter interrupts them only for what tasks there ask for, and is \
-                fine. debugfs says which interrupts are managed; without it only those of nvme \
-                and virtio disks are known by name, and the rest is judged by irq-affinity.",
-    side_effects: "A boot. The flag is best effort, and does nothing for queues of CPUs that \
-                   matter alone.",
-    wanted: "no queue shared with other CPUs that interrupts one that matters",
+    title: "managed interrupts",
+    description: "The kernel spreads the interrupts of a device with many queues (NVMe, some adapters) over \
+                  the CPUs, and their affinity cannot be changed. With managed_irq in isolcpus=, a queue of \
+                  isolated and other CPUs interrupts one of the others.",
+    rationale: "a shared queue interrupts one of its CPUs for requests of the others: without managed_irq \
+                that can be an audited CPU",
+    detection: "The CPUs of each queue's interrupt and the CPU that receives it. A queue with only audited \
+                CPUs interrupts them only for requests of tasks there, and passes. debugfs shows which \
+                interrupts are managed; without it only those of nvme and virtio disks are recognized by \
+                name, and the rest is judged by irq-affinity.",
+    side_effects: "A reboot. The flag is best effort, and has no effect on queues with only audited CPUs.",
+    wanted: "no queue shared with other CPUs interrupts an audited CPU",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
@@ -40,8 +38,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Boot,
-    unsettable: "the kernel spreads these interrupts itself and refuses any other affinity \
-                 until the next boot",
+    unsettable: "the kernel manages these interrupts and refuses any other affinity until the next boot",
     sources: &[Source { title: "kernel: command line, isolcpus= with managed_irq", url: PARAMETERS }],
     cures: &[SliceKind::Irq, SliceKind::Softirq],
     facts: &[
@@ -95,13 +92,13 @@ fn judge(machine: &MachineView) -> Judged {
     }
     require_all(irqs)?;
     if managed.is_empty() {
-        return Err(Judgement::not_applicable("no interrupt is known as one that the kernel spreads"));
+        return Err(Judgement::not_applicable("no interrupt is known to be managed"));
     }
     let own = |irq: &&&Irq| irq.effective.known().is_some_and(|set| !set.and(cpus).is_empty());
     let names = truncate_list(managed.iter().filter(own).map(|irq| handler_names(irq)));
     Ok(Judgement::pass(match names.as_str() {
         "" => format!("none on {}", cpu_list(cpus)),
-        names => format!("{names} on {}, for what is asked for there", cpu_list(cpus)),
+        names => format!("{names} on {}, for requests from there", cpu_list(cpus)),
     }))
 }
 
@@ -119,7 +116,7 @@ mod tests {
 
     #[test]
     fn per_cpu_queues_pass() {
-        check(&KNOB, "", "pass nvme0q2 on CPUs 2-3, for what is asked for there");
+        check(&KNOB, "", "pass nvme0q2 on CPUs 2-3, for requests from there");
         check(&KNOB, &queue("0-2", "0"), "pass");
         check(&KNOB, &queue("2,5", "2"), "pass");
         check(&KNOB, &queue("1-2", "2"), "fail medium nvme7q2 on CPUs 2-3, shared with others");

@@ -13,23 +13,22 @@ use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "memory-debugging",
-    title: "debugging of memory",
-    description: "Options of the kernel's build that watch its memory: sanitizers (KASAN, KCSAN, \
-                  KMSAN), the leak detector (DEBUG_KMEMLEAK), the tracking of objects \
-                  (DEBUG_OBJECTS), and checks of each allocation (SLUB_DEBUG_ON, DEBUG_PAGEALLOC), \
-                  address (DEBUG_VIRTUAL) or page (DEBUG_VM, PAGE_TABLE_CHECK_ENFORCED).",
+    title: "memory debugging",
+    description: "Kernel build options that check its memory: sanitizers (KASAN, KCSAN, KMSAN), the leak \
+                  detector (DEBUG_KMEMLEAK), object tracking (DEBUG_OBJECTS), and checks of each allocation \
+                  (SLUB_DEBUG_ON, DEBUG_PAGEALLOC), address (DEBUG_VIRTUAL) or page (DEBUG_VM, \
+                  PAGE_TABLE_CHECK_ENFORCED).",
     rationale: "each access to memory or each allocation does extra work in the kernel, and the \
                 checks of the allocators run under their locks",
-    detection: "The kernel's configuration, and its command line where that switches one of them \
-                off (kmemleak=off, slab_debug=-, kasan=off, debug_pagealloc=off, \
-                page_table_check=off, no_debug_objects). What is only switched on \
-                there is the affair of the rule debug-parameters. Whether kmemleak was stopped later cannot be read, and whether \
-                the processor has the tags of memory (MTE) that KASAN_HW_TAGS needs is not looked \
-                at.",
-    side_effects: "Another kernel, or a word on the command line. These checks find corruption \
-                   that is otherwise found much later: keep a kernel with them for tests. On \
-                   arm64, KASAN_HW_TAGS is made for production: dropping it gives up a protection.",
-    wanted: "none that acts",
+    detection: "The kernel's configuration, and its command line, which can switch some of them off \
+                (kmemleak=off, slab_debug=-, kasan=off, debug_pagealloc=off, page_table_check=off, \
+                no_debug_objects). Features that are only switched on there belong to debug-parameters. \
+                Whether kmemleak was stopped later cannot be read, and whether the processor has the memory \
+                tags (MTE) that KASAN_HW_TAGS needs is not checked.",
+    side_effects: "Needs another kernel, or a parameter on the command line. These checks find corruption \
+                   early: keep a kernel with them for tests. On arm64, KASAN_HW_TAGS is designed for \
+                   production: without it a protection is lost.",
+    wanted: "none in effect",
     fix: || {
         Remedy::advice(
             AdviceReason::Kernel,

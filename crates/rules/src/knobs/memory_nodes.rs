@@ -19,31 +19,27 @@ const NODES: &str = "/sys/devices/system/node/node#/cpulist";
 pub static KNOB: Knob = Knob {
     id: "memory-nodes",
     title: "memory nodes",
-    description: "On machines with several memory nodes (sockets, or parts of one) each CPU has \
-                  memory of its own node near and all other memory farther away, with the links \
-                  between shared by everybody.",
-    rationale: "data that threads on two nodes share is far from one of them: each miss takes \
-                longer, and longer still while others load the link between the nodes",
-    detection: "Which nodes the CPUs that matter belong to. Where the memory of a task really is, \
-                and at which node its devices are, is not judged: /proc/PID/numa_maps and the \
-                devices' numa_node tell.",
-    side_effects: "Fewer CPUs to choose from. A task also needs its memory there: bind it \
-                   (numactl --membind, cpuset.mems) before it allocates.",
+    description: "On machines with several memory nodes (sockets, or parts of one) the memory of a CPU's own \
+                  node is near and all other memory is farther away, over links that all CPUs share.",
+    rationale: "data shared by threads on two nodes is far from one of them: each cache miss takes longer, \
+                and even longer under load on the link between the nodes",
+    detection: "The nodes of the audited CPUs. The location of a task's memory and the nodes of its devices \
+                are not judged: see /proc/PID/numa_maps and the devices' numa_node.",
+    side_effects: "Fewer CPUs to choose from. The task's memory has to be there too: bind it (numactl \
+                   --membind, cpuset.mems) before it allocates.",
     wanted: "all on one node",
     fix: || {
         Remedy::advice(
             AdviceReason::Machine,
-            "choose CPUs of one node, that of their device if there is one, and bind the task's \
-             memory to it",
+            "choose CPUs of one node, if possible that of their device, and bind the task's memory to it",
         )
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "tasks that share nothing may well be spread, each with its own memory: `onbeat \
-               compare` a run with all threads on one node and one with them spread, beside a \
-               load on memory",
+    disputed: "tasks that share nothing may be on different nodes, each with its memory: under a memory \
+               load, `onbeat compare` a run with all threads on one node and one with them spread",
     persistence: Persistence::Boot,
-    unsettable: "whose memory is meant, and at which device, is not known",
+    unsettable: "it is not known which task's memory and which device are concerned",
     sources: &[
         Source { title: "kernel: what is NUMA?", url: NUMA },
         Source { title: "kernel: CPU topology in sysfs", url: TOPOLOGY },
@@ -86,7 +82,7 @@ fn judge(machine: &MachineView) -> Judged {
     match (untold, &nodes[..]) {
         (Some(why), _) => Err(why),
         (None, []) if !machine.kconfig()?.is_yes("NUMA") => {
-            Err(Judgement::not_applicable("this kernel has no CONFIG_NUMA: all memory is one"))
+            Err(Judgement::not_applicable("this kernel has no CONFIG_NUMA: it has one memory node"))
         }
         (None, []) => Err(Judgement::unknown(
             "/sys/devices/system/node is not there, though the kernel has CONFIG_NUMA",
@@ -96,7 +92,7 @@ fn judge(machine: &MachineView) -> Judged {
             let all: CpuSet = ours.iter().fold(CpuSet::default(), |all, (_, cpus)| all.or(cpus));
             match (ours.first(), machine.cpus().without(&all)) {
                 (Some((node, _)), rest) if rest.is_empty() => Ok(Judgement::pass(format!("node {node}"))),
-                (_, rest) => Err(Judgement::unknown(format!("the node of {} is not told", cpu_list(&rest)))),
+                (_, rest) => Err(Judgement::unknown(format!("the node of {} is not known", cpu_list(&rest)))),
             }
         }
     }
@@ -129,7 +125,7 @@ mod tests {
         check(&KNOB, &nodes("0-1", "2-3"), "pass node 1");
         check(&KNOB, &nodes("0-3", ""), "pass node 0");
         check(&KNOB, &nodes("0,2", "1,3"), "fail low CPU 2 on node 0, CPU 3 on node 1");
-        check(&KNOB, &nodes("0-1", "2"), "unknown the node of CPU 3 is not told");
+        check(&KNOB, &nodes("0-1", "2"), "unknown the node of CPU 3 is not known");
         check(&KNOB, &nodes("0-3", "0-3"), "not-applicable there is one memory node");
         let split = "/sys/devices/system/node/node2/cpulist: 2\n/sys/devices/system/node/node3/cpulist: 3";
         check(
@@ -140,7 +136,7 @@ mod tests {
         check(
             &KNOB,
             "--cpus 0-3",
-            "not-applicable no CPU is set apart: say with --cpus which ones matter, if some do",
+            "not-applicable no CPU is isolated: name the audited CPUs with --cpus, if any",
         );
     }
 
@@ -151,7 +147,7 @@ mod tests {
         check(
             &KNOB,
             &format!("{none}\nCONFIG_NUMA=n"),
-            "not-applicable this kernel has no CONFIG_NUMA: all memory is one",
+            "not-applicable this kernel has no CONFIG_NUMA: it has one memory node",
         );
         check(&KNOB, &format!("{none}\n/boot/config-6.12.9-rt-amd64 absent"), "unknown");
         check(&KNOB, "/sys/devices/system/node refused", "unknown");

@@ -17,32 +17,29 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "mitigations",
     title: "mitigations of processor vulnerabilities",
-    description: "Against processors that leak data the kernel does more at each entry, exit and \
-                  switch of tasks. mitigations=off, and words for single vulnerabilities, leave \
-                  that out, and with it the protection. Real-time recipes copy them from each \
-                  other.",
-    rationale: "what is saved at each entry into the kernel is bought with memory that any \
-                program, guest or script of a browser may read",
-    detection: "Words on the command line that switch mitigations off or leave them out of some \
-                ways in, of those that this architecture takes, and a kernel built without them \
-                (CPU_MITIGATIONS, or the option of a single one). Which of them this processor \
-                needs, and what each costs here, is not judged; \
-                /sys/devices/system/cpu/vulnerabilities says what is in force.",
-    side_effects: "With mitigations each system call, interrupt and switch takes longer; by how \
-                   much depends on the processor, its microcode and how often the program enters \
-                   the kernel.",
-    wanted: "left to the kernel",
+    description: "On vulnerable processors the kernel does extra work at each kernel entry, exit and task \
+                  switch, to prevent data leaks. mitigations=off, and parameters for single vulnerabilities, \
+                  disable this work and the protection. Many real-time recipes contain them.",
+    rationale: "the time saved at each kernel entry has a price: any program, guest or browser script may \
+                read foreign memory",
+    detection: "Parameters of this architecture that disable mitigations fully or partly, and a kernel built \
+                without them (CPU_MITIGATIONS, or the option of a single one). Which of them this processor \
+                needs, and the cost of each, is not judged; /sys/devices/system/cpu/vulnerabilities shows \
+                what is active.",
+    side_effects: "With mitigations each system call, interrupt and task switch takes longer; the amount \
+                   depends on the processor, its microcode and how often the program enters the kernel.",
+    wanted: "the kernel's default",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "take these words off the kernel's command line, or boot a kernel built with \
-             CPU_MITIGATIONS, unless no code that is not trusted can ever run on this machine",
+            "remove these parameters from the kernel's command line, or boot a kernel built with \
+             CPU_MITIGATIONS, unless only trusted code can ever run on this machine",
         )
     },
     severity: Severity::Info,
     evidence: EvidenceKind::Documented,
-    disputed: "whether it is worth it depends on the processor and the program: `onbeat compare` \
-               of runs with and without tells what is gained; what is lost is the protection",
+    disputed: "whether it is worth it depends on the processor and the program: `onbeat compare` of runs \
+               with and without shows the gain; the protection is lost in any case",
     persistence: Persistence::Boot,
     unsettable: unsettable::BOOT,
     sources: &[
@@ -176,7 +173,7 @@ fn left_to_the_kernel(off: &[String], cmdline: &Cmdline, is_built_in: bool) -> R
         let change = match (word.strip_prefix("built without "), word.split_once('=')) {
             (Some(option), _) => Change::kconfig(option, "y"),
             (None, _) if is_built_in => {
-                Change::advice(AdviceReason::Kernel, format!("take {word} out of CONFIG_CMDLINE"))
+                Change::advice(AdviceReason::Kernel, format!("remove {word} from CONFIG_CMDLINE"))
             }
             // A single entry of a list is handled with the list.
             (None, Some((name, value)))
@@ -190,7 +187,7 @@ fn left_to_the_kernel(off: &[String], cmdline: &Cmdline, is_built_in: bool) -> R
             changes.push(change);
         }
     }
-    Remedy::of(changes).note("unless no code that is not trusted can ever run on this machine")
+    Remedy::of(changes).note("unless only trusted code can ever run on this machine")
 }
 
 fn judge(machine: &MachineView) -> Judged {
@@ -219,7 +216,7 @@ fn judge(machine: &MachineView) -> Judged {
         machine.kconfig()?;
         // The boot loader of a stopped kernel may add words.
         machine.cmdline()?;
-        Ok(Judgement::pass("left to the kernel"))
+        Ok(Judgement::pass("the kernel's default"))
     } else {
         let is_built_in = machine.facts().cmdline == Fact::NotRunning;
         Ok(Judgement::fail(truncate_words(&off)).fix(left_to_the_kernel(&off, cmdline, is_built_in)))
@@ -422,7 +419,7 @@ mod tests {
         }
         for word in IN_FORCE.split_whitespace() {
             for architecture in ARCHITECTURES {
-                let passed = (AuditVerdict::Pass, "left to the kernel".to_owned());
+                let passed = (AuditVerdict::Pass, "the kernel's default".to_owned());
                 assert_eq!(after(architecture, word), passed, "{word} on {architecture}");
             }
         }
@@ -451,9 +448,9 @@ mod tests {
 
     #[test]
     fn what_is_switched_off_is_named() {
-        check(&KNOB, "", "pass left to the kernel");
-        check(&KNOB, "cmdline + mitigations=off\ncmdline + mitigations=auto", "pass left to the kernel");
-        check(&KNOB, "cmdline + retbleed=off\ncmdline + retbleed=auto", "pass left to the kernel");
+        check(&KNOB, "", "pass the kernel's default");
+        check(&KNOB, "cmdline + mitigations=off\ncmdline + mitigations=auto", "pass the kernel's default");
+        check(&KNOB, "cmdline + retbleed=off\ncmdline + retbleed=auto", "pass the kernel's default");
         check(&KNOB, "cmdline + retbleed=off\ncmdline + retbleed=nosmt", "fail info retbleed=off");
         check(
             &KNOB,
@@ -474,11 +471,11 @@ mod tests {
         ] {
             check(&KNOB, &refused(word, then), &format!("fail info {word}"));
         }
-        check(&KNOB, &refused("ssbd=force-off", "ssbd=kernel"), "pass left to the kernel");
-        check(&KNOB, &refused("srbds=off", "srbds=x"), "pass left to the kernel");
+        check(&KNOB, &refused("ssbd=force-off", "ssbd=kernel"), "pass the kernel's default");
+        check(&KNOB, &refused("srbds=off", "srbds=x"), "pass the kernel's default");
         check(&KNOB, "/proc/sys/kernel/arch: aarch64\ncmdline + ssbd=force-offx", "fail info ssbd=force-off");
         let spectre = refused("spectre_v2=off", "spectre_v2=foo");
-        check(&KNOB, &spectre, "pass left to the kernel");
+        check(&KNOB, &spectre, "pass the kernel's default");
         check(&KNOB, &format!("{spectre}\n{LATER}"), "fail info spectre_v2=off");
         let arm = "/proc/sys/kernel/arch: aarch64\ncmdline + kpti=0\ncmdline + ssbd=force-off";
         check(&KNOB, arm, "fail info ssbd=force-off, kpti=0");
@@ -492,18 +489,18 @@ mod tests {
         for word in
             ["no_stf_barrier", "no_rfi_flush", "nospectre_bhb", "kpti=off", "nospec", "ssbd=force-off"]
         {
-            check(&KNOB, &on("x86_64", word), "pass left to the kernel");
+            check(&KNOB, &on("x86_64", word), "pass the kernel's default");
         }
         for word in ["mds=off", "nopti", "spectre_v2=off", "l1tf=off", "retbleed=off", "nospectre_v1"] {
-            check(&KNOB, &on("aarch64", word), "pass left to the kernel");
+            check(&KNOB, &on("aarch64", word), "pass the kernel's default");
             check(&KNOB, &on("i686", word), &format!("fail info {word}"));
         }
         check(&KNOB, &on("aarch64", "nospectre_v2"), "fail info nospectre_v2");
         check(&KNOB, &on("aarch64", "mitigations=off"), "fail info mitigations=off");
         check(&KNOB, &on("ppc64le", "no_stf_barrier"), "fail info no_stf_barrier");
         let vectors = |words: &str| format!("{}\n{LATER}", on("aarch64", words));
-        check(&KNOB, &vectors("mitigations=auto,no_user_kernel"), "pass left to the kernel");
-        check(&KNOB, &vectors("mitigations=off\ncmdline + mitigations=auto"), "pass left to the kernel");
+        check(&KNOB, &vectors("mitigations=auto,no_user_kernel"), "pass the kernel's default");
+        check(&KNOB, &vectors("mitigations=off\ncmdline + mitigations=auto"), "pass the kernel's default");
         check(&KNOB, &vectors("mitigations=auto\ncmdline + mitigations=off,x"), "fail info mitigations=off");
     }
 
@@ -519,17 +516,22 @@ mod tests {
         ] {
             check(&KNOB, &format!("cmdline + mitigations={value}\n{LATER}"), &format!("fail info {off}"));
             // An older kernel refuses the value as a whole.
-            check(&KNOB, &format!("cmdline + mitigations={value}"), "pass left to the kernel");
+            check(&KNOB, &format!("cmdline + mitigations={value}"), "pass the kernel's default");
             let after_off = format!("cmdline + mitigations=off\ncmdline + mitigations={value}");
             check(&KNOB, &after_off, "fail info mitigations=off");
         }
         let of = |value: &str| format!("cmdline + mitigations={value}\n{LATER}");
         check(&KNOB, &of("offline"), "fail info mitigations=off");
-        check(&KNOB, "cmdline + mitigations=offline", "pass left to the kernel");
+        check(&KNOB, "cmdline + mitigations=offline", "pass the kernel's default");
         // A comma is in front of them, and the first unknown one ends them.
-        check(&KNOB, &of("no_user_kernel"), "pass left to the kernel");
-        check(&KNOB, &of("auto,foo,no_user_kernel"), "pass left to the kernel");
+        check(&KNOB, &of("no_user_kernel"), "pass the kernel's default");
+        check(&KNOB, &of("auto,foo,no_user_kernel"), "pass the kernel's default");
         // Only commas separate.
-        check(&KNOB, &format!("cmdline + mitigations=auto;no_user_user\n{LATER}"), "pass left to the kernel");
+        check(
+            &KNOB,
+            &format!("cmdline + mitigations=auto;no_user_user\n{LATER}"),
+            "pass the kernel's \
+                                                                                    default",
+        );
     }
 }

@@ -18,19 +18,17 @@ use model::units::CpuSet;
 pub static KNOB: Knob = Knob {
     id: "network-queues",
     title: "receive packet steering",
-    description: "rps_cpus of a receive queue names the CPUs that take packets over from the one \
-                  that was interrupted: each gets its share by an interrupt from that CPU, and \
-                  takes it through the network stack in softirq, or in its backlog_napi thread. \
-                  0, the default, switches it off. New queues begin with \
+    description: "rps_cpus of a receive queue names the CPUs that take over packets from the interrupted \
+                  CPU: each gets its share by an interrupt from that CPU, and processes it in a softirq, or \
+                  in its backlog_napi thread. 0, the default, switches it off. New queues start with \
                   net.core.rps_default_mask, on kernels that have it.",
-    rationale: "packets of others come to the CPUs that matter as interrupts and softirqs, as \
-                many as the sender likes",
-    detection: "The mask of each receive queue. xps_cpus is not judged: it only says which queue \
-                a CPU sends by. A kernel that was booted with isolcpus= or nohz_full= leaves \
-                their CPUs out of what is written; partitions do not do that. Interfaces of other \
-                network namespaces are not seen.",
-    side_effects: "Fewer CPUs receive: with a single fast interface that can be throughput.",
-    wanted: "0, or none of the CPUs that matter",
+    rationale: "packets for other tasks reach the audited CPUs as interrupts and softirqs, at a rate that \
+                the sender controls",
+    detection: "The mask of each receive queue. xps_cpus is not judged: it only selects the send queue of a \
+                CPU. A kernel booted with isolcpus= or nohz_full= removes their CPUs from a written mask; \
+                partitions do not do that. Interfaces of other network namespaces are not seen.",
+    side_effects: "Fewer CPUs receive: with a single fast interface this can reduce throughput.",
+    wanted: "0, or none of the audited CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
@@ -66,7 +64,7 @@ const INTERFACES: &str = "/sys/class/net/";
 const ANY_QUEUE: &str = "rps_cpus of any queue below /sys/class/net";
 
 fn without_steering() -> Judgement {
-    Judgement::not_applicable("this kernel steers no packets (CONFIG_RPS is not set)")
+    Judgement::not_applicable("this kernel has no packet steering (CONFIG_RPS is not set)")
 }
 
 /// Stops steering packets, or steers them among the other CPUs.
@@ -133,7 +131,7 @@ mod tests {
         assert!(fix("enx-address-1").contains("`ip link` shows") && !fix("eth0").contains("ip link"));
         let none = "/sys/class/net/lo/queues absent\n/sys/class/net/eth0/queues absent\n\
                     /sys/class/net/lo/mtu: 1";
-        let without = "not-applicable this kernel steers no packets (CONFIG_RPS is not set)";
+        let without = "not-applicable this kernel has no packet steering (CONFIG_RPS is not set)";
         for edits in ["/boot refused", "CONFIG_RPS=n"] {
             check(&KNOB, &format!("{none}\n{edits}"), without);
         }

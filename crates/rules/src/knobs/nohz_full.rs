@@ -20,31 +20,30 @@ use model::units::{CpuSet, named_cpus};
 pub static KNOB: Knob = Knob {
     id: "nohz-full",
     title: "full dynticks",
-    description: "CPUs in nohz_full= stop their tick while they run a single task. In return each \
-                  way into the kernel and back keeps accounts that the tick kept before, and all \
-                  their callbacks of RCU are run elsewhere.",
-    rationale: "a loop that sleeps and wakes enters the kernel all the time and pays for the \
-                accounts at each turn; one that never enters it is only disturbed by the tick",
+    description: "CPUs in nohz_full= stop their tick while they run a single task. In return each kernel \
+                  entry and exit does the accounting of the tick, and all their RCU callbacks run on other \
+                  CPUs.",
+    rationale: "a loop that sleeps and wakes enters the kernel in each cycle and pays for the accounting \
+                each time; one that never enters it is only disturbed by the tick",
     detection: "/sys/devices/system/cpu/nohz_full. A kernel built with NO_HZ_FULL whose list is \
                 empty behaves like one without. Whether the tick really stops is not seen here: a \
                 second task, a POSIX CPU timer or an unstable clocksource keeps it.",
-    side_effects: "With it system calls, page faults and interrupts on these CPUs cost more, \
-                   there must be one task per CPU, and the CPU that booted cannot be among them \
-                   on most kernels. Without it a polling task meets a tick of a few microseconds \
-                   100 to 1000 times a second.",
-    wanted: "for a loop that sleeps none of its CPUs, for one that polls all of them",
+    side_effects: "With it system calls, page faults and interrupts on these CPUs cost more, there must be \
+                   one task per CPU, and on most kernels the boot CPU cannot be among them. Without it a \
+                   tick interrupts a polling task for a few microseconds 100 to 1000 times a second.",
+    wanted: "none of the CPUs for a loop that sleeps, all of them for a loop that polls",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "take the CPUs that matter out of nohz_full= on the kernel's command line, and name \
-             them in rcu_nocbs=",
+            "remove the audited CPUs from nohz_full= on the kernel's command line, and name them in \
+             rcu_nocbs=",
         )
     },
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
-    disputed: "the kernel's guide wants it off for periodic loops, tuned's profile \
-               cpu-partitioning sets it for all isolated CPUs: `onbeat measure` the loop with and \
-               without it, and `onbeat compare` the two",
+    disputed: "the kernel's guide advises against it for periodic loops, tuned's profile cpu-partitioning \
+               sets it for all isolated CPUs: `onbeat measure` the loop with and without it, and `onbeat \
+               compare` the two",
     persistence: Persistence::Boot,
     unsettable: unsettable::BOOT,
     sources: &[
@@ -70,12 +69,12 @@ const LIST: &str = "/sys/devices/system/cpu/nohz_full";
 fn judge(machine: &MachineView) -> Judged {
     if machine.has_profile(Profile::Guest) {
         return Err(Judgement::not_applicable(
-            "in a guest its work decides: judge with --profile control-loop or --profile busy-poll",
+            "in a guest it depends on the work: use --profile control-loop or --profile busy-poll",
         ));
     }
     if machine.has_profile(Profile::KvmHost) {
         return Err(Judgement::not_applicable(
-            "on a host the work of its guests decides: --profile busy-poll for those that never sleep",
+            "on a host it depends on the guests: use --profile busy-poll for guests that never sleep",
         ));
     }
     let facts = machine.facts();
@@ -92,7 +91,7 @@ fn judge(machine: &MachineView) -> Judged {
     };
     if !machine.has_profile(Profile::BusyPoll) {
         return Ok(Judgement::fail_if(!list.and(machine.cpus()).is_empty(), found)
-            .wanted("none of the CPUs that matter")
+            .wanted("none of the audited CPUs")
             .fix(without(machine, &list.without(machine.cpus()))));
     }
     machine.require_isolation()?;
@@ -182,7 +181,7 @@ mod tests {
         let replaced = "replace isolcpus=nohz,domain,2-3 by isolcpus=managed_irq,domain,2-3";
         assert!(fix("isolcpus=nohz,domain,2-3").contains(replaced), "{}", fix("isolcpus=nohz,domain,2-3"));
         let alone = fix("isolcpus=nohz,2-3");
-        assert!(alone.contains("take isolcpus=nohz,2-3 off"), "{alone}");
+        assert!(alone.contains("remove isolcpus=nohz,2-3 from"), "{alone}");
     }
 
     #[test]

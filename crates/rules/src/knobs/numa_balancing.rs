@@ -12,14 +12,14 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "numa-balancing",
     title: "automatic NUMA balancing",
-    description: "On machines of several memory nodes the kernel unmaps pages of each task from \
-                  time to time, sees by the page faults from which node they are used, and moves \
-                  pages and tasks to one another.",
-    rationale: "the task takes page faults that it would not have, waits while pages move, and \
-                may be moved itself; locking memory does not help",
+    description: "On machines with several memory nodes the kernel unmaps pages of each task from time to \
+                  time, sees from the page faults which node uses them, and moves pages and tasks closer \
+                  together.",
+    rationale: "the task takes additional page faults, waits while pages move, and may be moved itself; \
+                locking memory does not help",
     detection: "/proc/sys/kernel/numa_balancing. PREEMPT_RT kernels cannot have it.",
-    side_effects: "Programs whose memory is far from their CPUs are no longer put right: bind \
-                   what needs much memory bandwidth to a node with numactl.",
+    side_effects: "Programs whose memory is far from their CPUs are no longer corrected: bind programs that \
+                   need much memory bandwidth to a node with numactl.",
     wanted: "0",
     fix: || {
         Remedy::from(Change::sysctl("kernel.numa_balancing", 0))
@@ -52,7 +52,7 @@ fn judge(machine: &MachineView) -> Judged {
         let shown = machine.shows_by_absence() && machine.survey.texts.has_neighbour(SYSCTL);
         if !shown && machine.kconfig()?.is_yes("NUMA_BALANCING") {
             return Err(Judgement::unknown(format!(
-                "{SYSCTL} is not there, though the kernel has NUMA_BALANCING"
+                "{SYSCTL} is missing, although the kernel has NUMA_BALANCING"
             )));
         }
         return Err(Judgement::not_applicable("the kernel has no NUMA_BALANCING"));

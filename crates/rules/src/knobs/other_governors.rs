@@ -25,25 +25,22 @@ const MIN: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_min_freq";
 pub static KNOB: Knob = Knob {
     id: "other-governors",
     title: "governors that follow the load",
-    description: "A kernel that has ondemand, conservative or schedutil, built in or as a module, \
-                  takes any of them when a program writes its name to scaling_governor; a module \
-                  is then loaded by itself.",
-    rationale: "a power daemon or a desktop's applet can change how the clock behaves while the \
-                machine runs, and what was measured no longer holds",
-    detection: "The kernel's configuration, the governors that are loaded, and the driver and \
-                range of each CPU that matters. intel_pstate and amd-pstate in active mode take \
-                no generic governor; a range of one frequency leaves none of them anything to \
-                choose. Which programs may write is not seen.",
-    side_effects: "With a range of one frequency the clock stays at its top, with its power and \
-                   heat, and powersave no longer lowers it. A kernel without these governors has \
-                   to be built.",
-    wanted: "only governors that hold the clock, or a range of one frequency",
+    description: "A kernel that has ondemand, conservative or schedutil, built in or as a module, switches \
+                  to any of them when a program writes its name to scaling_governor; a module is then loaded \
+                  automatically.",
+    rationale: "a power daemon or desktop applet can change the frequency policy at run time, and earlier \
+                measurements no longer apply",
+    detection: "The kernel's configuration, the governors that are loaded, and the driver and range of each \
+                audited CPU. intel_pstate and amd-pstate in active mode take no generic governor; a range of \
+                one frequency leaves them no choice. Which programs may write is not known.",
+    side_effects: "With a range of one frequency the CPU stays at its maximum, with its power and heat, and \
+                   powersave no longer lowers it. A kernel without these governors has to be built.",
+    wanted: "only governors that keep the frequency, or a range of one frequency",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "echo what scaling_max_freq says \
-             >/sys/devices/system/cpu/cpuN/cpufreq/scaling_min_freq for the CPUs that matter, or \
-             boot a kernel built with those governors alone that hold the clock",
+            "write the value of scaling_max_freq to /sys/devices/system/cpu/cpuN/cpufreq/scaling_min_freq \
+             for the audited CPUs, or boot a kernel built only with governors that keep the frequency",
         )
     },
     severity: Severity::Medium,
@@ -124,10 +121,10 @@ fn judge(machine: &MachineView) -> Judged {
     let drivers = PerCpuSetting::of(machine, DRIVER, parse_word);
     if drivers.is_absent() {
         return Err(if machine.is_virtual()? {
-            Judgement::not_applicable("a guest does not set the clock, its host does")
+            Judgement::not_applicable("in a guest, the host sets the CPU frequency")
         } else {
             Judgement::not_applicable(
-                "no frequency driver took these CPUs: see cpufreq-governor for their clock",
+                "no frequency driver handles these CPUs: see cpufreq-governor for their frequency",
             )
         });
     }
@@ -182,7 +179,7 @@ pub fn one_frequency(machine: &MachineView, cpus: &CpuSet) -> Remedy {
     for cpu in cpus.iter() {
         let Some(&top) = tops.get(&cpu) else {
             let words = format!(
-                "for {}, echo what scaling_max_freq says >{}",
+                "for {}, write the value of scaling_max_freq to {}",
                 cpu_list(cpus),
                 MIN.replacen('#', "N", 1)
             );
@@ -191,8 +188,7 @@ pub fn one_frequency(machine: &MachineView, cpus: &CpuSet) -> Remedy {
         of.entry(top).or_default().0.insert(cpu);
     }
     let one = of.into_iter().map(|(top, cpus)| Change::each_cpu(MIN, &cpus, top));
-    Remedy::of(raised.into_iter().chain(one))
-        .note("a range of one frequency leaves a governor nothing to choose")
+    Remedy::of(raised.into_iter().chain(one)).note("a range of one frequency leaves a governor no choice")
 }
 
 fn option(governor: &str) -> String {
@@ -219,8 +215,8 @@ fn there(machine: &MachineView) -> Result<Vec<String>, Judgement> {
     // whether it is set: one that does not is another kernel's.
     match config?.get("CPU_FREQ_GOV_ONDEMAND") {
         OptionValue::Absent => Err(Judgement::unknown(
-            "the kernel's configuration does not mention CPU_FREQ_GOV_ONDEMAND, and a frequency \
-             driver runs: it is another kernel's",
+            "the kernel's configuration does not mention CPU_FREQ_GOV_ONDEMAND, but a frequency driver runs: \
+             it belongs to another kernel",
         )),
         _ => Ok(found),
     }
@@ -290,13 +286,13 @@ mod tests {
         check(
             &KNOB,
             &none,
-            "not-applicable no frequency driver took these CPUs: see cpufreq-governor for their \
-             clock",
+            "not-applicable no frequency driver handles these CPUs: see cpufreq-governor for their \
+             frequency",
         );
         check(
             &KNOB,
             &format!("{none}\n/sys/hypervisor/type: xen"),
-            "not-applicable a guest does not set the clock, its host does",
+            "not-applicable in a guest, the host sets the CPU frequency",
         );
     }
 

@@ -15,14 +15,14 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "packet-delay",
     title: "packets that wait for a timer",
-    description: "With gro_flush_timeout an interface may keep packets that it joins, and with \
-                  napi_defer_hard_irqs its interrupts stay masked after a poll: a timer polls \
-                  again, that many nanoseconds later, instead of the next packet's interrupt.",
-    rationale: "a thread that waits for a packet is woken by the timer, up to the timeout later, \
-                and the timer's own interrupt comes in between",
-    detection: "gro_flush_timeout and napi_defer_hard_irqs of each interface. From 6.13 on a \
-                queue can have its own values over netlink, which are not read, and neither is \
-                what the interface itself puts off (ethtool -c).",
+    description: "With gro_flush_timeout an interface may hold packets that it merges, and with \
+                  napi_defer_hard_irqs its interrupts stay masked after a poll: instead of an interrupt for \
+                  the next packet, a timer polls again after this number of nanoseconds.",
+    rationale: "a thread that waits for a packet is woken by the timer, up to the timeout later, and the \
+                timer adds an interrupt",
+    detection: "gro_flush_timeout and napi_defer_hard_irqs of each interface. From 6.13 on a queue can have \
+                separate values through netlink, which are not read; delays in the interface itself (ethtool \
+                -c) are not read either.",
     side_effects: "More interrupts under load, and less throughput.",
     wanted: "gro_flush_timeout 0",
     fix: || Change::each(Vec::new(), CALLED, "", 0).into(),
@@ -54,12 +54,12 @@ const DEFER: &str = "/sys/class/net/*/napi_defer_hard_irqs";
 fn judge(machine: &MachineView) -> Judged {
     if machine.has_profile(Profile::BusyPoll) {
         return Err(Judgement::not_applicable(
-            "a program that polls its sockets keeps interrupts away with it (SO_PREFER_BUSY_POLL)",
+            "a program that polls its sockets uses it to avoid interrupts (SO_PREFER_BUSY_POLL)",
         ));
     }
     let texts = machine.texts(TIMEOUT)?;
     if texts.is_empty() {
-        return Err(Judgement::not_applicable("no network interface puts anything off"));
+        return Err(Judgement::not_applicable("no network interface delays packets"));
     }
     let deferred = |name: &str| {
         let same = |text: &&Text| text.names.first().is_some_and(|known| known == name);
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn without_interfaces_nothing_waits() {
-        check(&KNOB, &format!("{NET} absent"), "not-applicable no network interface puts anything off");
+        check(&KNOB, &format!("{NET} absent"), "not-applicable no network interface delays packets");
         check(&KNOB, &format!("{NET} refused"), "unknown");
         check(&KNOB, &format!("{NET}/eth0/gro_flush_timeout: ns"), "unknown");
         let both = format!("{NET}/eth0/gro_flush_timeout refused\n{NET}/eth1/gro_flush_timeout: 50000");

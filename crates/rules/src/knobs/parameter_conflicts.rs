@@ -24,26 +24,22 @@ use std::collections::BTreeSet;
 pub static KNOB: Knob = Knob {
     id: "parameter-conflicts",
     title: "contradictory kernel parameters",
-    description: "A word that stands on the command line twice, with two values: of most the last \
-                  one counts, and those that add up, such as console= and hugepages=, are none of \
-                  these. Of isolcpus= and nohz_full= the first counts, as the kernel refuses a \
-                  list that differs from the one it took. Before 5.18 it refused lists that \
-                  differ between these two as well; from 7.0 on it refuses the second of them \
-                  where both together leave no CPU for the rest.",
-    rationale: "one of the two values has no effect, and which of them depends on the word: CPUs \
-                stay unisolated that were thought to be",
-    detection: "The command line that the kernel booted with. Words come from the boot loader, \
-                from what is built into the kernel, and from drop-in files, so two of them often \
-                stand far apart. Kernels called 5.14 come from distributions that took over much \
-                of later ones: of them it is not known whether they take different lists in \
-                isolcpus= and nohz_full=.",
-    side_effects: "Nothing but a boot; the value that wins may change with it.",
-    wanted: "each word with one value",
+    description: "A parameter that is on the command line twice, with two values: usually the last one \
+                  counts; parameters that may be repeated, such as console= and hugepages=, are not \
+                  conflicts. Of isolcpus= and nohz_full= the first counts, because the kernel refuses a list \
+                  that differs from the accepted one. Before 5.18 it also refused different lists for these \
+                  two; from 7.0 on it refuses the second of them if both together leave no CPU for the \
+                  rest.",
+    rationale: "one of the two values has no effect, and the parameter determines which: CPUs that should be \
+                isolated may not be",
+    detection: "The command line that the kernel booted with. Parameters come from the boot loader, the \
+                kernel's built-in command line, and drop-in files, so two of them are often far apart. \
+                Kernels with the version 5.14 come from distributions with many backports: it is not known \
+                whether they accept different lists in isolcpus= and nohz_full=.",
+    side_effects: "Only a reboot; the effective value may change.",
+    wanted: "each parameter has one value",
     fix: || {
-        Remedy::advice(
-            AdviceReason::Choice,
-            "leave one of them in the boot loader's configuration, the one that is meant",
-        )
+        Remedy::advice(AdviceReason::Choice, "keep only the intended one in the boot loader's configuration")
     },
     severity: Severity::Medium,
     evidence: EvidenceKind::Source,
@@ -112,7 +108,7 @@ fn twice(machine: &MachineView, cmdline: &Cmdline, name: &str) -> Option<String>
     let word = |value: &str| kbool(value, None).filter(|_| SWITCHES.contains(&value));
     let same = |value: &str| value == last || (word(value).is_some() && word(value) == word(last));
     let other = cmdline.values(name).find(|value| !same(value))?;
-    Some(format!("{}={} beats {}", truncate(name), truncate(last), truncate(other)))
+    Some(format!("{}={} overrides {}", truncate(name), truncate(last), truncate(other)))
 }
 
 /// A list that takes CPUs out of some kinds of housekeeping.
@@ -172,7 +168,7 @@ fn refused(machine: &MachineView, cmdline: &Cmdline) -> Result<Vec<String>, Judg
             list.is_of_timers() && other.is_of_timers() && present.without(&other.or(&list)).is_empty()
         };
         if let Some(rival) = rival {
-            found.push(format!("{} beats {}", shown(rival), shown(&list)));
+            found.push(format!("{} overrides {}", shown(rival), shown(&list)));
         } else if let Some(other) = taken.iter().find(leaves_none).filter(|_| checks_the_rest(machine)) {
             if named.is_some() {
                 return Err(unknown_from(PRESENT, &Fact::<()>::NotRunning));
@@ -192,7 +188,8 @@ fn refused(machine: &MachineView, cmdline: &Cmdline) -> Result<Vec<String>, Judg
 pub fn refused_ticks(machine: &MachineView) -> Option<(String, Remedy)> {
     let found = refused(machine, machine.cmdline().ok()?).ok()?;
     // Of two lists the second one is refused.
-    let names_it = |words: &&String| words.contains(" beats nohz_full=") || words.contains("leaves no CPU");
+    let names_it =
+        |words: &&String| words.contains(" overrides nohz_full=") || words.contains("leaves no CPU");
     let why = found.iter().find(names_it)?.clone();
     let ticks = Change::cmdline_add(format!("nohz_full={}", machine.cpus()));
     Some((why, isolate_at_boot(machine).and(ticks)))
@@ -225,8 +222,8 @@ pub fn cpus_of_lists(machine: &MachineView, cmdline: &Cmdline, names: &[&str]) -
 pub fn one_list_for_all(machine: &MachineView) -> Result<bool, Judgement> {
     match machine.series()? {
         (5, 14) => Err(Judgement::unknown(
-            "isolcpus= and nohz_full= differ, and whether a distribution's 5.14 takes both is not \
-             known: its log says \"nohz_full= must match isolcpus=\" if not",
+            "isolcpus= and nohz_full= differ, and it is not known whether this distribution's 5.14 accepts \
+             both: its log says \"nohz_full= must match isolcpus=\" if not",
         )),
         series => Ok(series < (5, 18)),
     }
@@ -237,7 +234,7 @@ fn lists(cmdline: &Cmdline, last: Cpu) -> Result<Vec<List>, Judgement> {
     let mut lists = Vec::new();
     for param in &cmdline.params {
         let value = param.value.as_deref().unwrap_or_default();
-        let wrong = |why| Judgement::unknown(format!("{} is not understood: {why}", truncate(&param.name)));
+        let wrong = |why| Judgement::unknown(format!("{} cannot be parsed: {why}", truncate(&param.name)));
         match param.name.as_str() {
             "nohz_full" => {
                 let cpus = parse_kernel_list(value, last).map_err(wrong)?;
@@ -268,14 +265,14 @@ mod tests {
     fn the_last_value_counts_of_most() {
         check(&KNOB, "", "pass none");
         check(&KNOB, "cmdline + rcu_nocbs=2-3", "pass none");
-        check(&KNOB, "cmdline + rcu_nocbs=3", "fail medium rcu_nocbs=3 beats 2-3");
+        check(&KNOB, "cmdline + rcu_nocbs=3", "fail medium rcu_nocbs=3 overrides 2-3");
         check(
             &KNOB,
             "cmdline + preempt=full\ncmdline + preempt=none\ncmdline + nohz=on\ncmdline + nohz=off",
-            "fail medium nohz=off beats on; preempt=none beats full",
+            "fail medium nohz=off overrides on; preempt=none overrides full",
         );
-        check(&KNOB, "cmdline + psi=1\ncmdline + psi=0", "fail medium psi=0 beats 1");
-        check(&KNOB, "cmdline + loglevel=7\ncmdline + loglevel=4", "fail medium loglevel=4 beats 7");
+        check(&KNOB, "cmdline + psi=1\ncmdline + psi=0", "fail medium psi=0 overrides 1");
+        check(&KNOB, "cmdline + loglevel=7\ncmdline + loglevel=4", "fail medium loglevel=4 overrides 7");
         check(&KNOB, "cmdline + psi=1\ncmdline + psi=on", "pass none");
         check(
             &KNOB,
@@ -286,30 +283,39 @@ mod tests {
         // These accumulate.
         check(&KNOB, "cmdline + tsc=reliable\ncmdline + console=tty0\ncmdline + console=ttyS0", "pass none");
         check(&KNOB, "cmdline + nmi_watchdog=panic\ncmdline + nmi_watchdog=0", "pass none");
-        check(&KNOB, "cmdline + idle=poll\ncmdline + idle=halt", "fail medium idle=poll beats halt");
-        check(&KNOB, "cmdline + idle=halt\ncmdline + idle=nomwait", "fail medium idle=nomwait beats halt");
+        check(&KNOB, "cmdline + idle=poll\ncmdline + idle=halt", "fail medium idle=poll overrides halt");
+        check(
+            &KNOB,
+            "cmdline + idle=halt\ncmdline + idle=nomwait",
+            "fail medium idle=nomwait overrides halt",
+        );
         let mitigations = "cmdline + mitigations=off\ncmdline + mitigations=auto";
         let of = |series: &str| format!("/proc/sys/kernel/osrelease: {series}.1\n{mitigations}");
-        check(&KNOB, &of("6.12"), "fail medium mitigations=auto beats off");
-        check(&KNOB, &of("7.3"), "fail medium mitigations=off beats auto");
-        check(&KNOB, "cmdline + psi=1\ncmdline + psi=x", "fail medium psi=1 beats x");
+        check(&KNOB, &of("6.12"), "fail medium mitigations=auto overrides off");
+        check(&KNOB, &of("7.3"), "fail medium mitigations=off overrides auto");
+        check(&KNOB, "cmdline + psi=1\ncmdline + psi=x", "fail medium psi=1 overrides x");
         let aspm = "cmdline + pcie_aspm=off\ncmdline + pcie_aspm=force";
-        check(&KNOB, aspm, "fail medium pcie_aspm=off beats force");
+        check(&KNOB, aspm, "fail medium pcie_aspm=off overrides force");
     }
 
     #[test]
     fn lists_of_isolated_cpus_are_taken_once() {
         check(&KNOB, "cmdline + isolcpus=domain,2-3", "pass none");
         check(&KNOB, "cmdline + isolcpus=nohz,3", "pass none");
-        check(&KNOB, "cmdline + isolcpus=3", "fail medium isolcpus=2-3 beats isolcpus=3");
+        check(&KNOB, "cmdline + isolcpus=3", "fail medium isolcpus=2-3 overrides isolcpus=3");
         check(
             &KNOB,
             "cmdline + nohz_full=3\ncmdline + isolcpus=nohz,2",
-            "fail medium nohz_full=3 beats isolcpus=2",
+            "fail medium nohz_full=3 overrides isolcpus=2",
         );
         check(&KNOB, "cmdline + nohz_full=3", "pass none");
         let old = "/proc/sys/kernel/osrelease: 5.10.1";
-        check(&KNOB, &format!("{old}\ncmdline + nohz_full=3"), "fail medium isolcpus=2-3 beats nohz_full=3");
+        check(
+            &KNOB,
+            &format!("{old}\ncmdline + nohz_full=3"),
+            "fail medium isolcpus=2-3 overrides \
+                                                                nohz_full=3",
+        );
         check(&KNOB, &format!("{old}\ncmdline + nohz_full=2-N"), "pass none");
         let without = "/sys/devices/system/cpu/nohz_full absent";
         check(&KNOB, &format!("{old}\n{without}\ncmdline + nohz_full=3"), "pass none");
@@ -317,17 +323,17 @@ mod tests {
         check(&KNOB, &format!("{backported}\ncmdline + nohz_full=3"), "unknown");
         check(&KNOB, &format!("{backported}\ncmdline + nohz_full=2-3"), "pass none");
         let both = format!("{backported}\ncmdline + isolcpus=1\ncmdline + nohz_full=3");
-        check(&KNOB, &both, "fail medium isolcpus=2-3 beats isolcpus=1");
+        check(&KNOB, &both, "fail medium isolcpus=2-3 overrides isolcpus=1");
         check(
             &KNOB,
             &format!("{backported}\ncmdline + isolcpus=3"),
-            "fail medium isolcpus=2-3 beats isolcpus=3",
+            "fail medium isolcpus=2-3 overrides isolcpus=3",
         );
         // A list that was refused refuses no other.
         check(
             &KNOB,
             "cmdline + isolcpus=domain,nohz,3\ncmdline + nohz_full=1",
-            "fail medium isolcpus=2-3 beats isolcpus=3",
+            "fail medium isolcpus=2-3 overrides isolcpus=3",
         );
     }
 
@@ -358,13 +364,13 @@ mod tests {
         check(
             &KNOB,
             "/sys/devices/system/cpu/possible refused\ncmdline + nohz=off\ncmdline + nohz=on",
-            "fail medium nohz=on beats off",
+            "fail medium nohz=on overrides off",
         );
         let long = "x".repeat(500);
         check(
             &KNOB,
             &format!("cmdline + nohz={long}\ncmdline + nohz=on"),
-            &format!("fail medium nohz=on beats {}...", "x".repeat(40)),
+            &format!("fail medium nohz=on overrides {}...", "x".repeat(40)),
         );
     }
 }

@@ -13,20 +13,19 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "parameter-length",
     title: "length of the command line",
-    description: "The kernel keeps so many bytes of its command line and drops the rest: 2048 on \
-                  x86, arm64 and POWER, 1024 on 32-bit Arm (and on riscv64 up to 6.12; 2048 in \
-                  7.3), 256 on some small ones.",
-    rationale: "words that do not fit have no effect, and nothing says so: lists of isolated CPUs \
-                mostly stand at the end",
-    detection: "The length of the line that the kernel kept, against the limit of its \
-                architecture. Serial numbers and what stands after -- are left out, so the line \
-                may be a little longer than it looks. Words of a boot configuration (bootconfig) \
-                stand in the line without taking its room: with one, nothing can be said of a \
-                long line. Some boot loaders cut earlier.",
-    side_effects: "Nothing: shorter words do the same.",
+    description: "The kernel keeps a limited number of bytes of its command line and drops the rest: 2048 on \
+                  x86, arm64 and POWER, 1024 on 32-bit Arm (and on riscv64 up to 6.12; 2048 in 7.3), 256 on \
+                  some small ones.",
+    rationale: "parameters beyond the limit have no effect, without a message; lists of isolated CPUs are \
+                often at the end",
+    detection: "The length of the line that the kernel kept, compared with the limit of its architecture. \
+                Serial numbers and arguments after -- are not counted, so the line may be slightly longer. \
+                Parameters of a boot configuration (bootconfig) appear in the line without using its space: \
+                with one, a long line cannot be judged. Some boot loaders truncate earlier.",
+    side_effects: "None: a shorter form has the same effect.",
     wanted: "well below the limit",
     fix: || Remedy::advice(AdviceReason::Choice,
-        "write CPU lists as ranges, take out what has no effect, or build words into the kernel \
+        "write CPU lists as ranges, remove parameters without effect, or build parameters into the kernel \
          (CONFIG_CMDLINE)"),
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
@@ -59,7 +58,12 @@ fn judge(machine: &MachineView) -> Judged {
             (7, 2..) | (8.., _) => 2048,
             (6, 1 | 12) => 1024,
             series if series > (6, 12) && length + SPARE < 1024 => 1024,
-            _ => return Err(Judgement::unknown("how long a command line this kernel keeps is not known")),
+            _ => {
+                return Err(Judgement::unknown(
+                    "the maximum length of this kernel's command line is not \
+                                                known",
+                ));
+            }
         },
         "x86_64" | "i386" | "i486" | "i586" | "i686" | "aarch64" | "ppc64" | "ppc64le" | "ppc"
         | "sparc64" | "armv8l" => 2048,
@@ -67,9 +71,7 @@ fn judge(machine: &MachineView) -> Judged {
         "mips" | "mips64" => 4096,
         "alpha" | "arc" | "m68k" | "microblaze" | "xtensa" => 256,
         _ => {
-            return Err(Judgement::unknown(
-                "how long a command line this architecture keeps depends on the kernel",
-            ));
+            return Err(Judgement::unknown("on this architecture the maximum length depends on the kernel"));
         }
     };
     let value = format!("{length} of {size} bytes");
@@ -77,13 +79,13 @@ fn judge(machine: &MachineView) -> Judged {
     let spare = size.saturating_sub(length + 1);
     if spare < SPARE && cmdline.has("bootconfig") {
         return Err(Judgement::unknown(
-            "how much of the line comes from the boot configuration is not known",
+            "the part of the line that comes from the boot configuration is not known",
         ));
     }
     Ok(match spare {
         0 => Judgement::fail(value)
             .severity(Severity::High)
-            .because("it is as long as the kernel keeps: the rest of it, if there was any, is lost"),
+            .because("it has the maximum length: the rest, if any, is lost"),
         spare if spare < SPARE => Judgement::fail(value),
         _ => Judgement::pass(value),
     })

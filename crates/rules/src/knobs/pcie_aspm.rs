@@ -20,19 +20,18 @@ const DEVICES: &str = "/sys/bus/pci/devices/";
 
 pub static KNOB: Knob = Knob {
     id: "pcie-aspm",
-    title: "sleeping PCIe links",
-    description: "Active State Power Management puts a quiet PCIe link into a low-power state \
-                  (L0s, L1), by itself, until something is to be sent. The policy performance \
-                  switches it off, powersave and powersupersave on, and default leaves to each \
-                  link what the firmware chose. On machines with a device tree the kernel itself \
-                  switches L0s and L1 on with default (7.2 on).",
-    rationale: "a register access or an interrupt message that meets a sleeping link waits until \
-                it is awake, microseconds to tens of them, and a reading CPU waits with it",
-    detection: "The policy, and the state of each link that the kernel may set. Where the \
-                firmware keeps ASPM to itself the links are hidden; pcie_aspm=off does not switch \
-                it off either, it leaves all links as the firmware made them.",
-    side_effects: "Some power for each link, which counts on battery and in a fanless box.",
-    wanted: "off, for the links of the devices that the task uses at least",
+    title: "PCIe link power management",
+    description: "Active State Power Management puts an idle PCIe link into a low-power state (L0s, L1) \
+                  until the next transfer. The policy performance switches it off, powersave and \
+                  powersupersave on, and default keeps the firmware's setting of each link. On machines with \
+                  a device tree the kernel enables L0s and L1 with default (from 7.2 on).",
+    rationale: "a register access or an interrupt message on a sleeping link waits until it is awake, for \
+                microseconds to tens of microseconds, and a reading CPU waits too",
+    detection: "The policy, and the state of each link that the kernel may set. If the firmware controls \
+                ASPM the links are hidden; pcie_aspm=off does not switch ASPM off, it leaves all links as \
+                the firmware set them.",
+    side_effects: "Some power for each link, which matters on battery and in fanless machines.",
+    wanted: "off, at least for the links of devices that the task uses",
     fix: || {
         Remedy::from(Change::write(POLICY, "performance"))
             .persist(Change::cmdline_add("pcie_aspm.policy=performance"))
@@ -95,13 +94,13 @@ fn judge(machine: &MachineView) -> Judged {
         (None, "default") if links > 0 => Ok(Judgement::pass("default, off for all links")),
         (None, "default") if !has_devices(machine)? => Err(Judgement::not_applicable(NO_DEVICE)),
         (None, "default") if machine.is_virtual()? => {
-            Err(Judgement::not_applicable("the links of a guest's devices are its host's"))
+            Err(Judgement::not_applicable("the links of a guest's devices belong to its host"))
         }
         (None, "default") => Err(Judgement::unknown(
-            "the policy is default and the kernel shows no link: what the firmware chose is not \
-             known (lspci -vv as root tells)",
+            "the policy is default and the kernel shows no link: the firmware's setting is not known (lspci \
+             -vv as root shows it)",
         )),
-        _ => Err(Judgement::unknown("the policy is none that is known")),
+        _ => Err(Judgement::unknown("the policy is unknown")),
     }
 }
 
@@ -112,14 +111,13 @@ fn parse_policy(text: &str) -> Result<String, String> {
     chosen.map(str::to_owned).ok_or_else(|| "expected a policy in brackets, found none".to_owned())
 }
 
-const NO_DEVICE: &str = "there is no PCI device";
+const NO_DEVICE: &str = "no PCI device exists";
 
 fn without_policy(machine: &MachineView) -> Judgement {
     match has_devices(machine) {
         Err(untold) => untold,
         Ok(true) => Judgement::unknown(
-            "this kernel has no CONFIG_PCIEASPM: the links are as the firmware made them (lspci \
-             -vv as root tells)",
+            "this kernel has no CONFIG_PCIEASPM: the firmware set the links (lspci -vv as root shows them)",
         ),
         Ok(false) => Judgement::not_applicable(NO_DEVICE),
     }
@@ -156,15 +154,15 @@ mod tests {
     fn what_the_firmware_keeps_is_not_known() {
         let device = format!("{DEFAULT}\n/sys/bus/pci/devices/nic/class: 0x020000");
         check(&KNOB, &device, "unknown");
-        check(&KNOB, DEFAULT, "not-applicable there is no PCI device");
+        check(&KNOB, DEFAULT, "not-applicable no PCI device exists");
         check(
             &KNOB,
             &format!("{device}\n/sys/hypervisor/type: xen"),
-            "not-applicable the links of a guest's devices are its host's",
+            "not-applicable the links of a guest's devices belong to its host",
         );
         check(&KNOB, "/sys/module/pcie_aspm/parameters/policy: default performance", "unknown");
         let none = "/sys/module/pcie_aspm absent";
-        check(&KNOB, none, "not-applicable there is no PCI device");
+        check(&KNOB, none, "not-applicable no PCI device exists");
         check(&KNOB, &format!("{none}\n/sys/bus/pci/devices/nic/class: 0x020000"), "unknown");
         check(&KNOB, &format!("{none}\n/sys/devices/system/cpu/online refused\n--cpus 2-3"), "unknown");
     }

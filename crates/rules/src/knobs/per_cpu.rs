@@ -67,7 +67,7 @@ impl<T> PerCpuSetting<T> {
         match &self.failure {
             Some(failure) => Err(failure.clone()),
             None if !missing.is_empty() => Err(Judgement::unknown(format!(
-                "{} is not there for {}",
+                "{} is missing for {}",
                 pattern.replace('#', "N"),
                 cpu_list(missing)
             ))),

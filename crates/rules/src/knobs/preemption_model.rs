@@ -13,18 +13,18 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "preemption-model",
     title: "preemption model",
-    description: "Where the kernel lets a more urgent task take over: nearly everywhere \
-                  (PREEMPT_RT), outside of locks (full), at the tick for ordinary tasks (lazy), \
-                  at chosen places (voluntary), or on return to user mode (none).",
-    rationale: "without PREEMPT_RT a task waits for whatever the kernel is doing: softirqs, \
-                spinlocks and interrupt handlers run to their end, milliseconds at worst",
-    detection: "The build string of the kernel, /sys/kernel/realtime, the model selected in \
-                debugfs, the command line and the kernel's configuration are weighed, the running \
-                kernel's own word first; where what is left contradicts itself, or too little is \
-                left, the model is unknown; that it is not PREEMPT_RT the build string shows alone. \
-                PREEMPT_RT is built in and never reached by `preempt=`.",
-    side_effects: "Another kernel. PREEMPT_RT takes some throughput, and out-of-tree drivers may \
-                   not be fit for it.",
+    description: "The places where the kernel can be preempted: nearly everywhere (PREEMPT_RT), outside of \
+                  locks (full), at the tick for ordinary tasks (lazy), at explicit points (voluntary), or \
+                  only on return to user mode (none).",
+    rationale: "without PREEMPT_RT a task waits for the kernel's current work: softirqs, spinlock sections \
+                and interrupt handlers run to completion, in the worst case for milliseconds",
+    detection: "The build string of the kernel, /sys/kernel/realtime, the model selected in debugfs, the \
+                command line and the kernel's configuration are combined, with the running kernel's report \
+                first; if the remaining sources contradict each other or are insufficient, the model is \
+                unknown; the build string alone shows that a kernel is not PREEMPT_RT. PREEMPT_RT is a build \
+                option that `preempt=` cannot select.",
+    side_effects: "Needs another kernel. PREEMPT_RT costs some throughput, and out-of-tree drivers may not \
+                   work with it.",
     wanted: "rt",
     fix: || real_time_kernel(""),
     severity: Severity::Fatal,
@@ -95,7 +95,7 @@ fn real_time_option(machine: &MachineView, arch: &str) -> Remedy {
     let option = Remedy::from(Change::kconfig("PREEMPT_RT", "y"));
     match (mainline(arch), machine.series()) {
         (Some((since, first)), Ok(series)) if series < first => {
-            option.note(format!("mainline has it {since}: before, it takes the -rt patches"))
+            option.note(format!("mainline has it {since}: older kernels need the -rt patches"))
         }
         _ => option,
     }
@@ -132,8 +132,8 @@ fn untold(machine: &MachineView) -> Judgement {
         .and_then(|_| machine.kconfig());
     read.err().unwrap_or_else(|| {
         Judgement::unknown(
-            "the build string, /sys/kernel/realtime, debug/sched/preempt, the command line and \
-             the configuration contradict each other, or do not tell",
+            "the build string, /sys/kernel/realtime, debug/sched/preempt, the command line and the \
+             configuration contradict each other, or do not show it",
         )
     })
 }

@@ -14,22 +14,21 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "pressure-stall-accounting",
     title: "pressure stall accounting",
-    description: "PSI accounts for the time in which tasks wait for a CPU, for memory or for a \
-                  device, for the whole machine and for each control group, and shows it in \
-                  /proc/pressure.",
-    rationale: "each switch of tasks does more under the run queue's lock, once for every level \
-                of control groups above the task",
+    description: "PSI records the time for which tasks wait for a CPU, memory or a device, for the whole \
+                  machine and for each control group, and shows it in /proc/pressure.",
+    rationale: "each task switch does more work under the run queue's lock, once for every level of control \
+                groups above the task",
     detection: "/proc/pressure, which the kernel makes only where PSI is on (5.6 on; older ones \
                 always); else psi= on its command line and its configuration.",
-    side_effects: "Without it systemd-oomd, and whatever else watches memory pressure, does not \
-                   work: the kernel's own out-of-memory killer remains.",
-    wanted: "off, unless something uses it",
+    side_effects: "Without it systemd-oomd and other programs that watch memory pressure do not work; the \
+                   kernel's out-of-memory killer remains.",
+    wanted: "off, unless a program uses it",
     fix: || Remedy::from(Change::cmdline_add("psi=0")).note("unless systemd-oomd or a program uses it"),
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "the kernel calls it too cheap to be seen in common work, and visible where tasks \
-               do little but switch: `onbeat measure` with psi=0 and without, and `onbeat \
-               compare` the two",
+    disputed: "according to the kernel its cost is invisible in common workloads, and visible if tasks do \
+               little else than switch: `onbeat measure` with psi=0 and without, and `onbeat compare` the \
+               two",
     persistence: Persistence::Boot,
     unsettable: unsettable::BOOT,
     sources: &[

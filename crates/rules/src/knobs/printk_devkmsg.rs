@@ -13,15 +13,15 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "printk-devkmsg",
     title: "logging to /dev/kmsg",
-    description: "Programs may write to the kernel's log through /dev/kmsg. The kernel holds each \
-                  opening of it to ten messages in five seconds (ratelimit); with `on` it takes \
-                  all. systemd sets `on` while it boots, unless the command line says otherwise.",
-    rationale: "a program that logs without limit floods the consoles, and whoever prints them is \
-                busy with its messages",
+    description: "Programs may write to the kernel's log through /dev/kmsg. The kernel limits each open file \
+                  to ten messages in five seconds (ratelimit); with `on` it accepts all. systemd sets `on` \
+                  at boot, unless the command line sets another value.",
+    rationale: "a program that logs without limit floods the consoles, and the task that prints is busy with \
+                its messages",
     detection: "The sysctl, which printk.devkmsg= on the command line sets and locks until the \
                 next boot. A program that floods the log is not seen.",
-    side_effects: "With ratelimit messages of a chatty program are lost from the kernel's log; \
-                   its own log has them.",
+    side_effects: "With ratelimit the kernel's log lacks some messages of a verbose program; the program's \
+                   own log has them.",
     wanted: "ratelimit or off",
     fix: || {
         Remedy::from(Change::sysctl("kernel.printk_devkmsg", "ratelimit"))
@@ -57,9 +57,10 @@ fn judge(machine: &MachineView) -> Judged {
         }
         "on" => Ok(Judgement::fail("on")),
         value @ ("off" | "ratelimit") => Ok(Judgement::pass(value)),
-        other => {
-            Err(Judgement::unknown(format!("{SYSCTL} is none of on, off, ratelimit: {}", truncate(other))))
-        }
+        other => Err(Judgement::unknown(format!(
+            "invalid {SYSCTL}: expected on, off or ratelimit, found {}",
+            truncate(other)
+        ))),
     }
 }
 

@@ -16,27 +16,27 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "priority-99",
     title: "programs at priority 99",
-    description: "99 is the highest priority of SCHED_FIFO and SCHED_RR. The kernel's own threads \
-                  that must not wait are there or above, those of interrupts at 50 by default.",
-    rationale: "a program at 99 goes before every thread of the kernel that it may need, handlers \
-                of its own device's interrupts included",
+    description: "99 is the highest priority of SCHED_FIFO and SCHED_RR. Critical kernel threads are there \
+                  or above, interrupt threads at 50 by default.",
+    rationale: "a program at 99 preempts every kernel thread that it may need, including the interrupt \
+                threads of its devices",
     detection: "The policy and priority of each thread of each program that could be read.",
-    side_effects: "None, if the priorities below 99 are handed out in the same order. A watchdog \
-                   that has to run when all else hangs may be at 99 on purpose.",
+    side_effects: "None, if the priorities below 99 have the same order. A watchdog that has to run when \
+                   everything else hangs may be at 99 on purpose.",
     wanted: "real-time programs below 99",
     fix: || {
         Remedy::advice(
             AdviceReason::Threads,
-            "chrt -f -p 98 TID, or lower; CPUSchedulingPriority= in the unit; keep the order \
-             among them, and threads of interrupts that they wait for above them",
+            "chrt -f -p 98 TID, or lower; CPUSchedulingPriority= in the unit; keep their order, and keep \
+             interrupt threads that they wait for above them",
         )
     },
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
-    disputed: "many latency tests run at 99: `onbeat measure` at 98 and at 99 tells whether it \
-               makes any difference here",
+    disputed: "many latency tests run at 99: `onbeat measure` at 98 and at 99 shows whether it makes any \
+               difference here",
     persistence: Persistence::Runtime,
-    unsettable: "the order of priorities among the threads of a program is the program's own",
+    unsettable: "a program defines the priority order of its threads",
     sources: &[
         Source { title: "Red Hat Enterprise Linux 10: priority map", url: RHEL_PRIORITIES },
         Source { title: "sched(7): scheduling policies", url: SCHED7 },

@@ -11,15 +11,15 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "proactive-compaction",
     title: "proactive compaction",
-    description: "How eagerly, from 0 to 100, the kcompactd threads move pages in the background \
-                  so that there are large pieces of free memory before they are asked for. The \
-                  default is 20.",
+    description: "How aggressively, from 0 to 100, the kcompactd threads move pages in the background so \
+                  that large blocks of free memory are available before they are requested. The default is \
+                  20.",
     rationale: "programs whose pages are moved wait for the move when they touch them, and other \
                 CPUs have to drop their translations of those pages",
-    detection: "vm.compaction_proactiveness, from 5.9 on. Compaction that an allocation asks for \
-                still takes place with 0.",
-    side_effects: "Allocations of huge pages find large pieces less often, and then compact \
-                   memory themselves or fall back to small pages.",
+    detection: "vm.compaction_proactiveness, from 5.9 on. Compaction for an allocation still takes place \
+                with 0.",
+    side_effects: "Huge page allocations find large blocks less often, and then compact memory themselves or \
+                   fall back to small pages.",
     wanted: "0",
     fix: || Change::sysctl("vm.compaction_proactiveness", 0).into(),
     severity: Severity::Low,
@@ -43,7 +43,7 @@ const PATH: &str = "/proc/sys/vm/compaction_proactiveness";
 
 fn judge(machine: &MachineView) -> Judged {
     if machine.number_if_present(PATH)?.is_none() && machine.series()? < (5, 9) {
-        return Err(Judgement::not_applicable("kernels before 5.9 have none"));
+        return Err(Judgement::not_applicable("kernels before 5.9 do not have it"));
     }
     let without = "this kernel does not move pages to compact memory (CONFIG_COMPACTION)";
     let eagerness = machine.number_with_option(PATH, "COMPACTION", without)?;
@@ -64,7 +64,7 @@ mod tests {
         check(
             &KNOB,
             "/proc/sys/vm absent\n/proc/sys/kernel/osrelease: 5.4.0-1-rt",
-            "not-applicable kernels before 5.9 have none",
+            "not-applicable kernels before 5.9 do not have it",
         );
     }
 }

@@ -15,22 +15,20 @@ use model::vocabulary::Preempt;
 
 pub static KNOB: Knob = Knob {
     id: "rcu-boost",
-    title: "boosting of RCU readers",
-    description: "With RCU_BOOST a task that was preempted while it reads under RCU, and so holds \
-                  up all of RCU, is given real-time priority after half a second \
-                  (RCU_BOOST_DELAY). PREEMPT_RT kernels have it by default.",
-    rationale: "a real-time task that keeps its CPU can keep a preempted reader from running: RCU \
-                then waits without end, memory is not given back, and in the end all tasks wait \
-                for it",
-    detection: "The kernel's configuration, with PREEMPT_RCU, without which readers are not \
-                preempted; without a configuration, its threads rcub/N. The priority given is \
-                that of rcutree.kthread_prio, 1 by default: a real-time task of higher priority \
-                still keeps the reader waiting.",
-    side_effects: "Another kernel. The boosted reader preempts ordinary tasks for a moment.",
+    title: "RCU priority boosting",
+    description: "With RCU_BOOST a task that was preempted in an RCU read-side section, and so blocks a \
+                  grace period, gets real-time priority after half a second (RCU_BOOST_DELAY). PREEMPT_RT \
+                  kernels have it by default.",
+    rationale: "a real-time task that keeps its CPU can keep a preempted reader from running: RCU then waits \
+                forever, memory is not freed, and finally all tasks wait for it",
+    detection: "The kernel's configuration, including PREEMPT_RCU, without which readers are not preempted; \
+                without a configuration, the threads rcub/N. The boost priority is rcutree.kthread_prio, 1 \
+                by default: a real-time task of higher priority still delays the reader.",
+    side_effects: "Needs another kernel. The boosted reader briefly preempts ordinary tasks.",
     wanted: "built in",
     fix: || {
         Remedy::from(Change::kconfig("RCU_BOOST", "y"))
-            .note("the option shows with PREEMPT_RT, or with RCU_EXPERT")
+            .note("the option is visible with PREEMPT_RT, or with RCU_EXPERT")
     },
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,

@@ -20,23 +20,21 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "rcu-callbacks",
     title: "RCU callbacks",
-    description: "Memory that the kernel frees after a grace period is freed by callbacks on the \
-                  CPU that asked for it: in a softirq, or in the thread rcuc/N on PREEMPT_RT. \
-                  rcu_nocbs= hands the callbacks of the CPUs it names to threads (rcuo) that may \
-                  run elsewhere; nohz_full= does so too.",
-    rationale: "callbacks come in batches and run on the CPU of whoever freed something, ahead of \
-                every task where they run in a softirq",
+    description: "Memory that the kernel frees after a grace period is freed by callbacks on the CPU that \
+                  queued them: in a softirq, or in the thread rcuc/N on PREEMPT_RT. rcu_nocbs= moves the \
+                  callbacks of the listed CPUs to threads (rcuo) that may run on other CPUs; nohz_full= does \
+                  so too.",
+    rationale: "callbacks run in batches on the CPU that freed the memory, in a softirq ahead of every task",
     detection: "rcu_nocbs= on the command line, the list of nohz_full, and whether the kernel has \
-                RCU_NOCB_CPU. Where the rcuo threads run is another matter. On PREEMPT_RT a task \
-                above rcuc's priority is not delayed, so it weighs less there.",
-    side_effects: "call_rcu() takes longer, and more context switches on the housekeeping CPUs, \
-                   which have to keep up: put the rcuo threads there.",
-    wanted: "offloaded on the CPUs that matter",
+                RCU_NOCB_CPU. The affinity of the rcuo threads is a separate rule. On PREEMPT_RT a task \
+                above rcuc's priority is not delayed, so the severity is lower there.",
+    side_effects: "call_rcu() takes longer, and the housekeeping CPUs have more context switches and must \
+                   keep up: put the rcuo threads there.",
+    wanted: "offloaded on the audited CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "boot with rcu_nocbs=LIST of the CPUs that matter, and keep the rcuo threads on the \
-             other CPUs",
+            "boot with rcu_nocbs=LIST of the audited CPUs, and keep the rcuo threads on the other CPUs",
         )
     },
     severity: Severity::High,
@@ -109,8 +107,7 @@ fn judge(machine: &MachineView) -> Judged {
         .fix(prompt_callbacks(machine, boot.into()).note(note));
     Ok(if !offloaded.is_empty() && offloaded.and(cpus).is_empty() {
         judgement.because(
-            "the list names the CPUs that keep house: it is for those whose callbacks are to go \
-             away",
+            "the list names the housekeeping CPUs: it should name the CPUs whose callbacks are offloaded",
         )
     } else {
         judgement

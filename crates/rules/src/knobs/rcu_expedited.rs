@@ -14,10 +14,9 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "rcu-expedited",
     title: "expedited RCU grace periods",
-    description: "Whoever in the kernel waits for all CPUs to have left their RCU readers can \
-                  have that hurried by interrupting them. rcu_expedited makes every wait so; \
-                  rcu_normal makes none so, and wins. PREEMPT_RT sets rcu_normal at the end of \
-                  booting.",
+    description: "Kernel code that waits for an RCU grace period can expedite it by interrupting all CPUs. \
+                  rcu_expedited expedites every wait; rcu_normal expedites none, and has precedence. \
+                  PREEMPT_RT sets rcu_normal at the end of the boot.",
     rationale: "an expedited grace period interrupts each CPU that is not idle or in user mode \
                 without a tick",
     detection: "/sys/kernel/rcu_normal and /sys/kernel/rcu_expedited, which the boot parameters \
@@ -32,8 +31,8 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "some recipes set rcu_expedited so that reconfiguration is over sooner: `onbeat \
-               measure` while that goes on, once with each, tells what it costs the task",
+    disputed: "some recipes set rcu_expedited to shorten reconfiguration: `onbeat measure` during a \
+               reconfiguration, once with each, shows the cost for the task",
     persistence: Persistence::Runtime,
     sets: NORMAL,
     sources: &[Source {
@@ -70,7 +69,7 @@ fn judge(machine: &MachineView) -> Judged {
         Ok(Some(forced)) if forced != 0 => {
             Judgement::fail("all are expedited: rcu_expedited 1, rcu_normal 0").severity(Severity::Medium)
         }
-        Ok(_) => Judgement::fail("expedited where asked for: rcu_normal 0"),
+        Ok(_) => Judgement::fail("expedited on request: rcu_normal 0"),
         Err(_) => Judgement::fail("rcu_normal 0"),
     };
     // On PREEMPT_RT the parameter is built with NO_HZ_FULL only, and the boot ends with 1 without
@@ -97,7 +96,7 @@ mod tests {
         check(&KNOB, "", "pass rcu_normal 1");
         check(&KNOB, "/sys/kernel/rcu_expedited: 1", "pass rcu_normal 1");
         let normal = "/sys/kernel/rcu_normal: 0";
-        check(&KNOB, normal, "fail low expedited where asked for: rcu_normal 0");
+        check(&KNOB, normal, "fail low expedited on request: rcu_normal 0");
         check(
             &KNOB,
             &format!("{normal}\n/sys/kernel/rcu_expedited: 1"),

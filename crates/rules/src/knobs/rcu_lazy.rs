@@ -17,21 +17,20 @@ use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "rcu-lazy",
-    title: "lazy callbacks of RCU",
-    description: "With RCU_LAZY the callbacks of CPUs in rcu_nocbs= are held back for up to 10 \
-                  seconds, unless memory gets short, so that idle CPUs are woken less often.",
-    rationale: "what would have been freed bit by bit is freed in one longer run of the rcuo \
-                threads, and keeps its memory until then",
-    detection: "The parameter of rcutree where the kernel has one (6.9 on), else the word on its \
-                command line and its configuration; and whether any CPU offloads its callbacks, \
-                for others are never lazy.",
-    side_effects: "More wakeups on machines that are mostly idle: some power.",
+    title: "lazy RCU callbacks",
+    description: "With RCU_LAZY the callbacks of CPUs in rcu_nocbs= are delayed by up to 10 seconds, unless \
+                  memory is short, so that idle CPUs are woken less often.",
+    rationale: "memory is freed later, in one longer run of the rcuo threads",
+    detection: "The parameter of rcutree if the kernel has one (from 6.9 on), or else the command line and \
+                the configuration; and whether any CPU offloads its callbacks, because other callbacks are \
+                never lazy.",
+    side_effects: "More wake-ups, and so more power, on machines that are mostly idle.",
     wanted: "off",
     fix: || Change::cmdline_add("rcutree.enable_rcu_lazy=0").into(),
     severity: Severity::Info,
     evidence: EvidenceKind::Source,
-    disputed: "the batches run on the CPUs of the rcuo threads, seldom on those that matter: \
-               `onbeat measure` with and without it, and `onbeat compare` the two",
+    disputed: "the batches run on the CPUs of the rcuo threads, rarely on the audited CPUs: `onbeat measure` \
+               with and without it, and `onbeat compare` the two",
     persistence: Persistence::Boot,
     unsettable: unsettable::BOOT,
     sources: &[

@@ -15,20 +15,19 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "rcu-nocb-poll",
     title: "polling for RCU callbacks",
-    description: "A CPU whose RCU callbacks are offloaded still has to wake the thread that \
-                  handles them. With rcu_nocb_poll these threads look for callbacks by themselves.",
-    rationale: "an offloaded CPU that frees something spends the time of a wakeup of another \
-                thread",
-    detection: "The command line: rcu_nocb_poll, where callbacks are offloaded at all. It changes \
-                nothing for a CPU that never calls call_rcu(), as one that stays in user mode.",
-    side_effects: "The threads wake up all the time, so the CPUs they run on never rest for long: \
-                   more power, and some of the time of the housekeeping CPUs.",
+    description: "A CPU whose RCU callbacks are offloaded still has to wake the thread that handles them. \
+                  With rcu_nocb_poll these threads poll for callbacks.",
+    rationale: "an offloaded CPU that queues a callback has to wake another thread",
+    detection: "rcu_nocb_poll on the command line, if callbacks are offloaded at all. It changes nothing for \
+                a CPU that never calls call_rcu(), such as one that stays in user mode.",
+    side_effects: "The threads wake up all the time, so their CPUs are never idle for long: more power, and \
+                   some time of the housekeeping CPUs.",
     wanted: "rcu_nocb_poll",
-    fix: || Remedy::from(Change::cmdline_add("rcu_nocb_poll")).note("unless power counts"),
+    fix: || Remedy::from(Change::cmdline_add("rcu_nocb_poll")).note("unless power consumption matters"),
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "the wakeup it saves is rare, and the polling costs power all the time: `onbeat \
-               compare` of runs with and without it, under the load that counts, tells",
+    disputed: "the saved wake-up is rare, and the polling costs power all the time: `onbeat compare` runs \
+               with and without it, under the real load",
     persistence: Persistence::Boot,
     unsettable: unsettable::BOOT,
     sources: &[
@@ -64,7 +63,7 @@ pub static KNOB: Knob = Knob {
 fn judge(machine: &MachineView) -> Judged {
     machine.require_isolation()?;
     if machine.has_profile(Profile::Audio) {
-        return Err(Judgement::not_applicable("periods of milliseconds do not feel it"));
+        return Err(Judgement::not_applicable("it does not matter for periods of milliseconds"));
     }
     // Without the option the parameter has no effect, and neither has rcu_nocbs=.
     if machine.facts().kconfig.known().is_some_and(|config| !config.is_yes("RCU_NOCB_CPU")) {
@@ -99,7 +98,7 @@ mod tests {
         check(&KNOB, &format!("{plain}\nCONFIG_RCU_NOCB_CPU_DEFAULT_ALL=y"), "fail low not given");
         check(&KNOB, &format!("{plain}\n/sys/devices/system/cpu/nohz_full: 2-3"), "fail low not given");
         check(&KNOB, "CONFIG_RCU_NOCB_CPU=n", "not-applicable");
-        check(&KNOB, "--profile audio", "not-applicable periods of milliseconds do not feel it");
+        check(&KNOB, "--profile audio", "not-applicable it does not matter for periods of milliseconds");
         check(&KNOB, "--cpus 0-3", "not-applicable");
     }
 }

@@ -16,18 +16,17 @@ use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "rcu-offload-affinity",
-    title: "affinity of threads with RCU callbacks",
-    description: "rcu_nocbs= and nohz_full= take RCU callbacks out of the softirqs of their CPUs \
-                  and give them to threads, rcuog/N and rcuop/N, which run wherever their \
-                  affinity lets them. To keep them off the CPUs that they relieve is up to the \
-                  user, unless the kernel does it: up to 6.12 those of nohz_full=, from 7.0 on \
-                  those of isolcpus=domain and of isolated partitions.",
-    rationale: "offloading pays only if the callbacks run elsewhere: a thread on the same CPU \
-                runs them there after all, hundreds in a row",
+    title: "affinity of RCU offload threads",
+    description: "rcu_nocbs= and nohz_full= move RCU callbacks from the softirqs of their CPUs to threads, \
+                  rcuog/N and rcuop/N, which run wherever their affinity allows. The user has to keep these \
+                  threads off the offloaded CPUs; the kernel does it only for CPUs of nohz_full= (up to \
+                  6.12), or of isolcpus=domain and isolated partitions (from 7.0 on).",
+    rationale: "offloading helps only if the callbacks run on other CPUs: a thread on the same CPU runs them \
+                there, hundreds in a row",
     detection: "The affinity of the threads whose names begin with rcuo. Which callbacks are \
                 offloaded is not judged here.",
     side_effects: "The other CPUs run the callbacks, and need the time for it.",
-    wanted: "threads with RCU callbacks on the other CPUs",
+    wanted: "RCU offload threads are on the other CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Threads,

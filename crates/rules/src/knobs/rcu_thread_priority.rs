@@ -14,22 +14,22 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "rcu-thread-priority",
     title: "priority of RCU's threads",
-    description: "rcutree.kthread_prio is the SCHED_FIFO priority of the threads that drive grace \
-                  periods and run callbacks (rcu_preempt, rcuc, and rcuo where the kernel has \
-                  RCU_NOCB_CPU_CB_BOOST), and the one that preempted readers are boosted to. It \
-                  is 1 by default on PREEMPT_RT; 0 means ordinary threads.",
-    rationale: "RCU's threads above the interrupt threads run batches of callbacks ahead of them; \
-                below every real-time task they starve, and the machine runs out of memory",
-    detection: "The parameter, against 50, which threads of interrupts have by default, and \
-                whether the kernel is PREEMPT_RT. Priorities given to single threads later \
-                (chrt), and those of the tasks that count, are not weighed.",
-    side_effects: "The higher it is, the more tasks RCU goes before; a flood of callbacks takes \
-                   the CPU for long. At 1, a real-time task that never sleeps starves the RCU \
-                   threads of its CPU unless their work is offloaded.",
-    wanted: "on PREEMPT_RT above 0, and below the interrupt threads and the tasks that count",
+    description: "rcutree.kthread_prio is the SCHED_FIFO priority of the threads that drive grace periods \
+                  and run callbacks (rcu_preempt, rcuc, and rcuo where the kernel has \
+                  RCU_NOCB_CPU_CB_BOOST), and the boost priority of preempted readers. It is 1 by default on \
+                  PREEMPT_RT; 0 means ordinary threads.",
+    rationale: "RCU threads above the interrupt threads run batches of callbacks ahead of them; below every \
+                real-time task they starve, and the machine runs out of memory",
+    detection: "The parameter, compared with 50, the default of interrupt threads, and whether the kernel is \
+                PREEMPT_RT. Priorities set for single threads later (chrt), and those of the real-time \
+                tasks, are not considered.",
+    side_effects: "The higher it is, the more tasks RCU preempts; a flood of callbacks occupies the CPU for \
+                   a long time. At 1, a real-time task that never sleeps starves the RCU threads of its CPU \
+                   unless their work is offloaded.",
+    wanted: "on PREEMPT_RT above 0, and below the interrupt threads and the real-time tasks",
     fix: || {
         Remedy::from(Change::cmdline_add("rcutree.kthread_prio=1"))
-            .note("a higher value has to be below that of the tasks that count")
+            .note("a higher value has to be below that of the real-time tasks")
     },
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
@@ -63,12 +63,13 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::fail(format!("{priority}, interrupt threads {OF_INTERRUPTS}")));
     }
     match (priority, machine.facts().realtime) {
-        (0, None) => {
-            Err(Judgement::unknown("0 is wrong on PREEMPT_RT only, and nothing tells whether this kernel is"))
-        }
+        (0, None) => Err(Judgement::unknown(
+            "0 is wrong only on PREEMPT_RT, and it is not known whether this kernel \
+                                    is PREEMPT_RT",
+        )),
         (0, Some(true)) => Ok(Judgement::fail("0: ordinary threads").severity(Severity::Low).because(
-            "a grace period waits for readers that real-time tasks preempted, and nothing lifts \
-             them over these",
+            "a grace period waits for readers that real-time tasks preempted, and their priority is not \
+             boosted",
         )),
         _ => Ok(Judgement::pass(priority.to_string())),
     }

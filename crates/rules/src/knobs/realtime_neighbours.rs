@@ -21,28 +21,27 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "realtime-neighbours",
     title: "other real-time programs",
-    description: "Sound servers, watchdogs, cluster and desktop software have real-time threads \
-                  too. One that is not bound goes at once to a CPU where none is more urgent, \
-                  among all over which load is balanced.",
-    rationale: "a real-time thread of another program on a CPU that matters goes before all tasks \
-                of lower priority, as long as it likes",
-    detection: "The affinity of each real-time thread of a program, on CPUs over which load is \
-                balanced: one that may run both there and elsewhere is not where it is on \
-                purpose. Those bound to CPUs that matter are taken for the real-time program's \
-                own.",
-    side_effects: "The other program is bound to fewer CPUs.",
-    wanted: "real-time threads bound either to CPUs that matter or to the others",
+    description: "Sound servers, watchdogs, cluster and desktop software have real-time threads too. An \
+                  unpinned one moves immediately to any CPU in load balancing that runs nothing of higher \
+                  priority.",
+    rationale: "a real-time thread of another program on an audited CPU preempts all tasks of lower priority \
+                for any length of time",
+    detection: "The affinity of each real-time thread of a program, on CPUs over which load is balanced: a \
+                thread that may run both there and elsewhere was not placed deliberately. Threads pinned to \
+                audited CPUs are assumed to belong to the real-time program.",
+    side_effects: "The other program may use fewer CPUs.",
+    wanted: "real-time threads are pinned either to audited CPUs or to the others",
     fix: || {
         Remedy::advice(
             AdviceReason::Threads,
-            "taskset -pc LIST TID with the other CPUs, or CPUAffinity= in the unit, for each that \
-             is not the real-time program's; isolating the CPUs keeps all of them off",
+            "taskset -pc LIST TID with the other CPUs, or CPUAffinity= in the unit, for each that does not \
+             belong to the real-time program; isolating the CPUs keeps all of them off",
         )
     },
     severity: Severity::Info,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
-    unsettable: "which of the threads are the real-time program's is not known",
+    unsettable: "it is not known which of the threads belong to the real-time program",
     sources: &[
         Source { title: "sched(7): scheduling policies", url: SCHED7 },
         Source { title: "kernel: CPU isolation, scheduler domain isolation", url: ISOLATION },
@@ -74,12 +73,12 @@ fn judge(machine: &MachineView) -> Judged {
     };
     let names = truncate_list(threads.realtime.iter().filter(wanders).map(shown));
     if !names.is_empty() {
-        return Ok(Judgement::fail(format!("{names} may come to {}", words::cpu_list(&open))).fix(
+        return Ok(Judgement::fail(format!("{names} may run on {}", words::cpu_list(&open))).fix(
             Remedy::advice(
                 AdviceReason::Threads,
                 format!(
-                    "taskset -pc {} TID, or CPUAffinity= in the unit, for each that is not the \
-                     real-time program's; isolating the CPUs keeps all of them off",
+                    "taskset -pc {} TID, or CPUAffinity= in the unit, for each that does not belong to the \
+                     real-time program; isolating the CPUs keeps all of them off",
                     machine.housekeeping_cpus()?
                 ),
             ),
@@ -102,7 +101,7 @@ fn judge(machine: &MachineView) -> Judged {
     let names = truncate_list(threads.realtime.iter().filter(bound).map(shown));
     Ok(Judgement::pass(match names.as_str() {
         "" => format!("none on {}", words::cpu_list(cpus)),
-        names => format!("{names} bound to {}, as the real-time program's own", words::cpu_list(cpus)),
+        names => format!("{names} pinned to {}, as threads of the real-time program", words::cpu_list(cpus)),
     }))
 }
 
@@ -124,13 +123,13 @@ mod tests {
     fn threads_that_wander_are_named() {
         let open = "--cpus 2-3\n/sys/devices/system/cpu/isolated:";
         let wide = thread!(90001, "pipewire", 0, 20, 2, "0-3");
-        check(&KNOB, "", "pass loop FIFO 80 bound to CPUs 2-3, as the real-time program's own");
-        check(&KNOB, wide, "pass loop FIFO 80 bound to CPUs 2-3, as the real-time program's own");
-        check(&KNOB, &format!("{open}\n{wide}"), "fail info pipewire RR 20 may come to CPUs 2-3");
+        check(&KNOB, "", "pass loop FIFO 80 pinned to CPUs 2-3, as threads of the real-time program");
+        check(&KNOB, wide, "pass loop FIFO 80 pinned to CPUs 2-3, as threads of the real-time program");
+        check(&KNOB, &format!("{open}\n{wide}"), "fail info pipewire RR 20 may run on CPUs 2-3");
         check(
             &KNOB,
             &format!("{open}\n{}", thread!(90001, "dl", 0, 0, 6, "0-3")),
-            "fail info dl DEADLINE may come to CPUs 2-3",
+            "fail info dl DEADLINE may run on CPUs 2-3",
         );
         check(&KNOB, &format!("{open}\n{}", thread!(90001, "x", 0, 20, 2, "0-1")), "pass");
         check(&KNOB, "/proc/800 absent", "pass none on CPUs 2-3");

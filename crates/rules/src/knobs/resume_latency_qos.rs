@@ -21,15 +21,14 @@ const LIMIT: &str = "/sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us
 pub static KNOB: Knob = Knob {
     id: "resume-latency-qos",
     title: "resume latency limit",
-    description: "How long a CPU may take to leave its idle state, in microseconds: deeper states \
-                  are not used. 0 means no limit, and n/a means that no latency is accepted.",
-    rationale: "a 0 that was meant as no latency lets the CPU sleep as deep as it can",
-    detection: "The limit of each CPU; it is judged only where some CPU has one, for 0 is also \
-                what a kernel starts with. Limits that drivers ask for, and /dev/cpu_dma_latency, \
-                are not in these files.",
-    side_effects: "Power and heat. The file is one for all of user space: whoever writes last \
-                   decides, and nothing restores it.",
-    wanted: "a limit on each CPU that matters, none needed elsewhere",
+    description: "The time that a CPU may take to leave its idle state, in microseconds: deeper states are \
+                  not used. 0 means no limit, and n/a means that no latency is accepted.",
+    rationale: "a 0 that was meant as no latency allows the deepest idle state",
+    detection: "The limit of each CPU; it is judged only if some CPU has one, because 0 is also the kernel's \
+                default. Limits of drivers, and /dev/cpu_dma_latency, are not in these files.",
+    side_effects: "Power and heat. All programs share the file: the last write counts, and nothing restores \
+                   it.",
+    wanted: "a limit on each audited CPU; other CPUs need none",
     fix: Remedy::default,
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
@@ -103,7 +102,7 @@ fn judge(machine: &MachineView) -> Judged {
 
 fn fix(machine: &MachineView, cpus: &CpuSet) -> Remedy {
     let limit = Change::each_cpu(LIMIT, cpus, budget_us(machine));
-    Remedy::from(limit).note("n/a instead of the number for no latency at all")
+    Remedy::from(limit).note("n/a instead of the number to forbid any latency")
 }
 
 #[cfg(test)]
@@ -157,8 +156,7 @@ mod tests {
         check(
             &KNOB,
             &none,
-            "unknown /sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us is not there for \
-             CPUs 2-3",
+            "unknown /sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us is missing for CPUs 2-3",
         );
         check(&KNOB, &limits(["0", "0", "10", "-5"]), "unknown");
         check(

@@ -13,18 +13,18 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "rival-tuners",
     title: "rival tuners",
-    description: "Programs that decide settings of the machine: TuneD, also under OpenShift's \
-                  Node Tuning Operator, TLP, power-profiles-daemon, auto-cpufreq, system76-power, \
-                  cpupower, gamemoded, numad, ananicy, ksmtuned, thermald.",
-    rationale: "where two programs decide the same setting the last one wins, and a profile \
-                switch at run time changes what was measured",
-    detection: "Running programs by name, TuneD's profile in /etc/tuned/active_profile, and of \
-                TLP, cpupower and ondemand, which set things once, systemd's link that starts \
-                them at boot. What each really sets depends on its configuration, which is not \
-                read; scripts of one's own and other init systems' are not seen.",
-    side_effects: "What is stopped sets nothing more, thermal protection included where it is \
-                   thermald: set what it set for you yourself.",
-    wanted: "at most one that decides each setting, and not to save power",
+    description: "Programs that change settings of the machine: TuneD, also under OpenShift's Node Tuning \
+                  Operator, TLP, power-profiles-daemon, auto-cpufreq, system76-power, cpupower, gamemoded, \
+                  numad, ananicy, ksmtuned, thermald.",
+    rationale: "if two programs change the same setting the last one wins, and a profile switch at run time \
+                invalidates measurements",
+    detection: "Running programs by name, TuneD's profile in /etc/tuned/active_profile, and for TLP, \
+                cpupower and ondemand, which run once, the systemd link that starts them at boot. Their \
+                effect depends on their configuration, which is not read; custom scripts and those of other \
+                init systems are not seen.",
+    side_effects: "A stopped program no longer applies its settings (thermal protection, for thermald): \
+                   apply those that you need yourself.",
+    wanted: "at most one program for each setting, and none that saves power",
     fix: Remedy::default,
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
@@ -94,8 +94,8 @@ fn contest(found: &[&Tuner]) -> Option<Judgement> {
         Judgement::fail(shown.into_iter().take(SHOWN).collect::<Vec<_>>().join("; ") + &more).fix(
             Remedy::advice(
                 AdviceReason::Program,
-                "keep one of them, and systemctl disable --now the others; let the one that stays \
-                 set what the other findings ask for",
+                "keep one of them, and systemctl disable --now the others; configure the remaining one \
+                 according to the other findings",
             ),
         )
     })
@@ -119,7 +119,7 @@ fn profile(machine: &MachineView) -> Judged {
     let online = machine.facts().online.known();
     let leaves_any = online.is_some_and(|online| !online.without(&machine.intent.cpus).is_empty());
     let words = if leaves_any {
-        "tuned-adm profile realtime, with the CPUs that matter as isolated_cores in \
+        "tuned-adm profile realtime, with the audited CPUs as isolated_cores in \
          /etc/tuned/realtime-variables.conf; under OpenShift by a PerformanceProfile"
     } else {
         "tuned-adm profile latency-performance, which isolates no CPU"

@@ -14,19 +14,18 @@ use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "rt-group-sched",
-    title: "group scheduling of real-time tasks",
-    description: "With RT_GROUP_SCHED each control group has a budget of real-time execution, 0 \
-                  for a new one. Newer kernels can have it built in and leave it off \
-                  (RT_GROUP_SCHED_DEFAULT_DISABLED, rt_group_sched=0).",
-    rationale: "a task in a group without a budget is refused a real-time policy, one that has \
-                used up its group's budget is stopped for the rest of the period, and throttling \
-                stays where a fair server took its place",
-    detection: "The kernel's configuration and rt_group_sched= on its command line; where the \
-                configuration cannot be read, the budget of onbeat's own control group, which only \
-                such kernels have. Where that budget is 0, it is named; version 2 has no file for \
-                one, and each group with the cpu controller has none.",
-    side_effects: "Without it there is no share of real-time execution by group: what containers \
-                   may take is only bounded by RLIMIT_RTPRIO and the capabilities they are given.",
+    title: "real-time group scheduling",
+    description: "With RT_GROUP_SCHED each control group has a real-time budget, which is 0 for a new group. \
+                  Newer kernels can have it built in but disabled (RT_GROUP_SCHED_DEFAULT_DISABLED, \
+                  rt_group_sched=0).",
+    rationale: "a task in a group without a budget is refused a real-time policy, a task that has used up \
+                its group's budget is stopped for the rest of the period, and real-time throttling stays \
+                active although the kernel has a fair server",
+    detection: "The kernel's configuration and rt_group_sched= on its command line; if the configuration \
+                cannot be read, the budget of onbeat's control group, which only such kernels have. A budget \
+                of 0 is reported; v2 has no file for it, and groups with the cpu controller have no budget.",
+    side_effects: "Without it real-time execution is not limited by group: containers are limited only by \
+                   RLIMIT_RTPRIO and their capabilities.",
     wanted: "not built in, or disabled",
     fix: || Change::kconfig("RT_GROUP_SCHED", "n").into(),
     severity: Severity::High,
@@ -177,7 +176,7 @@ mod tests {
             machine.finding(&KNOB).fix
         };
         assert!(fix("7.0.1").starts_with("boot with rt_group_sched=0"), "{}", fix("7.0.1"));
-        assert!(fix("6.12.9").starts_with("run it in the uppermost group"), "{}", fix("6.12.9"));
+        assert!(fix("6.12.9").starts_with("run it in the root group"), "{}", fix("6.12.9"));
         let uppermost = group.replace("0::/system.slice", "0::/");
         check(&KNOB, &uppermost, "fail high enabled");
     }

@@ -20,20 +20,19 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "rt-priority-limit",
     title: "limit on real-time priorities",
-    description: "RLIMIT_RTPRIO, the highest real-time priority that a program may take without \
-                  CAP_SYS_NICE; 0, none at all, unless login or systemd gives more.",
-    rationale: "without a real-time priority a program shares its CPU with all others, and up to \
-                50 it waits for the threads of interrupts",
-    detection: "The limits and capabilities of onbeat's own process, and who is given more at \
-                login by /etc/security/limits.conf and limits.d; users are not named. Read as \
-                root, it says what users are given, not what each program needs: one that runs as \
-                root needs no limit. Limits in the units of services are not read, nor those of \
-                other sessions. A capability of a user namespace, as in a rootless container, does \
-                not count; what a filter of system calls lets through does not show. The budget of \
-                the control group is judged by rt-group-sched. SCHED_DEADLINE takes the capability, \
-                whatever the limit, and a share that is left on its CPUs (EBUSY).",
-    side_effects: "Who may take real-time priorities can stop a CPU for good: give them to a \
-                   group, and not to everybody.",
+    description: "RLIMIT_RTPRIO, the highest real-time priority that a program may set without CAP_SYS_NICE; \
+                  0 (none) unless login or systemd raises it.",
+    rationale: "without a real-time priority a program shares its CPU with all others, and up to 50 it waits \
+                for interrupt threads",
+    detection: "The limits and capabilities of onbeat's process, and whether /etc/security/limits.conf and \
+                limits.d give more at login; users are not named. As root, it reports the limits of users, \
+                not the needs of a program: one that runs as root needs no limit. Limits in service units \
+                and of other sessions are not read. A capability in a user namespace, as in a rootless \
+                container, does not count; the rules of a seccomp filter are not visible. The budget of the \
+                control group is judged by rt-group-sched. SCHED_DEADLINE needs the capability regardless of \
+                the limit, and bandwidth that is free on its CPUs (EBUSY).",
+    side_effects: "A user with real-time priorities can block a CPU forever: grant them to a group, not to \
+                   all users.",
     wanted: "above 50, or a program with CAP_SYS_NICE",
     fix: || {
         Remedy::advice(
@@ -99,8 +98,7 @@ fn judge(machine: &MachineView) -> Judged {
     if judged.verdict != AuditVerdict::Pass || !filtered {
         return Ok(judged);
     }
-    let words = "a filter of system calls is in force (seccomp), whose rules do not show: \
-                 `onbeat measure -p 1 -D 1s` tells";
+    let words = "a seccomp filter is active, and its rules are not visible: try `onbeat measure -p 1 -D 1s`";
     Err(Judgement::unknown(format!("{}; {words}", judged.value)))
 }
 
@@ -117,9 +115,10 @@ fn judge_right(machine: &MachineView) -> Judged {
     if capabilities.sys_nice() && machine.survey.rights.initial_users != Fact::Known(false) {
         let users = granted(machine, Item::RtPriority, |priority| priority > 0);
         let nobody = if helper_runs(machine) {
-            Judgement::fail("of users nobody, rtkit-daemon hands some out").severity(Severity::Low)
+            Judgement::fail("no user has a higher limit; rtkit-daemon grants priorities")
+                .severity(Severity::Low)
         } else {
-            Judgement::fail("of users nobody")
+            Judgement::fail("no user has a higher limit")
         };
         return judge_privileged(machine, "CAP_SYS_NICE", users, nobody);
     }
@@ -128,7 +127,7 @@ fn judge_right(machine: &MachineView) -> Judged {
         None => Ok(Judgement::pass("unlimited")),
         Some(priority) if priority > INTERRUPTS => Ok(Judgement::pass(priority.to_string())),
         Some(0) if machine.has_profile(Profile::Audio) && helper_runs(machine) => {
-            Ok(advised(machine, "0, rtkit-daemon hands some out".to_owned()).severity(Severity::Low))
+            Ok(advised(machine, "0; rtkit-daemon grants priorities".to_owned()).severity(Severity::Low))
         }
         Some(0) => Ok(advised(machine, format!("0{raised}"))),
         Some(priority) => Ok(advised(machine, format!("{priority}{raised}")).severity(Severity::Low)),
@@ -176,7 +175,11 @@ mod tests {
         check(&KNOB, &limit("51", "51"), "pass 51");
         let audio = format!("{}\n--profile audio", limit("0", "0"));
         check(&KNOB, &audio, "fail high 0");
-        check(&KNOB, &format!("{audio}\nprogram + rtkit-daemon"), "fail low 0, rtkit-daemon hands some out");
+        check(
+            &KNOB,
+            &format!("{audio}\nprogram + rtkit-daemon"),
+            "fail low 0; rtkit-daemon grants priorities",
+        );
         check(&KNOB, "/proc/self/status refused", "unknown");
         check(&KNOB, "/proc/self/limits: none", "unknown");
         for mark in CONTAINER {
@@ -189,17 +192,17 @@ mod tests {
 
     #[test]
     fn root_needs_none() {
-        check(&KNOB, &format!("{ROOT}\n{}", limit("0", "0")), "pass CAP_SYS_NICE; of users: @realtime");
-        check(&KNOB, &format!("{ROOT}\n{NOBODY}"), "pass CAP_SYS_NICE; of users nobody");
+        check(&KNOB, &format!("{ROOT}\n{}", limit("0", "0")), "pass CAP_SYS_NICE; users: @realtime");
+        check(&KNOB, &format!("{ROOT}\n{NOBODY}"), "pass CAP_SYS_NICE; no user has a higher limit");
         check(&KNOB, &format!("{ROOT}\n/etc/security/limits.conf refused"), "pass CAP_SYS_NICE");
         let audio = format!("{ROOT}\n--profile audio");
-        check(&KNOB, &audio, "pass CAP_SYS_NICE; of users: @realtime");
-        check(&KNOB, &format!("{audio}\n{NOBODY}"), "fail high of users nobody");
+        check(&KNOB, &audio, "pass CAP_SYS_NICE; users: @realtime");
+        check(&KNOB, &format!("{audio}\n{NOBODY}"), "fail high no user has a higher limit");
         check(&KNOB, &format!("{audio}\n{NOBODY}\nprogram + rtkit-daemon"), "fail low");
         check(&KNOB, &format!("{audio}\n/etc/security/limits.conf refused"), "unknown");
         let soft = "/etc/security/limits.conf: @audio soft rtprio 95\n| root - rtprio 99\n| alice \
                     - rtprio 0";
-        check(&KNOB, &format!("{audio}\n{soft}"), "fail high of users nobody");
+        check(&KNOB, &format!("{audio}\n{soft}"), "fail high no user has a higher limit");
     }
 
     /// Root of a rootless container has all capabilities, but none of them counts.
@@ -212,14 +215,14 @@ mod tests {
         check(
             &KNOB,
             &format!("{ROOT}\n/proc/self/uid_map: 0 0 4294967295"),
-            "pass CAP_SYS_NICE; of users: @realtime",
+            "pass CAP_SYS_NICE; users: @realtime",
         );
     }
 
     #[test]
     fn what_a_filter_lets_through_is_not_known() {
         check(&KNOB, &format!("{ROOT}\n| Seccomp: 2"), "unknown");
-        check(&KNOB, &format!("{ROOT}\n| Seccomp: 0"), "pass CAP_SYS_NICE; of users: @realtime");
+        check(&KNOB, &format!("{ROOT}\n| Seccomp: 0"), "pass CAP_SYS_NICE; users: @realtime");
         let user = format!("/proc/self/status:\n| CapEff: 0\n| Seccomp: 2\n{}", limit("0", "0"));
         check(&KNOB, &user, "fail high 0");
     }

@@ -14,24 +14,23 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "rt-throttling",
     title: "real-time throttling",
-    description: "The kernel stops all real-time tasks of a CPU for the rest of \
-                  sched_rt_period_us once they have run for sched_rt_runtime_us of it: 50 ms in \
-                  each second by default. From 6.12 on the fair server took that part over, and \
-                  the sysctl only bounds what is admitted, unless the kernel has RT_GROUP_SCHED.",
-    rationale: "real-time tasks that run for 95 % of a second are stopped for the rest of it, \
-                however urgent they are",
+    description: "The kernel stops all real-time tasks of a CPU for the rest of sched_rt_period_us once they \
+                  have run for sched_rt_runtime_us of it: 50 ms in each second by default. From 6.12 on the \
+                  fair server replaces it, and the sysctl only limits admission, unless the kernel has \
+                  RT_GROUP_SCHED.",
+    rationale: "real-time tasks that run for 95 % of a second are stopped for the rest of it, whatever their \
+                priority",
     detection: "The sysctl, and whether this kernel throttles at all: one with a fair server and \
                 without RT_GROUP_SCHED does not.",
-    side_effects: "With -1 a real-time task that never sleeps takes its CPU for good: only a task \
-                   of higher priority, or a watchdog in hardware, gets it back. Where there are \
-                   fair servers, write this before them and restore it after them.",
+    side_effects: "With -1 a real-time task that never sleeps blocks its CPU forever: only a task of higher \
+                   priority or a hardware watchdog recovers it. If the kernel has fair servers, write this \
+                   before them and restore it after them.",
     wanted: "-1, no throttling",
     fix: || Change::sysctl("kernel.sched_rt_runtime_us", -1).into(),
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
-    disputed: "the throttle is also what saves a machine from a real-time task gone wild: a loop \
-               that leaves a twentieth of its CPU never meets it; `onbeat measure` says so when \
-               it was met during a run",
+    disputed: "throttling also protects a machine from a runaway real-time task: a loop that leaves 5 % of \
+               its CPU is never throttled; `onbeat measure` reports throttling during a run",
     persistence: Persistence::Runtime,
     sets: "/proc/sys/kernel/sched_rt_runtime_us",
     sources: &[
@@ -66,7 +65,7 @@ fn judge(machine: &MachineView) -> Judged {
     let value = format!("{runtime} of {period} us");
     if runtime > period {
         return Err(Judgement::unknown(format!(
-            "{value} cannot be: the kernel takes no runtime above the period"
+            "invalid value {value}: the kernel accepts no runtime above the period"
         )));
     }
     if runtime == period {
@@ -78,8 +77,8 @@ fn judge(machine: &MachineView) -> Judged {
     let severity = if loops { Severity::Medium } else { Severity::High };
     let share = 100 * runtime.max(0) / period.max(1);
     Ok(Judgement::fail(value).severity(severity).because(format!(
-        "real-time tasks that run for {share} % of a period are stopped for the rest of it, \
-         however urgent they are"
+        "real-time tasks that run for {share} % of a period are stopped for the rest of it, whatever their \
+         priority"
     )))
 }
 
@@ -88,7 +87,7 @@ fn throttles(machine: &MachineView) -> Result<(), Judgement> {
     let groups = || machine.kconfig().map(|config| config.is_yes("RT_GROUP_SCHED"));
     if is_replaced(&machine.facts().fair_servers, || machine.series(), groups)? {
         return Err(Judgement::not_applicable(
-            "this kernel has a fair server instead: the sysctl only bounds what is admitted",
+            "this kernel has a fair server instead: the sysctl only limits admission",
         ));
     }
     Ok(())
@@ -120,8 +119,7 @@ mod tests {
         check(
             &KNOB,
             STOCK,
-            "not-applicable this kernel has a fair server instead: the sysctl only bounds what is \
-             admitted",
+            "not-applicable this kernel has a fair server instead: the sysctl only limits admission",
         );
         check(&KNOB, &format!("{STOCK}\nCONFIG_RT_GROUP_SCHED=y"), "fail medium 950000 of 1000000 us");
         check(&KNOB, &format!("{STOCK}\n/boot/config-6.12.9-rt-amd64 absent"), "unknown");

@@ -11,17 +11,14 @@ use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "runtime-statistics",
-    title: "statistics of scheduler and BPF",
-    description: "The scheduler's statistics (sched_schedstats), the accounts of what delays each \
-                  task (task_delayacct) and those of BPF programs (bpf_stats_enabled) are off by \
-                  default on current kernels, and switched on by profilers, by iotop, or on the \
-                  command line.",
-    rationale: "each switch of tasks, or each run of a BPF program, reads the clock and updates \
-                counters",
-    detection: "Their sysctls. Statistics of BPF that a program holds on for as long as it runs \
-                are not seen, nor the accounts of delays of kernels before 5.14, which have no \
-                sysctl and are on unless booted with nodelayacct.",
-    side_effects: "What perf sched, iotop and bpftool take from them stays empty.",
+    title: "scheduler and BPF statistics",
+    description: "Scheduler statistics (sched_schedstats), delay accounting (task_delayacct) and statistics \
+                  of BPF programs (bpf_stats_enabled) are off by default on current kernels; profilers, \
+                  iotop or the command line switch them on.",
+    rationale: "each task switch, or each run of a BPF program, reads the clock and updates counters",
+    detection: "Their sysctls. BPF statistics that a running program enabled for itself are not seen, nor \
+                delay accounting before 5.14, which has no sysctl and is on unless booted with nodelayacct.",
+    side_effects: "perf sched, iotop and bpftool have no such data.",
     wanted: "all 0",
     fix: || Remedy::all(["sched_schedstats", "task_delayacct", "bpf_stats_enabled"].map(off)),
     severity: Severity::Low,

@@ -13,14 +13,13 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "sched-ext",
     title: "BPF scheduler",
-    description: "From 6.12 on ordinary tasks can be scheduled by a BPF program in place of the \
-                  kernel's own scheduler (SCHED_CLASS_EXT). Real-time and deadline tasks still go \
-                  first.",
-    rationale: "the program decides how long each step takes, wakes CPUs by interrupts, and lays \
-                down where kernel threads of ordinary priority run",
+    description: "From 6.12 on a BPF program can schedule ordinary tasks instead of the kernel's scheduler \
+                  (SCHED_CLASS_EXT). Real-time and deadline tasks still run first.",
+    rationale: "the program determines the cost of each decision, wakes CPUs by interrupts, and decides \
+                where kernel threads of ordinary priority run",
     detection: "/sys/kernel/sched_ext/state. What the loaded program does is not judged.",
-    side_effects: "Ordinary tasks go back to the kernel's scheduler at once when the program \
-                   ends; what it was loaded for is lost.",
+    side_effects: "When the program ends, ordinary tasks immediately return to the kernel's scheduler; the \
+                   program's benefits are lost.",
     wanted: "disabled",
     fix: || {
         Remedy::advice(
@@ -30,11 +29,10 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Practice,
-    disputed: "a scheduler that leaves the CPUs that matter alone may do no harm: `onbeat \
-               measure` with and without it, and `onbeat compare` the two",
+    disputed: "a scheduler that does not use the audited CPUs may be harmless: `onbeat measure` with and \
+               without it, and `onbeat compare` the two",
     persistence: Persistence::Runtime,
-    unsettable: "the scheduler lasts as long as the program that loaded it, and no program is \
-                 ended",
+    unsettable: "the scheduler stays until the program that loaded it ends, and onbeat ends no programs",
     sources: &[Source {
         title: "kernel: extensible scheduler class, switching to and from sched_ext",
         url: SCHED_EXT,
@@ -57,7 +55,7 @@ fn judge(machine: &MachineView) -> Judged {
     match machine.parsed(STATE, parse_word)?.as_deref() {
         Some("disabled") => Ok(Judgement::pass("disabled")),
         Some(state @ ("enabled" | "enabling" | "disabling")) => Ok(Judgement::fail(state)),
-        Some(_) => Err(Judgement::unknown(format!("{STATE} holds no state that onbeat knows"))),
+        Some(_) => Err(Judgement::unknown(format!("{STATE} holds an unknown state"))),
         None => Err(without(machine)),
     }
 }
@@ -66,12 +64,12 @@ fn judge(machine: &MachineView) -> Judged {
 fn without(machine: &MachineView) -> Judgement {
     match (machine.kconfig().map(|config| config.is_yes("SCHED_CLASS_EXT")), machine.series()) {
         (Ok(true), _) => {
-            Judgement::unknown(format!("{STATE} is not there, though the kernel has SCHED_CLASS_EXT"))
+            Judgement::unknown(format!("{STATE} is missing, although the kernel has SCHED_CLASS_EXT"))
         }
         (Ok(false), _) => Judgement::not_applicable("the kernel has no SCHED_CLASS_EXT"),
         (Err(_), Ok(series)) if series < (6, 12) => Judgement::not_applicable("it came with 6.12"),
         (Err(_), _) if machine.shows_by_absence() => Judgement::not_applicable(
-            "the kernel has no SCHED_CLASS_EXT, as /sys/kernel/sched_ext is not there",
+            "the kernel has no SCHED_CLASS_EXT: /sys/kernel/sched_ext does not exist",
         ),
         (Err(unknown), _) => unknown,
     }
@@ -89,7 +87,7 @@ mod tests {
         check(
             &KNOB,
             "/boot refused",
-            "not-applicable the kernel has no SCHED_CLASS_EXT, as /sys/kernel/sched_ext is not there",
+            "not-applicable the kernel has no SCHED_CLASS_EXT: /sys/kernel/sched_ext does not exist",
         );
         check(&KNOB, "/boot refused\n/proc/sys/kernel/osrelease: 5.15.1", "not-applicable it came with 6.12");
         check(&KNOB, "/sys/kernel/sched_ext/state: enabling", "fail low enabling");

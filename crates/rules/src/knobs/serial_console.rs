@@ -17,26 +17,25 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "serial-console",
     title: "serial console",
-    description: "Kernel messages also go to each console=, and a serial line is waited for byte \
-                  by byte: 87 us each at 115200 baud; hvc0 waits for the firmware (RISC-V) or for \
-                  the host of a virtual machine. On PREEMPT_RT, and on consoles that were \
-                  converted (nbcon), a thread prints; elsewhere the task that logs a message prints \
-                  it, and the messages of other tasks too. A boot console (earlycon, earlyprintk) that stays is such \
-                  a line, and while it is there no console has a thread outside PREEMPT_RT.",
-    rationale: "a message on a serial line takes milliseconds, with interrupts off on whichever \
-                CPU prints, where no thread does it",
-    detection: "The consoles in use, those left of the boot among them (B in /proc/consoles, or \
-                named early...), which of them print from a thread of their own (N, from 6.12 on), \
-                the log level and whether the kernel is PREEMPT_RT. How fast the line is, and \
-                whether anything is printed, is not seen.",
-    side_effects: "Without it nothing is seen of a kernel that dies before its log is written: \
-                   keep it for development, or log by netconsole or kdump.",
-    wanted: "no serial console where real time counts",
+    description: "Kernel messages also go to each console=, and the CPU waits for a serial line byte by \
+                  byte: 87 us each at 115200 baud; hvc0 waits for the firmware (RISC-V) or for the host of a \
+                  virtual machine. On PREEMPT_RT, and on converted consoles (nbcon), a thread prints; \
+                  elsewhere the task that logs a message prints it, and the messages of other tasks too. A \
+                  boot console (earlycon, earlyprintk) that stays is such a line, and while it exists no \
+                  console has a thread outside PREEMPT_RT.",
+    rationale: "a message on a serial line takes milliseconds, with interrupts off on the CPU that prints, \
+                unless a thread prints",
+    detection: "The active consoles, including remaining boot consoles (B in /proc/consoles, or named \
+                early...), which of them print in a thread (N, from 6.12 on), the log level and whether the \
+                kernel is PREEMPT_RT. The speed of the line, and whether anything is printed, are not \
+                known.",
+    side_effects: "Without it the messages of a crash before the log is written are lost: keep it for \
+                   development, or use netconsole or kdump.",
+    wanted: "no serial console on a real-time machine",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "take console=ttyS... off the kernel's command line, or print errors only: boot with \
-             quiet",
+            "remove console=ttyS... from the kernel's command line, or print only errors: boot with quiet",
         )
     },
     severity: Severity::Medium,
@@ -90,7 +89,7 @@ pub fn slow_consoles(machine: &MachineView) -> Result<(Vec<Console>, Vec<String>
 /// Removes the parameters that define these consoles; without such parameters the firmware selects
 /// them.
 fn without(machine: &MachineView, slow: &[Console]) -> Remedy {
-    let printed = "or print errors only: see console-loglevel";
+    let printed = "or print only errors: see console-loglevel";
     let cmdline = machine.facts().cmdline.known();
     let values = cmdline.into_iter().flat_map(|line| line.values("console"));
     let is_one = |value: &str| slow.iter().any(|one| value.split(',').next() == Some(one.name.as_str()));
@@ -115,8 +114,8 @@ fn without(machine: &MachineView, slow: &[Console]) -> Remedy {
     if words.is_empty() {
         Remedy::advice(
             AdviceReason::Machine,
-            "name another console on the kernel's command line, such as console=tty0: the \
-             firmware or the device tree chose this one",
+            "name another console on the kernel's command line, such as console=tty0: the firmware or the \
+             device tree selected this one",
         )
         .note(printed)
     } else {
@@ -134,14 +133,14 @@ fn judge(machine: &MachineView) -> Judged {
     let failed = Judgement::fail(truncate_words(slow.iter().map(word))).fix(without(machine, &slow));
     if machine.facts().preempt == Preempt::Rt {
         return Ok(failed.severity(Severity::Low).because(
-            "a thread prints on PREEMPT_RT, and takes time from ordinary tasks only; a kernel \
-             that dies prints at once",
+            "on PREEMPT_RT a thread prints, and takes time only from ordinary tasks; a kernel panic prints \
+             at once",
         ));
     }
     if slow.iter().all(|one| one.is_threaded) {
         return Ok(failed
             .severity(Severity::Low)
-            .because("a thread of the console prints; a kernel that dies prints at once"));
+            .because("a thread of the console prints; a kernel panic prints at once"));
     }
     let is_ignored = machine.parsed(IGNORE, parse_word).ok().flatten().is_some_and(|value| value == "Y");
     let level = machine.parsed(PRINTK, parse_loglevel).ok().flatten().filter(|_| !is_ignored);

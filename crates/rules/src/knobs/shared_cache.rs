@@ -25,24 +25,22 @@ const GROUP_PARTS: &str = "/sys/fs/resctrl/*/schemata";
 pub static KNOB: Knob = Knob {
     id: "shared-cache",
     title: "shared caches",
-    description: "Which caches the CPUs that matter share with those that do the machine's other \
-                  work. An L2 is shared by the cores of a cluster on many Arm processors and on E \
-                  cores, the last level by most or all cores.",
-    rationale: "other work evicts the real-time task's lines, and then each access waits for \
-                memory: hundreds of nanoseconds each, which add up with the size of the code and \
-                data",
-    detection: "The CPUs that share each cache from level 2 up with those that matter. A resctrl \
-                group in mode exclusive that holds all of them and has a part of the cache counts \
-                as a cache of their own. Caches of the system outside of the CPUs, and memory \
-                bandwidth, are not seen.",
-    side_effects: "Other CPUs to choose, or a part of the cache that the other work no longer has \
-                   (resctrl). On many processors the last level cannot be had alone.",
-    wanted: "no cache shared with other work, or a part of it kept apart",
+    description: "The caches that the audited CPUs share with CPUs for other work. On many Arm processors \
+                  and on E cores the cores of a cluster share an L2; most or all cores share the last-level \
+                  cache.",
+    rationale: "other work evicts cache lines of the real-time task, and then each access waits for memory: \
+                hundreds of nanoseconds each, which add up with the size of the code and data",
+    detection: "The CPUs that share a cache of level 2 or higher with the audited ones. A resctrl group in \
+                mode exclusive with all audited CPUs and a part of the cache counts as a separate cache. \
+                System caches outside of the CPUs, and memory bandwidth, are not considered.",
+    side_effects: "Another choice of CPUs, or less cache for the other work (resctrl). On many processors \
+                   the last-level cache cannot be separated.",
+    wanted: "no cache is shared with other work, or a part of it is reserved",
     fix: Remedy::default,
     severity: Severity::Info,
     evidence: EvidenceKind::Documented,
-    disputed: "whether it matters is up to the size of the task: `onbeat compare` a run beside an \
-               idle machine and one beside a load that sweeps through memory",
+    disputed: "the effect depends on the size of the task: `onbeat compare` a run on the idle machine and \
+               one with a load that sweeps through memory",
     persistence: Persistence::Runtime,
     unsettable: unsettable::MACHINE,
     sources: &[
@@ -80,7 +78,7 @@ fn judge(machine: &MachineView) -> Judged {
     let mut lists = numbered(machine, SHARED, |text| Ok(text.to_owned()))?;
     for (at, level) in numbered(machine, LEVEL, parse_u64)? {
         let list = lists.remove(&at).unwrap_or_else(|| {
-            Err(Judgement::unknown(format!("the CPUs that share a cache with CPU {} are not told", at.0)))
+            Err(Judgement::unknown(format!("the CPUs that share a cache with CPU {} are not known", at.0)))
         });
         match (level, list) {
             // Every CPU has a first level; if no other is listed, there may well be more.
@@ -101,7 +99,7 @@ fn judge(machine: &MachineView) -> Judged {
             }
             Err(why) => {
                 let why =
-                    format!("{} of {} is not understood: {why}", SHARED.replace('#', "N"), cpu_list(&cpus));
+                    format!("{} of {} cannot be parsed: {why}", SHARED.replace('#', "N"), cpu_list(&cpus));
                 untold.get_or_insert(Judgement::unknown(why));
             }
         }
@@ -115,10 +113,10 @@ fn judge(machine: &MachineView) -> Judged {
     match untold {
         Some(why) => Err(why),
         None if !unseen.is_empty() => {
-            Err(Judgement::unknown(format!("the caches of {} are not told", cpu_list(&unseen))))
+            Err(Judgement::unknown(format!("the caches of {} are not known", cpu_list(&unseen))))
         }
-        None if !apart.is_empty() => Ok(Judgement::pass("kept apart by resctrl")),
-        None => Ok(Judgement::pass("none beyond the CPUs that matter")),
+        None if !apart.is_empty() => Ok(Judgement::pass("reserved by resctrl")),
+        None => Ok(Judgement::pass("none beyond the audited CPUs")),
     }
 }
 
@@ -130,9 +128,8 @@ fn sharing(level: u64, ours: &CpuSet, theirs: &CpuSet) -> Judgement {
         .fix(Remedy::advice(
             AdviceReason::Machine,
             format!(
-                "choose CPUs that share no L{level} with others, or give {} a part of it: a \
-                 resctrl group with their cpus_list and mode exclusive, where the processor has \
-                 cache allocation",
+                "choose CPUs that share no L{level} with others, or give {} a part of it: a resctrl group \
+                 with their cpus_list and mode exclusive, if the processor has cache allocation",
                 cpu_list(ours)
             ),
         ))
@@ -189,7 +186,7 @@ mod tests {
 
     #[test]
     fn an_exclusive_group_keeps_it_apart() {
-        check(&KNOB, &format!("{GROUP}exclusive"), "pass kept apart by resctrl");
+        check(&KNOB, &format!("{GROUP}exclusive"), "pass reserved by resctrl");
         check(&KNOB, &format!("{GROUP}shareable"), "fail info L3 of CPUs 2-3 shared with CPUs 0-1");
         check(
             &KNOB,
@@ -207,7 +204,7 @@ mod tests {
         check(
             &KNOB,
             &format!("{nearer}\n/sys/fs/resctrl/rt/schemata:\n| L2CODE:0=3\n| L2DATA:0=3\n|     L3:0=f"),
-            "pass kept apart by resctrl",
+            "pass reserved by resctrl",
         );
         let untold = "/sys/devices/system/cpu/cpu3/cache/index3/shared_cpu_list refused";
         check(&KNOB, &format!("{GROUP}exclusive\n{untold}"), "unknown");
@@ -217,9 +214,9 @@ mod tests {
     fn an_unreported_cache_does_not_count_as_private() {
         let none = "/sys/devices/system/cpu/cpu2/cache absent\n/sys/devices/system/cpu/cpu3/cache \
                     absent";
-        check(&KNOB, none, "unknown the caches of CPUs 2-3 are not told");
+        check(&KNOB, none, "unknown the caches of CPUs 2-3 are not known");
         let own = "--cpus 2\n/sys/devices/system/cpu/cpu2/cache/index3/shared_cpu_list: 2";
-        check(&KNOB, own, "pass none beyond the CPUs that matter");
+        check(&KNOB, own, "pass none beyond the audited CPUs");
         check(&KNOB, &format!("{own}\n/sys/devices/system/cpu/cpu2/cache/index3/level: last"), "unknown");
         for list in ["absent", "refused"] {
             check(
@@ -232,7 +229,7 @@ mod tests {
         check(
             &KNOB,
             "--cpus 0-3",
-            "not-applicable no CPU is set apart: say with --cpus which ones matter, if some do",
+            "not-applicable no CPU is isolated: name the audited CPUs with --cpus, if any",
         );
     }
 }

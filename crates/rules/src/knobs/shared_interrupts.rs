@@ -15,18 +15,17 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "shared-interrupts",
     title: "interrupts shared with the sound card",
-    description: "Devices without message signalled interrupts can share a line. The kernel asks \
-                  the handler of each of them when it comes, and with threaded handlers it stays \
-                  masked until the last of them is done.",
-    rationale: "the sound card's buffer is served after another device's handler, or while that \
-                one still holds the line",
-    detection: "The handlers of each interrupt: those of sound drivers (snd_, audiodsp) and of \
-                USB controllers. Which device the program at hand waits for is not known, so it \
-                is only judged with --profile audio, and an unused USB port that shares a line is \
-                found as well.",
-    side_effects: "The other device, where its driver is unloaded, or the work of opening the \
-                   machine.",
-    wanted: "a line of its own for the sound card and for USB",
+    description: "Devices without message-signalled interrupts can share a line. The kernel calls the \
+                  handler of each of them, and with threaded handlers the line stays masked until the last \
+                  one is done.",
+    rationale: "the sound card's buffer is served only after the handler of another device, or after the \
+                line is unmasked",
+    detection: "The handlers of each interrupt: those of sound drivers (snd_, audiodsp) and of USB \
+                controllers. The device that the program waits for is not known, so this is judged only with \
+                --profile audio, and an unused USB port that shares a line is reported as well.",
+    side_effects: "The other device no longer works if its driver is unloaded; otherwise the machine has to \
+                   be opened.",
+    wanted: "separate lines for the sound card and for USB",
     fix: || {
         Remedy::advice(
             AdviceReason::Machine,
@@ -36,10 +35,10 @@ pub static KNOB: Knob = Knob {
     },
     severity: Severity::Low,
     evidence: EvidenceKind::Practice,
-    disputed: "where the other device is quiet, sharing costs nothing: `onbeat hunt` during the \
-               session names its handler if it does",
+    disputed: "if the other device is idle, sharing costs nothing: `onbeat hunt` during the session names \
+               its handler if it does",
     persistence: Persistence::Runtime,
-    unsettable: "lines are shared as the machine is wired, and no driver is unloaded",
+    unsettable: "the wiring of the machine determines shared lines, and onbeat unloads no drivers",
     sources: &[
         Source { title: "kernel: the MSI driver guide, why use MSIs", url: MSI },
         Source { title: "rtcqs, the check of interrupts", url: RTCQS },
@@ -62,7 +61,7 @@ pub static KNOB: Knob = Knob {
 fn judge(machine: &MachineView) -> Judged {
     if !machine.has_profile(Profile::Audio) {
         return Err(Judgement::not_applicable(
-            "which device the program waits for is not known: it is for sound",
+            "the device that the program waits for is not known: the rule is for sound",
         ));
     }
     let irqs = machine.known(&machine.survey.irqs, "/proc/irq")?;

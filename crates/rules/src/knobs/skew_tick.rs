@@ -15,21 +15,19 @@ use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "skew-tick",
-    title: "ticks at the same time",
-    description: "The tick comes on all CPUs at the same moment, so that sleeping ones wake up \
-                  together. With skew_tick=1 each CPU has it at another moment.",
-    rationale: "the ticks of all CPUs want the same locks at the same moment and wait for each \
-                other, the longer the more CPUs there are",
-    detection: "skew_tick= on the command line; a kernel with the word built into it shows it \
-                there as well.",
-    side_effects: "More power: CPUs and the parts they share wake up one after the other, and \
-                   rest less.",
+    title: "simultaneous ticks",
+    description: "By default the tick occurs on all CPUs at the same time, so that sleeping CPUs wake up \
+                  together. With skew_tick=1 each CPU has a different offset.",
+    rationale: "the ticks of all CPUs take the same locks at the same time and wait for each other, longer \
+                with more CPUs",
+    detection: "skew_tick= on the command line, which also shows built-in parameters.",
+    side_effects: "More power: CPUs and shared units wake up one after the other, and are idle for a shorter \
+                   time.",
     wanted: "skew_tick=1",
     fix: || Change::cmdline_add("skew_tick=1").into(),
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "the fewer CPUs, the less there is to gain: `onbeat compare` of runs with and \
-               without it tells",
+    disputed: "with few CPUs there is little to gain: `onbeat compare` runs with and without it",
     persistence: Persistence::Boot,
     unsettable: unsettable::BOOT,
     sources: &[Source { title: "kernel: command line, skew_tick=", url: PARAMETERS }],
@@ -59,7 +57,7 @@ fn judge(machine: &MachineView) -> Judged {
         return Err(Judgement::not_applicable("there is one CPU"));
     }
     if machine.has_profile(Profile::Audio) {
-        return Err(Judgement::not_applicable("periods of milliseconds do not feel it"));
+        return Err(Judgement::not_applicable("it does not matter for periods of milliseconds"));
     }
     let value = machine.cmdline_or_built_in()?.values("skew_tick").filter_map(leading_int).next_back();
     if value.is_some_and(|number| number != 0) {
@@ -94,6 +92,6 @@ mod tests {
         }
         check(&KNOB, &online("0"), "not-applicable there is one CPU");
         check(&KNOB, "/sys/devices/system/cpu/online refused\n--cpus 0", "unknown");
-        check(&KNOB, "--profile audio", "not-applicable periods of milliseconds do not feel it");
+        check(&KNOB, "--profile audio", "not-applicable it does not matter for periods of milliseconds");
     }
 }

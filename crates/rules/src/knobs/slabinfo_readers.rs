@@ -16,20 +16,18 @@ use model::vocabulary::Preempt;
 pub static KNOB: Knob = Knob {
     id: "slabinfo-readers",
     title: "/proc/slabinfo",
-    description: "SLUB_DEBUG, on in nearly every kernel, brings /proc/slabinfo. Whoever reads it \
-                  makes the kernel count the free objects of every slab cache, one list after the \
-                  other, each under the lock that allocations of that cache need.",
-    rationale: "each list is walked under its lock: with interrupts off on an ordinary kernel; on \
-                PREEMPT_RT a task whose allocation needs that list waits for the walk to end",
-    detection: "Whether the kernel has the file, from its configuration, and whether slabtop or \
-                Netdata's slabinfo.plugin runs. The file is not read, for reading it is the \
-                trouble. Not seen are those that read it now and then, vmstat -m among them, and \
-                agents such as Telegraf, of which only their configuration tells. From 6.10 on \
-                the walk of one list ends after 10,000 slabs.",
-    side_effects: "A kernel without SLUB_DEBUG has no slab_debug= to find memory corruption with. \
-                   Keeping readers away costs nothing but their figures; the sums in \
-                   /proc/meminfo remain.",
-    wanted: "no reader while it matters",
+    description: "SLUB_DEBUG, on in nearly every kernel, provides /proc/slabinfo. Each read makes the kernel \
+                  count the free objects of every slab cache, one list after the other, under the lock that \
+                  allocations of that cache need.",
+    rationale: "each list is walked under its lock: with interrupts off on an ordinary kernel; on PREEMPT_RT \
+                a task that allocates from that list waits until the walk ends",
+    detection: "Whether the kernel has the file, from its configuration, and whether slabtop or Netdata's \
+                slabinfo.plugin runs. The file is not read, because reading it is the problem. Occasional \
+                readers, such as vmstat -m, are not seen, nor are agents such as Telegraf that read it only \
+                if configured so. From 6.10 on the walk of one list ends after 10,000 slabs.",
+    side_effects: "A kernel without SLUB_DEBUG has no slab_debug= to find memory corruption. Without readers \
+                   only their figures are lost; the sums in /proc/meminfo remain.",
+    wanted: "no reader while the real-time task runs",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
@@ -40,7 +38,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::Medium,
     evidence: EvidenceKind::Source,
     disputed: "with few slabs in a list the walk is short: `onbeat measure` while a shell reads \
-               /proc/slabinfo in a loop tells what it costs here",
+               /proc/slabinfo in a loop shows what it costs here",
     persistence: Persistence::Runtime,
     unsettable: unsettable::PROGRAM,
     sources: &[
@@ -76,7 +74,7 @@ fn judge(machine: &MachineView) -> Judged {
         // the option, and whose lists count themselves (get_slabinfo() in mm/slab.c of 6.1).
         if config.is_yes("SLAB") && !config.is_yes("SLUB") {
             return Err(Judgement::not_applicable(
-                "the walk is that of SLUB: this kernel has the SLAB allocator",
+                "only SLUB has this walk; this kernel has the SLAB allocator",
             ));
         }
         if !config.is_yes("SLUB_DEBUG") {

@@ -20,18 +20,17 @@ const SWITCH: &str = "/sys/devices/system/cpu/cpu#/online";
 
 pub static KNOB: Knob = Knob {
     id: "smt-siblings",
-    title: "siblings of a core",
-    description: "With SMT (Hyper-Threading) two or more CPUs of the kernel are one core: they \
-                  share its pipeline, caches and idle state. A core is split if one of them is \
-                  set apart for real time and another does the machine's other work.",
-    rationale: "what runs on the sibling takes execution units and cache lines from the real-time \
-                task at any moment, and no priority holds it back",
-    detection: "The siblings of each CPU that matters, among the CPUs that are online. Where all \
-                of a core are set apart, what runs on them is not known: leave all but one idle.",
-    side_effects: "The sibling's share of the machine's throughput. nosmt takes the siblings of \
-                   all cores, also those of the housekeeping CPUs; taking single CPUs offline \
-                   does not.",
-    wanted: "no sibling online, or all siblings of a core set apart and all but one idle",
+    title: "SMT siblings",
+    description: "With SMT (Hyper-Threading) two or more CPUs of the kernel are one core: they share its \
+                  pipeline, caches and idle state. A core is split if one of them is isolated for real-time \
+                  work and another does other work.",
+    rationale: "work on the sibling takes execution units and cache lines from the real-time task at any \
+                time, and no priority prevents this",
+    detection: "The siblings of each audited CPU, among the CPUs that are online. If all CPUs of a core are \
+                isolated, their work is not known: leave all but one idle.",
+    side_effects: "The sibling's share of the throughput is lost. nosmt disables the siblings of all cores, \
+                   also those of the housekeeping CPUs; to avoid that, take single CPUs offline.",
+    wanted: "no sibling is online, or all siblings of a core are isolated and all but one are idle",
     fix: Remedy::default,
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
@@ -107,10 +106,7 @@ fn judge(machine: &MachineView) -> Judged {
     let spare: CpuSet = both.iter().filter(|cpu| !is_first(*cpu, &cores)).collect();
     Ok(Judgement::fail(format!("{} on cores that they share", cpu_list(&both)))
         .severity(Severity::Low)
-        .because(
-            "two real-time tasks on one core slow each other down, each as the other happens to \
-             run",
-        )
+        .because("two real-time tasks on one core slow each other down")
         .fix(
             offline(machine, &spare)
                 .or(Remedy::advice(AdviceReason::Choice, format!("run nothing on {}", cpu_list(&spare)))),
@@ -123,9 +119,9 @@ fn whole(machine: &MachineView, cores: &PerCpuSetting<CpuSet>, partners: &CpuSet
     let spare: CpuSet = shared.iter().filter(|cpu| !is_first_of(*cpu, cores, machine.cpus())).collect();
     let rest = machine.housekeeping_cpus().unwrap_or_default().without(partners);
     let apart = if rest.is_empty() {
-        format!("set whole cores apart and leave one to the rest, {}", all_but_first(machine, cores))
+        format!("isolate whole cores and leave one to the rest, {}", all_but_first(machine, cores))
     } else {
-        format!("set {} apart as well and leave it idle", cpu_list(partners))
+        format!("isolate {} as well and leave it idle", cpu_list(partners))
     };
     let ways = offline(machine, &partners.or(&spare))
         .or(Remedy::advice(AdviceReason::Choice, apart).with_persistence(Persistence::Boot));
@@ -202,9 +198,9 @@ mod tests {
             machine.finding(&KNOB).fix
         };
         let all = fix(["0,2", "1,3", "0,2", "1,3"]);
-        assert_eq!(all, "set whole cores apart and leave one to the rest, such as CPUs 1,3");
+        assert_eq!(all, "isolate whole cores and leave one to the rest, such as CPUs 1,3");
         let some = fix(["0", "1,3", "2", "1,3"]);
-        assert!(some.contains("set CPU 1 apart as well"), "{some}");
+        assert!(some.contains("isolate CPU 1 as well"), "{some}");
     }
 
     #[test]
@@ -225,7 +221,7 @@ mod tests {
         check(
             &KNOB,
             "--cpus 0-3",
-            "not-applicable no CPU is set apart: say with --cpus which ones matter, if some do",
+            "not-applicable no CPU is isolated: name the audited CPUs with --cpus, if any",
         );
         check(
             &KNOB,

@@ -17,25 +17,22 @@ use model::units::CpuSet;
 
 pub static KNOB: Knob = Knob {
     id: "starvation-monitor",
-    title: "monitor of starvation",
-    description: "stalld looks at the queues of all CPUs every few seconds, and lets a thread \
-                  that has waited too long run ahead of real-time threads under the deadline \
-                  policy: 20 us in each second by default.",
-    rationale: "the thread that it helps runs ahead of the real-time one for its share, and \
-                looking costs time on other CPUs",
+    title: "starvation monitor",
+    description: "stalld checks the run queues of all CPUs every few seconds, and lets a thread that has \
+                  waited too long run ahead of real-time threads with the deadline policy: 20 us in each \
+                  second by default.",
+    rationale: "the helped thread runs ahead of the real-time one for this time, and the checks cost time on \
+                other CPUs",
     detection: "Whether stalld runs, and from 6.12 on the runtimes of the kernel's fair servers, \
                 which do the same. Its options are not read: it may only log.",
-    side_effects: "Without it, and without fair servers, kernel threads of a CPU can starve for \
-                   good beside a real-time task that never sleeps, and with them whoever waits \
-                   for them.",
-    wanted: "not running, unless real-time tasks never sleep and nothing else helps those that \
-             starve",
+    side_effects: "Without it, and without fair servers, kernel threads of a CPU can starve forever because \
+                   of a real-time task that never sleeps, and so can the tasks that wait for them.",
+    wanted: "not running, unless real-time tasks never sleep and nothing else helps starving threads",
     fix: || disabled().into(),
     severity: Severity::Info,
     evidence: EvidenceKind::Documented,
-    disputed: "with tasks that never sleep some help is needed, and stalld's pieces are shorter \
-               than a fair server's: `onbeat compare` of two long runs, one with each, shows what \
-               either takes",
+    disputed: "tasks that never sleep need one of them, and the interruptions by stalld are shorter than \
+               those of a fair server: `onbeat compare` of two long runs, one with each, shows their costs",
     persistence: Persistence::Boot,
     unsettable: unsettable::PROGRAM,
     sources: &[Source {

@@ -16,34 +16,33 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "swap",
     title: "swap",
-    description: "Where the kernel may put memory of programs that has not been used for some \
-                  time: partitions, files, or memory in compressed form (zram).",
-    rationale: "a page that was swapped out comes back through a page fault that waits for the \
-                disk, milliseconds or more, and from zram for its decompression",
-    detection: "/proc/swaps, of which the kinds are counted; where they lie is not recorded. \
-                Programs that lock their memory are not told from others, and zswap only shows as \
-                the partition or file behind it. Without swap, the pages of files that are not \
-                locked, programs and libraries among them, are still dropped and read again.",
-    side_effects: "Without swap a machine that runs out of memory kills programs at once instead \
-                   of becoming slow first: leave room, or limit the memory of the rest of the \
-                   machine by control groups.",
-    wanted: "none, or all memory of the real-time programs locked",
+    description: "Storage for memory of programs that was not used for some time: partitions, files, or \
+                  compressed memory (zram).",
+    rationale: "a swapped-out page returns through a page fault that waits for the disk, milliseconds or \
+                more, or for the decompression with zram",
+    detection: "The types in /proc/swaps; their locations are not recorded. Programs that lock their memory \
+                are not distinguished, and zswap appears only as the partition or file behind it. Without \
+                swap, pages of files that are not locked, such as programs and libraries, are still dropped \
+                and read again.",
+    side_effects: "Without swap a machine that runs out of memory kills programs immediately instead of \
+                   becoming slow first: keep memory free, or limit the memory of other programs with control \
+                   groups.",
+    wanted: "no swap, or all memory of the real-time programs is locked",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
-            "swapoff -a; to keep it, take the swap lines out of /etc/fstab, and disable \
-             dphys-swapfile and zram's generator; in any case lock the memory of real-time programs \
-             with mlockall",
+            "swapoff -a; to keep it, remove the swap lines from /etc/fstab, and disable dphys-swapfile and \
+             the zram generator; in any case lock the memory of real-time programs with mlockall",
         )
     },
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
-    disputed: "a program that calls mlockall never meets swap, and the rest of the machine may be \
-               better off with it: `onbeat measure` around the program's own load, with swap on \
-               and off, tells whether page faults are among the spikes",
+    disputed: "a program that calls mlockall is never swapped, and other programs may benefit from swap: \
+               `onbeat measure` under the program's load, with swap on and off, shows whether page faults \
+               are among the spikes",
     persistence: Persistence::Runtime,
-    unsettable: "what is swapped out has to fit into memory when swap is given up, and programs \
-                 are ended where it does not",
+    unsettable: "swapped-out memory has to fit into RAM when swap is switched off; otherwise programs are \
+                 killed",
     sources: &[
         Source { title: "kernel: CPU isolation, checklist: mlock", url: ISOLATION },
         Source {

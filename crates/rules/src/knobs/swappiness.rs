@@ -14,23 +14,23 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "swappiness",
     title: "swappiness",
-    description: "Where there is swap and memory runs short, vm.swappiness weighs memory of \
-                  programs against cached files: 100 takes both as equally dear, the default of \
-                  60 prefers to drop files, 0 swaps only when hardly any files are left to drop.",
-    rationale: "memory of a program that was put out to the disk comes back through a page fault \
-                that waits for it, milliseconds or more",
-    detection: "The sysctl, and /proc/swaps. Control groups of version 1 have a value of their \
-                own, which is not read. Whether the real-time programs have locked their memory, \
-                which no value of it touches, is not seen.",
-    side_effects: "Cached files are dropped sooner, so that what is read again comes from the \
-                   disk; near 0 a machine that runs short of memory meets the OOM killer earlier.",
+    description: "With swap, when memory is short, vm.swappiness balances memory of programs against cached \
+                  files: 100 treats both equally, the default of 60 prefers to drop files, 0 swaps only when \
+                  hardly any files are left to drop.",
+    rationale: "swapped-out memory of a program returns through a page fault that waits for the disk, \
+                milliseconds or more",
+    detection: "The sysctl, and /proc/swaps. Control groups of v1 have separate values, which are not read. \
+                Whether the real-time programs have locked their memory, which is never swapped, is not \
+                known.",
+    side_effects: "Cached files are dropped sooner and have to be read again from the disk; near 0 the OOM \
+                   killer acts earlier when memory is short.",
     wanted: "10 or less",
     fix: || Change::sysctl("vm.swappiness", 10).into(),
     severity: Severity::Info,
     evidence: EvidenceKind::Practice,
-    disputed: "a program that locks its memory does not notice, and the rest of the machine may \
-               be better off with 60: `onbeat measure` around the program's own load with either \
-               value tells whether page faults are among the spikes",
+    disputed: "a program that locks its memory is not affected, and other programs may benefit from 60: \
+               `onbeat measure` under the program's load with either value shows whether page faults are \
+               among the spikes",
     persistence: Persistence::Runtime,
     sets: PATH,
     sources: &[
@@ -74,10 +74,10 @@ fn judge(machine: &MachineView) -> Judged {
     };
     if swaps.partitions + swaps.files == 0 {
         return Err(Judgement::not_applicable(match swaps.zram {
-            0 => "there is no swap",
+            0 => "the machine has no swap",
             // The kernel's document: "For in-memory swap, like zram or zswap, [...] values beyond
             // 100 can be considered."
-            _ => "swap is in memory (zram), for which higher values are meant",
+            _ => "swap is in memory (zram), for which higher values are recommended",
         }));
     }
     match machine.number(PATH)? {
@@ -86,7 +86,7 @@ fn judge(machine: &MachineView) -> Judged {
             let severity = if machine.has_profile(Profile::Audio) { Severity::Low } else { Severity::Info };
             Ok(Judgement::fail(value.to_string()).severity(severity))
         }
-        other => Err(Judgement::unknown(format!("{PATH} is {other}, which no kernel takes"))),
+        other => Err(Judgement::unknown(format!("{PATH} is {other}, which no kernel accepts"))),
     }
 }
 
@@ -100,12 +100,12 @@ mod tests {
 
     #[test]
     fn it_applies_where_there_is_swap_on_a_disk() {
-        check(&KNOB, "/proc/sys/vm/swappiness: 60", "not-applicable there is no swap");
+        check(&KNOB, "/proc/sys/vm/swappiness: 60", "not-applicable the machine has no swap");
         let zram = DISK.replace("/dev/sda2", "/dev/zram0");
         check(
             &KNOB,
             &format!("{zram}\n/proc/sys/vm/swappiness: 180"),
-            "not-applicable swap is in memory (zram), for which higher values are meant",
+            "not-applicable swap is in memory (zram), for which higher values are recommended",
         );
         check(&KNOB, &format!("{DISK}\n/proc/sys/vm/swappiness: 60"), "fail info 60");
         check(&KNOB, &format!("{DISK}\n/proc/sys/vm/swappiness: 60\n--profile audio"), "fail low 60");

@@ -63,7 +63,7 @@ pub fn not_built(machine: &MachineView, name: &str) -> Option<String> {
         "transparent_hugepage" if lacks("TRANSPARENT_HUGEPAGE") => "built without TRANSPARENT_HUGEPAGE",
         // kernel/rcu/update.c
         "rcupdate.rcu_normal_after_boot" if is_rt && lacks("NO_HZ_FULL") => {
-            "a PREEMPT_RT kernel without NO_HZ_FULL does so by itself"
+            "a PREEMPT_RT kernel without NO_HZ_FULL does this by default"
         }
         _ => return None,
     };
@@ -114,7 +114,7 @@ fn has_lazy(machine: &MachineView) -> Result<bool, Judgement> {
 /// The reason for which the kernel refuses the model; none where it takes it, or may.
 pub fn refused_model(machine: &MachineView, model: &str) -> Result<Option<String>, Judgement> {
     if let Some(offered) = machine.parsed(MODELS, parse_choice).ok().flatten().map(|choice| choice.offered) {
-        let said = || format!("this kernel offers {} alone", offered.join(" and "));
+        let said = || format!("this kernel offers only {}", offered.join(" and "));
         return Ok((!offered.iter().any(|word| word == model)).then(said));
     }
     let is_stopped = machine.survey.is_stopped;
@@ -126,11 +126,11 @@ pub fn refused_model(machine: &MachineView, model: &str) -> Result<Option<String
     let series = machine.series()?;
     Ok(match (flag, model) {
         (_, model) if !matches!(model, "none" | "voluntary" | "full" | "lazy") => {
-            Some("no model of this name can be chosen at boot".to_owned())
+            Some("no model of this name can be selected at boot".to_owned())
         }
         // From 5.12 to 5.17 the build string does not show it.
         (Flag::Plain | Flag::Preempt, _) if is_stopped || !((5, 12)..(5, 18)).contains(&series) => {
-            Some("this kernel has one model alone: it is built without PREEMPT_DYNAMIC".to_owned())
+            Some("this kernel has only one model: it is built without PREEMPT_DYNAMIC".to_owned())
         }
         // The build string does not show whether it is dynamic as well.
         (Flag::Rt, "full" | "lazy") if !machine.kconfig()?.is_yes("PREEMPT_DYNAMIC") => {
@@ -141,7 +141,7 @@ pub fn refused_model(machine: &MachineView, model: &str) -> Result<Option<String
         }
         (_, "lazy") if series < (6, 13) => Some("it came with 6.13".to_owned()),
         (Flag::Dynamic, "none" | "voluntary") if series >= (7, 0) && has_lazy(machine)? => {
-            Some("gone since 7.0 where there is lazy: full and lazy are left".to_owned())
+            Some("removed in 7.0 on kernels with lazy: full and lazy remain".to_owned())
         }
         _ => None,
     })

@@ -19,20 +19,20 @@ const PACKAGE: &str = "/sys/devices/system/cpu/cpu#/thermal_throttle/package_thr
 pub static KNOB: Knob = Knob {
     id: "thermal-throttling",
     title: "thermal throttling",
-    description: "When a core or the whole package of an Intel processor gets too hot, it lowers \
-                  its clock by itself and raises an interrupt, which the kernel counts.",
-    rationale: "a throttled core runs at a fraction of its clock until it has cooled down, \
-                whatever the governor holds",
-    detection: "Whether the kernel has counted any such event of the CPUs that matter since it \
-                booted: it may be long ago, or from a warm-up. Throttling for power or current, \
-                and by firmware that hides it, is not counted here.",
-    side_effects: "A lower clock, or work on the cooling.",
+    description: "When a core or the package of an Intel processor gets too hot, it lowers its frequency and \
+                  raises an interrupt, which the kernel counts.",
+    rationale: "a throttled core runs at a fraction of its frequency until it has cooled down, regardless of \
+                the governor",
+    detection: "Whether the kernel has counted any such event on the audited CPUs since boot: it may be old, \
+                or from a warm-up. Throttling for power or current, and by firmware that hides it, is not \
+                counted here.",
+    side_effects: "A lower frequency, or work on the cooling.",
     wanted: "never since the machine booted",
     fix: || {
         Remedy::advice(
             AdviceReason::Machine,
-            "see to cooling and fans, or switch turbo off or lower scaling_max_freq; then boot, \
-             which starts the counters anew, and run it under full load for a day",
+            "improve cooling and fans, or switch turbo off or lower scaling_max_freq; then reboot, which \
+             resets the counters, and run the machine under full load for a day",
         )
     },
     severity: Severity::High,
@@ -65,7 +65,7 @@ fn judge(machine: &MachineView) -> Judged {
         (PerCpuSetting::of(machine, CORE, parse_u64), PerCpuSetting::of(machine, PACKAGE, parse_u64));
     if core.is_absent() && package.is_absent() {
         return Err(if machine.is_virtual()? {
-            Judgement::not_applicable("a guest does not see the heat of its host")
+            Judgement::not_applicable("a guest does not see the temperature of its host")
         } else {
             without_counters(machine)
         });
@@ -100,10 +100,10 @@ fn without_counters(machine: &MachineView) -> Judgement {
         );
     }
     if machine.kconfig().is_ok_and(|config| !config.is_yes("X86_THERMAL_VECTOR")) {
-        return Judgement::not_applicable("there are no counters of it without CONFIG_X86_THERMAL_VECTOR");
+        return Judgement::not_applicable("without CONFIG_X86_THERMAL_VECTOR there are no counters");
     }
     Judgement::unknown(
-        "there are no counters of it: the processor is not Intel's, or the kernel lacks \
+        "there are no counters: the processor is not from Intel, or the kernel lacks \
          CONFIG_X86_THERMAL_VECTOR",
     )
 }
@@ -144,17 +144,17 @@ mod tests {
              /proc/cpuinfo it has no thermal monitor",
         );
         let built = flags("acpi tm").replace("/boot refused", "CONFIG_X86_THERMAL_VECTOR=n");
-        check(&KNOB, &built, "not-applicable there are no counters of it without CONFIG_X86_THERMAL_VECTOR");
+        check(&KNOB, &built, "not-applicable without CONFIG_X86_THERMAL_VECTOR there are no counters");
         check(
             &KNOB,
             &format!("{none}\n/sys/hypervisor/type: xen"),
-            "not-applicable a guest does not see the heat of its host",
+            "not-applicable a guest does not see the temperature of its host",
         );
         check(&KNOB, "/sys/devices/system/cpu/cpu3/thermal_throttle absent", "unknown");
         check(&KNOB, &count(3, "core", ""), "unknown");
         let old = "/sys/devices/system/cpu/cpu2/thermal_throttle/package_throttle_count absent\n\
                    /sys/devices/system/cpu/cpu3/thermal_throttle/package_throttle_count absent";
         check(&KNOB, old, "pass never since boot");
-        check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable x86 only, this is aarch64");
+        check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable x86 only; this machine is aarch64");
     }
 }

@@ -13,16 +13,15 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "threaded-interrupts",
     title: "threaded interrupts",
-    description: "With threadirqs the handlers of nearly all interrupts run in threads of their \
-                  own, FIFO 50 by default, which a more urgent task preempts. PREEMPT_RT always \
-                  does so.",
-    rationale: "a handler that is no thread keeps every task of its CPU waiting until it ends, \
-                and the softirqs that it raised after it",
-    detection: "The preemption model, threadirqs on the kernel's command line, and \
-                IRQ_FORCED_THREADING in its configuration, without which the parameter is \
-                ignored. Handlers marked IRQF_NO_THREAD and those per CPU stay as they are.",
-    side_effects: "A switch of tasks for each interrupt, and some throughput. Drivers that are \
-                   never run this way elsewhere may show faults.",
+    description: "With threadirqs the handlers of nearly all interrupts run in separate threads, FIFO 50 by \
+                  default, which a task of higher priority can preempt. PREEMPT_RT always does this.",
+    rationale: "every task of the CPU waits until a handler without a thread ends, and for the softirqs that \
+                it raised",
+    detection: "The preemption model, threadirqs on the kernel's command line, and IRQ_FORCED_THREADING in \
+                its configuration, without which the parameter is ignored. Handlers marked IRQF_NO_THREAD \
+                and per-CPU handlers are not threaded.",
+    side_effects: "A task switch for each interrupt, and some throughput. Drivers that are rarely used this \
+                   way may show bugs.",
     wanted: "threadirqs, or a PREEMPT_RT kernel",
     fix: || Change::cmdline_add("threadirqs").into(),
     severity: Severity::High,

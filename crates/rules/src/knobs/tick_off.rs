@@ -18,36 +18,33 @@ use model::units::{Cpu, CpuSet, named_cpus};
 
 pub static KNOB: Knob = Knob {
     id: "tick-off",
-    title: "whether the tick can stop",
-    description: "nohz_full= names CPUs whose tick stops while they run a single task. It takes \
-                  effect only if the kernel has NO_HZ_FULL, took the list, keeps dynamic ticks \
-                  on, and has a stable clock; RCU callbacks of these CPUs are then handled \
-                  elsewhere.",
-    rationale: "a tick that goes on interrupts the task 100 to 1000 times a second, and the price \
-                for stopping it is paid nevertheless",
-    detection: "The list the kernel took, the command line, and whether the TSC is still offered \
-                as a clocksource. What keeps a tick at run time is not seen: a second runnable \
-                task, POSIX CPU timers, sampling perf events, deadline tasks. A hypervisor's \
-                clock does not say whether it is stable.",
-    side_effects: "Each entry into the kernel and each way out takes longer, and CPU time is \
-                   accounted there: it is for threads that hardly enter the kernel. For periodic \
-                   loops the kernel's guide advises against it.",
-    wanted: "no tick on the CPUs that matter",
+    title: "stopping the tick",
+    description: "nohz_full= names CPUs whose tick stops while they run a single task. It takes effect only \
+                  if the kernel has NO_HZ_FULL, accepted the list, has dynamic ticks enabled, and has a \
+                  stable clock; RCU callbacks of these CPUs are then handled on other CPUs.",
+    rationale: "if the tick does not stop, it interrupts the task 100 to 1000 times a second, in addition to \
+                the cost of nohz_full=",
+    detection: "The list that the kernel accepted, the command line, and whether the TSC is still available \
+                as a clocksource. Reasons for a tick at run time are not seen: a second runnable task, POSIX \
+                CPU timers, sampling perf events, deadline tasks. A hypervisor's clock does not show whether \
+                it is stable.",
+    side_effects: "Each kernel entry and exit takes longer, because CPU time is accounted there: it is for \
+                   threads that rarely enter the kernel. The kernel's guide advises against it for periodic \
+                   loops.",
+    wanted: "no tick on the audited CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "boot with nohz_full= and the CPUs that matter, at least one CPU left out, on a \
-             kernel with CONFIG_NO_HZ_FULL, and on x86 with a stable TSC",
+            "boot with nohz_full= and the audited CPUs (not all CPUs of the machine), on a kernel with \
+             CONFIG_NO_HZ_FULL, and on x86 with a stable TSC",
         )
     },
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
-    disputed: "a tick costs some microseconds, and stopping it makes each entry into the kernel \
-               dearer: `onbeat compare` of runs with and without nohz_full settles it for one \
-               program",
+    disputed: "a tick costs some microseconds, and stopping it makes each kernel entry more expensive: \
+               `onbeat compare` of runs with and without nohz_full decides it for one program",
     persistence: Persistence::Boot,
-    unsettable: "the tick stops on CPUs that were given to nohz_full= at boot, and as what runs \
-                 there lets it",
+    unsettable: "the tick stops only on CPUs in nohz_full= at boot, and depends on the tasks there",
     sources: &[
         Source { title: "kernel: CPU isolation, full dynticks", url: ISOLATION },
         Source { title: "kernel: real-time kernel configuration, CONFIG_NO_HZ_FULL", url: RT_CONFIG },
@@ -92,7 +89,9 @@ const LIST: &str = "/sys/devices/system/cpu/nohz_full";
 fn judge(machine: &MachineView) -> Judged {
     // For loops that sleep another rule requires an empty list, and the two exclude each other.
     if machine.has_profile(Profile::ControlLoop) || machine.has_profile(Profile::Audio) {
-        return Err(Judgement::not_applicable("only threads that never sleep gain from it: see nohz-full"));
+        return Err(Judgement::not_applicable(
+            "only threads that never sleep benefit from it: see nohz-full",
+        ));
     }
     let taken = &machine.facts().nohz_full;
     let asked = machine.cmdline().map(|cmdline| cmdline.value("nohz_full"));
@@ -101,7 +100,10 @@ fn judge(machine: &MachineView) -> Judged {
         machine.require_isolation()?;
         // Only a thread that never sleeps gains from it.
         if !machine.has_profile(Profile::BusyPoll) {
-            return Err(Judgement::not_applicable("nohz_full= is not given, and loops that sleep need none"));
+            return Err(Judgement::not_applicable(
+                "nohz_full= is not given, and loops that sleep do not need \
+                                                  it",
+            ));
         }
         let boot = Change::cmdline_add(format!("nohz_full={}", machine.cpus()));
         let config = machine.facts().kconfig.known();
@@ -134,21 +136,18 @@ fn list(machine: &MachineView, asked: Result<Option<&str>, Judgement>) -> Judged
     if taken.is_empty() {
         let asked = truncate(asked.ok().flatten().unwrap_or_default());
         let (why, fix) = refused_ticks(machine).unwrap_or_else(|| {
-            let why = "the kernel refused the list: it cannot be parsed, or contradicts that of isolcpus=; \
-                       its log says which";
+            let why = "the kernel refused the list: it cannot be parsed, or contradicts isolcpus=; the \
+                       kernel's log shows which";
             (why.to_owned(), Change::cmdline_add(format!("nohz_full={cpus}")).into())
         });
-        return Ok(Judgement::fail(format!("nohz_full={asked} was not taken")).because(why).fix(fix));
+        return Ok(Judgement::fail(format!("nohz_full={asked} was not accepted")).because(why).fix(fix));
     }
     Ok(Judgement::fail(format!(
-        "nohz_full is {}: the tick goes on on {}",
+        "nohz_full is {}: the tick does not stop on {}",
         truncate(&taken.to_string()),
         cpu_list(&missing)
     ))
-    .because(
-        "the boot CPU keeps the time and is taken out of the list, and what is not in it has its \
-         tick",
-    )
+    .because("the boot CPU keeps the time and is removed from the list; CPUs outside of it keep their tick")
     .fix(put_in(taken, &missing)))
 }
 
@@ -186,14 +185,18 @@ fn stable(machine: &MachineView) -> Judged {
     )?;
     let has = |name: &str| offered.iter().any(|known| known == name);
     if !has("tsc") {
-        return Ok(Judgement::fail("the TSC is unstable")
-            .because("an unstable clock needs the tick")
-            .fix(Remedy::advice(AdviceReason::Machine, "see clocksource for why the TSC was given up")));
+        return Ok(Judgement::fail("the TSC is unstable").because("an unstable clock needs the tick").fix(
+            Remedy::advice(
+                AdviceReason::Machine,
+                "see clocksource for the reason why the TSC was \
+                                                        rejected",
+            ),
+        ));
     }
     if has("kvm-clock") {
         return Err(Judgement::unknown(
-            "whether the hypervisor's clock is stable is in the kernel's log only: `onbeat \
-             measure` counts the timer interrupts",
+            "only the kernel's log shows whether the hypervisor's clock is stable: `onbeat measure` counts \
+             the timer interrupts",
         ));
     }
     Ok(Judgement::pass(""))
@@ -239,12 +242,12 @@ mod tests {
 
     #[test]
     fn it_applies_where_it_is_wanted() {
-        check(&KNOB, "", "not-applicable only threads that never sleep gain from it: see nohz-full");
+        check(&KNOB, "", "not-applicable only threads that never sleep benefit from it: see nohz-full");
         check(&KNOB, &format!("{SET}\n--profile control-loop"), "not-applicable");
         check(
             &KNOB,
             "--profile guest",
-            "not-applicable nohz_full= is not given, and loops that sleep need none",
+            "not-applicable nohz_full= is not given, and loops that sleep do not need it",
         );
         check(&KNOB, "--profile busy-poll", "fail medium nohz_full= is not given");
         check(
@@ -261,12 +264,12 @@ mod tests {
         check(
             &KNOB,
             &format!("{SET}\n--cpus 0,3"),
-            "fail medium nohz_full is 2-3: the tick goes on on CPU 0",
+            "fail medium nohz_full is 2-3: the tick does not stop on CPU 0",
         );
         check(
             &KNOB,
             "--profile busy-poll\ncmdline + nohz_full=2-x",
-            "fail medium nohz_full=2-x was not taken",
+            "fail medium nohz_full=2-x was not accepted",
         );
         check(&KNOB, &format!("{SET}\ncmdline + nohz=off"), "fail medium nohz=off");
         check(&KNOB, &format!("{SET}\ncmdline + nohz=Off\ncmdline + nohz=?"), "fail medium nohz=Off");

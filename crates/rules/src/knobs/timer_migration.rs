@@ -14,25 +14,23 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "timer-migration",
     title: "timer migration",
-    description: "With timer_migration 1 a high-resolution timer that an idle CPU starts, or one \
-                  of nohz_full=, is put on a CPU that keeps house, if that one has an earlier \
-                  timer to wake up for. That holds for the sleep of the real-time task itself, \
-                  too.",
-    rationale: "a task on a CPU of nohz_full= that sleeps is woken by another CPU, with an \
-                interrupt in between, and not at each wakeup alike",
-    detection: "The sysctl and the list of nohz_full. On a CPU that is isolated without nohz_full \
-                a task's own timers stay where they are started. How the timers of the timer \
-                wheel travel changed in 6.9, and isolated CPUs were left out of it in 6.19; the \
-                sysctl has no say in that.",
-    side_effects: "With 0 a timer stays on the CPU that started it, also one of the kernel's that \
-                   would better go off elsewhere, and idle CPUs wake up more often.",
-    wanted: "0 where tasks on CPUs of nohz_full= sleep",
+    description: "With timer_migration 1 a high-resolution timer that is started on an idle CPU, or on one \
+                  of nohz_full=, is queued on a housekeeping CPU if that CPU has an earlier timer. This also \
+                  applies to the sleep of the real-time task itself.",
+    rationale: "a sleeping task on a CPU of nohz_full= is woken by another CPU, through an additional \
+                interrupt, and not in the same way at each wake-up",
+    detection: "The sysctl and the list of nohz_full. On a CPU that is isolated without nohz_full a task's \
+                own timers stay where they are started. Migration of timer wheel timers changed in 6.9, and \
+                excludes isolated CPUs from 6.19 on; the sysctl does not affect it.",
+    side_effects: "With 0 a timer stays on the CPU that started it, also kernel timers that should expire on \
+                   other CPUs, and idle CPUs wake up more often.",
+    wanted: "0 if tasks on CPUs of nohz_full= sleep",
     fix: || Change::sysctl("kernel.timer_migration", 0).into(),
     severity: Severity::Low,
     evidence: EvidenceKind::Source,
-    disputed: "tuned's real-time profile sets 0, OpenShift's 1: with 0 the task's timers stay \
-               with it, with 1 the kernel's leave its CPU; `onbeat compare` of a run with each \
-               settles it for one machine",
+    disputed: "tuned's real-time profile sets 0, OpenShift's 1: with 0 the task's timers stay with it, with \
+               1 kernel timers leave its CPU; `onbeat compare` of a run with each decides it for one \
+               machine",
     persistence: Persistence::Runtime,
     sets: SYSCTL,
     sources: &[
@@ -67,13 +65,13 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass("0"));
     }
     if machine.has_profile(Profile::BusyPoll) {
-        return Ok(Judgement::pass("1, which takes timers off CPUs whose tasks do not sleep"));
+        return Ok(Judgement::pass("1, which moves timers off CPUs whose tasks do not sleep"));
     }
     let taken = machine.nohz_full()?.map(|taken| taken.and(machine.cpus())).unwrap_or_default();
     if taken.is_empty() {
         // A kernel whose list is not there has none, or hides it with all of /sys; then there are
         // no CPUs to judge for.
-        return Ok(Judgement::pass("1, and no CPU that matters is in nohz_full"));
+        return Ok(Judgement::pass("1, and no audited CPU is in nohz_full"));
     }
     Ok(Judgement::fail(format!("1, with {} in nohz_full", cpu_list(&taken))))
 }
@@ -88,16 +86,16 @@ mod tests {
 
     #[test]
     fn it_applies_where_the_tick_is_off_and_tasks_sleep() {
-        check(&KNOB, "", "pass 1, and no CPU that matters is in nohz_full");
+        check(&KNOB, "", "pass 1, and no audited CPU is in nohz_full");
         check(&KNOB, TICKLESS, "fail low 1, with CPU 3 in nohz_full");
         let absent = "/sys/devices/system/cpu/nohz_full absent\nCONFIG_NO_HZ_FULL";
         check(&KNOB, &format!("{absent}=y"), "unknown /sys/devices/system/cpu/nohz_full is not there");
-        check(&KNOB, &format!("{absent}=n"), "pass 1, and no CPU that matters is in nohz_full");
+        check(&KNOB, &format!("{absent}=n"), "pass 1, and no audited CPU is in nohz_full");
         check(&KNOB, &format!("{TICKLESS}\n/proc/sys/kernel/timer_migration: 0"), "pass 0");
         check(
             &KNOB,
             &format!("{TICKLESS}\n{ONE}\n--profile busy-poll"),
-            "pass 1, which takes timers off CPUs whose tasks do not sleep",
+            "pass 1, which moves timers off CPUs whose tasks do not sleep",
         );
         check(&KNOB, "/sys/devices/system/cpu/nohz_full refused", "unknown");
         check(&KNOB, "/proc/sys/kernel/timer_migration absent", "unknown");

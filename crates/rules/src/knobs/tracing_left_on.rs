@@ -15,17 +15,18 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "tracing-left-on",
     title: "tracing left on",
-    description: "A tracer, trace events, the function profiler or the stack tracer go on after \
-                  the program that wanted them ended, in the kernel's own trace buffer or in an \
-                  instance of somebody's.",
-    rationale: "each function or event that is traced does more, often with preemption off; the \
-                function tracers do so at every call in the kernel",
-    detection: "tracefs at /sys/kernel/tracing, which only root can read, with its instances, and \
-                a sysctl. Enabled probes show among the events. Events that only report errors of \
-                hardware (ras, mce, cxl, devlink: rasdaemon) are not counted. What BPF programs \
-                and perf attach to is not seen.",
-    side_effects: "Whoever wanted the trace loses it: look first whose instance it is.",
-    wanted: "tracer nop and no event, everywhere",
+    description: "A tracer, trace events, the function profiler or the stack tracer may stay active after \
+                  the program that enabled them has ended, in the main trace buffer or in an instance of \
+                  another program.",
+    rationale: "each traced function or event does extra work, often with preemption off; the function \
+                tracers do so at every call in the kernel",
+    detection: "tracefs at /sys/kernel/tracing, which only root can read, with its instances, and a sysctl. \
+                Enabled probes appear among the events. Events that only report hardware errors (ras, mce, \
+                cxl, devlink: rasdaemon) are not counted. Attachments of BPF programs and perf are not \
+                seen.",
+    side_effects: "The program that uses the trace loses it: first check which program the instance belongs \
+                   to.",
+    wanted: "tracer nop and no event, in all instances",
     fix: || {
         Remedy::advice(
             AdviceReason::Program,
@@ -37,8 +38,8 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
-    unsettable: "it may be in use: another tracer empties the buffer, and which single \
-                 events were on is not put back by the switch of all",
+    unsettable: "it may be in use: another tracer empties the buffer, and the switch for all events does not \
+                 restore single ones",
     sources: &[
         Source { title: "kernel: real-time kernel configuration, CONFIG_TRACING", url: RT_CONFIG },
         Source { title: "kernel: ftrace, the files and the tracers", url: FTRACE },
@@ -100,7 +101,7 @@ fn traced(machine: &MachineView) -> Result<(), Judgement> {
         Ok(false) => Err(Judgement::not_applicable("the kernel has no TRACING")),
         _ => {
             let mount = "mount -t tracefs none /sys/kernel/tracing";
-            Err(Judgement::unknown(format!("{TRACER} is not there: {mount}")))
+            Err(Judgement::unknown(format!("{TRACER} is missing: {mount}")))
         }
     }
 }

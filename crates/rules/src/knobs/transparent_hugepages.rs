@@ -16,18 +16,16 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "transparent-hugepages",
     title: "transparent huge pages",
-    description: "The kernel gives memory in huge pages, at page faults and later by khugepaged, \
-                  which puts small pages together: to every program (always), to those that ask \
-                  by madvise(2), or to none.",
-    rationale: "a page fault may clear or first make 2 MiB of memory, and khugepaged unmaps and \
-                copies memory that is in use, which interrupts every CPU that runs the program",
-    detection: "The setting for all sizes, and those of single sizes where the kernel has them: \
-                those decide for anonymous memory, and the setting for all counts where one \
-                inherits it, and for files; and shmem_enabled for memory that is shared. \
-                PREEMPT_RT kernels cannot have huge pages of this kind. With the profile kvm-host \
-                madvise fails too: QEMU asks so for the memory of guests.",
-    side_effects: "More misses of the TLB in programs with much memory. Those that profit can ask \
-                   for huge pages by madvise(2), or have hugetlbfs.",
+    description: "The kernel provides huge pages, at page faults and later by khugepaged, which merges small \
+                  pages: to every program (always), to those that request them by madvise(2), or to none.",
+    rationale: "a page fault may have to compact and clear 2 MiB of memory, and khugepaged unmaps and copies \
+                memory in use, which interrupts every CPU that runs the program",
+    detection: "The setting for all sizes, and those of single sizes where the kernel has them: these apply \
+                to anonymous memory, and the setting for all sizes applies if one inherits it, and to files; \
+                shmem_enabled applies to shared memory. PREEMPT_RT kernels cannot have transparent huge \
+                pages. With the profile kvm-host madvise fails too: QEMU uses it for the memory of guests.",
+    side_effects: "More TLB misses in programs with much memory. Programs that benefit can request huge \
+                   pages by madvise(2), or use hugetlbfs.",
     wanted: "madvise or never",
     fix: || {
         Remedy::from(Change::write(ALL, "madvise"))
@@ -66,7 +64,7 @@ fn judge(machine: &MachineView) -> Judged {
         }
         if machine.kconfig()?.is_yes("TRANSPARENT_HUGEPAGE") {
             return Err(Judgement::unknown(format!(
-                "{ALL} is not there, though the kernel has TRANSPARENT_HUGEPAGE"
+                "{ALL} is missing, although the kernel has TRANSPARENT_HUGEPAGE"
             )));
         }
         return Err(Judgement::not_applicable("the kernel has no TRANSPARENT_HUGEPAGE"));
@@ -95,7 +93,7 @@ fn whole(machine: &MachineView, all: String) -> Judged {
         option => option == OptionValue::Yes,
     };
     if for_files {
-        return Ok(Judgement::fail("always, for files alone").severity(Severity::Low));
+        return Ok(Judgement::fail("always, for files only").severity(Severity::Low));
     }
     Ok(Judgement::pass("always, which no size inherits"))
 }
@@ -163,7 +161,7 @@ fn parse_shared(text: &str) -> Result<String, String> {
 /// Judges a host of real-time guests, whose QEMU requests them.
 fn of_host(all: &str) -> Judgement {
     let judged = match all {
-        "madvise" => Judgement::fail("madvise, which QEMU asks with").severity(Severity::Low),
+        "madvise" => Judgement::fail("madvise, which QEMU uses").severity(Severity::Low),
         other => Judgement::fail(other),
     };
     let never =
@@ -171,10 +169,10 @@ fn of_host(all: &str) -> Judgement {
     judged
         .wanted("never, and the guest's memory from hugetlbfs")
         .because(
-            "QEMU asks for huge pages for all of a guest's memory: khugepaged and compaction move pages that \
-             a guest uses, which stops its CPUs for the time of a remapping",
+            "QEMU requests huge pages for all memory of a guest: khugepaged and compaction move pages that \
+             the guest uses, which stops its CPUs during the remapping",
         )
-        .fix(never.note("give guests huge pages of hugetlbfs (<hugepages/> and <locked/> in libvirt)"))
+        .fix(never.note("give guests huge pages from hugetlbfs (<hugepages/> and <locked/> in libvirt)"))
 }
 
 /// Judges sizes with a separate setting; `inherit` means the global one.
@@ -227,7 +225,7 @@ mod tests {
         let asked = "/sys/kernel/mm/transparent_hugepage/enabled: always [madvise] never";
         check(&KNOB, asked, "pass madvise");
         let of_host = format!("{asked}\n--profile kvm-host");
-        check(&KNOB, &of_host, "fail low madvise, which QEMU asks with");
+        check(&KNOB, &of_host, "fail low madvise, which QEMU uses");
         check(&KNOB, &format!("{NEVER}\n{}", size("2048kB", "always [inherit]")), "pass never");
         check(
             &KNOB,
@@ -248,7 +246,7 @@ mod tests {
         check(&KNOB, &of("always [inherit] madvise never"), "fail medium always");
         let alone = of("always inherit madvise [never]");
         check(&KNOB, &alone, "pass always, which no size inherits");
-        let files = "fail low always, for files alone";
+        let files = "fail low always, for files only";
         check(&KNOB, &format!("{alone}\nCONFIG_READ_ONLY_THP_FOR_FS=y"), files);
         let newer = |series: &str, option: &str| {
             let head = format!(

@@ -17,31 +17,27 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "tsc-watchdog",
     title: "clocksource watchdog",
-    description: "On x86 the kernel compares the TSC with another clock twice a second, on one \
-                  CPU after the other, isolated ones included. From 5.16 on it leaves that to \
-                  itself where the processor can tell by hardware that the TSC was written to \
-                  (constant_tsc, nonstop_tsc and tsc_adjust, on up to four sockets). \
-                  tsc=watchdog has it check all the same: from 6.3 on other clocks against the TSC, \
-                  unless tsc=nowatchdog is given too; from 7.2 on the TSC as well, whatever the \
-                  processor offers and tsc=reliable says, unless tsc=nowatchdog comes later. \
-                  Apart from it, where the processor has tsc_adjust a timer looks at that \
-                  register every ten minutes, on one CPU after the other; tsc=reliable alone \
-                  ends that.",
-    rationale: "a timer interrupt visits each CPU in turn and reads the slow clock there, \
-                isolated or not; from 7.2 on each half second one CPU in turn gets an interrupt \
-                from another, and both spin with interrupts off, up to 50 us",
-    detection: "tsc=reliable, tsc=nowatchdog and tsc=watchdog on the command line, by the kernel's \
-                release, or what the processor offers. \
-                Before 6.12 memory nodes were counted in place of sockets, up to two of them and \
-                from 6.6 on up to four: with more, a kernel may carry the later change or not, \
-                which cannot be read. Of the kernels before 5.16 those from 5.4.164, 5.10.84 and \
-                5.15.7 on have it, where the configuration states that number. Words that the \
-                kernel does not know, such as tsc=perfect, do nothing.",
-    side_effects: "A TSC that goes wrong, by firmware that writes to it or a clock that drifts \
-                   between sockets, is no longer noticed: time then jumps between CPUs. \
-                   tsc=reliable also skips the checks at boot; tsc=nowatchdog keeps those.",
-    wanted: "off: by what the processor offers, or by tsc=nowatchdog where the TSC is known to be \
-             good",
+    description: "On x86 the kernel compares the TSC with another clock twice a second, on one CPU after the \
+                  other, isolated ones included. From 5.16 on it omits this if the hardware shows writes to \
+                  the TSC (constant_tsc, nonstop_tsc and tsc_adjust, on up to four sockets). tsc=watchdog \
+                  enables the check anyway: from 6.3 on for other clocks against the TSC, unless \
+                  tsc=nowatchdog is given too; from 7.2 on also for the TSC, regardless of the processor and \
+                  tsc=reliable, unless tsc=nowatchdog comes later. In addition, if the processor has \
+                  tsc_adjust a timer checks that register every ten minutes, on one CPU after the other; \
+                  only tsc=reliable ends that.",
+    rationale: "a timer interrupt visits each CPU in turn and reads the slow clock there, isolated or not; \
+                from 7.2 on each half second one CPU in turn gets an interrupt from another CPU, and both \
+                spin with interrupts off for up to 50 us",
+    detection: "tsc=reliable, tsc=nowatchdog and tsc=watchdog on the command line, by the kernel's release, \
+                or the features of the processor. Before 6.12 memory nodes were counted instead of sockets, \
+                up to two and from 6.6 on up to four: with more, it is not known whether the kernel has a \
+                backport of the later change. Of the kernels before 5.16 those from 5.4.164, 5.10.84 and \
+                5.15.7 on have it, if the configuration states that number. Values that the kernel does not \
+                know, such as tsc=perfect, have no effect.",
+    side_effects: "A faulty TSC, written by firmware or drifting between sockets, is no longer detected: \
+                   time then jumps between CPUs. tsc=reliable also skips the checks at boot; tsc=nowatchdog \
+                   keeps those.",
+    wanted: "off: by the features of the processor, or by tsc=nowatchdog if the TSC is known to be good",
     fix: || Remedy::from(Change::cmdline_add(NO_WATCHDOG)).note(IF_GOOD),
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
@@ -93,7 +89,7 @@ fn judge(machine: &MachineView) -> Judged {
         "/sys/devices/system/clocksource/clocksource0/available_clocksource",
     )?;
     if !offered.iter().any(|name| name == "tsc" || name == "tsc-early") {
-        return Err(Judgement::not_applicable("the TSC is no clocksource here, so it is not checked"));
+        return Err(Judgement::not_applicable("the TSC is not a clocksource here, so it is not checked"));
     }
     let judged = match forced(machine)? {
         Some(forced) => forced,
@@ -105,7 +101,7 @@ fn judge(machine: &MachineView) -> Judged {
     Ok(if machine.has_profile(Profile::Audio) { judged.severity(Severity::Low) } else { judged })
 }
 
-const IF_GOOD: &str = "only if weeks without a word about the TSC in the kernel's log show it to be good";
+const IF_GOOD: &str = "only if the kernel's log had no message about the TSC for weeks";
 
 /// Judgement if tsc=watchdog forces the check, regardless of other conditions
 /// (arch/x86/kernel/tsc.c: `tsc_setup()`, `tsc_clocksource_watchdog_disabled()`).
@@ -134,7 +130,7 @@ fn by_cmdline(machine: &MachineView) -> Judged {
     values.retain(|value| !matches!(*value, "watchdog" | "noirqtime" | "recalibrate" | "unstable"));
     Ok(Judgement::fail(match values.first() {
         Some(other) => format!("tsc={}, which the kernel does not know", truncate(other)),
-        None => "no tsc= word against it".to_owned(),
+        None => "no tsc= parameter against it".to_owned(),
     }))
 }
 
@@ -161,8 +157,8 @@ fn by_processor(machine: &MachineView) -> Judged {
         (0, _) => Err(unknown_absent("/sys/devices/system/cpu/cpu0/topology/physical_package_id")),
         (count, _) if count > 4 => Ok(Judgement::fail(format!("{count} sockets"))),
         (_, series) if series < (5, 16) && !has_backport(machine) => Err(Judgement::unknown(
-            "whether this kernel has the change of 5.16 cannot be read: that of 5.4.164, 5.10.84 and \
-                 5.15.7 on have it, by the version that their configuration states",
+            "it is not known whether this kernel has the change of 5.16: kernels from 5.4.164, 5.10.84 and \
+             5.15.7 on have it, by the version in their configuration",
         )),
         // check_system_tsc_reliable() of 6.1 counts memory nodes; stable kernels of it do as well.
         (_, (6, 1)) => {
@@ -176,7 +172,7 @@ fn by_processor(machine: &MachineView) -> Judged {
         // Up to 6.11 memory nodes were counted instead of sockets; older kernels may have adopted
         // later limits.
         (_, series) if series < (6, 12) && nodes(machine)? > if series < (6, 6) { 2 } else { 4 } => {
-            Err(Judgement::unknown("how many memory nodes this kernel puts up with cannot be read"))
+            Err(Judgement::unknown("it is not known how many memory nodes this kernel accepts"))
         }
         (count, _) => Ok(Judgement::pass(format!("constant_tsc nonstop_tsc tsc_adjust, sockets: {count}"))),
     }
@@ -223,7 +219,7 @@ mod tests {
         check(&KNOB, &machine(ALL, 1), "pass constant_tsc nonstop_tsc tsc_adjust, sockets: 1");
         check(&KNOB, &machine("tsc_reliable", 0), "pass tsc_reliable");
         let plain = machine("constant_tsc nonstop_tsc", 1);
-        check(&KNOB, &plain, "fail medium no tsc= word against it; the processor has no tsc_adjust");
+        check(&KNOB, &plain, "fail medium no tsc= parameter against it; the processor has no tsc_adjust");
         let old = format!("{plain}\ncmdline + tsc=nowatchdog\n/proc/sys/kernel/osrelease: 4.19.200");
         let words = "tsc=nowatchdog, which the kernel does not know; the processor has no tsc_adjust";
         check(&KNOB, &old, &format!("fail medium {words}"));
@@ -273,7 +269,7 @@ mod tests {
         );
         check(&KNOB, &old, "pass constant_tsc nonstop_tsc tsc_adjust, nodes: 2");
         let four = old.replace("0-1", "0-3");
-        check(&KNOB, &four, "fail medium no tsc= word against it; 4 memory nodes");
+        check(&KNOB, &four, "fail medium no tsc= parameter against it; 4 memory nodes");
         check(&KNOB, &four.replace("6.1.0", "6.3.0"), "unknown");
         check(&KNOB, &four.replace("6.1.0", "6.6.0"), "pass");
         check(&KNOB, &four.replace("6.1.0", "6.8.0").replace("0-3", "0-7"), "unknown");
@@ -313,11 +309,11 @@ mod tests {
 
     #[test]
     fn it_is_about_the_tsc() {
-        check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable x86 only, this is aarch64");
+        check(&KNOB, "/proc/sys/kernel/arch: aarch64", "not-applicable x86 only; this machine is aarch64");
         check(
             &KNOB,
             "/sys/devices/system/clocksource/clocksource0/available_clocksource: hpet acpi_pm",
-            "not-applicable the TSC is no clocksource here, so it is not checked",
+            "not-applicable the TSC is not a clocksource here, so it is not checked",
         );
     }
 }

@@ -19,23 +19,22 @@ const DRIVER: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver";
 pub static KNOB: Knob = Knob {
     id: "turbo",
     title: "turbo clocks",
-    description: "Clocks above the sustained one (Turbo Boost, Core Performance Boost). The \
-                  processor grants and withdraws them by itself, by power, heat, and how many \
-                  cores are awake; performance as the governor does not change that.",
-    rationale: "the clock changes with what the other cores do and how warm the machine is, and \
-                so does the time that the same work takes",
-    detection: "The switch of intel_pstate, or the general one of the other frequency drivers and \
-                what it is for each CPU that matters. A switch in the firmware shows only with \
-                intel_pstate.",
-    side_effects: "The fastest case gets slower, and on some processors by much. What was tuned \
-                   with turbo on has to be measured again.",
-    wanted: "off, where each cycle must take the same time",
+    description: "Frequencies above the sustained one (Turbo Boost, Core Performance Boost). The processor \
+                  grants and withdraws them depending on power, heat, and the number of active cores; the \
+                  performance governor does not change that.",
+    rationale: "the frequency depends on the activity of other cores and the temperature, and so does the \
+                time for the same work",
+    detection: "The switch of intel_pstate, or the general one of the other frequency drivers and its value \
+                for each audited CPU. A switch in the firmware is visible only with intel_pstate.",
+    side_effects: "The fastest case gets slower, on some processors by much. Settings that were tuned with \
+                   turbo on have to be measured again.",
+    wanted: "off, if each cycle must take the same time",
     fix: Remedy::default,
     severity: Severity::Medium,
     evidence: EvidenceKind::Documented,
-    disputed: "some want the speed and accept the spread: `onbeat compare` two runs of an hour \
-               under the real load, one with turbo and one without, and look at the worst case, \
-               not the median",
+    disputed: "some users prefer the speed and accept the variation: `onbeat compare` two runs of an hour \
+               under the real load, one with turbo and one without, and look at the worst case, not the \
+               median",
     persistence: Persistence::Runtime,
     sources: &[
         Source { title: "kernel: intel_pstate, turbo P-states support", url: INTEL_PSTATE },
@@ -71,7 +70,7 @@ fn judge(machine: &MachineView) -> Judged {
                 && each.all_known().is_ok()
                 && each.that(|&boost| boost != 0).is_empty();
             return if off {
-                Ok(Judgement::pass("off where it matters (boost 0)"))
+                Ok(Judgement::pass("off on the audited CPUs (boost 0)"))
             } else {
                 on("boost 1", BOOST, 0)
             };
@@ -94,10 +93,10 @@ fn without(machine: &MachineView) -> Judgement {
             Judgement::not_applicable(format!("the frequency driver {driver} has no switch for it"))
         }
         (None, Err(untold)) => untold,
-        (None, Ok(true)) => Judgement::not_applicable("a guest does not set the clock, its host does"),
+        (None, Ok(true)) => Judgement::not_applicable("in a guest, the host sets the CPU frequency"),
         (None, Ok(false)) => Judgement::unknown(
-            "no frequency driver took these CPUs: whether the firmware lets them use turbo clocks \
-             is not known",
+            "no frequency driver handles these CPUs: it is not known whether the firmware allows turbo \
+             frequencies",
         ),
     }
 }
@@ -121,7 +120,7 @@ mod tests {
         check(&KNOB, &boost("on"), "unknown");
         let each = "/sys/devices/system/cpu/cpu2/cpufreq/boost: 0\n\
                     /sys/devices/system/cpu/cpu3/cpufreq/boost:";
-        check(&KNOB, &format!("{}\n{each} 0", boost("1")), "pass off where it matters (boost 0)");
+        check(&KNOB, &format!("{}\n{each} 0", boost("1")), "pass off on the audited CPUs (boost 0)");
         check(&KNOB, &format!("{}\n{each} 1", boost("1")), "fail medium on (boost 1)");
     }
 
@@ -145,7 +144,7 @@ mod tests {
         check(
             &KNOB,
             &format!("{bare}\n/sys/hypervisor/type: xen"),
-            "not-applicable a guest does not set the clock, its host does",
+            "not-applicable in a guest, the host sets the CPU frequency",
         );
     }
 }

@@ -11,14 +11,14 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "unevictable-compaction",
     title: "compaction of locked memory",
-    description: "Whether the kernel moves pages that mlock holds, to make large pieces of free \
-                  memory. PREEMPT_RT kernels start with 0, all others with 1.",
-    rationale: "while a locked page is moved, a program that touches it waits in a page fault \
-                until the move is done, although it locked its memory",
-    detection: "vm.compact_unevictable_allowed. Other ways of moving pages, such as NUMA \
-                balancing and cpusets that move memory, are not part of it.",
-    side_effects: "Where much memory is locked, large pieces of free memory get scarcer, and \
-                   allocations of huge pages fail more often.",
+    description: "Whether the kernel moves mlocked pages to create large blocks of free memory. The default \
+                  is 0 on PREEMPT_RT kernels, and 1 on all others.",
+    rationale: "a program that touches a locked page while it is moved waits in a page fault until the move \
+                is complete",
+    detection: "vm.compact_unevictable_allowed. Other page migration, such as NUMA balancing and cpusets \
+                that move memory, is not affected.",
+    side_effects: "If much memory is locked, large blocks of free memory become rare, and huge page \
+                   allocations fail more often.",
     wanted: "0",
     fix: || Change::sysctl("vm.compact_unevictable_allowed", 0).into(),
     severity: Severity::Medium,

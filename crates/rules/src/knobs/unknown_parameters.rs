@@ -20,26 +20,24 @@ use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "unknown-parameters",
-    title: "kernel parameters that do nothing",
-    description: "The kernel hands words that it does not know to init and goes on. Recipes carry \
-                  some that no mainline kernel ever knew, such as kthread_cpus=, some that lack \
-                  their module's name, and spelling mistakes.",
-    rationale: "a word that does nothing leaves undone what it was put there for",
-    detection: "A list of words known from recipes, held against this kernel's release and \
-                architecture; the models that preempt= can choose on it; sysctls without their \
-                sysctl.; parameters that lack their module's name or have another's; values that \
-                a parameter with fixed words does not take; and words that differ by one letter \
-                from one that sets up a real-time machine. From 5.14 on the kernel's log names all \
-                words without a dot that it did not know: where it is there, it decides about \
-                what is not known otherwise, about kthread_cpus=, which some vendors' kernels \
-                know, and adds the words that begin as those of recipes do.",
-    side_effects: "Nothing but a boot; what the right word does comes with it.",
-    wanted: "only words that this kernel knows",
+    title: "kernel parameters without effect",
+    description: "The kernel passes unknown parameters to init and continues. Recipes contain some that no \
+                  mainline kernel ever knew, such as kthread_cpus=, some that lack their module's name, and \
+                  spelling mistakes.",
+    rationale: "a parameter without effect does not do what it was added for",
+    detection: "A list of parameters from recipes, compared with this kernel's release and architecture; the \
+                models that preempt= can select on it; sysctls without the prefix sysctl.; parameters \
+                without their module's name or with a wrong one; invalid values of parameters with fixed \
+                values; and parameters that differ by one letter from one used on real-time machines. From \
+                5.14 on the kernel's log names all unknown parameters without a dot: if available, it \
+                decides about other parameters, about kthread_cpus=, which some vendor kernels know, and \
+                adds parameters that start like those of recipes.",
+    side_effects: "Only a reboot; the correct parameter then takes effect.",
+    wanted: "only parameters that this kernel knows",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "correct the word or take it out; dmesg | grep -i unknown shows what the kernel said \
-             of it",
+            "correct or remove the parameter; dmesg | grep -i unknown shows the kernel's message",
         )
     },
     severity: Severity::Info,
@@ -93,43 +91,48 @@ const STRAY: &[Stray] = &[
             Severity::Info,
         )
     },
-    stray("rcu_expedited", "spelt rcupdate.rcu_expedited, and better left out", Severity::Low),
+    stray("rcu_expedited", "spelt rcupdate.rcu_expedited, and better omitted", Severity::Low),
     stray("rcu_boost", "a build option: CONFIG_RCU_BOOST", Severity::Low),
     stray("workqueue.cpumask", "spelt workqueue.unbound_cpus (6.6 on)", Severity::Medium),
     stray("sched_rt_runtime_us", "a sysctl: sysctl.kernel.sched_rt_runtime_us= (5.8 on)", Severity::Medium),
-    stray("idle=mwait", "gone: cap the idle states instead", Severity::Low),
-    stray("noirqbalance", "gone since 2.6: stop the irqbalance program instead", Severity::Low),
-    stray("noibrs", "of RHEL 7 alone: nospectre_v2 is the word", Severity::Low),
-    stray("noibpb", "of RHEL 7 alone: nospectre_v2 is the word", Severity::Low),
-    stray("art", "of no mainline kernel", Severity::Low),
-    stray("igb.blacklist", "no parameter of igb: modprobe.blacklist=igb keeps a module out", Severity::Low),
+    stray("idle=mwait", "removed: limit the idle states instead", Severity::Low),
+    stray("noirqbalance", "removed in 2.6: stop the irqbalance program instead", Severity::Low),
+    stray("noibrs", "only in RHEL 7: use nospectre_v2", Severity::Low),
+    stray("noibpb", "only in RHEL 7: use nospectre_v2", Severity::Low),
+    stray("art", "in no mainline kernel", Severity::Low),
+    stray(
+        "igb.blacklist",
+        "not a parameter of igb: modprobe.blacklist=igb keeps the module from loading",
+        Severity::Low,
+    ),
     stray(
         "housekeeping",
         "never a parameter: isolcpus= and nohz_full= name the other CPUs",
         Severity::Medium,
     ),
-    stray("noht", "gone since 2.6: nosmt is the word", Severity::Low),
-    stray("nohalt", "of ia64, which is gone: idle=poll on x86, nohlt elsewhere", Severity::Low),
-    stray("intel_pstate=enable", "no value of it: without a word the driver is on", Severity::Low),
-    stray("intel_pstate=performance", "no value of it: cpufreq.default_governor=performance", Severity::Low),
+    stray("noht", "removed in 2.6: use nosmt", Severity::Low),
+    stray("nohalt", "only on ia64, which was removed: use idle=poll on x86, nohlt elsewhere", Severity::Low),
+    stray("intel_pstate=enable", "invalid value: the driver is on by default", Severity::Low),
+    stray(
+        "intel_pstate=performance",
+        "invalid value: use cpufreq.default_governor=performance",
+        Severity::Low,
+    ),
     Stray {
         is_stray: |machine| Ok(machine.series()? >= (5, 0)),
-        ..stray("elevator", "gone since 5.0: queue/scheduler of each disk is in its place", Severity::Low)
+        ..stray("elevator", "removed in 5.0: use queue/scheduler of each disk", Severity::Low)
     },
     Stray {
         is_stray: |machine| Ok(machine.series()? >= (4, 16)),
-        ..stray("i915.enable_rc6", "gone since 4.16: see gpu-runtime-power", Severity::Low)
+        ..stray("i915.enable_rc6", "removed in 4.16: see gpu-runtime-power", Severity::Low)
     },
-    Stray {
-        is_stray: is_not_x86,
-        ..stray("idle=poll", "of x86 alone: nohlt is the word here", Severity::Low)
-    },
-    Stray { is_stray: is_not_x86, ..stray("idle=halt", "of x86 alone: see idle-states", Severity::Low) },
-    Stray { is_stray: is_not_x86, ..stray("idle=nomwait", "of x86 alone: see idle-states", Severity::Low) },
-    Stray { is_stray: is_x86, ..stray("nohlt", "not known on x86: idle=poll is the word", Severity::Low) },
-    Stray { is_stray: lacks_idle, ..stray("idle=nop", "of arm64 alone, from 7.3 on", Severity::Low) },
-    Stray { is_stray: lacks_idle, ..stray("idle=wfi", "of arm64 alone, from 7.3 on", Severity::Low) },
-    Stray { is_stray: lacks_idle, ..stray("idle=yield", "of arm64 alone, from 7.3 on", Severity::Low) },
+    Stray { is_stray: is_not_x86, ..stray("idle=poll", "only on x86: use nohlt here", Severity::Low) },
+    Stray { is_stray: is_not_x86, ..stray("idle=halt", "only on x86: see idle-states", Severity::Low) },
+    Stray { is_stray: is_not_x86, ..stray("idle=nomwait", "only on x86: see idle-states", Severity::Low) },
+    Stray { is_stray: is_x86, ..stray("nohlt", "not known on x86: use idle=poll", Severity::Low) },
+    Stray { is_stray: lacks_idle, ..stray("idle=nop", "only on arm64, from 7.3 on", Severity::Low) },
+    Stray { is_stray: lacks_idle, ..stray("idle=wfi", "only on arm64, from 7.3 on", Severity::Low) },
+    Stray { is_stray: lacks_idle, ..stray("idle=yield", "only on arm64, from 7.3 on", Severity::Low) },
     Stray { is_stray: is_gone, ..stray("rcupdate.rcu_task_ipi_delay", "gone by 7.2", Severity::Low) },
 ];
 
@@ -173,7 +176,7 @@ fn is_sysctl(name: &str) -> bool {
 fn is_gone(machine: &MachineView) -> Result<bool, Judgement> {
     let series = machine.series()?;
     if series > (6, 12) && series < (7, 2) {
-        return Err(Judgement::unknown("whether this kernel still has a parameter is not known"));
+        return Err(Judgement::unknown("it is not known whether this kernel still has a parameter"));
     }
     Ok(series >= (7, 2))
 }
@@ -183,7 +186,7 @@ fn judge(machine: &MachineView) -> Judged {
     let Some(worst) = found.iter().map(|found| found.severity).max() else {
         return match undecided {
             Some(why) => Err(why),
-            None => Ok(Judgement::pass("none known to do nothing")),
+            None => Ok(Judgement::pass("none known to be without effect")),
         };
     };
     let names: Vec<&str> = found.iter().map(|found| found.word.as_str()).collect();
@@ -232,7 +235,7 @@ fn without_effect(machine: &MachineView, param: &Param) -> Result<Option<Idle>, 
     }
     if name == "preempt" {
         let idle = |advice| Idle { word: truncate(&whole), advice, severity: Severity::Low };
-        let logged = || "the kernel's log says that it takes no such model".to_owned();
+        let logged = || "the kernel's log shows that it does not accept this model".to_owned();
         return match (refused_model(machine, value), named_by_log(machine, &name)) {
             (Ok(Some(why)), _) => Ok(Some(idle(why))),
             (_, Some(true)) => Ok(Some(idle(logged()))),
@@ -255,10 +258,10 @@ fn without_effect(machine: &MachineView, param: &Param) -> Result<Option<Idle>, 
     let by_class = name == "mitigations" && !matches!(value, "off" | "auto" | "auto,nosmt");
     if by_class && idle_value(&name, value).is_none() {
         let advice = if machine.series()? < (6, 17) {
-            Some("classes of attacks are known from 6.17 on: this kernel ignores the whole value")
+            Some("attack classes are known from 6.17 on: this kernel ignores the whole value")
         } else if is_not_x86(machine)? {
             // ARCH_HAS_CPU_ATTACK_VECTORS.
-            Some("classes of attacks are known on x86 alone: only the word before them counts")
+            Some("attack classes are known only on x86: only the value before them counts")
         } else {
             None
         };
@@ -281,7 +284,7 @@ fn without_effect(machine: &MachineView, param: &Param) -> Result<Option<Idle>, 
         let of_recipes = RECIPES.iter().any(|begin| name.starts_with(begin));
         (of_recipes && named_by_log(machine, &name) == Some(true)).then(|| Idle {
             word: truncate(&name),
-            advice: "the kernel's log says that it does not know it".to_owned(),
+            advice: "the kernel's log shows that it is unknown".to_owned(),
             severity: Severity::Low,
         })
     }))
@@ -292,7 +295,7 @@ fn of_no_value(machine: &MachineView, name: &str, value: &str) -> Result<Option<
     let whole = format!("{name}={value}");
     let idle = |advice| Idle { word: truncate(&whole), advice, severity: Severity::Medium };
     if is_no_truth(machine, name, value)? {
-        return Ok(Some(idle("no truth value to this kernel: on and off are".to_owned())));
+        return Ok(Some(idle("not a boolean for this kernel: use on or off".to_owned())));
     }
     let Some((advice, is_near)) = idle_value(name, value) else { return Ok(None) };
     // A kernel newer than those looked at may have words of its own.
@@ -307,14 +310,19 @@ mod tests {
 
     #[test]
     fn words_of_recipes_are_known() {
-        check(&KNOB, "", "pass none known to do nothing");
+        check(&KNOB, "", "pass none known to be without effect");
         check(&KNOB, "cmdline + kthread-cpus=0-1", "fail info kthread_cpus");
         check(
             &KNOB,
             "cmdline + tsc=perfect\ncmdline + kthread_cpus=0",
             "fail medium tsc=perfect, kthread_cpus",
         );
-        check(&KNOB, "cmdline + rcupdate.rcu_normal=1\ncmdline + idle=poll", "pass none known to do nothing");
+        check(
+            &KNOB,
+            "cmdline + rcupdate.rcu_normal=1\ncmdline + idle=poll",
+            "pass none known to be without \
+                                                                              effect",
+        );
         let near = "cmdline + intel_pstate=disabled\ncmdline + processor_idle.max_cstate=1\n\
                     cmdline + rcu.kthread_prio=80";
         let words = "intel_pstate=disabled, processor_idle.max_cstate, rcu.kthread_prio";
@@ -324,7 +332,7 @@ mod tests {
         let fix = machine.finding(&KNOB).fix;
         assert!(fix.contains("intel_pstate=disable;") && fix.contains("rcutree.kthread_prio"), "{fix}");
         let release = |number| format!("/proc/sys/kernel/osrelease: {number}\ncmdline + tsc=");
-        check(&KNOB, &(release("7.9.1") + "exact"), "pass none known to do nothing");
+        check(&KNOB, &(release("7.9.1") + "exact"), "pass none known to be without effect");
         check(&KNOB, &(release("7.9.1") + "relable"), "fail medium tsc=relable");
         let strays = "cmdline + intel.max_cstate=0\ncmdline + art=virtallow";
         check(&KNOB, strays, "fail medium intel.max_cstate, art");
@@ -339,9 +347,9 @@ mod tests {
             check(&KNOB, &format!("cmdline + {name}=10"), &format!("fail medium {name}"));
         }
         for word in ["net.ifnames=0", "net.naming-scheme=v240"] {
-            check(&KNOB, &format!("cmdline + {word}"), "pass none known to do nothing");
+            check(&KNOB, &format!("cmdline + {word}"), "pass none known to be without effect");
         }
-        check(&KNOB, "cmdline + sysctl.vm.swappiness=10", "pass none known to do nothing");
+        check(&KNOB, "cmdline + sysctl.vm.swappiness=10", "pass none known to be without effect");
     }
 
     #[test]
@@ -366,7 +374,7 @@ mod tests {
                  /proc/sys/kernel/osrelease: {release}\ncmdline + {word}"
             )
         };
-        let pass = "pass none known to do nothing";
+        let pass = "pass none known to be without effect";
         check(&KNOB, &of("x86_64", "6.12.9", "idle=poll"), pass);
         check(&KNOB, &of("riscv64", "6.12.9", "idle=poll"), "fail low idle=poll");
         check(&KNOB, &of("x86_64", "6.12.9", "nohlt"), "fail low nohlt");
@@ -435,11 +443,11 @@ mod tests {
             |release: &str, word: &str| format!("/proc/sys/kernel/osrelease: {release}\ncmdline + {word}");
         for (word, old, new) in [("highres=disable", "6.12.9", "7.3.4"), ("nohz=true", "5.10.9", "6.1.9")] {
             check(&KNOB, &of(old, word), &format!("fail medium {word}"));
-            check(&KNOB, &of(new, word), "pass none known to do nothing");
+            check(&KNOB, &of(new, word), "pass none known to be without effect");
         }
-        check(&KNOB, &of("5.10.9", "psi=on"), "pass none known to do nothing");
+        check(&KNOB, &of("5.10.9", "psi=on"), "pass none known to be without effect");
         check(&KNOB, &of("6.12.9", "spectre_v2=none"), "fail medium spectre_v2=none");
-        check(&KNOB, &of("6.12.9", "spectre_v2=eibrs,lfence"), "pass none known to do nothing");
+        check(&KNOB, &of("6.12.9", "spectre_v2=eibrs,lfence"), "pass none known to be without effect");
         check(&KNOB, &of("6.1.9", "trace_instance=a"), "fail low trace_instance");
     }
 
@@ -452,7 +460,7 @@ mod tests {
                  cmdline - tsc=nowatchdog\ncmdline + preempt={word}"
             )
         };
-        let pass = "pass none known to do nothing";
+        let pass = "pass none known to be without effect";
         let check = |edits: String, expected: &str| check(&KNOB, &edits, expected);
         check(of("7.3.4", "PREEMPT_DYNAMIC", ": full (lazy)", "voluntary"), "fail low preempt=voluntary");
         check(of("7.3.4", "PREEMPT_DYNAMIC", " absent", "none"), "fail low preempt=none");
@@ -475,7 +483,7 @@ mod tests {
                 "/dev/kmsg: Unknown kernel command line parameters \"{words}\", will be passed to user space."
             )
         };
-        let pass = "pass none known to do nothing";
+        let pass = "pass none known to be without effect";
         let known = format!("cmdline + kthread_cpus=0-1\n{}", log("BOOT_IMAGE=/vmlinuz"));
         check(&KNOB, &known, pass);
         let unknown = format!("cmdline + kthread_cpus=0-1\n{}", log("kthread_cpus=0-1"));
@@ -505,7 +513,7 @@ mod tests {
         check(
             &KNOB,
             "cmdline + nohz=on\ncmdline + nosmt\ncmdline + debug\ncmdline + watchdog_thresh=0",
-            "pass none known to do nothing",
+            "pass none known to be without effect",
         );
         let mut machine = Machine::base();
         machine.edit("cmdline + nohzfull=2-3");

@@ -15,27 +15,27 @@ use model::units::Cpu;
 
 pub static KNOB: Knob = Knob {
     id: "vcpu-placement",
-    title: "places of a guest's CPUs",
-    description: "A thread that is a CPU of a guest runs where its affinity lets it: moved between CPUs \
-                  it finds cold caches, and two on one CPU wait for each other.",
-    rationale: "a guest whose CPU is moved, or waits for another guest's, stands still, and its own \
-                tasks cannot know",
-    detection: "The affinity of the threads called CPU N/KVM, vcpuN, fc_vcpu N and crosvm_vcpuN next to \
-                the CPUs that are set apart: those that may run there have one CPU each, and share it \
-                with no other. For the profile kvm-host.",
-    side_effects: "A CPU per CPU of a real-time guest, which nothing else can use.",
-    wanted: "one CPU of those set apart for each",
+    title: "placement of virtual CPUs",
+    description: "The thread of a virtual CPU runs wherever its affinity allows: after a migration it finds \
+                  cold caches, and two of them on one CPU wait for each other.",
+    rationale: "a guest whose virtual CPU is migrated, or waits for that of another guest, stops without its \
+                tasks noticing",
+    detection: "The affinity of the threads called CPU N/KVM, vcpuN, fc_vcpu N and crosvm_vcpuN compared \
+                with the isolated CPUs: each thread that may run there should have one CPU and share it with \
+                no other. For the profile kvm-host.",
+    side_effects: "One dedicated CPU per virtual CPU of a real-time guest.",
+    wanted: "one isolated CPU for each",
     fix: || {
         Remedy::advice(
             AdviceReason::Threads,
-            "<vcpupin vcpu='N' cpuset='CPU'/> in the guest's <cputune>, or taskset -pc CPU TID, with \
-             another CPU for each",
+            "<vcpupin vcpu='N' cpuset='CPU'/> in the guest's <cputune>, or taskset -pc CPU TID, with a \
+             different CPU for each",
         )
     },
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
-    unsettable: "which guests are real-time ones is their owner's to say",
+    unsettable: "only the owner knows which guests are real-time",
     sources: &[Source { title: "libvirt: KVM real time guest configuration", url: LIBVIRT_REALTIME }],
     cures: &[SliceKind::Thread, SliceKind::Stopped, SliceKind::Unexplained],
     facts: &["/proc/PID/task/TID/status", "/sys/devices/system/cpu/online"],
@@ -71,7 +71,7 @@ fn judge(machine: &MachineView) -> Judged {
         }
     }
     if !loose.is_empty() {
-        return Ok(Judgement::fail(format!("not bound to one CPU: {}", truncate_list(loose))));
+        return Ok(Judgement::fail(format!("not pinned to one CPU: {}", truncate_list(loose))));
     }
     let shared = bound.iter().filter(|(_, names)| names.len() > 1);
     let shared = truncate_list(shared.map(|(cpu, names)| format!("CPU {cpu} has {}", names.join(" and "))));
@@ -79,10 +79,10 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::fail(shared));
     }
     if bound.is_empty() {
-        let words = format!("no CPU of a guest is bound to {}", cpu_list(cpus));
+        let words = format!("no virtual CPU is pinned to {}", cpu_list(cpus));
         return Ok(Judgement::fail(words).severity(Severity::Medium));
     }
-    Ok(Judgement::pass(format!("{} bound, each to another CPU", bound.len())))
+    Ok(Judgement::pass(format!("{} pinned, each to a different CPU", bound.len())))
 }
 
 #[cfg(test)]
@@ -95,14 +95,14 @@ mod tests {
     #[test]
     fn each_has_a_cpu_of_its_own() {
         let own = format!("{HOST}\nvcpu 90002 2 fifo 1\nvcpu 90003 3 fifo 1");
-        check(&KNOB, &own, "pass 2 bound, each to another CPU");
+        check(&KNOB, &own, "pass 2 pinned, each to a different CPU");
         let loose = format!("{HOST}\nvcpu 90002 2 fifo 1\nvcpu 90003 0-3 other");
-        check(&KNOB, &loose, "fail high not bound to one CPU: CPU 1/KVM (qemu-kvm, 90003) on 0-3");
+        check(&KNOB, &loose, "fail high not pinned to one CPU: CPU 1/KVM (qemu-kvm, 90003) on 0-3");
         let one = format!("{HOST}\nvcpu 90002 2 fifo 1\nvcpu 90003 2 fifo 1");
         let words = "CPU 2 has CPU 0/KVM (qemu-kvm, 90002) and CPU 1/KVM (qemu-kvm, 90003)";
         check(&KNOB, &one, &format!("fail high {words}"));
         let elsewhere = format!("{HOST}\nvcpu 90002 0 other");
-        check(&KNOB, &elsewhere, "fail medium no CPU of a guest is bound to CPUs 2-3");
+        check(&KNOB, &elsewhere, "fail medium no virtual CPU is pinned to CPUs 2-3");
         check(&KNOB, &format!("{own}\n--cpus 0-3"), "not-applicable");
     }
 }

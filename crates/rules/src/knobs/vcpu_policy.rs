@@ -13,19 +13,19 @@ use model::slice::SliceKind;
 
 pub static KNOB: Knob = Knob {
     id: "vcpu-policy",
-    title: "policy of a guest's CPUs",
-    description: "Each CPU of a guest is a thread of the host. Under SCHED_OTHER it shares its CPU with \
-                  whatever else runs there; under SCHED_FIFO only what is more urgent comes before it.",
-    rationale: "a guest's real-time task is not more urgent than the host's thread that it runs on: while \
-                that waits, everything in the guest does",
+    title: "scheduling policy of virtual CPUs",
+    description: "Each virtual CPU is a thread of the host. With SCHED_OTHER it shares its CPU with other \
+                  tasks; with SCHED_FIFO only tasks of higher priority run before it.",
+    rationale: "a guest's real-time task has no higher priority than the host thread that it runs on: while \
+                that thread waits, everything in the guest waits",
     detection: "The policy and priority of the threads called CPU N/KVM (QEMU, with debug-threads=on as \
-                libvirt has it), vcpuN, fc_vcpu N and crosvm_vcpuN that may run on the CPUs that matter \
-                and nowhere else; those of other guests may stay as they are. Which of them a guest uses \
-                for its real-time tasks does not show. For the profile kvm-host.",
-    side_effects: "A guest that computes without a pause keeps the host's ordinary threads off that CPU \
-                   for good: it must have nothing else to do. From the priority of the host's interrupt \
-                   threads on, 50, it stops these, too.",
-    wanted: "SCHED_FIFO, of priority 1 as a rule, and below 50",
+                libvirt has it), vcpuN, fc_vcpu N and crosvm_vcpuN that may run on the audited CPUs and \
+                nowhere else; other guests are not judged. Which of them a guest uses for its real-time \
+                tasks is not known. For the profile kvm-host.",
+    side_effects: "A guest that computes without a pause blocks the host's ordinary threads on that CPU \
+                   forever: the CPU must have no other work. At the priority of the host's interrupt \
+                   threads, 50, or above, it stops these too.",
+    wanted: "SCHED_FIFO, usually with priority 1, and below 50",
     fix: || {
         Remedy::advice(
             AdviceReason::Threads,
@@ -36,7 +36,7 @@ pub static KNOB: Knob = Knob {
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
     persistence: Persistence::Runtime,
-    unsettable: "which guests are real-time ones is their owner's to say",
+    unsettable: "only the owner knows which guests are real-time",
     sources: &[Source { title: "libvirt: KVM real time guest configuration", url: LIBVIRT_REALTIME }],
     cures: &[SliceKind::Thread, SliceKind::Stopped, SliceKind::Unexplained],
     facts: &["/proc/PID/task/TID/stat", "/proc/PID/task/TID/status"],
@@ -83,11 +83,11 @@ fn judge(machine: &MachineView) -> Judged {
     if !high.is_empty() {
         return Ok(Judgement::fail(truncate_list(high)).severity(Severity::Medium).because(
             "a guest that computes without a pause stops the host's interrupt threads on its CPU, and \
-             what waits for them",
+             everything that waits for them",
         ));
     }
     if right.is_empty() {
-        let words = format!("no CPU of a guest is bound to {}: see vcpu-placement", cpu_list(cpus));
+        let words = format!("no virtual CPU is pinned to {}: see vcpu-placement", cpu_list(cpus));
         return Err(Judgement::not_applicable(words));
     }
     Ok(Judgement::pass(format!("real-time: {}", right.len())))

@@ -15,22 +15,20 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "virtual-machine",
     title: "virtual machine",
-    description: "In a guest each CPU is a thread of the host: it runs when the host lets it, and \
+    description: "In a guest each CPU is a thread of the host: it runs when the host schedules it, and \
                   timers, interrupts and idle states go through the hypervisor.",
-    rationale: "the host takes the CPU away for as long as it likes, and nothing inside can \
+    rationale: "the host can take the CPU away for any length of time, and nothing inside the guest can \
                 prevent or bound it",
-    detection: "The processor's flag, the clocks and the names in the firmware's tables. From \
-                inside it cannot be seen how the host is set up: frequencies, idle states, \
-                interrupts of the devices, other guests, the priority of the threads that run \
-                this one.",
-    side_effects: "Real time in a guest takes a tuned host: virtual CPUs pinned one to one to \
-                   isolated CPUs, with real-time priority, memory locked, and no emulated devices \
-                   on the way.",
-    wanted: "metal, or a host that was tuned for it",
+    detection: "The processor's flag, the clocks and the names in the firmware tables. The host's setup is \
+                not visible from inside: frequencies, idle states, device interrupts, other guests, the \
+                priority of the threads that run this guest.",
+    side_effects: "Real time in a guest needs a tuned host: virtual CPUs pinned one to one to isolated CPUs, \
+                   with real-time priority and locked memory, and no emulated devices in the path.",
+    wanted: "bare metal, or a host that was tuned for it",
     fix: || {
         Remedy::advice(
             AdviceReason::Machine,
-            "run on metal; or tune and audit the host, and audit the guest with --profile guest",
+            "run on bare metal; or tune and audit the host, and audit the guest with --profile guest",
         )
     },
     severity: Severity::High,

@@ -15,24 +15,21 @@ use model::units::CpuSet;
 pub static KNOB: Knob = Knob {
     id: "vmstat-interval",
     title: "interval of memory statistics",
-    description: "Every vm.stat_interval seconds, 1 by default, a worker on each CPU that has \
-                  used memory since adds that CPU's counts to the machine's. From 6.5 on it \
-                  leaves out CPUs of isolcpus=domain and nohz_full=, from 6.8 on also those of \
-                  isolated cpuset partitions, and from 7.0 on no longer those that are in \
-                  nohz_full= alone.",
-    rationale: "the worker runs on the CPU whose counts are to be added, once in each interval, \
-                for some microseconds",
-    detection: "The sysctl, and whether this kernel leaves out all the CPUs that matter, by its \
-                version. Whether a kernel of RHEL before 6.5 took the change over cannot be read; \
-                of other distributions it is not expected.",
-    side_effects: "The figures of /proc/vmstat and /proc/meminfo get staler by the interval.",
+    description: "Every vm.stat_interval seconds, 1 by default, a worker on each CPU with memory activity \
+                  adds that CPU's counters to the global ones. From 6.5 on it skips CPUs of isolcpus=domain \
+                  and nohz_full=, from 6.8 on also those of isolated cpuset partitions, and from 7.0 on no \
+                  longer those that are only in nohz_full=.",
+    rationale: "the worker runs on the CPU whose counters it adds, once per interval, for some microseconds",
+    detection: "The sysctl, and whether this kernel skips all the audited CPUs, by its version. Whether an \
+                RHEL kernel before 6.5 has a backport cannot be read; other distributions are assumed not to \
+                have it.",
+    side_effects: "The figures in /proc/vmstat and /proc/meminfo are older by up to the interval.",
     wanted: "10 s or more",
     fix: || Change::sysctl("vm.stat_interval", 10).into(),
     severity: Severity::Low,
     evidence: EvidenceKind::Documented,
-    disputed: "a longer interval makes the interruption rarer, not shorter: the worst case stays, \
-               as `onbeat compare` of two long runs shows; a real-time task goes ahead of the \
-               worker in any case",
+    disputed: "a longer interval makes the interruption rarer, not shorter: the worst case stays, as `onbeat \
+               compare` of two long runs shows; a real-time task preempts the worker in any case",
     persistence: Persistence::Runtime,
     sets: PATH,
     sources: &[
@@ -69,9 +66,9 @@ fn judge(machine: &MachineView) -> Judged {
     let may_have_it = machine.facts().release.known().is_some_and(|release| release.contains(".el"));
     if (series >= (6, 5) || may_have_it) && machine.cpus().without(&left_out(machine)?).is_empty() {
         return Err(if series >= (6, 5) {
-            Judgement::not_applicable(format!("this kernel leaves out {}", cpu_list(machine.cpus())))
+            Judgement::not_applicable(format!("this kernel skips {}", cpu_list(machine.cpus())))
         } else {
-            Judgement::unknown("whether this kernel of RHEL has the change of 6.5 cannot be read")
+            Judgement::unknown("it is not known whether this RHEL kernel has the change of 6.5")
         });
     }
     Ok(Judgement::fail(format!("{seconds} s")))
@@ -99,7 +96,7 @@ mod tests {
     #[test]
     fn isolated_cpus_are_left_out_by_newer_kernels() {
         const SECOND: &str = "/proc/sys/vm/stat_interval: 1";
-        check(&KNOB, SECOND, "not-applicable this kernel leaves out CPUs 2-3");
+        check(&KNOB, SECOND, "not-applicable this kernel skips CPUs 2-3");
         check(&KNOB, &format!("{SECOND}\n/proc/sys/kernel/osrelease: 6.1.0-50-rt-amd64"), "fail low 1 s");
         let red_hat = format!("{SECOND}\n/proc/sys/kernel/osrelease: 5.14.0-503.11.1.el9_5.x86_64+rt");
         check(&KNOB, &red_hat, "unknown");
@@ -108,11 +105,11 @@ mod tests {
             "{SECOND}\n/sys/devices/system/cpu/isolated:\n/sys/devices/system/cpu/nohz_full: 3\n\
              --cpus 3"
         );
-        check(&KNOB, &ticks, "not-applicable this kernel leaves out CPU 3");
+        check(&KNOB, &ticks, "not-applicable this kernel skips CPU 3");
         check(&KNOB, &format!("{ticks}\n/proc/sys/kernel/osrelease: 7.0.1"), "fail low 1 s");
         check(&KNOB, &format!("{SECOND}\n--cpus 1-2"), "fail low 1 s");
         let partition = format!("{SECOND}\n/sys/fs/cgroup/cpuset.cpus.isolated: 1\n--cpus 1-2");
-        check(&KNOB, &partition, "not-applicable this kernel leaves out CPUs 1-2");
+        check(&KNOB, &partition, "not-applicable this kernel skips CPUs 1-2");
         check(&KNOB, &format!("{partition}\n/proc/sys/kernel/osrelease: 6.6.1"), "fail low 1 s");
         check(&KNOB, &format!("{SECOND}\n/sys/devices/system/cpu/isolated refused\n--cpus 2"), "unknown");
         check(&KNOB, "/proc/sys/vm/stat_interval: 1000", "pass 1000 s");

@@ -17,24 +17,22 @@ use model::units::CpuSet;
 pub static KNOB: Knob = Knob {
     id: "watchdog",
     title: "lockup detectors",
-    description: "The soft lockup detector runs a timer on each CPU every 4 s and has the stopper \
-                  thread, ahead of every priority, set a time stamp; the hard lockup detector, or \
-                  NMI watchdog, raises an NMI from a performance counter to see whether that \
-                  timer still comes. Where it was built with HARDLOCKUP_DETECTOR_BUDDY, as \
-                  Debian's kernels for arm64 and riscv64 are, the timer of the neighbouring CPU \
-                  looks instead, without an NMI.",
+    description: "The soft lockup detector runs a timer on each CPU every 4 s and lets the stopper thread, \
+                  above every priority, set a timestamp; the hard lockup detector, or NMI watchdog, raises \
+                  an NMI from a performance counter to check that this timer still fires. With \
+                  HARDLOCKUP_DETECTOR_BUDDY, as in Debian's kernels for arm64 and riscv64, the timer of the \
+                  neighbouring CPU checks instead, without an NMI.",
     rationale: "a timer interrupt, a thread above all priorities and, on most machines, an NMI come \
                 to each CPU every few seconds, whatever runs there",
-    detection: "The sysctls of both detectors, their threshold (0 is off), and the CPUs they run \
-                on. With nohz_full= the kernel leaves those CPUs out by itself. On kernels before \
-                6.14, reading a detector's sysctl while none runs keeps a later 1 in another of \
-                them from switching it on; there /proc/timer_list tells root whether the \
-                detectors' timer is armed, and the sysctls are read only if it is. A kernel built \
-                without them has no such files; its configuration says so.",
-    side_effects: "A CPU that hangs in the kernel is no longer reported, and does not bring the \
-                   machine down where panic was asked for: have a hardware watchdog for that. \
-                   Kept on the housekeeping CPUs, the detectors still see those.",
-    wanted: "off, or not on the CPUs that matter",
+    detection: "The sysctls of both detectors, their threshold (0 is off), and the CPUs they run on. The \
+                kernel excludes CPUs of nohz_full= by default. On kernels before 6.14, reading a detector's \
+                sysctl while none runs keeps a later 1 in another of them from enabling it; there \
+                /proc/timer_list shows root whether the detectors' timer is armed, and the sysctls are read \
+                only if it is. A kernel built without them has no such files, as its configuration shows.",
+    side_effects: "A CPU that hangs in the kernel is no longer reported, and no longer causes a requested \
+                   panic: use a hardware watchdog for that. On the housekeeping CPUs the detectors can stay \
+                   active.",
+    wanted: "off, or not on the audited CPUs",
     fix: || Remedy::from(Change::sysctl("kernel.watchdog", 0)).persist(Change::cmdline_add("nowatchdog")),
     severity: Severity::High,
     evidence: EvidenceKind::Documented,
@@ -143,8 +141,8 @@ fn has_buddy(machine: &MachineView) -> bool {
 fn detector(machine: &MachineView, path: &str, name: &str, option: &str) -> Judged {
     if machine.survey.texts.one(path) == Fact::NotCaptured {
         return Err(Judgement::unknown(format!(
-            "{path} was not read: before 6.14 that can change what a later write does, and \
-             /proc/timer_list, which tells root whether the detectors run, could not be read"
+            "{path} was not read: before 6.14 that can change the effect of a later write, and \
+             /proc/timer_list, which shows root whether the detectors run, could not be read"
         )));
     }
     match machine.number_if_present(path)? {
@@ -159,7 +157,7 @@ fn by_threshold(machine: &MachineView) -> Judged {
     match machine.number_if_present(THRESHOLD)? {
         Some(0) => Ok(Judgement::pass("watchdog_thresh 0")),
         Some(seconds) => Ok(Judgement::fail(format!("every {} s", span(seconds)))),
-        None => Err(Judgement::not_applicable("there is no watchdog_thresh")),
+        None => Err(Judgement::not_applicable("watchdog_thresh does not exist")),
     }
 }
 
@@ -171,11 +169,11 @@ fn span(threshold: i64) -> String {
 
 fn by_mask(machine: &MachineView) -> Judged {
     let Some(mask) = machine.cpu_list_if_present(MASK)? else {
-        return Err(Judgement::not_applicable("there is no watchdog_cpumask"));
+        return Err(Judgement::not_applicable("watchdog_cpumask does not exist"));
     };
     if mask.is_empty() {
         // The kernel refuses an empty mask.
-        return Err(Judgement::unknown(format!("{MASK} was cut short: it names no CPU")));
+        return Err(Judgement::unknown(format!("{MASK} was truncated: it names no CPU")));
     }
     machine.require_isolation()?;
     let shared = mask.and(machine.cpus());

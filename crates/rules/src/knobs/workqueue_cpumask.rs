@@ -14,18 +14,18 @@ use model::units::{CpuSet, named_cpus};
 pub static KNOB: Knob = Knob {
     id: "workqueue-cpumask",
     title: "CPUs of unbound workqueues",
-    description: "Work that the kernel puts off runs in kworkers. That of unbound workqueues may \
-                  run on any CPU in /sys/devices/virtual/workqueue/cpumask, which isolcpus=domain \
-                  and, from 6.8 on, isolated partitions keep off their CPUs. nohz_full= did so up \
-                  to 6.12, and no longer does in 7.3.",
-    rationale: "a kworker on a CPU that matters runs work of milliseconds for others, and a \
-                real-time task waits for the locks it holds",
-    detection: "The mask. Work of bound workqueues runs where it was queued and cannot be moved: \
-                only its cause can.",
-    side_effects: "The other CPUs do the work. From 6.8 on a partition does it by itself: what is \
-                   written then is only what was asked for (cpumask_requested), and the kernel \
-                   takes the isolated CPUs (cpumask_isolated) off it.",
-    wanted: "none of the CPUs that matter",
+    description: "Deferred work of the kernel runs in kworkers. Work of unbound workqueues may run on any \
+                  CPU in /sys/devices/virtual/workqueue/cpumask, which isolcpus=domain and, from 6.8 on, \
+                  isolated partitions keep off their CPUs. nohz_full= did so up to 6.12, and no longer does \
+                  in 7.3.",
+    rationale: "a kworker on an audited CPU runs work of milliseconds for other CPUs, and a real-time task \
+                waits for its locks",
+    detection: "The mask. Work of bound workqueues runs where it was queued and cannot be moved; only its \
+                cause can.",
+    side_effects: "The other CPUs do the work. From 6.8 on a partition does this automatically: a written \
+                   mask is then only a request (cpumask_requested), from which the kernel removes the \
+                   isolated CPUs (cpumask_isolated).",
+    wanted: "none of the audited CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
@@ -68,7 +68,7 @@ fn judge(machine: &MachineView) -> Judged {
     let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     let others = machine.housekeeping_cpus()?;
     Ok(Judgement::fail_if(!cpus.and(machine.cpus()).is_empty(), named_cpus(cpus.and(online)))
-        .wanted(format!("{} at most", named_cpus(&others)))
+        .wanted(format!("at most {}", named_cpus(&others)))
         .fix(over_all(&others)))
 }
 

@@ -16,24 +16,22 @@ use model::units::named_cpus;
 pub static KNOB: Knob = Knob {
     id: "workqueue-queues",
     title: "CPUs of single workqueues",
-    description: "Some workqueues show a mask of their own, \
-                  /sys/devices/virtual/workqueue/NAME/cpumask: those of nvme, of encrypted and \
-                  redundant disks, of file systems. Their work runs on the CPUs in both that mask \
-                  and the one over all unbound workqueues; where these have none in common, on \
-                  those of the latter.",
-    rationale: "work for disks and file systems takes milliseconds, and runs in kworkers on any \
-                CPU that both masks leave it",
-    detection: "Each mask together with the one over all. Where the one over all leaves out the \
-                CPUs that matter, theirs need nothing. The queue of writeback is judged by \
-                writeback-affinity.",
-    side_effects: "The other CPUs do the work. Queues come and go with modules and devices, with \
-                   a full mask each time: the mask over all is the better place.",
-    wanted: "none of the CPUs that matter",
+    description: "Some workqueues have a separate mask, /sys/devices/virtual/workqueue/NAME/cpumask: those \
+                  of nvme, of encrypted and redundant disks, of file systems. Their work runs on the CPUs in \
+                  both that mask and the global mask of unbound workqueues; if these have no CPU in common, \
+                  on those of the global mask.",
+    rationale: "work for disks and file systems takes milliseconds, and runs in kworkers on any CPU that \
+                both masks allow",
+    detection: "Each mask together with the global one. If the global mask excludes the audited CPUs, the \
+                others need no change. The writeback queue is judged by writeback-affinity.",
+    side_effects: "The other CPUs do the work. Queues come and go with modules and devices, with a full mask \
+                   each time: the global mask is the better place.",
+    wanted: "none of the audited CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the \
-             others to cpumask of each",
+            "remove the CPUs from the global mask (workqueue-cpumask), or write the mask of the others to \
+             cpumask of each",
         )
     },
     severity: Severity::Medium,
@@ -69,11 +67,11 @@ fn judge(machine: &MachineView) -> Judged {
     let queues =
         || machine.texts(QUEUES).map(|texts| texts.iter().filter(|text| text.names != ["writeback"]));
     if queues()?.next().is_none() {
-        return Err(Judgement::not_applicable("no other workqueue shows a mask of its own"));
+        return Err(Judgement::not_applicable("no other workqueue has a separate mask"));
     }
     let cpus = machine.cpus();
     if unbound.and(cpus).is_empty() {
-        return Ok(Judgement::pass(format!("none on {}, by the mask over all", named_cpus(cpus))));
+        return Ok(Judgement::pass(format!("none on {}, by the global mask", named_cpus(cpus))));
     }
     let touching = queues()?.filter(|text| {
         let own = text.content.clone().parse(|content| parse_mask(&content));
@@ -105,11 +103,11 @@ mod tests {
 
     #[test]
     fn both_masks_count() {
-        check(&KNOB, "", "pass none on CPUs 2-3, by the mask over all");
+        check(&KNOB, "", "pass none on CPUs 2-3, by the global mask");
         check(&KNOB, OPEN, "fail medium nvme-wq on CPUs 2-3");
         let own = "/sys/devices/virtual/workqueue/nvme-wq/cpumask:";
         check(&KNOB, &format!("{OPEN}\n{own} 3"), "pass none on CPUs 2-3");
-        check(&KNOB, &format!("{own} refused"), "pass none on CPUs 2-3, by the mask over all");
+        check(&KNOB, &format!("{own} refused"), "pass none on CPUs 2-3, by the global mask");
         check(&KNOB, &format!("{OPEN}\n{own} 3\n/sys/devices/virtual/workqueue/scsi/cpumask: x"), "unknown");
         check(&KNOB, "/sys/devices/virtual/workqueue/nvme-wq absent", "not-applicable");
         check(&KNOB, "/sys/devices/virtual/workqueue absent", "unknown");

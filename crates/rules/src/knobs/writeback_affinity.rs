@@ -17,20 +17,20 @@ use model::units::named_cpus;
 pub static KNOB: Knob = Knob {
     id: "writeback-affinity",
     title: "CPUs of writeback",
-    description: "Dirty pages are written to disk by kworkers of the workqueue `writeback`, on \
-                  the CPUs in both its own mask and the one over all unbound workqueues.",
-    rationale: "writing back dirty pages is the longest work that the kernel does by itself: tens \
-                of milliseconds on a busy disk",
-    detection: "/sys/devices/virtual/workqueue/writeback/cpumask together with the mask over all: \
-                where that leaves out the CPUs that matter, nothing else is needed.",
+    description: "Dirty pages are written to disk by kworkers of the workqueue `writeback`, on the CPUs in \
+                  both its mask and the global mask of unbound workqueues.",
+    rationale: "writing back dirty pages is the longest background work of the kernel: tens of milliseconds \
+                on a busy disk",
+    detection: "/sys/devices/virtual/workqueue/writeback/cpumask together with the global mask: if that \
+                excludes the audited CPUs, nothing else is needed.",
     side_effects: "The other CPUs do the work. Recipes that also write 0 to `numa` there are from \
                    before 6.6, which has affinity_scope and affinity_strict instead.",
-    wanted: "none of the CPUs that matter",
+    wanted: "none of the audited CPUs",
     fix: || {
         Remedy::advice(
             AdviceReason::Choice,
-            "take the CPUs off the mask over all (workqueue-cpumask), or write the mask of the \
-             others to /sys/devices/virtual/workqueue/writeback/cpumask",
+            "remove the CPUs from the global mask (workqueue-cpumask), or write the mask of the others to \
+             /sys/devices/virtual/workqueue/writeback/cpumask",
         )
     },
     severity: Severity::Medium,
@@ -68,7 +68,7 @@ fn judge(machine: &MachineView) -> Judged {
     let online = machine.known(&machine.facts().online, "/sys/devices/system/cpu/online")?;
     if unbound.and(cpus).is_empty() {
         return Ok(Judgement::pass(format!(
-            "{} at most, by the mask over all",
+            "at most {}, by the global mask",
             named_cpus(unbound.and(online))
         )));
     }
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn one_mask_is_enough() {
         const OPEN: &str = "/sys/devices/virtual/workqueue/cpumask: f";
-        check(&KNOB, "", "pass CPUs 0-1 at most, by the mask over all");
+        check(&KNOB, "", "pass at most CPUs 0-1, by the global mask");
         check(&KNOB, OPEN, "fail medium CPUs 0-3");
         let own = "/sys/devices/virtual/workqueue/writeback/cpumask:";
         check(&KNOB, &format!("{OPEN}\n{own} 3"), "pass CPUs 0-1");

@@ -12,24 +12,23 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "writeback-interval",
     title: "interval of writeback",
-    description: "Every vm.dirty_writeback_centisecs hundredths of a second, 500 by default, a \
-                  worker looks for changed data of files that is old enough to be written to \
-                  disk. 0 stops that.",
-    rationale: "each look wakes a worker, and what it writes keeps disks, their interrupts and \
-                memory busy; the workers run wherever the writeback workqueue may",
-    detection: "The sysctl. Where the workers may run is another matter, and where they may not \
-                run on the CPUs that matter, this hardly does.",
-    side_effects: "Data that was written stays in memory longer and is lost with it when power \
-                   fails; and there is more to be written at a time.",
+    description: "Every vm.dirty_writeback_centisecs hundredths of a second, 500 by default, a worker writes \
+                  file data to disk that was changed long enough ago. 0 stops that.",
+    rationale: "each interval wakes a worker, and its writes keep disks, their interrupts and memory busy; \
+                the workers run wherever the writeback workqueue may",
+    detection: "The sysctl. The CPUs of the workers are a separate rule; if the workers cannot run on the \
+                audited CPUs, this setting hardly matters.",
+    side_effects: "Changed data stays in memory longer and is lost if power fails; and each write is \
+                   larger.",
     wanted: "15 s or more",
     fix: || {
         Remedy::from(Change::sysctl("vm.dirty_writeback_centisecs", 1500))
-            .note("before that, keep writeback off the CPUs that matter by the workqueue's cpumask")
+            .note("before that, keep writeback off the audited CPUs by the workqueue's cpumask")
     },
     severity: Severity::Info,
     evidence: EvidenceKind::Practice,
-    disputed: "rarer writes are longer ones: small and steady may be better than rare; `onbeat \
-               compare` of two runs under the load that writes, with 500 and with 1500, settles it",
+    disputed: "rarer writes are longer: small and frequent writes may be better; `onbeat compare` of two \
+               runs under a load that writes, with 500 and with 1500, decides it",
     persistence: Persistence::Runtime,
     sets: PATH,
     sources: &[Source { title: "kernel: /proc/sys/vm, dirty_writeback_centisecs", url: SYSCTL_VM }],

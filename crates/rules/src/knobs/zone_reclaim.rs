@@ -11,14 +11,13 @@ use model::slice::SliceKind;
 pub static KNOB: Knob = Knob {
     id: "zone-reclaim",
     title: "zone reclaim",
-    description: "Whether an allocation that finds its own memory node full first frees memory \
-                  there (1), writes changed data out (2) and swaps (4), before it takes memory of \
-                  another node. The default is 0, no.",
-    rationale: "the task that asks for memory does the freeing itself, and may wait for what it \
-                writes out, although there is free memory elsewhere",
-    detection: "vm.zone_reclaim_mode; kernels without CONFIG_NUMA have none.",
-    side_effects: "Memory of another node is slower to reach: bind the programs that need the own \
-                   node's to it instead.",
+    description: "Whether an allocation on a full memory node first frees memory there (1), writes changed \
+                  data (2) and swaps (4), before it uses another node. The default is 0, no.",
+    rationale: "the allocating task frees the memory itself, and may wait for writes, although other nodes \
+                have free memory",
+    detection: "vm.zone_reclaim_mode; kernels without CONFIG_NUMA do not have it.",
+    side_effects: "Memory of another node is slower: bind programs that need local memory to their node \
+                   instead.",
     wanted: "0",
     fix: || Change::sysctl("vm.zone_reclaim_mode", 0).into(),
     severity: Severity::Low,
@@ -41,7 +40,7 @@ pub static KNOB: Knob = Knob {
 const PATH: &str = "/proc/sys/vm/zone_reclaim_mode";
 
 fn judge(machine: &MachineView) -> Judged {
-    let mode = machine.number_with_option(PATH, "NUMA", "this kernel knows no memory nodes (CONFIG_NUMA)")?;
+    let mode = machine.number_with_option(PATH, "NUMA", "this kernel has no memory nodes (CONFIG_NUMA)")?;
     Ok(Judgement::fail_if(mode != 0, mode.to_string()))
 }
 
@@ -58,7 +57,7 @@ mod tests {
         check(&KNOB, "/proc/sys/vm absent\nCONFIG_NUMA=n", "not-applicable");
         let config = "/boot/config-6.12.9-rt-amd64 absent";
         let without = format!("/proc/sys/vm/zone_reclaim_mode absent\n{config}");
-        check(&KNOB, &without, "not-applicable this kernel knows no memory nodes (CONFIG_NUMA)");
+        check(&KNOB, &without, "not-applicable this kernel has no memory nodes (CONFIG_NUMA)");
         check(&KNOB, &format!("/proc/sys/vm absent\n{config}"), "unknown");
         check(&KNOB, &format!("{without}\n/proc/sys/kernel/osrelease refused"), "unknown");
     }

@@ -92,13 +92,13 @@ fn what_no_rule_would_write_is_refused() {
         ("sysctl:kernel.core_pattern", "a\\nb", "several lines"),
         ("sysctl:kernel.core_pattern", "", "no value"),
         ("sysctl:kernel.modules_disabled", "1", "cannot be undone"),
-        ("sysctl:vm.drop_caches", "3", "does something once"),
-        ("sysfs:power/state", "mem", "does something once"),
-        ("sysfs:bus/pci/devices/0000:00:01.0/remove", "1", "does something once"),
+        ("sysctl:vm.drop_caches", "3", "has an effect once"),
+        ("sysfs:power/state", "mem", "has an effect once"),
+        ("sysfs:bus/pci/devices/0000:00:01.0/remove", "1", "has an effect once"),
         ("irq:1/effective", "1", "follows"),
         ("irq:1", "99", "there is no CPU 99"),
-        ("cgroup:system.slice/cgroup.kill", "1", "for a partition of onbeat's only"),
-        ("cgroup:onbeat/", "present", "for a partition of onbeat's only"),
+        ("cgroup:system.slice/cgroup.kill", "1", "only for its own partition"),
+        ("cgroup:onbeat/", "present", "only for its own partition"),
         ("cgroup:onbeat/cpuset.cpus.exclusive", "0-3", "no CPU would be left"),
         ("cgroup:onbeat/cpuset.cpus.exclusive", "7", "does not exist here"),
         ("task:1/1/group", "/onbeat/rt", "isolate move"),
@@ -110,7 +110,7 @@ fn what_no_rule_would_write_is_refused() {
     let mut made = undone.clone();
     made.changes[0].state = model::plan::ChangeState::Undone;
     let (machine, _) = planned("", &[]);
-    assert!(admitted(&machine, made).unwrap_err().contains("changes that were made"));
+    assert!(admitted(&machine, made).unwrap_err().contains("applied changes"));
     let mut twice = undone.clone();
     twice.changes.extend(undone.changes);
     assert!(admitted(&machine, twice).unwrap_err().contains("twice"));
@@ -132,7 +132,10 @@ fn groups_are_those_of_the_partition() {
         ("cgroup:onbeat/rt/cgroup.freeze", "1"),
         ("cgroup:elsewhere/", "present"),
     ] {
-        assert!(with(key, wanted).unwrap_err().contains("not what a partition"), "{key}");
+        assert!(
+            with(key, wanted).unwrap_err().contains("a partition of these CPUs does not need it"),
+            "{key}"
+        );
     }
     assert!(with("cgroup:cgroup.subtree_control", "-cpu").is_err());
 }
@@ -144,7 +147,7 @@ fn threads_of_programs_are_left_alone() {
     let (machine, mut plan) = planned(stat, &["vmstat-interval=77"]);
     plan.changes[0].setting.key = "task:700/5".parse().unwrap();
     plan.changes[0].setting.wanted = "0".to_owned();
-    assert!(admitted(&machine, plan.clone()).unwrap_err().contains("no thread of the kernel"));
+    assert!(admitted(&machine, plan.clone()).unwrap_err().contains("not a kernel thread"));
     // The thread has ended: nothing will be done.
     plan.changes[0].setting.key = "task:700/6".parse().unwrap();
     assert!(admitted(&machine, plan).is_ok());

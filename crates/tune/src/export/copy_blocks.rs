@@ -13,15 +13,15 @@ pub fn copy_blocks(input: &ExportInput, read_from: Option<&str>) -> Vec<CopyBloc
     let (place, how) = if input.booted.is_built_in {
         (
             "CONFIG_CMDLINE of the kernel's configuration",
-            "Words to add to it and to take out of it; this kernel ignores its boot loader's, so it takes \
-             another kernel."
+            "Parameters to add to it and to remove from it; this kernel ignores the boot loader's \
+             parameters, so another kernel is needed."
                 .to_owned(),
         )
     } else {
         let place = place_of_words(read_from);
         let how = format!(
-            "Words to add to today's and to take off it; the others stay. {place}. In force from the next \
-             boot on."
+            "Parameters to add to the present ones and to remove from them; the others stay. {place}. \
+             Effective from the next boot on."
         );
         ("the kernel's command line", how)
     };
@@ -29,27 +29,28 @@ pub fn copy_blocks(input: &ExportInput, read_from: Option<&str>) -> Vec<CopyBloc
         (place, how.as_str(), command_line(&lasting.words)),
         (
             "/etc/sysctl.d/90-onbeat.conf",
-            "Read at each boot; now with sysctl -p FILE.",
+            "Read at each boot; to apply it now: sysctl -p FILE.",
             sysctl_d::render(&lasting.sysctls).map(without_head),
         ),
         (
             "/etc/tmpfiles.d/onbeat.conf",
-            "Written to files of the kernel at each boot; now with systemd-tmpfiles --create --boot FILE.",
+            "Written to the kernel's files at each boot; to apply it now: systemd-tmpfiles --create --boot \
+             FILE.",
             tmpfiles_d::render(&lasting.files).map(without_head),
         ),
         (
             "/etc/modprobe.d/onbeat.conf",
-            "Taken when a module is loaded; what is built in takes it from the command line alone.",
+            "Read when a module is loaded; built-in drivers read it only from the command line.",
             module_options(&lasting),
         ),
         (
             "interrupt affinities",
-            "A script to run as root after each boot: numbers of interrupts can change with it.",
+            "A script to run as root after each boot: interrupt numbers can change with it.",
             interrupts(&input.plan.changes),
         ),
         (
             "the kernel's configuration",
-            "A fragment for scripts/kconfig/merge_config.sh; it takes another kernel.",
+            "A fragment for scripts/kconfig/merge_config.sh; it needs another kernel.",
             kernel::fragment(&lasting.options).map(without_head),
         ),
     ];

@@ -144,7 +144,7 @@ impl Lasting {
             (Some(way), _) if why_not(way).is_some() => why_not(way).unwrap_or_default().to_owned(),
             (None, _) if kept => return,
             _ => unplanned.map_or_else(
-                || "what to do depends on the machine, and is no setting".to_owned(),
+                || "the remedy depends on the machine and is not a setting".to_owned(),
                 |left| left.why.clone(),
             ),
         };
@@ -294,16 +294,15 @@ fn lasting_way<'a>(part: &'a Part, sysctls: &[BootLine], files: &[BootLine]) -> 
 
 /// Reason for which no file keeps a setting over a boot.
 fn not_at_boot(setting: &Setting) -> Option<&'static str> {
-    const PARTITION: &str = "a partition is made anew after each boot: by `onbeat isolate \
-                             create`, or from systemd 261 on by CPUSetPartition= in a slice";
-    const LATE: &str = "the device is there once its driver is, which can be after the files of \
-                        tmpfiles.d are read";
-    const TRACING: &str = "no boot leaves it on, unless something switches it on there";
+    const PARTITION: &str = "a partition has to be created after each boot: by `onbeat isolate create`, or \
+                             from systemd 261 on by CPUSetPartition= in a slice";
+    const LATE: &str = "the device appears with its driver, which can be after tmpfiles.d is read";
+    const TRACING: &str = "it is off after each boot, unless a program switches it on";
     match &setting.key {
-        Key::Irq(_) | Key::IrqEffective(_) => Some("numbers of interrupts can change with each boot"),
-        Key::Task { .. } => Some("numbers of threads change with each boot"),
+        Key::Irq(_) | Key::IrqEffective(_) => Some("interrupt numbers can change with each boot"),
+        Key::Task { .. } => Some("thread numbers change with each boot"),
         Key::Group(_) | Key::GroupFile(_) => Some(PARTITION),
-        Key::Hold(_) => Some("it lasts as long as a program holds it"),
+        Key::Hold(_) => Some("it is active as long as a program holds it"),
         Key::Sysfs(file) if TRACES.iter().any(|start| file.starts_with(start)) => Some(TRACING),
         Key::Sysfs(file) if LATE_FILES.iter().any(|start| file.starts_with(start)) => Some(LATE),
         _ if setting.wanted.is_empty() => Some("an empty value has no line in such a file"),
@@ -324,9 +323,9 @@ fn why_not(way: &Alternative) -> Option<&'static str> {
             AdviceReason::Machine => "it is the machine itself, its firmware, or its host",
             AdviceReason::Kernel => "it is another kernel, which the distribution names",
             AdviceReason::Program => "it is the configuration of another program",
-            AdviceReason::Threads => "it is about threads, whose numbers change with each boot",
-            AdviceReason::NotNow => "as the machine is now it must not be set",
-            AdviceReason::Choice => "there is a choice to make first",
+            AdviceReason::Threads => "it concerns threads, whose numbers change with each boot",
+            AdviceReason::NotNow => "it must not be set in the present state of the machine",
+            AdviceReason::Choice => "you have to choose a value first",
         }),
         _ => None,
     };

@@ -34,7 +34,7 @@ impl Lasting {
         self.left_out.push(LeftOut {
             rule: rules,
             why: "the kernel warns when it is written on CPUs that were isolated at boot".to_owned(),
-            instead: "leave isolcpus= out, then `onbeat isolate create` sets both in their order".to_owned(),
+            instead: "remove isolcpus=, then `onbeat isolate create` sets both in their order".to_owned(),
         });
     }
 
@@ -53,7 +53,7 @@ impl Lasting {
         self.left_out.push(LeftOut {
             rule: first.rule,
             why: format!("{} is the only console on the command line", first.word),
-            instead: format!("name another one first, such as console=tty0, then take {} off", first.word),
+            instead: format!("add another one first, such as console=tty0, then remove {}", first.word),
         });
     }
 }

@@ -17,21 +17,22 @@ const PLACES: &[(&str, &str, &str)] = &[
     ),
     (
         "tmpfiles.d/onbeat.conf",
-        "copy it to /etc/tmpfiles.d; systemd-tmpfiles reads it at each boot. Without systemd, a script of \
-         the boot writes the value at the end of each line to its file",
+        "copy it to /etc/tmpfiles.d; systemd-tmpfiles reads it at each boot. Without systemd, let a boot \
+         script write the value at the end of each line to its file",
         "remove it; the values change back with the next boot",
     ),
     (
         "cmdline",
-        "words for the kernel's command line; its head says where each boot loader has them",
-        "take the words off again, and add those that were taken off",
+        "parameters for the kernel's command line; the head of the file lists the places for each boot \
+         loader",
+        "remove the added parameters, and add the removed ones",
     ),
     (
         "kernel.cfg",
         "a fragment for the configuration from which the kernel is built",
-        "build without it; boot the former kernel",
+        "build without it; boot the previous kernel",
     ),
-    ("yocto.conf", "lines for a layer of Yocto's", "remove them"),
+    ("yocto.conf", "lines for a Yocto layer", "remove them"),
 ];
 
 /// Text for these files and the rules without one.

@@ -29,11 +29,11 @@ pub fn assignment(line: &str) -> Result<Option<Assignment>, String> {
     let (name, value) = match rest.split_once('=') {
         Some((name, value)) => (name.trim(), Some(value.trim().to_owned())),
         None if optional => (rest.trim(), None),
-        None => return Err("it is no assignment".to_owned()),
+        None => return Err("it is not an assignment".to_owned()),
     };
     let name = with_slashes(name);
     if name.is_empty() || name.contains(char::is_whitespace) {
-        return Err("it has no name of a sysctl".to_owned());
+        return Err("it has no sysctl name".to_owned());
     }
     Ok(Some(Assignment { name, value, optional }))
 }

@@ -70,7 +70,7 @@ const TMPFILES_FOLDERS: &[&str] =
 /// Usage: there is nothing that can be imported.
 pub fn read_documents(path: &Path, machine: &NamingMachine) -> Result<Documents> {
     let is_dir = host::is_dir(path).map_err(|error| {
-        let what = format!("cannot look at {}", quoted(path));
+        let what = format!("cannot read {}", quoted(path));
         Failure::of_call(what, &error, Exit::Usage, EXPECTED)
     })?;
     let found = if is_dir {
@@ -113,7 +113,7 @@ fn of_file(path: &Path, machine: &NamingMachine) -> Result<Documents> {
             let why = match other {
                 Fact::Refused(errno) => errno_name(errno),
                 Fact::Malformed(what) => what,
-                _ => "it is not there, and no profile of this name".to_owned(),
+                _ => "neither a file nor a profile of this name exists".to_owned(),
             };
             return Err(Failure::usage(format!("cannot read {}: {why}: {EXPECTED}", quoted(path))));
         }
@@ -127,10 +127,7 @@ fn of_file(path: &Path, machine: &NamingMachine) -> Result<Documents> {
     }
     let kind = kind.ok_or_else(|| {
         Failure::usage(if text.trim_start().starts_with('{') && text.contains("\"onbeat.plan/") {
-            format!(
-                "{} is a plan, not settings to be imported: give it to `onbeat tune apply --plan`",
-                quoted(path)
-            )
+            format!("{} is a plan, not settings to import: use `onbeat tune apply --plan`", quoted(path))
         } else {
             format!("{} holds no settings: {EXPECTED}", quoted(path))
         })

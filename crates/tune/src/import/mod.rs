@@ -156,12 +156,12 @@ impl Collected {
         let mut left_out = self.left_out;
         let mut bound = |number: usize, what: &str| {
             if number > 0 {
-                let why = format!("{number} {what} than the {SETTINGS_LIMIT} that are read of a text");
+                let why = format!("{number} {what} than the limit of {SETTINGS_LIMIT} for one text");
                 left_out.push(LeftOut { rule: "the rest".to_owned(), why, instead: String::new() });
             }
         };
         bound(self.beyond, "settings more");
-        bound(self.unnamed, "lines more are left out");
+        bound(self.unnamed, "more lines are omitted");
         (wanted.into_iter().map(|(_, imported)| imported).collect(), left_out)
     }
 }

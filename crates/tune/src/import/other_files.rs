@@ -23,7 +23,7 @@ const SYSFS_FOLDERS: &[&str] = &["devices/", "class/", "module/", "block/", "bus
 const OTHERS: &[OtherFile] = &[
     OtherFile {
         what: "a script",
-        instead: "nothing is run: see what it sets, and set that",
+        instead: "scripts are not run: see what it sets, and set that",
         names: &[],
         lines: &["#!"],
     },
@@ -46,7 +46,7 @@ const OTHERS: &[OtherFile] = &[
         lines: &["# CONFIG_"],
     },
     OtherFile {
-        what: "irqbalance's own variables",
+        what: "irqbalance's variables",
         instead: "irqbalance reads them itself; `onbeat tune plan irq-affinity` plans where interrupts go",
         names: &["IRQBALANCE_"],
         lines: &[],
@@ -81,13 +81,13 @@ const OTHERS: &[OtherFile] = &[
     },
     OtherFile {
         what: "a file of modprobe.d, options of kernel modules",
-        instead: "they count when a module is loaded: leave them there",
+        instead: "they take effect when a module is loaded: leave them there",
         names: &[],
         lines: &["options ", "blacklist ", "install ", "alias ", "softdep "],
     },
     OtherFile {
-        what: "a file of udev's rules",
-        instead: "udev acts by them as devices appear: leave them there",
+        what: "a file of udev rules",
+        instead: "udev applies them when devices appear: leave them there",
         names: &["SUBSYSTEM", "KERNEL", "ACTION", "ATTR{", "ATTRS{", "DRIVER", "ENV{"],
         lines: &[],
     },
@@ -99,19 +99,19 @@ const OTHERS: &[OtherFile] = &[
     },
     OtherFile {
         what: "variables of a tuned profile",
-        instead: "give the profile that includes them, with --root where it lies elsewhere",
+        instead: "give the profile that includes them, with --root if it is elsewhere",
         names: &["isolated_cores", "isolate_managed_irq", "no_balance_cores", "netdev_queue_count"],
         lines: &[],
     },
     OtherFile {
-        what: "tuned's own configuration",
+        what: "tuned's configuration",
         instead: "give a profile: its name, folder or tuned.conf",
         names: &["daemon", "dynamic_tuning", "sleep_interval", "default_instance_priority", "profile_dirs"],
         lines: &[],
     },
     OtherFile {
         what: "a unit or configuration of systemd",
-        instead: "`onbeat isolate create LIST` sets CPUs apart, `onbeat tune plan` plans the rest",
+        instead: "`onbeat isolate create LIST` isolates CPUs, `onbeat tune plan` plans the rest",
         names: &[],
         lines: &[
             "[Unit]",
@@ -162,14 +162,14 @@ pub fn other_file(name: &str, text: &str) -> Option<(&'static str, &'static str)
         return Some((other.what, other.instead));
     }
     if name == ".env" || name.ends_with(".env") {
-        let instead = "they are for programs that are started with them, not for the kernel";
+        let instead = "they apply to programs that are started with them, not to the kernel";
         return Some(("a file of environment variables", instead));
     }
     let mut assignments = text.lines().filter(|line| assignment(line).is_ok_and(|found| found.is_some()));
     assignments.next().map(|_| {
         (
-            "no file of sysctl.d, for none of its names is a sysctl",
-            "names of sysctls are like kernel.sched_rt_runtime_us",
+            "not a file of sysctl.d: none of its names is a sysctl",
+            "sysctl names look like kernel.sched_rt_runtime_us",
         )
     })
 }
@@ -201,7 +201,7 @@ mod tests {
             ("cmdline", "BOOT_IMAGE=/vmlinuz root=/dev/sda isolcpus=2\n", "the command line of a kernel"),
             ("rt.cfg", "CONFIG_PREEMPT_RT=y\n", "a kernel configuration fragment"),
             ("off.cfg", "# CONFIG_NO_HZ_FULL is not set\n", "a kernel configuration fragment"),
-            ("irqbalance", "#x\nIRQBALANCE_BANNED_CPULIST=1\n", "irqbalance's own variables"),
+            ("irqbalance", "#x\nIRQBALANCE_BANNED_CPULIST=1\n", "irqbalance's variables"),
             ("rtirq.conf", "RTIRQ_NAME_LIST=\"snd usb\"\n", "the configuration of rtirq"),
             ("cpufrequtils", "ENABLE=\"true\"\nGOVERNOR=\"performance\"\n", "for CPU frequencies"),
             ("tlp.conf", "CPU_SCALING_GOVERNOR_ON_AC=performance\n", "for CPU frequencies"),
@@ -211,7 +211,7 @@ mod tests {
             ("99-rt.rules", "KERNEL==\"cpu_dma_latency\", GROUP=\"realtime\"\n", "udev"),
             ("99-rt.conf", "@realtime - rtprio 99\n", "limits.d"),
             ("realtime-variables.conf", "isolated_cores=2-3\n", "variables of a tuned profile"),
-            ("tuned-main.conf", "daemon = 1\ndynamic_tuning = 0\n", "tuned's own configuration"),
+            ("tuned-main.conf", "daemon = 1\ndynamic_tuning = 0\n", "tuned's configuration"),
             ("set.sh", "#!/bin/sh\necho 1 > /sys/x\nGOVERNOR=performance\n", "a script"),
             ("rt.service", "[Unit]\nDescription=x\n[Service]\nCPUAffinity=2\n", "systemd"),
             (".env", "CPUS=2-3\n", "environment variables"),

@@ -25,7 +25,7 @@ pub fn collect(files: &[&ImportedFile], collected: &mut Collected) {
                     let value = value.trim().to_owned();
                     collected.want(Imported { key, value, place, optional: false });
                 }
-                _ => collected.leave(place, format!("{} is no setting", model::text::quoted(path)), ""),
+                _ => collected.leave(place, format!("{} is not a setting", model::text::quoted(path)), ""),
             }
         }
     }

@@ -41,7 +41,7 @@ pub fn expand(files: &MachineFiles, path: &str) -> Result<Vec<String>, String> {
             continue;
         }
         searched = true;
-        let pattern = Pattern::new(part).map_err(|error| format!("it is no pattern: {}", error.msg))?;
+        let pattern = Pattern::new(part).map_err(|error| format!("invalid pattern: {}", error.msg))?;
         let mut further = Vec::new();
         for place in &places {
             let names = files.list(if place.is_empty() { "/" } else { place });
@@ -53,7 +53,7 @@ pub fn expand(files: &MachineFiles, path: &str) -> Result<Vec<String>, String> {
                     .map(|name| format!("{place}/{name}")),
             );
             if further.len() > FOUND_LIMIT {
-                return Err(format!("it stands for more than {FOUND_LIMIT} files"));
+                return Err(format!("it matches more than {FOUND_LIMIT} files"));
             }
         }
         places = further;

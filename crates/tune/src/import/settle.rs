@@ -79,7 +79,7 @@ pub fn plan(collected: Collected, target: ImportTarget, boot: &str) -> PlanDocum
         }
         let mut change = PlannedChange::new(setting, "", now.trim());
         let file = imported.place.split_once(", line ").map_or(&*imported.place, |(file, _)| file);
-        change.why = format!("{file} asks for it");
+        change.why = format!("{file} contains it");
         changes.push(change);
     }
     PlanDocument::new(boot, changes, left_out)
@@ -95,7 +95,7 @@ fn refused(imported: &Imported) -> Option<&'static str> {
         || matches!(&imported.key, Key::Sysfs(file) if is_acting(file));
     match (one_way, acts) {
         (true, _) => Some("it cannot be undone before the next boot"),
-        (_, true) => Some("writing it does something once, and sets nothing"),
+        (_, true) => Some("writing it has an effect once, but sets nothing"),
         _ if imported.value.is_empty() => Some("it has no value"),
         _ if imported.value.contains('\0') => Some("its value has a NUL in it"),
         _ if imported.value.contains('\n') => Some("its value has several lines"),
@@ -118,7 +118,7 @@ pub fn setting_of(key: &Key, value: &str, target: ImportTarget) -> Result<Settin
 
 /// Present value of a setting.
 fn reading_of(target: ImportTarget, setting: &Setting) -> Result<String, String> {
-    const ABSENT: &str = "there is no such setting on this machine";
+    const ABSENT: &str = "this machine has no such setting";
     // Reading some files has an effect; a held value belongs to a program.
     if setting.readback == Comparison::Unread || matches!(setting.key, Key::Hold(_)) {
         let path = setting.key.path();
@@ -176,7 +176,7 @@ fn controlled(imported: &Imported, target: ImportTarget, control: &Control) -> R
     let several = control.first_of_several && first != imported.value;
     let value = control.accepts.taken(if several { first } else { &imported.value }, target.survey)?;
     let path = imported.key.path();
-    let setting = control.setting(&path, &value, target.survey).ok_or("it is no setting of the kernel")?;
+    let setting = control.setting(&path, &value, target.survey).ok_or("it is not a kernel setting")?;
     Ok(Setting {
         wanted: if several { imported.value.clone() } else { setting.wanted.clone() },
         optional: setting.optional || imported.optional,

@@ -54,7 +54,7 @@ pub fn collect(files: &[&ImportedFile], machine: &MachineFiles, collected: &mut 
                     place: place.clone(),
                     optional: found.optional,
                 }),
-                None => collected.leave(place.clone(), "it is no name of a sysctl", ""),
+                None => collected.leave(place.clone(), "it is not a sysctl name", ""),
             }
         }
     }

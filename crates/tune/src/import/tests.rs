@@ -54,9 +54,9 @@ fn the_last_assignment_of_the_last_file_counts() {
     assert_eq!(
         left,
         [
-            "90-b.conf, line 3: it is no assignment",
-            "sysctl:none.such: there is no such setting on this machine",
-            "sysctl:vm.gone: there is no such setting on this machine"
+            "90-b.conf, line 3: it is not an assignment",
+            "sysctl:none.such: this machine has no such setting",
+            "sysctl:vm.gone: this machine has no such setting"
         ]
     );
 }
@@ -67,7 +67,7 @@ fn a_switch_that_is_not_read_is_looked_for() {
     assert_eq!(sysctls("/proc/sys/kernel/nmi_watchdog: 1", &files).0, ["sysctl:kernel.nmi_watchdog ->0"]);
     let (changes, left) = sysctls("/proc/sys/kernel/nmi_watchdog absent", &files);
     assert_eq!(changes, Vec::<String>::new());
-    assert_eq!(left, ["sysctl:kernel.nmi_watchdog: there is no such setting on this machine"]);
+    assert_eq!(left, ["sysctl:kernel.nmi_watchdog: this machine has no such setting"]);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn what_partrt_kept_is_a_plan() {
     let (changes, left) = shown(&import_of(&machine(edits), &documents).unwrap());
     let mask = "sysfs:devices/virtual/workqueue/writeback/cpumask 3->f";
     assert_eq!(changes, ["sysctl:vm.stat_interval 1000->1", mask]);
-    assert_eq!(left, ["partrt_env, line 4: /opt/x is no setting"]);
+    assert_eq!(left, ["partrt_env, line 4: /opt/x is not a setting"]);
 }
 
 proptest! {
@@ -179,6 +179,6 @@ fn a_text_has_a_bound_and_says_what_is_over_it() {
     let (changes, left) = sysctls("/proc/sys/vm/swappiness: 60", &[("a.conf", &lines)]);
     assert_eq!(changes, Vec::<String>::new());
     assert!(left.iter().any(|left| left == "sysctl:vm.swappiness: '20004' is not a number from 0 to 200"));
-    let rest = "the rest: 6 settings more than the 20000 that are read of a text";
+    let rest = "the rest: 6 settings more than the limit of 20000 for one text";
     assert_eq!(left.iter().filter(|left| *left == rest).count(), 1);
 }

@@ -38,10 +38,10 @@ pub fn line(text: &str) -> Result<TmpfilesLine, String> {
     }
     let modifiers = &kind[1..];
     if modifiers.contains('+') {
-        return Err("it adds to a file, which is no setting".to_owned());
+        return Err("it appends to a file, which is not a setting".to_owned());
     }
     if modifiers.chars().any(|c| !matches!(c, '!' | '-')) {
-        return Err(format!("a line of the type {} is not taken", model::text::quoted(kind)));
+        return Err(format!("lines of type {} are not supported", model::text::quoted(kind)));
     }
     let (path, mut rest) = field(rest.trim_start())?;
     for _ in 0..4 {
@@ -63,7 +63,7 @@ fn field(text: &str) -> Result<(String, &str), String> {
         match (c, quote) {
             ('\\', _) => match chars.next() {
                 Some((_, next)) => found.push(next),
-                None => return Err("it ends in a backslash".to_owned()),
+                None => return Err("it ends with a backslash".to_owned()),
             },
             (c, Some(open)) if c == open => quote = None,
             ('"' | '\'', None) => quote = Some(c),
@@ -101,7 +101,7 @@ fn specifiers(text: &str) -> Result<String, String> {
     while let Some(c) = chars.next() {
         match c {
             '%' if chars.next() == Some('%') => found.push('%'),
-            '%' => return Err("a specifier in it is not known here".to_owned()),
+            '%' => return Err("it contains an unknown specifier".to_owned()),
             c => found.push(c),
         }
     }
@@ -143,7 +143,7 @@ pub fn collect(files: &[&ImportedFile], machine: &MachineFiles, collected: &mut 
     }
     if others > 0 {
         let lines = model::text::several(others, "line", "lines");
-        collected.leave("tmpfiles.d", format!("{lines} that make or remove files and set nothing"), "");
+        collected.leave("tmpfiles.d", format!("{lines} that create or remove files and set nothing"), "");
     }
 }
 
@@ -152,7 +152,7 @@ fn write(found: &WriteLine, place: &str, machine: &MachineFiles, collected: &mut
     // A path in which every bracket matches one character is not a pattern to expand.
     match expand(machine, &path) {
         Err(why) => collected.leave(place, why, ""),
-        Ok(paths) if paths.is_empty() => collected.leave(place, "no file here is meant by it", ""),
+        Ok(paths) if paths.is_empty() => collected.leave(place, "it matches no file here", ""),
         Ok(paths) => {
             for path in paths {
                 let key = Key::of_path(&path).and_then(|key| key.to_string().parse().ok());
@@ -161,7 +161,7 @@ fn write(found: &WriteLine, place: &str, machine: &MachineFiles, collected: &mut
                         let (value, place) = (found.value.clone(), place.to_owned());
                         collected.want(Imported { key, value, place, optional: true });
                     }
-                    _ => collected.leave(place, "it writes to no setting of the kernel", ""),
+                    _ => collected.leave(place, "it does not write to a kernel setting", ""),
                 }
             }
         }

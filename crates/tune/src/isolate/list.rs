@@ -92,10 +92,10 @@ fn judged(partition: Option<&Group>, cpus: &CpuSet, effective: &CpuSet) -> (Part
             (PartitionState::Invalid, "the kernel gives no reason".to_owned())
         }
         Some(Partition::Invalid { reason, .. }) => (PartitionState::Invalid, reason.clone()),
-        Some(Partition::Root) => (PartitionState::Invalid, "load is balanced in it".to_owned()),
+        Some(Partition::Root) => (PartitionState::Invalid, "its load is balanced".to_owned()),
         Some(Partition::Member) | None => (
             PartitionState::Invalid,
-            "another program has taken it away, as systemctl daemon-reload does: undo, and create it again"
+            "another program has removed it, as systemctl daemon-reload does: undo, and create it again"
                 .to_owned(),
         ),
     }
@@ -134,7 +134,7 @@ fn thread(thread: &ThreadOn) -> IsolatedThread {
         (false, true, true) => format!("{}: {IMMOVABLE}", duty_of(thread)),
         (false, true, false) => IMMOVABLE.to_owned(),
         (false, false, true) if thread.comm.starts_with("irq/") => {
-            "it handles an interrupt, and runs where that goes".to_owned()
+            "it handles an interrupt, and runs on the CPU of that interrupt".to_owned()
         }
         (false, false, _) => "its affinity allows it".to_owned(),
     };
@@ -156,7 +156,7 @@ fn duty_of(thread: &ThreadOn) -> &'static str {
         ("ksoftirqd/", "it runs this CPU's softirqs"),
         ("ktimers/", "it runs this CPU's timers"),
         ("ktimersd/", "it runs this CPU's timers"),
-        ("rcuc/", "it calls this CPU's RCU callbacks"),
+        ("rcuc/", "it runs this CPU's RCU callbacks"),
         ("backlog_napi/", "it receives packets for this CPU"),
         ("idle_inject/", "it injects idle time when this CPU is hot"),
         ("irq_work/", "it runs work that interrupts left on this CPU"),
@@ -194,7 +194,7 @@ fn interrupt(irq: &Irq, cpus: &CpuSet, entry: Option<&EntryRecords>) -> Option<I
             "the kernel spreads it over the queues (managed): boot with isolcpus=managed_irq,domain,..."
                 .to_owned(),
         ),
-        (IrqKind::PerCpu, _) => (false, "each CPU has its own, or the kernel never moves it".to_owned()),
+        (IrqKind::PerCpu, _) => (false, "each CPU has one, or the kernel never moves it".to_owned()),
         (IrqKind::Movable, Some(why)) => (false, why),
         (IrqKind::Movable, None) => (true, "its affinity allows it".to_owned()),
     };

@@ -32,7 +32,7 @@ pub fn place(kernel: &dyn Kernel, pid: u32, start: u64, threads: &[(u32, u64)]) 
 pub fn pin(tid: u32, start: u64, cpus: &CpuSet, now: &str) -> PlannedChange {
     let key = Key::Task { tid, start, what: TaskSetting::Affinity };
     let setting = Setting { readback: Comparison::List, ..Setting::new(key, cpus.to_string()) };
-    PlannedChange { why: "it was asked for".to_owned(), ..PlannedChange::new(setting, PARTITION_RULE, now) }
+    PlannedChange { why: "it was requested".to_owned(), ..PlannedChange::new(setting, PARTITION_RULE, now) }
 }
 
 /// File with the CPUs of a group: its own, or that of the nearest ancestor with one.

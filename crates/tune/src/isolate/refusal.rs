@@ -12,7 +12,7 @@ pub fn require_separable(survey: &Survey, cpus: &CpuSet) -> Result<()> {
     let facts = &survey.facts;
     let Some(online) = facts.online.known() else {
         return Err(Failure::not_supported(
-            "which CPUs are online cannot be read from /sys/devices/system/cpu/online: mount /sys",
+            "cannot read the online CPUs from /sys/devices/system/cpu/online: mount /sys",
         ));
     };
     if cpus.is_empty() {
@@ -26,12 +26,12 @@ pub fn require_separable(survey: &Survey, cpus: &CpuSet) -> Result<()> {
     let off = cpus.without(online);
     if let Some(first) = off.iter().next() {
         return Err(Failure::usage(format!(
-            "CPU {off} is offline: leave it out, or echo 1 >/sys/devices/system/cpu/cpu{first}/online first"
+            "CPU {off} is offline: omit it, or echo 1 >/sys/devices/system/cpu/cpu{first}/online first"
         )));
     }
     if online.without(cpus).is_empty() {
         return Err(Failure::usage(format!(
-            "no CPU would be left for everything else: leave out at least one of {online}"
+            "no CPU would be left for everything else: omit at least one of {online}"
         )));
     }
     require_whole_cores(survey, cpus)?;
@@ -51,7 +51,7 @@ fn require_whole_cores(survey: &Survey, cpus: &CpuSet) -> Result<()> {
     });
     half.map_or(Ok(()), |core| {
         Err(Failure::usage(format!(
-            "CPU {} shares its core with CPU {}: take both or neither",
+            "CPU {} shares its core with CPU {}: name both or neither",
             core.and(cpus),
             core.without(cpus)
         )))
@@ -63,9 +63,9 @@ fn require_whole_cores(survey: &Survey, cpus: &CpuSet) -> Result<()> {
 fn require_timekeeper(survey: &Survey, cpus: &CpuSet) -> Result<()> {
     let tickless = survey.facts.nohz_full.known().filter(|list| !list.is_empty());
     match tickless {
-        Some(tickless) if cpus.contains(Cpu(0)) && !tickless.contains(Cpu(0)) => Err(Failure::usage(
-            format!("CPU 0 keeps the time for those of nohz_full={tickless}: leave it out"),
-        )),
+        Some(tickless) if cpus.contains(Cpu(0)) && !tickless.contains(Cpu(0)) => {
+            Err(Failure::usage(format!("CPU 0 keeps the time for the CPUs of nohz_full={tickless}: omit it")))
+        }
         _ => Ok(()),
     }
 }
@@ -93,7 +93,7 @@ mod tests {
     fn cpus_that_cannot_be_set_apart_are_refused_with_others() {
         assert_eq!(said("", "2-3"), "");
         assert_eq!(said("", ""), "no CPU is named: choose among 0-3, like 3");
-        assert!(said("", "0-3").contains("leave out at least one of 0-3"));
+        assert!(said("", "0-3").contains("omit at least one of 0-3"));
         assert!(said("", "3-4").starts_with("CPU 4 does not exist here: choose among 0-3"));
         let off = "/sys/devices/system/cpu/online: 0-2\n/sys/devices/system/cpu/present: 0-3";
         assert!(said(off, "2-3").contains("echo 1 >/sys/devices/system/cpu/cpu3/online"));
@@ -109,13 +109,13 @@ mod tests {
         });
         let edits: String = siblings.collect();
         assert_eq!(said(&edits, "1,3"), "");
-        assert!(said(&edits, "2-3").contains("CPU 2 shares its core with CPU 0: take both or neither"));
+        assert!(said(&edits, "2-3").contains("CPU 2 shares its core with CPU 0: name both or neither"));
     }
 
     #[test]
     fn the_timekeeper_stays() {
         let tickless = "/sys/devices/system/cpu/nohz_full: 2-3";
-        assert!(said(tickless, "0").contains("CPU 0 keeps the time for those of nohz_full=2-3"));
+        assert!(said(tickless, "0").contains("CPU 0 keeps the time for the CPUs of nohz_full=2-3"));
         assert_eq!(said(tickless, "2-3"), "");
         assert_eq!(said("/sys/devices/system/cpu/nohz_full:", "0"), "");
     }

@@ -58,7 +58,7 @@ pub struct IsolationRequest {
 pub fn interrupt_names(text: &str) -> Result<Regex> {
     let wrong = |why: String| {
         Failure::usage(format!(
-            "--irqs: {} is no regular expression ({why}): try one like 'eth0|nvme'",
+            "invalid --irqs {}: expected a regular expression such as 'eth0|nvme' ({why})",
             quoted_value(text)
         ))
     };
@@ -72,7 +72,10 @@ pub fn interrupt_names(text: &str) -> Result<Regex> {
 pub fn memory_nodes(text: &str) -> Result<String> {
     let nodes = CpuSet::parse(text).ok().filter(|nodes| !nodes.is_empty());
     let refuse = || {
-        Failure::usage(format!("--numa: {} is no list of memory nodes: give one like 0", quoted_value(text)))
+        Failure::usage(format!(
+            "invalid --numa {}: expected a list of memory nodes such as 0",
+            quoted_value(text)
+        ))
     };
     nodes.map(|nodes| nodes.to_string()).ok_or_else(refuse)
 }
@@ -87,7 +90,7 @@ pub fn rules_request(wanted: &IsolationRequest) -> Result<PlanRequest> {
         if name != PARTITION_RULE && !steps().any(|rule| rule == name) {
             let names: Vec<&str> = std::iter::once(PARTITION_RULE).chain(steps()).collect();
             return Err(Failure::usage(format!(
-                "--without: {} is no step of an isolation: they are {}",
+                "invalid --without {}: expected a step of the isolation: {}",
                 quoted_value(name),
                 names.join(", ")
             )));
@@ -187,7 +190,7 @@ fn partition(
         return match &wanted.memory_nodes {
             None => Ok(Vec::new()),
             Some(_) => {
-                Err(Failure::usage("--numa is a setting of the partition: leave out --without cpu-isolation"))
+                Err(Failure::usage("--numa is a setting of the partition: omit --without cpu-isolation"))
             }
         };
     }
@@ -228,7 +231,7 @@ fn require_nodes(nodes: &str, now: &dyn Fn(&Key) -> Fact<String>) -> Result<()> 
     match CpuSet::parse(nodes).unwrap_or_default().without(&there) {
         missing if missing.is_empty() => Ok(()),
         missing => Err(Failure::usage(format!(
-            "--numa: there is no memory node {missing} here: choose among {there}"
+            "invalid --numa: memory node {missing} does not exist; choose among {there}"
         ))),
     }
 }
@@ -347,7 +350,7 @@ mod tests {
         let two = || Fact::Known("0,2\n".to_owned());
         assert_eq!(arranged("0", two()), Ok(()));
         let refused = arranged("1-3", two()).unwrap_err();
-        assert_eq!(refused, "--numa: there is no memory node 1,3 here: choose among 0,2");
+        assert_eq!(refused, "invalid --numa: memory node 1,3 does not exist; choose among 0,2");
         assert!(arranged("1", Fact::Absent).unwrap_err().ends_with("choose among 0"));
         assert_eq!(arranged("7", Fact::Refused(13)), Ok(()));
     }

@@ -68,7 +68,7 @@ fn a_command_line_alone_says_nothing_of_what_is_built_in() {
     let root = place.path("tree");
     write(&root, "boot/firmware/cmdline.txt", "console=ttyS0 root=/dev/sda isolcpus=3\n");
     let audit = json(&["audit", "--root", &root], 0);
-    assert_eq!(said(&audit, "debug-parameters"), "pass none that acts");
+    assert_eq!(said(&audit, "debug-parameters"), "pass none in effect");
     let timers = said(&audit, "high-resolution-timers");
     assert!(timers.starts_with("not-applicable needs the kernel's configuration"), "{timers}");
     write(&root, "boot/firmware/cmdline.txt", "console=ttyS0 highres=off\n");
@@ -83,7 +83,7 @@ fn another_architecture_and_a_dynamic_kernel() {
                CONFIG_PREEMPT_VOLUNTARY=y\nCONFIG_PREEMPT_DYNAMIC=y\nCONFIG_HIGH_RES_TIMERS=y\n";
     let audit = json(&["audit", "--kconfig", &write(&place.path("a"), "config", arm)], 0);
     assert_eq!(said(&audit, "preemption-model"), "fail fatal voluntary");
-    assert_eq!(said(&audit, "machine-check-polling"), "not-applicable x86 only, this is aarch64");
+    assert_eq!(said(&audit, "machine-check-polling"), "not-applicable x86 only; this machine is aarch64");
     // Options that act unless a parameter disables them are judged without parameters.
     let debug = format!("{arm}CONFIG_DEBUG_KMEMLEAK=y\n# CONFIG_CPU_FREQ is not set\n");
     let audit = json(&["audit", "--kconfig", &write(&place.path("d"), "config", &debug)], 0);
@@ -106,7 +106,7 @@ fn a_boot_loaders_text_is_judged_with_it() {
     );
     let audit = json(&["audit", "--root", &root], 0);
     assert_eq!(said(&audit, "high-resolution-timers"), "fail fatal highres=off");
-    assert!(said(&audit, "lock-debugging").contains("name it with --kconfig FILE"));
+    assert!(said(&audit, "lock-debugging").contains("pass it with --kconfig FILE"));
     write(&root, "boot/cmdline.txt", "console=tty1 quiet threadirqs\n");
     let config = EXCERPT.replace("CONFIG_PREEMPT_RT=y", "CONFIG_PREEMPT=y\nCONFIG_IRQ_FORCED_THREADING=y");
     let config = write(&place.path("build"), ".config", &config);
@@ -163,7 +163,7 @@ fn what_is_no_configuration_or_no_machine_is_refused() {
     let other = place.path("other");
     write(&other, "proc/sys/kernel/osrelease", "6.8.0-60-generic\n");
     let told = refused(&["audit", "--root", &other, "--kconfig", &config], 2);
-    assert!(told.contains("it is of Linux 6.12.117, the kernel is 6.8.0-60-generic"), "{told}");
+    assert!(told.contains("it is for Linux 6.12.117, but the kernel is 6.8.0-60-generic"), "{told}");
 }
 
 #[test]

@@ -286,7 +286,7 @@ fn no_other_folder_is_taken_for_a_cage() {
         fs::create_dir(place.at(name)).unwrap();
         fs::write(place.at(name).join("cgroup.procs"), format!("{}\n", other.id())).unwrap();
         let line = refused(&["load", "--keep", "4194305/1", "--cage", &place.path(name)], 2);
-        assert!(line.contains("no control group of that process"), "{line}");
+        assert!(line.contains("not a control group of that process"), "{line}");
     }
     assert!(other.try_wait().unwrap().is_none(), "it was killed");
     other.kill().unwrap();

@@ -211,7 +211,7 @@ fn what_a_suite_may_not_do_is_refused_before_anything_is_made() {
         (&long, "long.toml:12:7: spin: length: expected 1 s to 10 s"),
         (&load, "load.toml:12:7: spin: spinning takes a length"),
         (&limit, "expected RUNTIME/PERIOD"),
-        (&word, "word.toml:15:14: spin: 'fast' is no setting"),
+        (&word, "word.toml:15:14: spin: invalid setting 'fast'"),
     ] {
         let line = refused(&["suite", recipe, "-o", &place.path("suite")], 2);
         assert!(line.contains(said), "{line}");

@@ -5,8 +5,8 @@ use super::unit::TunedUnit;
 use super::values::{Values, unquoted};
 use crate::import::Collected;
 
-const WHY: &str = "the kernel takes it from its command line, and no boot loader is edited";
-const INSTEAD: &str = "add the words by hand: `onbeat tune export` says where";
+const WHY: &str = "the kernel reads it from its command line, and onbeat edits no boot loader";
+const INSTEAD: &str = "add the parameters by hand: `onbeat tune export` shows where";
 
 /// Lists the words of all `cmdline` options together, and the other options.
 pub fn collect(unit: &TunedUnit, values: &Values, collected: &mut Collected) -> Result<(), FailedAssertion> {

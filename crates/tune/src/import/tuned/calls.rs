@@ -50,7 +50,7 @@ pub fn call(name: &str, arguments: &[String], target: ImportTarget) -> Result<Ca
         "regex_search_ternary" => return ternary(arguments),
         "calc_isolated_cores" => return calc_isolated_cores(name, arguments, files),
         "cpuinfo_check" => checked(arguments, read("/proc/cpuinfo"))?,
-        "lscpu_check" => checked(arguments, Err(unknown(name, "lscpu prints it, which is not run")))?,
+        "lscpu_check" => checked(arguments, Err(unknown(name, "it comes from lscpu, which is not run")))?,
         "package2cpus" => return in_packages(name, cpus_in(files, arguments)),
         "package2uncores" => return in_packages(name, uncores_in(files, arguments)),
         "intel_recommended_pstate" => {
@@ -67,7 +67,7 @@ pub fn call(name: &str, arguments: &[String], target: ImportTarget) -> Result<Ca
             _ => first.to_owned(),
         },
         "check_net_queue_count" if is_number(first) => first.to_owned(),
-        "check_net_queue_count" => return Err(unknown(name, "nproc prints it, which is not run")),
+        "check_net_queue_count" => return Err(unknown(name, "it comes from nproc, which is not run")),
         _ => {
             let shown = format!("(the output of {})", clean(&arguments.join(" ")));
             return Err(Doubt { shown, why: "its value comes from a command, which is not run".to_owned() });

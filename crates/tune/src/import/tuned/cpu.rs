@@ -40,7 +40,7 @@ pub fn collect(
     let is_first = !std::mem::replace(&mut claimed.any, true);
     let devices = values.expand(&unit.devices)?;
     let trouble = match &unit.devices_udev_regex {
-        Some(_) => Some("devices by udev's attributes are not looked for here".to_owned()),
+        Some(_) => Some("onbeat does not select devices by udev attributes".to_owned()),
         None => values.functions.trouble(&devices),
     };
     if let Some(why) = trouble {
@@ -53,7 +53,7 @@ pub fn collect(
     let cpus: Vec<String> =
         all.filter(|cpu| is_meant(&devices, cpu) && !claimed.cpus.contains(*cpu)).cloned().collect();
     if cpus.is_empty() && !unit.options.in_order().is_empty() {
-        collected.leave(&*shown, "no CPU here is meant by it that no section before it has", "");
+        collected.leave(&*shown, "it matches no CPU that an earlier section does not match", "");
         return Ok(());
     }
     claimed.cpus.extend(cpus.iter().cloned());
@@ -82,7 +82,7 @@ impl TunedOption<'_> {
     fn cpu(&mut self, cpus: &[String], is_first: bool) -> Result<(), OptionTrouble> {
         match self.name {
             "force_latency" | "min_perf_pct" | "max_perf_pct" | "no_turbo" if !is_first => {
-                Err(OptionTrouble::Left("it counts in the first section for CPUs only".to_owned()))
+                Err(OptionTrouble::Left("it is used only in the first section for CPUs".to_owned()))
             }
             "force_latency" => match self.latency()? {
                 Some(latency) => {
@@ -131,7 +131,7 @@ impl TunedOption<'_> {
         let path = format!("{PSTATE}/{name}");
         match self.machine.read_text(&path).known() {
             Some(_) => self.files(&path, |_| Ok(Some(value.clone()))),
-            None => Err(OptionTrouble::Left("no file here is meant by it".to_owned())),
+            None => Err(OptionTrouble::Left("it matches no file here".to_owned())),
         }
     }
 
@@ -154,14 +154,14 @@ impl TunedOption<'_> {
             });
             taken = taken.and(written);
         }
-        if any { taken } else { Err(OptionTrouble::Left("no file here is meant by it".to_owned())) }
+        if any { taken } else { Err(OptionTrouble::Left("it matches no file here".to_owned())) }
     }
 
     /// First of `a|b` that a file offers.
     fn offered(&self, offer: &str) -> Result<Option<String>, OptionTrouble> {
         let words = self.machine.read_text(offer);
         let words = words.known().ok_or_else(|| {
-            OptionTrouble::Left(format!("what there is to choose from cannot be read in {offer}"))
+            OptionTrouble::Left(format!("the available values cannot be read from {offer}"))
         })?;
         let mut wanted = self.value.split('|').map(str::trim);
         let first = wanted.find(|one| words.split_whitespace().any(|word| word == *one));
@@ -220,7 +220,7 @@ impl TunedOption<'_> {
         paths.push((format!("{PSTATE}/no_turbo"), opposite));
         paths.retain(|(path, _)| self.machine.read_text(path).known().is_some());
         if paths.is_empty() {
-            return Err(OptionTrouble::Left("no file here is meant by it".to_owned()));
+            return Err(OptionTrouble::Left("it matches no file here".to_owned()));
         }
         for (path, value) in paths {
             self.files(&path, |_| Ok(Some(value.to_owned())))?;

@@ -63,11 +63,11 @@ impl ProfileFunctions<'_> {
                 if ARGUMENTS.iter().any(|(known, ..)| *known == name) {
                     format!("{name} has no value for such arguments, and tuned does not replace the call")
                 } else {
-                    format!("{} is no function of tuned's", quoted_value(name))
+                    format!("{} is not a tuned function", quoted_value(name))
                 }
             }
             None => {
-                format!("its variable {} has no value: give it with --set NAME=VALUE", quoted_value(name))
+                format!("its variable {} has no value: pass --set NAME=VALUE", quoted_value(name))
             }
         })
     }

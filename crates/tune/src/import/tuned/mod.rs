@@ -50,18 +50,18 @@ pub fn collect(
         RefusedProfile::Assertion(failed) => {
             let words = model::text::quoted_value(&functions.shown(&failed.0));
             Failure::usage(format!(
-                "the profile says that it does not fit this machine: it asserts {words}: give its \
-                 variables with --set NAME=VALUE"
+                "the profile does not fit this machine: it asserts {words}: pass its variables with --set \
+                 NAME=VALUE"
             ))
         }
         RefusedProfile::Circle(names) => Failure::usage(format!(
-            "the profiles include each other in a circle, {}: take one include= out",
+            "the profiles include each other in a circle, {}: remove one include=",
             model::text::quoted_value(&names)
         )),
     })?;
     for words in functions.undecided() {
         let what = format!("the assertion {}", model::text::quoted_value(&words));
-        collected.lack(what, "a part of it is not known here");
+        collected.lack(what, "a part of it is unknown");
     }
     Ok(())
 }
@@ -89,7 +89,7 @@ fn read(
             // tuned continues as well.
             None => collected.leave(
                 format!("variables of {value}"),
-                "there is no such file: the variables have the values that --set gives",
+                "the file does not exist: the variables have the values from --set",
                 "",
             ),
         }

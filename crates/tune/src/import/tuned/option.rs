@@ -76,7 +76,7 @@ impl TunedOption<'_> {
 
     pub fn sysctl(&mut self) -> Result<(), OptionTrouble> {
         let key = self.sysctl_key();
-        let key = key.ok_or_else(|| OptionTrouble::Unread("it is no name of a sysctl".to_owned()))?;
+        let key = key.ok_or_else(|| OptionTrouble::Unread("it is not a sysctl name".to_owned()))?;
         if let Some(value) = self.modified(&key.path())? {
             self.want(key, &value);
         }
@@ -102,16 +102,17 @@ impl TunedOption<'_> {
                 let counts = if self.value.starts_with('>') { wanted > now } else { wanted < now };
                 Ok(counts.then(|| wanted.to_string()))
             }
-            _ => {
-                Err(OptionTrouble::Unread(format!("{} is compared with no number", quoted_value(self.value))))
-            }
+            _ => Err(OptionTrouble::Unread(format!(
+                "{} is not compared with a number",
+                quoted_value(self.value)
+            ))),
         }
     }
 
     pub fn sysfs(&mut self) -> Result<(), OptionTrouble> {
         if !self.name.starts_with("/sys/") {
             return Err(OptionTrouble::Left(
-                "it is not a file below /sys, and tuned leaves it as well".to_owned(),
+                "it is not a file below /sys, and tuned ignores it as well".to_owned(),
             ));
         }
         let value = self.value.to_owned();
@@ -126,7 +127,7 @@ impl TunedOption<'_> {
     ) -> Result<(), OptionTrouble> {
         let paths = expand(self.machine, pattern).map_err(OptionTrouble::Unread)?;
         if paths.is_empty() {
-            return Err(OptionTrouble::Left("no file here is meant by it".to_owned()));
+            return Err(OptionTrouble::Left("it matches no file here".to_owned()));
         }
         for path in paths {
             let key = Key::of_path(&path).and_then(|key| key.to_string().parse().ok());
@@ -136,7 +137,7 @@ impl TunedOption<'_> {
                         self.want(key, &value);
                     }
                 }
-                _ => return Err(OptionTrouble::Left("it is no setting of the kernel".to_owned())),
+                _ => return Err(OptionTrouble::Left("it is not a kernel setting".to_owned())),
             }
         }
         Ok(())
@@ -154,7 +155,7 @@ impl TunedOption<'_> {
             "transparent_hugepages" | "transparent_hugepage" => {
                 match self.machine.read_text("/proc/cmdline").known() {
                     Some(words) if words.contains("transparent_hugepage=") => Err(OptionTrouble::Left(
-                        "the kernel's command line sets it, and tuned leaves it then".to_owned(),
+                        "the kernel's command line sets it, and tuned then leaves it unchanged".to_owned(),
                     )),
                     _ => self.one_file(&format!("{HUGE}/enabled")),
                 }
@@ -169,7 +170,7 @@ impl TunedOption<'_> {
                 let value = value.to_owned();
                 self.files(&format!("/proc/sys/vm/{name}"), |_| Ok(Some(value.clone())))
             }
-            _ => Err(OptionTrouble::Left("tuned has no such option of memory".to_owned())),
+            _ => Err(OptionTrouble::Left("tuned has no such memory option".to_owned())),
         }
     }
 }

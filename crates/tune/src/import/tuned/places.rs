@@ -152,7 +152,7 @@ impl ProfilePlaces {
     pub fn shown(&self) -> String {
         let folders = self.trees.first().map(folders).unwrap_or_default().join(", ");
         match &self.beside {
-            Some(_) => format!("beside it or in {folders}"),
+            Some(_) => format!("next to it or in {folders}"),
             None => format!("in {folders}"),
         }
     }

@@ -80,7 +80,7 @@ impl Loader<'_> {
             name => format!("{name}, {what}"),
         };
         for line in wrong {
-            (self.leave)(shown(&format!("line {line}")), "it is no option of a section".to_owned());
+            (self.leave)(shown(&format!("line {line}")), "it is not an option of a section".to_owned());
         }
         let mut units = Vec::new();
         for mut section in parsed {
@@ -121,7 +121,7 @@ impl Loader<'_> {
             let wanted = name.strip_prefix('-').unwrap_or(&name);
             let why = match self.places.find(wanted, &self.taken) {
                 ProfileSearch::Found(_) if self.chain.len() > DEPTH || self.taken.len() >= PROFILES_LIMIT => {
-                    "more profiles include each other than are read".to_owned()
+                    "too many profiles include each other".to_owned()
                 }
                 ProfileSearch::Found(file) => {
                     self.add(file)?;
@@ -129,7 +129,7 @@ impl Loader<'_> {
                 }
                 ProfileSearch::Missing if wanted.len() == name.len() => {
                     let places = self.places.shown();
-                    format!("there is no such profile {places}: copy it there, or give --root")
+                    format!("no such profile {places}: copy it there, or use --root")
                 }
                 // A profile that includes its own name gets the system's, if there is one.
                 ProfileSearch::Taken => {

@@ -18,12 +18,12 @@ impl TunedOption<'_> {
             return self.knob();
         }
         let (why, instead) = match self.name.strip_prefix("group.") {
-            Some(_) => (group(self.value), "chrt, or the threads' own configuration"),
+            Some(_) => (group(self.value), "chrt, or the configuration of the threads"),
             None if self.name.starts_with("isolated_cores") => (
-                "it moves threads away as they come and go".to_owned(),
+                "it moves threads away dynamically".to_owned(),
                 "isolate the CPUs: onbeat isolate create LIST",
             ),
-            None => ("it says how tuned treats threads as they come and go".to_owned(), ""),
+            None => ("it configures how tuned treats threads dynamically".to_owned(), ""),
         };
         Err(OptionTrouble::Elsewhere { why, instead })
     }
@@ -58,7 +58,7 @@ fn group(value: &str) -> String {
         "o" => "SCHED_OTHER",
         "b" => "SCHED_BATCH",
         "i" => "SCHED_IDLE",
-        _ => "the policy that they have",
+        _ => "their present policy",
     };
     let cpus = match cpus {
         "*" | "" => String::new(),

@@ -38,6 +38,6 @@ pub struct UnknownExpression(String);
 impl fmt::Display for UnknownExpression {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let expression = quoted_value(&model::text::excerpt(&self.0));
-        write!(f, "the expression {expression} is not understood here")
+        write!(f, "the expression {expression} is not supported")
     }
 }

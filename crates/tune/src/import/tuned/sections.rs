@@ -16,11 +16,7 @@ const NOT_TAKEN: &[(&str, &str, &str)] = &[
         "it is the configuration of another program",
         "IRQBALANCE_BANNED_CPULIST in /etc/default/irqbalance",
     ),
-    (
-        "irq",
-        "numbers of interrupts depend on the machine",
-        "onbeat tune plan irq-affinity default-irq-affinity",
-    ),
+    ("irq", "interrupt numbers depend on the machine", "onbeat tune plan irq-affinity default-irq-affinity"),
     ("systemd", "it is the configuration of another program", "CPUAffinity= in /etc/systemd/system.conf"),
     ("service", "it is a service", "systemctl"),
 ];
@@ -51,7 +47,7 @@ pub fn collect(
     for (priority, unit) in &active {
         let shown = format!("[{}]", unit.name);
         if priority.is_none() {
-            collected.lack(format!("{shown} priority"), "it is no number");
+            collected.lack(format!("{shown} priority"), "it is not a number");
         }
         let hooks = [("script_pre", &unit.script_pre), ("script_post", &unit.script_post)];
         for (name, _) in hooks.iter().filter(|(_, script)| script.is_some()) {
@@ -93,7 +89,7 @@ fn conditions(unit: &TunedUnit, values: &Values) -> Result<Conditions, FailedAss
         };
         let Some(text) = text else {
             return Ok(Conditions::Unknown(format!(
-                "its condition {name} cannot be decided: what it looks at is not known"
+                "its condition {name} cannot be decided: its input is unknown"
             )));
         };
         match matches(&expression, &text, SearchLines::Each) {

@@ -161,7 +161,7 @@ fn a_variable_without_a_value_fails_its_assertion() {
     let bench = Bench::new("", &CHILD_FILES[..2]);
     let refusal = bench.refusal("child");
     assert!(
-        refusal.ends_with("it asserts 'isolated is set': give its variables with --set NAME=VALUE"),
+        refusal.ends_with("it asserts 'isolated is set': pass its variables with --set NAME=VALUE"),
         "{refusal}"
     );
     let plan = bench.import("child", &[("isolated", "1")], false).unwrap();
@@ -221,7 +221,7 @@ fn includes_are_looked_for_in_order() {
     ));
     let refusal = Bench::new("", &other).refusal("own");
     assert!(
-        refusal.contains("include a: there is no such profile in /etc/tuned/profiles, /usr/lib/tuned: "),
+        refusal.contains("include a: no such profile in /etc/tuned/profiles, /usr/lib/tuned: "),
         "{refusal}"
     );
 }
@@ -234,7 +234,7 @@ fn a_circle_of_includes_is_refused_by_name() {
         ("/etc/tuned/c/tuned.conf", "[main]\ninclude=-b\n"),
     ];
     let refusal = Bench::new("", &files).refusal("a");
-    assert!(refusal.contains("in a circle, 'b -> c -> b': take one include= out"), "{refusal}");
+    assert!(refusal.contains("in a circle, 'b -> c -> b': remove one include="), "{refusal}");
     let own = [("/etc/tuned/a/tuned.conf", "[main]\ninclude=a\n[sysctl]\nvm.swappiness=1\n")];
     assert_eq!(Bench::new("", &own).plan("a").0, ["sysctl:vm.swappiness 1"]);
 }
@@ -257,15 +257,12 @@ fn the_name_of_an_include_is_evaluated() {
 #[test]
 fn what_cannot_be_read_refuses_unless_the_rest_is_asked_for() {
     for (text, what) in [
-        ("[main]\ninclude=none\n", "own, include none: there is no such profile in "),
-        (
-            "[sysctl]\nvm.swappiness=${x}\n",
-            "[sysctl] vm.swappiness: its variable x has no value: give it with --set",
-        ),
+        ("[main]\ninclude=none\n", "own, include none: no such profile in "),
+        ("[sysctl]\nvm.swappiness=${x}\n", "[sysctl] vm.swappiness: its variable x has no value: pass --set"),
         ("[sysctl]\nvm.swappiness=${f:exec:nproc}\n", "its value comes from a command, which is not run"),
         ("[sysctl]\nvm.swappiness=${f:s2kb:x}\n", "s2kb has no value for such arguments"),
-        ("[sysctl]\nvm.swappiness=${f:nosuch:1}\n", "nosuch is no function of tuned's"),
-        ("[sysctl]\nvm.swappiness\n", "own, line 2: it is no option of a section"),
+        ("[sysctl]\nvm.swappiness=${f:nosuch:1}\n", "nosuch is not a tuned function"),
+        ("[sysctl]\nvm.swappiness\n", "own, line 2: it is not an option of a section"),
         ("[DEFAULT]\na=1\n", "[DEFAULT]: options for all sections are not read"),
         ("[variables]\na=${f:assertion:b:${f:exec:c}:d}\n", "the assertion b: "),
         (

@@ -30,7 +30,7 @@ impl<'a> Values<'a> {
     ) -> Result<(), FailedAssertion> {
         let value = self.expand(value)?;
         if !is_word(name) {
-            collected.lack(format!("the variable {name}"), "tuned takes no such name");
+            collected.lack(format!("the variable {name}"), "tuned does not accept such a name");
         } else if !self.given.iter().any(|(given, _)| given == name) {
             self.variables.insert(name.to_owned(), value);
         }
