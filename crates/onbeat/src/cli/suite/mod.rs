@@ -175,14 +175,16 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         remark(&format!("onbeat: interrupted; continue with: onbeat suite {name} --resume {folder}"));
         return outputs.end(Exit::Interrupted);
     }
-    match suite.phases.iter().filter(|phase| !phase.valid).count() as u64 {
-        0 => outputs.end(Exit::Ok),
-        holes => {
-            let which = several(holes, "phase is", "phases are");
-            let message = format!("{which} invalid: see the table for the reasons");
-            outputs.end(Exit::Ok).and(Err(Failure { exit: Exit::Inconclusive, message }))
-        }
-    }
+    let ended = outputs.end(Exit::Ok);
+    ended.and_then(|exit| invalid_phases(&suite).map_or(Ok(exit), Err))
+}
+
+/// The failure of a suite with invalid phases; `None` if all are valid.
+fn invalid_phases(suite: &SuiteRun) -> Option<Failure> {
+    let invalid = suite.phases.iter().filter(|phase| !phase.valid).count() as u64;
+    let which = several(invalid, "phase is", "phases are");
+    let message = format!("{which} invalid: see the table for the reasons");
+    (invalid > 0).then_some(Failure { exit: Exit::Inconclusive, message })
 }
 
 /// Runs the missing phases of this kernel, and writes the document after each; true if a stop
