@@ -7,7 +7,7 @@ use report::words::filled;
 /// Headings with their commands, both in the order of display.
 const GROUPS: &[(&str, &[&str])] = &[
     ("How late it is, and who does it", &["measure", "hunt", "explain", "probe", "watch"]),
-    ("Is it set up and written for real time", &["audit", "check", "rules", "capture"]),
+    ("Is it set up and written for real time", &["audit", "threads", "irqs", "check", "rules", "capture"]),
     ("Change it, and prove that it helped", &["tune", "isolate", "load", "prove", "cure", "suite"]),
     ("What a result says", &["report", "bounds", "compare", "import", "farm"]),
     ("About onbeat", &["completions", "man", "help"]),
