@@ -12,7 +12,7 @@ use super::whole;
 use host::MachineFiles;
 use host::access::Access;
 use model::fact::Fact;
-use model::units::CpuSet;
+use model::units::{Cpu, CpuSet};
 
 /// Limit of listed threads; 8192 CPUs have some ten kernel threads each.
 const THREADS_LIMIT: usize = 100_000;
@@ -65,6 +65,19 @@ pub struct Thread {
     pub allowed: Fact<CpuSet>,
     /// True if the kernel refuses any other affinity.
     pub immovable: bool,
+}
+
+impl Thread {
+    /// CPUs that it may run on; none if not known. A per-CPU thread names its CPU, as in `cpuhp/3`.
+    pub fn cpus(&self) -> Option<CpuSet> {
+        match &self.allowed {
+            Fact::Absent => {
+                let number = self.comm.rsplit_once('/').and_then(|(_, number)| number.parse::<u32>().ok());
+                Some(number.and_then(|number| Cpu::try_from(number).ok()).into_iter().collect())
+            }
+            allowed => allowed.known().cloned(),
+        }
+    }
 }
 
 /// Entry of a capture that holds the names of the programs that were looked for, in the form of a

@@ -1,9 +1,10 @@
-//! Threads that may run on some CPUs: those of programs and of the kernel, including its workers.
+//! Threads of a machine, or those that may run on some CPUs: of programs and of the kernel,
+//! including its workers.
 //!
 //! Source: `/proc/PID/task/TID/{stat,status,cgroup}` in Documentation/filesystems/proc.rst. Every
 //! thread of the machine is read, so nothing of it is recorded.
 
-use super::tasks::{parse_allowed, parse_task_stat, task_number};
+use super::tasks::{TaskStat, parse_allowed, parse_task_stat, task_number};
 use super::whole;
 use host::MachineFiles;
 use model::fact::Fact;
@@ -16,11 +17,10 @@ const THREADS_LIMIT: usize = 100_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadOn {
     pub tid: u32,
-    pub comm: String,
-    /// True for a kernel thread.
-    pub kernel: bool,
-    /// True if its affinity cannot be changed.
-    pub immovable: bool,
+    /// ID of its process.
+    pub pid: u32,
+    /// Scheduling parameters and accounting.
+    pub stat: TaskStat,
     /// CPUs that it may run on.
     pub allowed: CpuSet,
     /// Control group of its process in version 2, from the root of the mount; `""` if not known.
@@ -36,9 +36,9 @@ pub struct ThreadsOn {
     pub missed: u64,
 }
 
-/// Looks for the threads that may run on any of these CPUs, without recording; threads of this
-/// process are not listed.
-pub fn read_threads_on(host: &MachineFiles, cpus: &CpuSet) -> Fact<ThreadsOn> {
+/// Looks for the threads that may run on any of these CPUs, or for all, without recording; threads
+/// of this process are not listed.
+pub fn read_threads_on(host: &MachineFiles, cpus: Option<&CpuSet>) -> Fact<ThreadsOn> {
     let host = &host.unrecorded();
     let own = host.link("/proc/self").known().and_then(|name| task_number(name));
     host.list("/proc").map(|names| {
@@ -53,7 +53,7 @@ pub fn read_threads_on(host: &MachineFiles, cpus: &CpuSet) -> Fact<ThreadsOn> {
             };
             for tid in names.iter().filter_map(|name| task_number(name)) {
                 match thread(host, pid, tid) {
-                    Fact::Known(thread) if thread.allowed.and(cpus).is_empty() => {}
+                    Fact::Known(thread) if cpus.is_some_and(|cpus| thread.allowed.and(cpus).is_empty()) => {}
                     Fact::Known(thread) if found.threads.len() < THREADS_LIMIT => found.threads.push(thread),
                     other => found.missed += u64::from(!has_ended(&other)),
                 }
@@ -69,16 +69,7 @@ fn thread(host: &MachineFiles, pid: u32, tid: u32) -> Fact<ThreadOn> {
     let status = whole::bytes(host, &format!("{dir}/status"));
     let allowed = status.parse(|bytes| parse_allowed(&String::from_utf8_lossy(&bytes)));
     let stat = whole::bytes(host, &format!("{dir}/stat")).parse(|bytes| parse_task_stat(&bytes));
-    allowed.then(|allowed| {
-        stat.map(|stat| ThreadOn {
-            tid,
-            comm: stat.comm,
-            kernel: stat.kernel,
-            immovable: stat.immovable,
-            allowed,
-            group: group(host, &dir),
-        })
-    })
+    allowed.then(|allowed| stat.map(|stat| ThreadOn { tid, pid, stat, allowed, group: group(host, &dir) }))
 }
 
 fn group(host: &MachineFiles, dir: &str) -> String {
@@ -121,11 +112,16 @@ mod tests {
             stat(20, "main", 0),
             stat(21, "worker", 0),
         ));
-        let found = read_threads_on(&host, &CpuSet::parse("2-3").unwrap());
+        let found = read_threads_on(&host, Some(&CpuSet::parse("2-3").unwrap()));
         let found = found.known().unwrap();
-        let of = |thread: &ThreadOn| (thread.tid, thread.kernel, thread.immovable, thread.group.clone());
+        let of = |thread: &ThreadOn| {
+            let stat = &thread.stat;
+            (thread.tid, stat.kernel, stat.immovable, thread.group.clone())
+        };
         let all: Vec<_> = found.threads.iter().map(of).collect();
         assert_eq!(all, [(9, true, true, "/".to_owned()), (21, false, false, "/onbeat/rt".to_owned())]);
         assert_eq!(found.missed, 1);
+        let all = read_threads_on(&host, None).known().cloned().unwrap();
+        assert_eq!(all.threads.iter().map(|thread| thread.pid).collect::<Vec<_>>(), [9, 20, 20]);
     }
 }

@@ -6,9 +6,9 @@
 //! ([`culprit_thread`]); [`check`] compares their numbers. [`histogram`] holds samples, [`rows`]
 //! those of months, [`column`] long lists of numbers. [`watch`] is the record of an application,
 //! [`record`] the account of all of it. [`setting`] and [`plan`] are changes to a machine,
-//! [`isolation`] its isolated CPUs, [`rt_limit`] the limit of real-time tasks, [`experiment`] the
-//! proof of a change. [`rng`] draws dithered schedules. [`labels`] name the owner of a run,
-//! [`text`] escapes external text.
+//! [`isolation`] its isolated CPUs, [`placement`] its threads and interrupts, [`rt_limit`] the
+//! limit of real-time tasks, [`experiment`] the proof of a change. [`rng`] draws dithered
+//! schedules. [`labels`] name the owner of a run, [`text`] escapes external text.
 
 pub mod check;
 pub mod column;
@@ -25,6 +25,7 @@ mod key;
 pub mod keyword;
 pub mod labels;
 pub mod load;
+pub mod placement;
 pub mod plan;
 pub mod record;
 pub mod rng;

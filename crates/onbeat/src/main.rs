@@ -14,12 +14,14 @@ fn main() -> ExitCode {
     host::rt::map_page_by_page();
     host::rt::ignore_file_size_signal();
     let args: Vec<_> = std::env::args_os().collect();
+    let number = |name| std::env::var(name).ok().and_then(|value| value.trim().parse().ok());
     let environment = onbeat::cli::Environment {
         state_home: std::env::var_os("XDG_STATE_HOME"),
         home: std::env::var_os("HOME"),
         command_line: args.iter().map(|arg| arg.to_string_lossy()).collect::<Vec<_>>().join(" "),
         dumb: std::env::var_os("TERM").is_none_or(|value| value == "dumb"),
-        columns: std::env::var("COLUMNS").ok().and_then(|value| value.trim().parse().ok()),
+        columns: number("COLUMNS"),
+        lines: number("LINES"),
         over_ssh: std::env::var_os("SSH_CONNECTION").is_some_and(|value| !value.is_empty()),
         display: ["DISPLAY", "WAYLAND_DISPLAY"]
             .iter()

@@ -5,8 +5,8 @@
 //! its block maxima. [`render`] writes it as a page, a plot, a table or its document. Pages are
 //! made of parts: `run`, `hunt`, `bounds` and `map` each write their section, `plot` draws, `html`
 //! has the frame. `audit`, `check`, `compare`, `rule_pages` and `watch` are separate pages; each of
-//! these folders has a `text` for the terminal. `proving` has the words of an experiment, `curing`
-//! the story of a cure.
+//! these folders has a `text` for the terminal. `placement` has the lists of threads and
+//! interrupts, `proving` the words of an experiment, `curing` the story of a cure.
 //!
 //! A picture for the page of a run is a file in `plot` and a row in [`run::pictures`]. Strings of a
 //! run are hostile input: all go through `maud`'s escaping or through [`words::clean`].
@@ -20,6 +20,7 @@ pub mod compare;
 mod condition_words;
 pub mod curing;
 mod digest;
+mod folded;
 pub mod html;
 pub mod hunt;
 pub mod input;
@@ -29,6 +30,7 @@ pub mod load;
 pub mod map;
 pub mod output;
 pub mod palette;
+pub mod placement;
 pub mod plot;
 pub mod prose;
 pub mod proving;

@@ -15,6 +15,7 @@ use model::units::CpuSet;
 use rules::audit::{Finding, audit};
 use rules::intent::{Profile, intent};
 use rules::judgement::AuditVerdict;
+use tune::isolate::list::IsolationState;
 use tune::isolate::refusal::require_separable;
 use tune::isolate::steps::{IsolationRequest, arrange, rules_request};
 use tune::isolate::{arrivals, list};
@@ -49,11 +50,8 @@ pub fn plan_isolation(profile: Profile, wanted: &IsolationRequest, take_over: bo
 /// Threads and interrupts of the isolated CPUs, for a machine and the journal's entry for it.
 pub fn isolation_of(machine: MachineSource, entry: Option<&EntryRecords>) -> Result<IsolationDocument> {
     let files = machine.open()?;
-    let at_boot = files.read_text("/sys/devices/system/cpu/isolated").parse(|text| parse_cpus(&text));
-    let at_boot = at_boot.known().cloned().unwrap_or_default();
-    let groups = read_groups(&files);
-    let state = list::state(groups.known(), &at_boot, entry);
-    let threads = read_threads_on(&files, &state.cpus);
+    let state = state_of(&files, entry);
+    let threads = read_threads_on(&files, Some(&state.cpus));
     let threads = threads.known().map_or(&[][..], |found| found.threads.as_slice());
     let mut document = list::document(&state, entry, threads, read_irqs(&files).known());
     let now = clock::monotonic() + clock::boot_offset();
@@ -61,6 +59,13 @@ pub fn isolation_of(machine: MachineSource, entry: Option<&EntryRecords>) -> Res
     document.confirmable =
         document.undone_in_ns.is_some() && entry.is_some_and(|entry| entry.opened.confirmable);
     Ok(document)
+}
+
+/// State of a machine's isolated CPUs, for the journal's entry for them.
+pub fn state_of(files: &MachineFiles, entry: Option<&EntryRecords>) -> IsolationState {
+    let at_boot = files.read_text("/sys/devices/system/cpu/isolated").parse(|text| parse_cpus(&text));
+    let at_boot = at_boot.known().cloned().unwrap_or_default();
+    list::state(read_groups(files).known(), &at_boot, entry)
 }
 
 /// Counts arrivals on the document's CPUs while `wait` waits.

@@ -4,7 +4,8 @@
 //! supports, [`compare`] decides if one set of runs is better than another, [`proving`] if a change
 //! is proven, [`curing`] reads the inputs of a cure ([`curing_program`] for a program), [`explain`]
 //! explains a hunt's spikes again, [`audit`] audits a machine's settings, [`page`] gathers the
-//! contents of a report. Command lines and the farm share these functions; none of them prints.
+//! contents of a report, [`placement`] lists a machine's threads and interrupts. Command lines and
+//! the farm share these functions; none of them prints.
 
 pub mod audit;
 pub mod bounds;
@@ -22,6 +23,7 @@ mod machine_source;
 pub mod measurement;
 pub mod page;
 pub mod parallel;
+pub mod placement;
 pub mod proving;
 pub mod recorded;
 pub mod suites;

@@ -31,6 +31,7 @@ mod foreign_flags;
 mod help;
 mod hunt;
 mod import;
+mod irqs;
 mod isolate;
 mod journal;
 mod live;
@@ -59,6 +60,7 @@ mod running;
 mod step_settings;
 mod suite;
 mod target;
+mod threads;
 mod tune;
 mod watch;
 mod watch_way;
@@ -76,6 +78,8 @@ pub struct Environment {
     pub command_line: String,
     /// `$COLUMNS`, if it is a number.
     pub columns: Option<usize>,
+    /// `$LINES`, if it is a number.
+    pub lines: Option<usize>,
     /// True if `$SSH_CONNECTION` shows a login over the network.
     pub over_ssh: bool,
     /// True if `$DISPLAY` or `$WAYLAND_DISPLAY` shows that there is a screen to open a page on.
@@ -106,6 +110,12 @@ impl Environment {
         };
         self.columns.filter(|&columns| columns > 0).or_else(terminals).map_or(80, |n| n.clamp(40, 200))
     }
+
+    /// Rows of the screen: `$LINES`, or those of the terminal; none if the output is not for one.
+    fn rows(&self) -> Option<usize> {
+        let terminal = || io::stdout().is_terminal().then(host::terminal_size).flatten();
+        self.lines.filter(|&lines| lines > 0).or_else(|| terminal().map(|(_, rows)| rows))
+    }
 }
 
 /// Measure, explain and fix wake-up latency on real-time Linux.
@@ -130,6 +140,8 @@ enum Command {
     Explain(OnCall<explain::Args>),
     Probe(OnCall<probe::Args>),
     Audit(OnCall<audit::Args>),
+    Threads(OnCall<threads::Args>),
+    Irqs(OnCall<irqs::Args>),
     Check(OnCall<check::Args>),
     Capture(OnCall<capture::Args>),
     Tune(OnCall<tune::Args>),
@@ -248,6 +260,8 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8> {
         Command::Explain(OnCall(args)) => explain::run(&args, environment),
         Command::Probe(OnCall(args)) => probe::run(&args, environment),
         Command::Audit(OnCall(args)) => audit::run(&args, environment),
+        Command::Threads(OnCall(args)) => threads::run(&args, environment),
+        Command::Irqs(OnCall(args)) => irqs::run(&args, environment),
         Command::Check(OnCall(args)) => check::run(&args, environment),
         Command::Capture(OnCall(args)) => capture::run(&args, environment),
         Command::Tune(OnCall(args)) => tune::run(&args, environment),

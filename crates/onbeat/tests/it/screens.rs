@@ -2,10 +2,11 @@
 //!
 //! `TRYCMD=overwrite` writes them again; read the difference.
 
-/// Checks the sessions of a folder, on a terminal of this width.
+/// Checks the sessions of a folder, on a terminal of this width and 24 rows.
 fn are_as_they_were(columns: &str, sessions: &str) {
     trycmd::TestCases::new()
         .env("COLUMNS", columns)
+        .env("LINES", "24")
         .env("TERM", "dumb")
         .register_bin("onbeat", std::path::Path::new(env!("CARGO_BIN_EXE_onbeat")))
         .case(sessions);

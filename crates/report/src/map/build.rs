@@ -7,7 +7,6 @@ use super::{properties, tasks};
 use facts::Fact;
 use facts::irqs::Irq;
 use facts::survey::Survey;
-use facts::threads::Thread;
 use model::units::{Cpu, CpuSet};
 use rules::intent::Intent;
 
@@ -80,7 +79,7 @@ impl Map {
         (self.movable.partial, self.bound.partial) = (partial, partial);
         let mut unclear = 0;
         for thread in found.kernel.iter().filter(|thread| !thread.comm.starts_with("irq/")) {
-            let Some(cpus) = place(thread) else {
+            let Some(cpus) = thread.cpus() else {
                 unclear += 1;
                 continue;
             };
@@ -127,16 +126,5 @@ fn lands(irq: &Irq) -> Option<&CpuSet> {
     match &irq.effective {
         Fact::Absent => irq.allowed.known(),
         effective => effective.known(),
-    }
-}
-
-/// CPUs that a thread may run on. A per-CPU thread names its CPU, as in `cpuhp/3`.
-fn place(thread: &Thread) -> Option<CpuSet> {
-    match &thread.allowed {
-        Fact::Absent => {
-            let number = thread.comm.rsplit_once('/').and_then(|(_, number)| number.parse::<u32>().ok());
-            Some(number.and_then(|number| Cpu::try_from(number).ok()).into_iter().collect())
-        }
-        allowed => allowed.known().cloned(),
     }
 }

@@ -15,8 +15,8 @@ pub mod text;
 pub mod words;
 
 pub use cpus::{APART, CpuGroup, CpuProperty, CpuTraits, Map, Work, WorkItem};
-pub use names::collapsed;
-pub use tasks::{PriorityStep, rank_name};
+pub use names::{collapsed, kind_of};
+pub use tasks::{DEADLINE, PriorityStep, STOP, rank_name};
 
 /// Patterns of the texts that the map reads in addition to those of the rules.
 pub const READS: &[&str] = &[properties::NODES, properties::WORKQUEUES];

@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use super::words::{listed, named};
 use super::{APART, CpuGroup, Map, PriorityStep, Work, WorkItem, rank_name};
+use crate::folded::{FoldedColumn, write_columns};
 use crate::palette::{BOLD, DIM, PLAIN, Palette};
 use crate::words::{clean, filled, wrapped};
 use model::text::several;
@@ -38,22 +39,15 @@ pub fn render(map: &Map, width: usize, color: bool) -> String {
     page
 }
 
-/// Column: its heading, its least width, and its cells.
-struct Column {
-    head: &'static str,
-    least: usize,
-    cells: Vec<String>,
-}
-
 fn table(page: &mut String, map: &Map, width: usize, palette: Palette) {
     let shown = &map.groups[..map.groups.len().min(GROUPS)];
-    let column = |head, least, cell: &dyn Fn(usize, &CpuGroup) -> String| Column {
+    let column = |head, least, cell: &dyn Fn(usize, &CpuGroup) -> String| FoldedColumn {
         head,
         least,
         cells: shown.iter().enumerate().map(|(at, group)| cell(at, group)).collect(),
     };
     let letters = by_group(map, width);
-    let mut columns = vec![
+    let columns = vec![
         column("", 1, &|at, _| if letters { letter(at) } else { String::new() }),
         column("CPU", 6, &|_, group| {
             format!("{}{}", group.cpus, if group.alike.matters { " *" } else { "" })
@@ -74,15 +68,8 @@ fn table(page: &mut String, map: &Map, width: usize, palette: Palette) {
             None => "?".to_owned(),
         }),
     ];
-    columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
-    let widths = widths(&columns, width);
-    let heads: Vec<String> = columns.iter().map(|column| column.head.to_owned()).collect();
-    row(page, &heads, &widths, &|line| palette.paint(BOLD, line));
-    for (at, group) in shown.iter().enumerate() {
-        let cells: Vec<String> = columns.iter().map(|column| column.cells[at].clone()).collect();
-        let style = if group.alike.matters { BOLD } else { PLAIN };
-        row(page, &cells, &widths, &|line| palette.paint(style, line));
-    }
+    let style = |at: usize| if shown[at].alike.matters { BOLD } else { PLAIN };
+    write_columns(page, columns, width, &style, palette);
     if map.groups.len() > GROUPS {
         let _ = writeln!(
             page,
@@ -125,60 +112,6 @@ fn apart(group: &CpuGroup) -> String {
     };
     let words: Vec<String> = APART.into_iter().zip(&group.alike.apart).filter_map(word).collect();
     if words.is_empty() { "-".to_owned() } else { words.join(", ") }
-}
-
-/// Width of the widest cell of each column, reduced from the widest on until all fit.
-fn widths(columns: &[Column], width: usize) -> Vec<usize> {
-    let natural = |column: &Column| {
-        let cells = column.cells.iter().map(|cell| cell.chars().count());
-        cells.chain([column.head.len()]).max().unwrap_or(0)
-    };
-    let mut widths: Vec<usize> = columns.iter().map(natural).collect();
-    loop {
-        let total = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
-        let slack = |at: &usize| widths[*at].saturating_sub(columns[*at].least);
-        let widest = (0..widths.len()).max_by_key(slack);
-        match widest.filter(|at| total > width && slack(at) > 0) {
-            Some(at) => widths[at] -= 1,
-            None => return widths,
-        }
-    }
-}
-
-/// Row of as many lines as its longest cell takes.
-fn row(page: &mut String, cells: &[String], widths: &[usize], paint: &dyn Fn(&str) -> String) {
-    let cells: Vec<Vec<String>> =
-        cells.iter().zip(widths).map(|(cell, &width)| folded(cell, width)).collect();
-    for line in 0..cells.iter().map(Vec::len).max().unwrap_or(0) {
-        let mut text = String::new();
-        for (cell, width) in cells.iter().zip(widths) {
-            let _ = write!(text, "{:<width$}  ", cell.get(line).map_or("", String::as_str));
-        }
-        let _ = writeln!(page, "{}", paint(text.trim_end()));
-    }
-}
-
-/// Cell in lines: broken after blanks and commas, and elsewhere if there are none.
-fn folded(text: &str, width: usize) -> Vec<String> {
-    let width = width.max(1);
-    let mut lines = vec![String::new()];
-    for word in text.split_inclusive([' ', ',']) {
-        let length = word.trim_end().chars().count();
-        let used = lines.last().map_or(0, |line| line.chars().count());
-        if used > 0 && used + length > width {
-            lines.push(String::new());
-        }
-        for c in word.chars() {
-            let full = lines.last().is_some_and(|line| line.chars().count() >= width);
-            if full && c != ' ' {
-                lines.push(String::new());
-            }
-            if let Some(line) = lines.last_mut().filter(|_| !full || c != ' ') {
-                line.push(c);
-            }
-        }
-    }
-    lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
 fn legend(page: &mut String, map: &Map, width: usize) {
@@ -375,12 +308,5 @@ Real-time \
                 assert!(text.lines().all(|line| line.chars().count() <= width), "{width}\n{text}");
             }
         }
-    }
-
-    #[test]
-    fn cells_fold_at_commas_and_anywhere_if_need_be() {
-        assert_eq!(folded("0-3,32-35 *", 5), ["0-3,", "32-35", "*"]);
-        assert_eq!(folded("abcdefg", 3), ["abc", "def", "g"]);
-        assert_eq!(folded("", 3), [""]);
     }
 }

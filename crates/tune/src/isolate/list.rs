@@ -129,27 +129,39 @@ fn thread(thread: &ThreadOn) -> IsolatedThread {
     let placed = thread.group.trim_start_matches('/');
     let placed =
         placed == INNER_GROUP || placed.strip_prefix(INNER_GROUP).is_some_and(|rest| rest.starts_with('/'));
-    let why = match (placed, thread.immovable, thread.kernel) {
-        (true, _, _) => format!("it is in {INNER_GROUP}"),
-        (false, true, true) => format!("{}: {IMMOVABLE}", duty_of(thread)),
-        (false, true, false) => IMMOVABLE.to_owned(),
-        (false, false, true) if thread.comm.starts_with("irq/") => {
-            "it handles an interrupt, and runs on the CPU of that interrupt".to_owned()
-        }
-        (false, false, _) => "its affinity allows it".to_owned(),
+    let stat = &thread.stat;
+    let why = if placed {
+        format!("it is in {INNER_GROUP}")
+    } else {
+        why_thread(&stat.comm, stat.kernel, stat.immovable, &thread.allowed)
     };
     IsolatedThread {
         tid: thread.tid,
-        comm: thread.comm.clone(),
-        movable: !thread.immovable,
+        comm: stat.comm.clone(),
+        movable: !stat.immovable,
         why,
         allowed: thread.allowed.to_string(),
     }
 }
 
+/// Reason why a thread can or cannot be moved.
+pub fn why_thread(comm: &str, kernel: bool, immovable: bool, allowed: &CpuSet) -> String {
+    match (immovable, kernel) {
+        (true, true) => format!("{}: {IMMOVABLE}", duty_of(comm, allowed)),
+        (true, false) => IMMOVABLE.to_owned(),
+        (false, true) if comm.starts_with("irq/") => {
+            "it handles an interrupt, and runs where that goes".to_owned()
+        }
+        (false, _) => MOVABLE.to_owned(),
+    }
+}
+
+/// Reason for threads and interrupts without a restriction.
+const MOVABLE: &str = "its affinity allows it";
+
 /// Purpose of a kernel thread that cannot leave: usually it belongs to one CPU
 /// (Documentation/admin-guide/kernel-per-CPU-kthreads.rst).
-fn duty_of(thread: &ThreadOn) -> &'static str {
+fn duty_of(comm: &str, allowed: &CpuSet) -> &'static str {
     const DUTIES: [(&str, &str); 12] = [
         ("cpuhp/", "it switches this CPU on and off"),
         ("migration/", "it moves threads off this CPU, and stops it"),
@@ -166,14 +178,25 @@ fn duty_of(thread: &ThreadOn) -> &'static str {
     ];
     // Idle unless memory is short, and then active on the CPU of the work
     // (Documentation/core-api/workqueue.rst).
-    if thread.comm.starts_with("kworker/R-") || (thread.allowed.len() > 1 && !thread.comm.contains('/')) {
+    if comm.starts_with("kworker/R-") || (allowed.len() > 1 && !comm.contains('/')) {
         return "it rescues a workqueue when memory is short";
     }
-    if thread.allowed.len() > 1 {
+    if allowed.len() > 1 {
         return "it runs work of any CPU";
     }
-    let known = DUTIES.iter().find(|(prefix, _)| thread.comm.starts_with(prefix));
+    let known = DUTIES.iter().find(|(prefix, _)| comm.starts_with(prefix));
     known.map_or("it serves this CPU", |(_, duty)| duty)
+}
+
+/// Reason why an interrupt can or cannot be moved.
+pub fn why_interrupt(kind: IrqKind) -> &'static str {
+    match kind {
+        IrqKind::Managed => {
+            "the kernel spreads it over the queues (managed): boot with isolcpus=managed_irq,domain,..."
+        }
+        IrqKind::PerCpu => "each CPU has its own, or the kernel never moves it",
+        IrqKind::Movable => MOVABLE,
+    }
 }
 
 /// Row of an interrupt; none if it may not occur here.
@@ -189,14 +212,8 @@ fn interrupt(irq: &Irq, cpus: &CpuSet, entry: Option<&EntryRecords>) -> Option<I
         Some(outcome.why.clone())
     });
     let (movable, why) = match (irq_kind(irq), tried) {
-        (IrqKind::Managed, _) => (
-            false,
-            "the kernel spreads it over the queues (managed): boot with isolcpus=managed_irq,domain,..."
-                .to_owned(),
-        ),
-        (IrqKind::PerCpu, _) => (false, "each CPU has one, or the kernel never moves it".to_owned()),
         (IrqKind::Movable, Some(why)) => (false, why),
-        (IrqKind::Movable, None) => (true, "its affinity allows it".to_owned()),
+        (kind, _) => (kind == IrqKind::Movable, why_interrupt(kind).to_owned()),
     };
     Some(IsolatedInterrupt {
         irq: irq.number.to_string(),

@@ -22,6 +22,8 @@ fn lines(command: &str) -> &'static [&'static str] {
         "probe ipc" => &["futex -a 0 -D 50ms -o @/new"],
         "probe switch" => &["-a 0 -D 50ms -o @/new"],
         "audit" => &["--root @/bare", "--diff @/capture --root @/bare"],
+        "threads" => &["", "--cpus 0", "--pid @pid", "--bundle @/run"],
+        "irqs" => &["", "--cpus 0", "--over 50ms", "--bundle @/run"],
         "check" => &["-D 50ms @pid"],
         "capture" => &["-o @/new"],
         "tune plan" => &["--root @/bare --cpus 0"],
