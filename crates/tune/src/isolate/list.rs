@@ -150,7 +150,7 @@ pub fn why_thread(comm: &str, kernel: bool, immovable: bool, allowed: &CpuSet) -
         (true, true) => format!("{}: {IMMOVABLE}", duty_of(comm, allowed)),
         (true, false) => IMMOVABLE.to_owned(),
         (false, true) if comm.starts_with("irq/") => {
-            "it handles an interrupt, and runs where that goes".to_owned()
+            "it handles an interrupt, and runs on the CPU of that interrupt".to_owned()
         }
         (false, _) => MOVABLE.to_owned(),
     }
@@ -194,7 +194,7 @@ pub fn why_interrupt(kind: IrqKind) -> &'static str {
         IrqKind::Managed => {
             "the kernel spreads it over the queues (managed): boot with isolcpus=managed_irq,domain,..."
         }
-        IrqKind::PerCpu => "each CPU has its own, or the kernel never moves it",
+        IrqKind::PerCpu => "each CPU has one, or the kernel never moves it",
         IrqKind::Movable => MOVABLE,
     }
 }
