@@ -53,7 +53,7 @@ fn latest(all: &[FarmChange], shown: &[FarmBoard], found: &NotedChanges<i64>) ->
     }
     latest
         .into_iter()
-        .map(|((board, kind), t)| (format!("{{board=\"{board}\",kind=\"{}\"}}", kind.words()), t as f64))
+        .map(|((board, kind), t)| (format!("{{board=\"{board}\",kind=\"{}\"}}", kind.keyword()), t as f64))
         .collect()
 }
 
@@ -92,6 +92,8 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
     let (runs, complete) = app.store.totals().await?;
     let boards = app.store.boards().await?;
     let mut text = MetricsText::default();
+    let version = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
+    text.gauge("onbeat_farm_build_info", "The running program; always 1.", &[(version, 1.0)]);
     text.alone("onbeat_farm_boards", "Boards that the farm knows.", boards.len() as f64);
     text.alone("onbeat_farm_runs", "Runs in the store.", runs as f64);
     text.alone("onbeat_farm_runs_complete", "Of these, runs that ended regularly.", complete as f64);
@@ -143,7 +145,7 @@ fn of_boards(text: &mut MetricsText, shown: &[FarmBoard], rows: &BTreeMap<String
     text.gauge("onbeat_budget_seconds", "Latency budget of a board.", &budgets);
     let last24 = each(&|board| seconds(board.settings.max24_ns));
     let help = "Largest latency in the last 24 hours of a board with a budget.";
-    text.gauge("onbeat_max24_seconds", help, &last24);
+    text.gauge("onbeat_max_24h_seconds", help, &last24);
     let over = |of: &BoardSettings| {
         let is_judged = of.budget_ns.is_some() && !of.state.is_quiet();
         is_judged.then(|| f64::from(u8::from(of.is_over())))
@@ -226,7 +228,7 @@ mod tests {
         assert_eq!(samples.len(), 2 * MOST_BOARDS);
         let last = &samples[2 * MOST_BOARDS - 2..];
         let labels = |kind: &str| format!("{{board=\"m0999\",kind=\"{kind}\"}}");
-        assert_eq!(last, [(labels("silent"), 5.0), (labels("over budget"), 7.0)]);
+        assert_eq!(last, [(labels("silent"), 5.0), (labels("over-budget"), 7.0)]);
     }
 
     #[test]
