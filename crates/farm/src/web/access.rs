@@ -1,10 +1,9 @@
 //! Access control: each route names its required permission, which is checked before its handler
 //! runs.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -12,8 +11,7 @@ use axum::response::{IntoResponse, Response};
 use super::answer::Refusal;
 use super::app::{App, FarmExposure};
 use super::asked_names::{self, KnownNames};
-use super::attempts::counted;
-use super::login::client;
+use super::login::counted_as;
 use super::paced_body::answered;
 use super::sender::{admit_board, note_refusal};
 use super::session::named_session;
@@ -125,16 +123,11 @@ async fn as_board(app: &Arc<App>, mut request: Request, next: Next) -> Response 
 /// Refusal of an unknown token, or of its address for some time. Only refused requests are counted,
 /// so that other boards of the same address are not blocked.
 fn not_too_often(app: &App, request: &Request, refusal: Refusal) -> Refusal {
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    let from = client(request.headers(), peer.map(|ConnectInfo(peer)| peer.ip()), app.exposure);
-    let from = from.map_or_else(|| "unknown".to_owned(), counted);
+    let from = counted_as(app, request.extensions().get(), request.headers());
     match app.unknown_tokens.take(&[from], host::clock::monotonic()) {
         Ok(()) => refusal,
         Err(wait_s) => {
-            let detail = format!(
-                "too many requests with a token that this farm does not know: enrol the board again, and \
-                 wait for {wait_s} s"
-            );
+            let detail = format!("too many requests: {}, and wait for {wait_s} s", refusal.detail);
             Refusal { wait_s: Some(wait_s), ..Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail) }
         }
     }

@@ -12,11 +12,12 @@ use model::units::Nanos;
 use super::acknowledge::mark;
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
-use super::count::of;
+use super::counters::of;
 use super::pages::WebOutcome;
 use crate::board_settings::BoardSettings;
 use crate::changes::{ChangeIdentity, ChangeKind, FarmChange, NotedChanges};
 use crate::records::FarmBoard;
+use crate::store::FoundChange;
 
 /// Limit of boards with separate samples.
 const MOST_BOARDS: usize = 1_000;
@@ -43,11 +44,11 @@ pub async fn health(State(app): State<Arc<App>>) -> WebOutcome {
 
 /// Times at which the latest open change of each kind was found, by board; the time of the change
 /// if that is not stored.
-fn latest(all: &[FarmChange], shown: &[FarmBoard], found: &NotedChanges<i64>) -> Samples {
+fn latest(all: &[FarmChange], shown: &[FarmBoard], found: &NotedChanges<FoundChange>) -> Samples {
     let shown: BTreeSet<&str> = shown.iter().map(|board| board.board.as_str()).collect();
     let mut latest: BTreeMap<(&str, ChangeKind), i64> = BTreeMap::new();
     for one in all.iter().filter(|one| one.is_open() && shown.contains(one.board.as_str())) {
-        let t = found.find(&ChangeIdentity::of(one)).copied().unwrap_or(one.t);
+        let t = found.find(&ChangeIdentity::of(one)).map_or(one.t, |found| found.at);
         let last = latest.entry((&one.board, one.kind)).or_insert(t);
         *last = t.max(*last);
     }
@@ -107,10 +108,7 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
     of_boards(&mut text, shown, &rows);
     let mut known = app.changes.known(&boards).await;
     mark(&app, &mut known).await?;
-    let found = match &app.intake {
-        Some(_) => app.store.found_changes().await?,
-        None => NotedChanges::from_iter([]),
-    };
+    let found = app.found_changes().await?;
     let help = "Time of the latest change for the worse that is not acknowledged.";
     text.gauge("onbeat_change_timestamp_seconds", help, &latest(&known, shown, &found));
     of_farm(&mut text, &app);
@@ -235,7 +233,8 @@ mod tests {
     fn a_change_has_the_time_at_which_it_was_found_until_it_is_acknowledged() {
         let boards = [FarmBoard { board: "a".into(), ..FarmBoard::default() }];
         let mut one = made_change("a", ChangeKind::Worse, 5);
-        let found: NotedChanges<i64> = [(ChangeIdentity::of(&one), 9_000)].into_iter().collect();
+        let noted = FoundChange { id: String::new(), at: 9_000 };
+        let found: NotedChanges<FoundChange> = [(ChangeIdentity::of(&one), noted)].into_iter().collect();
         let of = |one: &FarmChange| latest(std::slice::from_ref(one), &boards, &found);
         let labels = "{board=\"a\",kind=\"worse\"}".to_owned();
         assert_eq!(of(&one), [(labels.clone(), 9_000.0)]);

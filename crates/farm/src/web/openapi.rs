@@ -6,7 +6,7 @@ use axum::Extension;
 use serde_json::{Map, Value, json};
 
 use super::access::RouteNeed;
-use super::answer::WebAnswer;
+use super::answer::{AnswerForm, WebAnswer};
 use super::asked_names::KnownNames;
 use super::pages::WebOutcome;
 
@@ -131,10 +131,13 @@ fn kind_of(path: &str) -> &'static str {
         "/metrics" => "application/openmetrics-text",
         "/healthz" => "text/plain",
         _ if path.ends_with(".css") => "text/css",
-        _ if path.ends_with(".csv") => "text/csv",
         _ if path.ends_with("{*path}") => "application/octet-stream",
-        _ if path == "/v1" || path.starts_with("/v1/") => "application/json",
-        _ => "text/html",
+        _ => match AnswerForm::of_route(path) {
+            AnswerForm::Page => "text/html",
+            AnswerForm::Json => "application/json",
+            AnswerForm::Csv => "text/csv",
+            AnswerForm::Atom => "application/atom+xml",
+        },
     }
 }
 
