@@ -7,6 +7,8 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 
 use super::answer::Refusal;
 use super::app::{App, FarmExposure};
@@ -17,7 +19,7 @@ use super::sender::{admit_board, note_refusal};
 use super::session::named_session;
 use super::visitor::{FarmView, Visitor};
 use crate::pages::parts::escaped;
-use crate::people::Role;
+use crate::people::{Role, SCRIPT_TOKEN, digest_token};
 use crate::wall_clock::now;
 
 /// Permission that a route requires.
@@ -87,9 +89,16 @@ async fn as_visitor(
 ) -> Response {
     let visitor = match visitor_of(app, request.headers()).await {
         Ok(visitor) => visitor,
+        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {
+            return not_too_often(app, &request, refusal).into_response();
+        }
         Err(refusal) => return refusal.into_response(),
     };
     let sends = !matches!(*request.method(), Method::GET | Method::HEAD);
+    if visitor.role() == Some(Role::Script) && (sends || !is_for_scripts(request.uri().path())) {
+        let detail = "the token of a script can only read /v1 and /metrics: log in for other addresses";
+        return Refusal::new(StatusCode::FORBIDDEN, detail).into_response();
+    }
     if sends && need != RouteNeed::Code && !is_same_origin(request.headers(), app.is_secure()) {
         let detail =
             "the request was not sent from a page of this farm: open the page and send it from there";
@@ -133,8 +142,35 @@ fn not_too_often(app: &App, request: &Request, refusal: Refusal) -> Refusal {
     }
 }
 
-/// Visitor of the request's session.
+/// True for an address that the token of a script may read.
+pub fn is_for_scripts(path: &str) -> bool {
+    path == "/v1" || path.starts_with("/v1/") || path == "/metrics"
+}
+
+/// The token of a script: as a bearer's, or as the password of Basic (RFC 7617), which is all that
+/// readers of feeds can be given.
+fn script_token(headers: &HeaderMap) -> Option<String> {
+    let (scheme, rest) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    let rest = rest.trim_start_matches(' ');
+    let token = if scheme.eq_ignore_ascii_case("bearer") {
+        rest.to_owned()
+    } else if scheme.eq_ignore_ascii_case("basic") {
+        String::from_utf8(STANDARD.decode(rest).ok()?).ok()?.split_once(':')?.1.to_owned()
+    } else {
+        return None;
+    };
+    token.starts_with(SCRIPT_TOKEN).then_some(token)
+}
+
+/// The visitor, by the token or the session that the request names.
 pub async fn visitor_of(app: &App, headers: &HeaderMap) -> Result<Visitor, Refusal> {
+    if let Some(token) = script_token(headers) {
+        let script = app.store.script(&digest_token(&token)).await?.ok_or_else(|| {
+            let detail = "the token is not known to this farm: ask an administrator for another";
+            Refusal::new(StatusCode::UNAUTHORIZED, detail)
+        })?;
+        return Ok(Visitor { person: Some(script), view: FarmView::All });
+    }
     if let Some(session) = named_session(headers, app.is_secure())
         && let Some(person) = app.store.session(&session, now()).await?
     {

@@ -260,6 +260,17 @@ fn people_are_let_in_and_out_and_the_last_admin_stays() {
             assert_eq!(root.post("/admin/people/admin", &what).await.status, 409);
         }
         assert_eq!(root.post("/admin/people/admin", &[("what", "dance")]).await.status, 400);
+        // A script has a token, which stays one.
+        let added = root.post("/admin/people", &[("name", "grafana"), ("role", "script")]).await;
+        let token = once(&added.text);
+        assert!(token.starts_with("obr_") && added.text.contains("New token"), "{token}");
+        for (name, role) in [("grafana", "viewer"), ("viewer", "script")] {
+            let to = format!("/admin/people/{name}");
+            assert_eq!(root.post(&to, &[("what", "role"), ("role", role)]).await.status, 409, "{name}");
+        }
+        let changed = root.post("/admin/people/grafana", &[("what", "password")]).await;
+        let other = once(&changed.text);
+        assert!(other.starts_with("obr_") && other != token, "{other}");
         root.post("/admin/people/viewer", &[("what", "role"), ("role", Role::Admin.word())]).await;
         assert_eq!(root.post("/admin/people/admin", &[("what", "remove")]).await.status, 303);
         assert_eq!(root.get("/admin").await.status, 303);
@@ -268,7 +279,10 @@ fn people_are_let_in_and_out_and_the_last_admin_stays() {
             did.contains("admin: added eve, operator\n") && did.contains("admin: removed admin\n"),
             "{did}"
         );
-        assert!(!did.contains(&password));
+        assert!(
+            did.contains("admin: added grafana, script\n") && did.contains("changed the token of grafana")
+        );
+        assert!(!did.contains(&password) && !did.contains(&token) && !did.contains(&other));
     });
 }
 
