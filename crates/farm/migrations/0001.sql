@@ -105,7 +105,7 @@ create table notification (
     document text not null, primary key (board_id, id));
 create index notification_due on notification (state, due);
 create table user_account (
-    name text primary key, role text not null check (role in ('viewer', 'operator', 'admin')),
+    name text primary key, role text not null check (role in ('script', 'viewer', 'operator', 'admin')),
     password text not null, created bigint not null);
 create table session (
     hash blob primary key, account text not null references user_account on delete cascade,

@@ -1,14 +1,19 @@
 //! Roles, and stored passwords: a digest that is slow and takes memory (Argon2id, RFC 9106), so
-//! that a stolen store reveals none.
+//! that a stolen store reveals none. A script has a random token instead, whose digest is fast.
 
 use argon2::password_hash::{Output, PasswordHash, PasswordHasher, SaltString};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::ingest::environment::hex;
 
 /// Role of a user; each includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
+    /// Read data, with a token instead of a login.
+    Script,
     /// Read everything.
     Viewer,
     /// Look after boards, acknowledge changes, set budgets.
@@ -18,10 +23,12 @@ pub enum Role {
 }
 
 impl Role {
+    /// Roles of people, who log in.
     pub const ALL: [Role; 3] = [Role::Viewer, Role::Operator, Role::Admin];
 
     pub fn word(self) -> &'static str {
         match self {
+            Role::Script => "script",
             Role::Viewer => "viewer",
             Role::Operator => "operator",
             Role::Admin => "admin",
@@ -30,7 +37,12 @@ impl Role {
 
     /// Parses the word of a role.
     pub fn of_word(word: &str) -> Option<Role> {
-        Role::ALL.into_iter().find(|role| role.word() == word)
+        Role::ALL.into_iter().chain([Role::Script]).find(|role| role.word() == word)
+    }
+
+    /// Name of the secret that an account of this role has.
+    pub fn secret_name(self) -> &'static str {
+        if self == Role::Script { "token" } else { "password" }
     }
 }
 
@@ -42,6 +54,9 @@ pub struct FarmPerson {
     /// Time of creation, in seconds since 1970.
     pub created: i64,
 }
+
+/// Prefix of a script's token.
+pub const SCRIPT_TOKEN: &str = "obr_";
 
 /// Fewer letters are tried out, however slow each try is.
 const SHORTEST: usize = 12;
@@ -89,6 +104,25 @@ pub fn digest_password(password: &str, salt: &[u8; 16], cost: PasswordCost) -> O
     let salt = SaltString::encode_b64(salt).ok()?;
     let hasher = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
     hasher.hash_password(password.as_bytes(), &salt).ok().map(|digest| digest.to_string())
+}
+
+/// Digest of a script's token as stored; no password has it.
+pub fn digest_token(token: &str) -> String {
+    hex(&Sha256::digest(token))
+}
+
+/// Makes a secret for an account of this role from random bytes: the secret, which is shown once,
+/// and its digest. `None` without enough memory.
+pub fn make_secret(role: Role, random: &[u8; 32]) -> Option<(String, String)> {
+    if role == Role::Script {
+        let token = format!("{SCRIPT_TOKEN}{}", hex(random));
+        let digest = digest_token(&token);
+        return Some((token, digest));
+    }
+    let (salt, rest) = random.split_first_chunk()?;
+    let password = hex(rest);
+    let digest = digest_password(&password, salt, PasswordCost::Usual)?;
+    Some((password, digest))
 }
 
 /// Scratch memory for comparing a password, kept for the next: the allocator would keep as much for
@@ -143,6 +177,20 @@ mod tests {
     }
 
     #[test]
+    fn a_script_has_a_token_that_is_no_password() {
+        let (token, digest) = make_secret(Role::Script, &[7; 32]).unwrap();
+        assert!(
+            token.starts_with("obr_07") && token.len() == 68 && !digest.contains(&token[4..]),
+            "{digest}"
+        );
+        assert_eq!(digest_token(&token), digest);
+        let mut memory = PasswordMemory::default();
+        assert!(!memory.is_password(&token, &digest) && !memory.is_password(&digest, &digest));
+        let (password, digest) = make_secret(Role::Admin, &[7; 32]).unwrap();
+        assert!(password.len() == 32 && memory.is_password(&password, &digest));
+    }
+
+    #[test]
     fn names_are_plain_and_passwords_long() {
         for name in ["a", "Ann.B-c_d+e@example.org", &"x".repeat(64)] {
             assert!(check_name(name).is_ok(), "{name}");
@@ -152,7 +200,8 @@ mod tests {
         }
         assert!(check_password("twelve lette").is_ok() && check_password("eleven lett").is_err());
         assert!(check_password(&"x".repeat(257)).is_err() && check_password(&"é".repeat(12)).is_ok());
-        assert_eq!(Role::ALL.map(|role| Role::of_word(role.word())), Role::ALL.map(Some));
+        let all = [Role::Script, Role::Viewer, Role::Operator, Role::Admin];
+        assert_eq!(all.map(|role| Role::of_word(role.word())), all.map(Some));
         assert!(
             Role::of_word("root").is_none() && Role::Viewer < Role::Operator && Role::Operator < Role::Admin
         );

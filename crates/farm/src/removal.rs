@@ -11,12 +11,12 @@ use model::text::{quoted, several};
 use model::units::Nanos;
 use serde::Serialize;
 
-use crate::folders::lies_in;
+use crate::folders::{lies_in, name_in_bucket};
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
 use crate::ingest::keep::lock_of_writers;
 use crate::ingest::remove_tree::remove_tree;
-use crate::objects::{ObjectBucket, is_state_of, name_in_bucket, remove_states};
+use crate::objects::{ObjectBucket, is_state_of, remove_states};
 use crate::records::{BundleRecord, FarmRun};
 use crate::store::{FarmStore, RemovedRun, RunRemoval};
 

@@ -131,7 +131,10 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].address, "/b/a/at/300?series=wakeup");
         let evidence = found[0].evidence.join(" ");
-        assert!(evidence.contains("12 five minutes") && evidence.contains("10 days"), "{evidence}");
+        assert!(
+            evidence.contains("12 intervals of five minutes") && evidence.contains("10 days"),
+            "{evidence}"
+        );
         assert!(!evidence.contains("hunt") && !evidence.contains("spike"), "{evidence}");
     }
 }

@@ -34,10 +34,9 @@ pub struct ChangeIdentity {
 
 impl ChangeIdentity {
     pub fn of(change: &FarmChange) -> ChangeIdentity {
-        let kind = serde_json::to_value(change.kind).ok();
         ChangeIdentity {
             board: change.board.clone(),
-            kind: kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or_default().to_owned(),
+            kind: change.kind.keyword(),
             subject: change.subject.clone(),
             began: change.from,
             until: if change.kind == ChangeKind::OverBudget { change.t } else { change.from },

@@ -81,6 +81,12 @@ impl ChangeKind {
         )
     }
 
+    /// Its word in documents.
+    pub fn keyword(self) -> String {
+        let word = serde_json::to_value(self).ok();
+        word.as_ref().and_then(|word| word.as_str()).unwrap_or_default().to_owned()
+    }
+
     /// Name in a word or two.
     pub fn words(self) -> &'static str {
         match self {

@@ -14,12 +14,11 @@ use super::document_flags::DocumentFlags;
 use super::farm_flags::FarmFlags;
 use super::progress::CommandProgress;
 use super::store_flag::StorePlace;
-use crate::folders::lies_in;
+use crate::folders::{lies_in, name_in_bucket};
 use crate::ingest::bundle::{is_id, read};
 use crate::ingest::environment::hex;
 use crate::ingest::find::FoundBundle;
 use crate::ingest::keep::{PATIENCE, is_of_the_copy, keep, lock_of_writers};
-use crate::objects::name_in_bucket;
 use crate::store::{BundlePlace, FarmStore, PutOutcome};
 
 /// Copy the store and its bundles into a folder, while the server runs

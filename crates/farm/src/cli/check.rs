@@ -11,9 +11,9 @@ use super::FarmEnvironment;
 use super::document_flags::DocumentFlags;
 use super::farm_flags::FarmFlags;
 use super::objects_flag::{is_at, where_to_look};
-use crate::folders::lies_in;
+use crate::folders::{lies_in, name_in_bucket};
 use crate::intake::bundle_fault;
-use crate::objects::{ObjectBucket, name_in_bucket};
+use crate::objects::ObjectBucket;
 use crate::store::{BundlePlace, CountedSeconds, FarmStore};
 
 /// Verify the integrity of the store and its bundles

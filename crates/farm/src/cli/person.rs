@@ -9,19 +9,22 @@ use serde::Serialize;
 use super::document_flags::DocumentFlags;
 use super::store_flag::StoreFlag;
 use super::{FarmEnvironment, note, say};
-use crate::ingest::environment::hex;
 use crate::pages::parts::date;
-use crate::people::{FarmPerson, PasswordCost, Role, check_name, check_password, digest_password};
+use crate::people::{
+    FarmPerson, PasswordCost, Role, check_name, check_password, digest_password, make_secret,
+};
 use crate::store::FarmStore;
 use crate::wall_clock::now;
 
 /// Manage user accounts and roles
 ///
 /// A viewer reads everything; an operator also manages boards, budgets and changes; an admin also
-/// adds people and boards. The store keeps only digests of passwords (Argon2id).
+/// adds people and boards. A script can only read /v1 and /metrics, with a token instead of a
+/// password. The store keeps only digests of passwords (Argon2id) and tokens.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  onbeat-farm person add ann --role admin\n  onbeat-farm person add bob \
-     --generate\n  onbeat-farm person password ann < password.txt")]
+     --generate\n  onbeat-farm person add grafana --role script\n  onbeat-farm person password ann < \
+     password.txt")]
 pub struct Args {
     #[command(subcommand)]
     command: PersonCommand,
@@ -31,10 +34,11 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum PersonCommand {
-    /// Add an account; the password is asked for, or read from standard input
+    /// Add an account; the password is asked for, or read from standard input. The token of a
+    /// script is printed once
     Add {
         name: String,
-        /// Its role: viewer, operator or admin
+        /// Its role: viewer, operator, admin or script
         #[arg(long, value_parser = role, default_value = "viewer")]
         role: Role,
         /// Generate a password and print it once
@@ -52,10 +56,10 @@ enum PersonCommand {
     Role {
         name: String,
         /// Its role: viewer, operator or admin
-        #[arg(value_parser = role)]
+        #[arg(value_parser = role_of_person)]
         role: Role,
     },
-    /// Change the password of an account and end its sessions
+    /// Change the password of an account and end its sessions, or the token of a script
     Password {
         name: String,
         /// Generate a password and print it once
@@ -72,7 +76,17 @@ struct PeopleDocument {
 }
 
 fn role(word: &str) -> std::result::Result<Role, String> {
-    Role::of_word(word).ok_or_else(|| "invalid role: expected viewer, operator or admin".to_owned())
+    let invalid = || "invalid role: expected viewer, operator, admin or script".to_owned();
+    Role::of_word(word).ok_or_else(invalid)
+}
+
+fn role_of_person(word: &str) -> std::result::Result<Role, String> {
+    match role(word)? {
+        Role::Script => {
+            Err("a script has a token instead of a password: add it under another name".to_owned())
+        }
+        role => Ok(role),
+    }
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
@@ -93,7 +107,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
                 return Err(taken());
             }
             let person = FarmPerson { name: name.clone(), role: *role, created: now() };
-            add(&store, &person, &new_password(*generate).await?, &mut std::io::stdout()).await?;
+            add(&store, &person, &new_secret(*role, *generate).await?, &mut std::io::stdout()).await?;
             return Ok(Exit::Ok);
         }
         PersonCommand::Remove { name } => (store.remove_person(name).await?, format!("removed {name}")),
@@ -101,15 +115,14 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
             (store.set_role(name, *role).await?, format!("set the role of {name} to {}", role.word()))
         }
         PersonCommand::Password { name, generate } => {
-            if store.password_of(name).await?.is_none() {
+            let people = store.people().await?;
+            let person = people.iter().find(|person| &person.name == name).ok_or_else(unknown_name)?;
+            let secret = new_secret(person.role, *generate).await?;
+            if !store.set_password(name, &secret.digest).await? {
                 return Err(unknown_name());
             }
-            let password = new_password(*generate).await?;
-            if !store.set_password(name, &password.digest).await? {
-                return Err(unknown_name());
-            }
-            note(&store, format!("changed the password of {name}")).await?;
-            password.show(name, &mut std::io::stdout())?;
+            note(&store, format!("changed the {} of {name}", person.role.secret_name())).await?;
+            secret.show(person, &mut std::io::stdout())?;
             return Ok(Exit::Ok);
         }
     };
@@ -121,7 +134,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
 }
 
 fn unknown_name() -> Failure {
-    Failure::usage("no account has this name: see `onbeat-farm person list`")
+    Failure::usage("no account with a login has this name: see `onbeat-farm person list`")
 }
 
 fn taken() -> Failure {
@@ -130,17 +143,12 @@ fn taken() -> Failure {
 
 /// Adds a user. If two commands add the same name at once, the later one fails and prints no
 /// password: it would not be that of the stored user.
-async fn add(
-    store: &FarmStore,
-    person: &FarmPerson,
-    password: &NewPassword,
-    out: &mut impl Write,
-) -> Result<()> {
-    if !store.add_person(person, &password.digest).await? {
+async fn add(store: &FarmStore, person: &FarmPerson, secret: &NewSecret, out: &mut impl Write) -> Result<()> {
+    if !store.add_person(person, &secret.digest).await? {
         return Err(taken());
     }
     note(store, format!("added {}, {}", person.name, person.role.word())).await?;
-    password.show(&person.name, out)
+    secret.show(person, out)
 }
 
 async fn list(store: &FarmStore, output: &DocumentFlags) -> Result<Exit> {
@@ -153,39 +161,45 @@ async fn list(store: &FarmStore, output: &DocumentFlags) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// A password that is made, typed or read.
-struct NewPassword {
+/// A password that is generated, typed or read, or a script's token.
+struct NewSecret {
     digest: String,
-    /// The password, if it was generated here and has to be shown once.
-    made: Option<String>,
+    /// The secret, if it was generated here and has to be shown once.
+    generated: Option<String>,
 }
 
-impl NewPassword {
-    /// Prints a generated password, once it is stored.
-    fn show(&self, name: &str, out: &mut impl Write) -> Result<()> {
-        let Some(made) = &self.made else { return Ok(()) };
-        // A password that could not be printed is useless.
-        writeln!(out, "{made}").map_err(|error| {
+impl NewSecret {
+    /// Prints a generated secret, once it is stored.
+    fn show(&self, of: &FarmPerson, out: &mut impl Write) -> Result<()> {
+        let Some(generated) = &self.generated else { return Ok(()) };
+        let (name, what) = (&of.name, of.role.secret_name());
+        // A secret that could not be printed is useless.
+        writeln!(out, "{generated}").map_err(|error| {
             Failure::internal(format!(
-                "cannot print the password of {name} ({error}), which is stored: generate another with \
+                "cannot print the {what} of {name} ({error}), which is stored: generate another with \
                  `onbeat-farm person password {name} --generate`"
             ))
         })?;
-        say(&format!("onbeat-farm: password of {name}, shown only once:"));
+        let hint = if of.role == Role::Script { " (send `Authorization: Bearer TOKEN`)" } else { "" };
+        say(&format!("onbeat-farm: {what} of {name}, shown only once{hint}:"));
         Ok(())
     }
 }
 
-async fn new_password(generate: bool) -> Result<NewPassword> {
-    let secret = host::secret().map_err(|error| {
+async fn new_secret(role: Role, generate: bool) -> Result<NewSecret> {
+    let random = host::secret().map_err(|error| {
         Failure::internal(format!("cannot get random numbers from the kernel ({error}): try again"))
     })?;
-    let salt: [u8; 16] = std::array::from_fn(|at| secret[at]);
-    let password = if generate { hex(&secret[16..]) } else { asked().await? };
+    let no_memory = || Failure::internal("not enough memory to compute the digest: try again");
+    if generate || role == Role::Script {
+        let (secret, digest) = make_secret(role, &random).ok_or_else(no_memory)?;
+        return Ok(NewSecret { digest, generated: Some(secret) });
+    }
+    let password = asked().await?;
     check_password(&password).map_err(Failure::usage)?;
-    let digest = digest_password(&password, &salt, PasswordCost::Usual)
-        .ok_or_else(|| Failure::internal("not enough memory to compute the digest: try again"))?;
-    Ok(NewPassword { digest, made: generate.then_some(password) })
+    let salt = std::array::from_fn(|at| random[at]);
+    let digest = digest_password(&password, &salt, PasswordCost::Usual).ok_or_else(no_memory)?;
+    Ok(NewSecret { digest, generated: None })
 }
 
 async fn asked() -> Result<String> {
@@ -235,7 +249,7 @@ mod tests {
     fn who_comes_second_with_a_name_reads_that_it_is_taken_and_no_password() {
         on_each_engine(async |store| {
             let ann = FarmPerson { name: "ann".into(), role: Role::Viewer, created: 5 };
-            let of = |made: &str| NewPassword { digest: format!("of {made}"), made: Some(made.into()) };
+            let of = |text: &str| NewSecret { digest: format!("of {text}"), generated: Some(text.into()) };
             let mut printed = Vec::new();
             add(&store, &ann, &of("first"), &mut printed).await.unwrap();
             let failure = add(&store, &ann, &of("second"), &mut printed).await.unwrap_err();

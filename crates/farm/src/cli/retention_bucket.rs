@@ -11,8 +11,9 @@ use tokio::sync::Mutex;
 
 use super::progress::CommandProgress;
 use super::retention::{PrunedBundles, RetentionTimes, StayingWindows, Thinning, step_by_step, thin};
+use crate::folders::name_in_bucket;
 use crate::ingest::remove_tree::remove_tree;
-use crate::objects::{BucketBundle, ObjectBucket, name_in_bucket};
+use crate::objects::{BucketBundle, ObjectBucket};
 use crate::store::{FarmStore, KeptBundle, ThinnedPart};
 use crate::wall_clock::DAY;
 

@@ -300,7 +300,7 @@ mod tests {
         let place = |name: &str, bundles: &str| StorePlace::file(at(name)).with_bundles(Some(&at(bundles)));
         let server = place("farm.db", "a").lock().unwrap();
         std::fs::create_dir(at("c")).unwrap();
-        let own = format!("process {}:", std::process::id());
+        let own = format!("process {} already serves", std::process::id());
         for (name, bundles) in [("farm.db", "a"), ("farm.db", "b"), ("link.db", "c"), ("other.db", "a")] {
             let refused = place(name, bundles).lock().err().unwrap();
             assert_eq!(refused.exit, Exit::NotPermitted);

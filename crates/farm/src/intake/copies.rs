@@ -7,8 +7,9 @@ use model::error::{Failure, ItemFailure, Result};
 use model::text::several;
 
 use super::kept_copy::mend;
+use crate::folders::name_in_bucket;
 use crate::ingest::keep::{PATIENCE, keep, name_of_state, writer_lock};
-use crate::objects::{BucketFault, ObjectBucket, name_in_bucket};
+use crate::objects::{BucketFault, ObjectBucket};
 use crate::records::{BundleRecord, FarmRun};
 use crate::store::{FarmStore, PutOutcome};
 

@@ -13,7 +13,6 @@ mod fetch;
 mod files;
 mod http;
 mod owner;
-mod place;
 mod put;
 mod sweep;
 mod thin;
@@ -22,7 +21,6 @@ pub use address::{BucketAddress, ObjectKeys};
 pub use bucket::{BucketFault, ObjectBucket};
 pub use cache::{BundleCache, BundleLease};
 pub use files::manifest_of;
-pub use place::name_in_bucket;
 pub use sweep::{is_state_of, remove_states, swept};
 pub use thin::BucketBundle;
 

@@ -164,10 +164,12 @@ fn budgets(of: &FarmBudgets) -> Markup {
     }
 }
 
-fn role_choice(now: Role) -> Markup {
+fn role_choice(now: Role, also: Option<Role>) -> Markup {
     html! {
         select name="role" aria-label="role" {
-            @for role in Role::ALL { option value=(role.word()) selected[role == now] { (role.word()) } }
+            @for role in Role::ALL.into_iter().chain(also) {
+                option value=(role.word()) selected[role == now] { (role.word()) }
+            }
         }
     }
 }
@@ -175,22 +177,26 @@ fn role_choice(now: Role) -> Markup {
 fn people(of: &AdminView) -> Markup {
     html! {
         p { "A viewer reads everything; an operator also sets states and budgets and acknowledges changes; \
-             an admin also adds people and boards." }
+             an admin also adds people and boards. A script can only read " code { "/v1" } " and "
+            code { "/metrics" } ", with a token instead of a password: "
+            code { "Authorization: Bearer TOKEN" } "." }
         @for person in of.people {
             form.line action={ "/admin/people/" (escaped(&person.name)) } method="post" {
                 strong { (person.name) } @if person.name == of.visitor { " (you)" }
                 span.muted { "since " (date(person.created)) }
-                (role_choice(person.role))
-                button type="submit" name="what" value="role" { "Set role" }
-                button type="submit" name="what" value="password" { "New password" }
+                @if person.role == Role::Script { "script " } @else {
+                    (role_choice(person.role, None))
+                    button type="submit" name="what" value="role" { "Set role" }
+                }
+                button type="submit" name="what" value="password" { "New " (person.role.secret_name()) }
                 button type="submit" name="what" value="remove" { "Remove" }
             }
         }
         form.line action="/admin/people" method="post" {
             label { "Add " input name="name" required maxlength="64" placeholder="name" autocapitalize="none"
                 spellcheck="false"; }
-            (role_choice(Role::Viewer))
-            button type="submit" { "Add, with a new password" }
+            (role_choice(Role::Viewer, Some(Role::Script)))
+            button type="submit" { "Add, with a new password or token" }
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Changes of boards, newest first, each with its evidence.
 
 use maud::{Markup, html};
+use model::text::clean;
+use model::units::Nanos;
+use model::wall_time::wall_time;
 use report::words::several;
 
 use super::parts::{as_data, board_link, date, escaped, moment};
@@ -8,8 +11,9 @@ use super::{Section, page};
 use crate::board_names::BoardNames;
 use crate::changes::{
     ChangeIdentity, ChangeKind, ChangesScope, FarmChange, JudgedEnvironments, JudgedSeries, MOST_SERIES,
-    MOST_STEPS, SHOWN_DAYS,
+    MOST_STEPS, NotedChanges, SHOWN_DAYS,
 };
+use crate::store::FoundChange;
 
 /// Settings that are listed of a change.
 const MOST_SETTINGS: usize = 12;
@@ -49,6 +53,15 @@ impl ChangesShown {
         (ChangesShown::All, "all", "all"),
     ];
 
+    /// True if a change is among those shown.
+    pub fn has(self, one: &FarmChange) -> bool {
+        match self {
+            ChangesShown::Open => one.is_open(),
+            ChangesShown::Acknowledged => one.acknowledged.is_some(),
+            ChangesShown::All => true,
+        }
+    }
+
     /// Parses the word in an address.
     pub fn of_word(word: &str) -> Option<ChangesShown> {
         ChangesShown::ALL.into_iter().find(|known| known.1 == word).map(|known| known.0)
@@ -69,6 +82,38 @@ pub fn changes(of: &ChangesView) -> String {
         (how(of))
     };
     page(Some(Section::Changes), "Changes", body)
+}
+
+/// The changes as an Atom feed (RFC 4287), with the address below which the others are. An entry
+/// has the id and the time of its first report, so that a reader shows it once.
+pub fn feed(all: &[FarmChange], names: &BoardNames, found: &NotedChanges<FoundChange>, site: &str) -> String {
+    let time = |t: i64| wall_time(Nanos(t.saturating_mul(Nanos::SECOND.0)));
+    let entry = |one: &FarmChange| {
+        let of = ChangeIdentity::of(one);
+        let known = found.find(&of);
+        (known.map_or_else(|| of.id(), |known| known.id.clone()), known.map_or(one.t, |known| known.at))
+    };
+    let shown: Vec<_> = all.iter().take(MOST).map(|one| (entry(one), one)).collect();
+    let updated = shown.iter().map(|((_, at), _)| *at).max().unwrap_or_default();
+    let markup = html! {
+        feed xmlns="http://www.w3.org/2005/Atom" xml:base=(site) {
+            id { (site) "changes" }
+            title { "onbeat farm: changes" }
+            updated { (time(updated)) }
+            author { name { "onbeat-farm" } }
+            link href="/changes" {}
+            link rel="self" href="/v1/changes.atom" {}
+            @for ((id, at), one) in shown { entry {
+                id { (site) "changes#" (id) }
+                title { (clean(names.of(&one.board))) ": " (one.kind.words()) }
+                updated { (time(at)) }
+                link href=(one.address) {}
+                category term=(one.kind.keyword()) {}
+                content { (clean(&one.says)) @for line in &one.evidence { " " (clean(line)) } }
+            } }
+        }
+    };
+    format!("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n{}\n", markup.into_string())
 }
 
 /// Number of open changes, and of their boards, in words.
@@ -193,7 +238,7 @@ fn chance(p: f64) -> String {
 }
 
 fn settings(one: &FarmChange) -> Markup {
-    let value = |text: &str| if text.is_empty() { "(none)".to_owned() } else { model::text::clean(text) };
+    let value = |text: &str| if text.is_empty() { "(none)".to_owned() } else { clean(text) };
     // The sentence of another environment names up to three itself.
     let many = one.since.is_none() || one.settings.len() > 3;
     html! {
@@ -203,7 +248,7 @@ fn settings(one: &FarmChange) -> Markup {
                 table {
                     thead { tr { th.left { "what changed" } th.left { "before" } th.left { "then" } } }
                     tbody { @for one in one.settings.iter().take(MOST_SETTINGS) { tr {
-                        th.left { (model::text::clean(&one.what)) } td.wrap { (value(&one.before)) }
+                        th.left { (clean(&one.what)) } td.wrap { (value(&one.before)) }
                         td.wrap { (value(&one.after)) }
                     } } }
                 }
@@ -248,6 +293,7 @@ fn how(of: &ChangesView) -> Markup {
             li { "Boards that are muted, in maintenance or retired are not included." }
         }
         (as_data("/v1/changes", &query(of)))
+        p { "New changes: " a href={ "/v1/changes.atom?" (query(of)) } { "Atom feed" } "." }
     }
 }
 
@@ -331,7 +377,7 @@ mod tests {
             text.contains("Of 3 boards 9 series are judged") && text.contains("1 series is not judged: too")
         );
         assert!(text.contains("<strong>2 series are not judged</strong>: of a board the first 32 are"));
-        assert!(text.contains(" 20 changes of environment were looked at. <strong>"), "{text}");
+        assert!(text.contains(" 20 changes of environment were examined. <strong>"), "{text}");
         assert!(text.contains("<strong>1 change of environment was not examined</strong>: of a board the"));
         let series = JudgedSeries { judged: 1, ..JudgedSeries::default() };
         let scope = ChangesScope { series, ..ChangesScope::default() };

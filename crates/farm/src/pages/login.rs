@@ -40,7 +40,7 @@ pub fn login(of: &LoginView) -> String {
 
 fn known(person: &FarmPerson) -> Markup {
     let may = match person.role {
-        Role::Viewer => "may read everything",
+        Role::Script | Role::Viewer => "may read everything",
         Role::Operator => "may read everything, manage boards and acknowledge changes",
         Role::Admin => "may do everything",
     };

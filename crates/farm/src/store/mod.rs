@@ -72,7 +72,7 @@ pub use earlier::PutOutcome;
 pub use engine::StoreEngine;
 pub use forget_run::{RemovedRun, RunRemoval};
 pub use labels::BoardLabel;
-pub use notifications::{ChangeNotice, NoticesNoted, WaitingNotice};
+pub use notifications::{ChangeNotice, FoundChange, NoticesNoted, WaitingNotice};
 pub use only_server::ServerTurn;
 pub use overview::BoardBytes;
 pub use pins::RunPin;

@@ -16,6 +16,15 @@ const OLDER: i64 = 3;
 /// It was found, and is not to be sent so far.
 const FOUND: i64 = 4;
 
+/// A stored change, as others refer to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundChange {
+    /// Id that stays, also if the change is later dated to another day.
+    pub id: String,
+    /// Time at which it was found, in seconds since 1970.
+    pub at: i64,
+}
+
 /// Stored state of a change.
 struct NotedChange {
     id: String,
@@ -80,9 +89,10 @@ impl FarmStore {
         all.commit().await.map_err(trouble)
     }
 
-    /// Times at which changes were found, in seconds since 1970.
-    pub async fn found_changes(&self) -> Result<NotedChanges<i64>> {
-        Ok(self.noted_changes().await?.into_iter().map(|(of, known)| (of, known.noted)).collect())
+    /// The stored changes.
+    pub async fn found_changes(&self) -> Result<NotedChanges<FoundChange>> {
+        let found = |known: NotedChange| FoundChange { id: known.id, at: known.noted };
+        Ok(self.noted_changes().await?.into_iter().map(|(of, known)| (of, found(known))).collect())
     }
 
     async fn noted_changes(&self) -> Result<Vec<(ChangeIdentity, NotedChange)>> {
@@ -292,7 +302,7 @@ mod tests {
     }
 
     async fn found(store: &FarmStore, of: &ChangeIdentity) -> Option<i64> {
-        store.found_changes().await.unwrap().find(of).copied()
+        store.found_changes().await.unwrap().find(of).map(|found| found.at)
     }
 
     #[test]

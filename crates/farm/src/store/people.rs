@@ -27,13 +27,26 @@ impl FarmStore {
         Ok(rows.into_iter().map(|(name, role, created)| person(name, &role, created)).collect())
     }
 
-    /// True if any user exists.
+    /// True if anybody exists who may log in.
     pub async fn has_people(&self) -> Result<bool> {
-        let found: Option<i64> = sqlx::query_scalar("select created from user_account limit 1")
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(trouble)?;
+        let found: Option<i64> =
+            sqlx::query_scalar("select created from user_account where role <> 'script' limit 1")
+                .fetch_optional(&self.pool)
+                .await
+                .map_err(trouble)?;
         Ok(found.is_some())
+    }
+
+    /// Script with a token, by the token's digest.
+    pub async fn script(&self, token: &str) -> Result<Option<FarmPerson>> {
+        let row: Option<(String, String, i64)> = sqlx::query_as(
+            "select name, role, created from user_account where role = 'script' and password = $1",
+        )
+        .bind(token)
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(row.map(|(name, role, created)| person(name, &role, created)))
     }
 
     /// Digest of a user's password.
@@ -54,10 +67,11 @@ impl FarmStore {
         Ok(done.rows_affected() == 1)
     }
 
-    /// Changes a user's role; returns false for an unknown user.
+    /// Changes a user's role; returns false for an unknown user, and for a script, which has no
+    /// password.
     pub async fn set_role(&self, name: &str, role: Role) -> Result<bool> {
-        let set =
-            sqlx::query("update user_account set role = $1 where name = $2").bind(role.word()).bind(name);
+        let set = sqlx::query("update user_account set role = $1 where name = $2 and role <> 'script'");
+        let set = set.bind(role.word()).bind(name);
         Ok(set.execute(&self.pool).await.map_err(trouble)?.rows_affected() == 1)
     }
 
@@ -156,6 +170,18 @@ mod tests {
             let again = FarmPerson { name: "ann".into(), role: Role::Viewer, created: 6 };
             assert!(store.add_person(&again, "digest").await.unwrap());
             assert_eq!(store.session(&[3], 11).await.unwrap(), None);
+            // Only a script is known by its digest, and it is not somebody who logs in.
+            assert!(store.remove_person("ann").await.unwrap());
+            let script = FarmPerson { name: "grafana".into(), role: Role::Script, created: 7 };
+            assert!(store.add_person(&script, "token").await.unwrap());
+            assert!(
+                !store.has_people().await.unwrap() && !store.set_role("grafana", Role::Admin).await.unwrap()
+            );
+            assert!(store.add_person(&again, "digest").await.unwrap());
+            assert_eq!(store.script("token").await.unwrap(), Some(script));
+            assert_eq!(store.script("digest").await.unwrap(), None);
+            assert!(store.set_password("grafana", "other").await.unwrap());
+            assert_eq!(store.script("token").await.unwrap(), None);
         });
     }
 }

@@ -1,25 +1,25 @@
 //! Access control: each route names its required permission, which is checked before its handler
 //! runs.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 
 use super::answer::Refusal;
 use super::app::{App, FarmExposure};
 use super::asked_names::{self, KnownNames};
-use super::attempts::counted;
-use super::login::client;
+use super::login::counted_as;
 use super::paced_body::answered;
 use super::sender::{admit_board, note_refusal};
 use super::session::named_session;
 use super::visitor::{FarmView, Visitor};
 use crate::pages::parts::escaped;
-use crate::people::Role;
+use crate::people::{Role, SCRIPT_TOKEN, digest_token};
 use crate::wall_clock::now;
 
 /// Permission that a route requires.
@@ -89,9 +89,16 @@ async fn as_visitor(
 ) -> Response {
     let visitor = match visitor_of(app, request.headers()).await {
         Ok(visitor) => visitor,
+        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {
+            return not_too_often(app, &request, refusal).into_response();
+        }
         Err(refusal) => return refusal.into_response(),
     };
     let sends = !matches!(*request.method(), Method::GET | Method::HEAD);
+    if visitor.role() == Some(Role::Script) && (sends || !is_for_scripts(request.uri().path())) {
+        let detail = "the token of a script can only read /v1 and /metrics: log in for other addresses";
+        return Refusal::new(StatusCode::FORBIDDEN, detail).into_response();
+    }
     if sends && need != RouteNeed::Code && !is_same_origin(request.headers(), app.is_secure()) {
         let detail =
             "the request was not sent from a page of this farm: open the page and send it from there";
@@ -125,23 +132,45 @@ async fn as_board(app: &Arc<App>, mut request: Request, next: Next) -> Response 
 /// Refusal of an unknown token, or of its address for some time. Only refused requests are counted,
 /// so that other boards of the same address are not blocked.
 fn not_too_often(app: &App, request: &Request, refusal: Refusal) -> Refusal {
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    let from = client(request.headers(), peer.map(|ConnectInfo(peer)| peer.ip()), app.exposure);
-    let from = from.map_or_else(|| "unknown".to_owned(), counted);
+    let from = counted_as(app, request.extensions().get(), request.headers());
     match app.unknown_tokens.take(&[from], host::clock::monotonic()) {
         Ok(()) => refusal,
         Err(wait_s) => {
-            let detail = format!(
-                "too many requests with a token that this farm does not know: enrol the board again, and \
-                 wait for {wait_s} s"
-            );
+            let detail = format!("too many requests: {}, and wait for {wait_s} s", refusal.detail);
             Refusal { wait_s: Some(wait_s), ..Refusal::new(StatusCode::TOO_MANY_REQUESTS, detail) }
         }
     }
 }
 
-/// Visitor of the request's session.
+/// True for an address that the token of a script may read.
+pub fn is_for_scripts(path: &str) -> bool {
+    path == "/v1" || path.starts_with("/v1/") || path == "/metrics"
+}
+
+/// The token of a script: as a bearer's, or as the password of Basic (RFC 7617), which is all that
+/// readers of feeds can be given.
+fn script_token(headers: &HeaderMap) -> Option<String> {
+    let (scheme, rest) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    let rest = rest.trim_start_matches(' ');
+    let token = if scheme.eq_ignore_ascii_case("bearer") {
+        rest.to_owned()
+    } else if scheme.eq_ignore_ascii_case("basic") {
+        String::from_utf8(STANDARD.decode(rest).ok()?).ok()?.split_once(':')?.1.to_owned()
+    } else {
+        return None;
+    };
+    token.starts_with(SCRIPT_TOKEN).then_some(token)
+}
+
+/// The visitor, by the token or the session that the request names.
 pub async fn visitor_of(app: &App, headers: &HeaderMap) -> Result<Visitor, Refusal> {
+    if let Some(token) = script_token(headers) {
+        let script = app.store.script(&digest_token(&token)).await?.ok_or_else(|| {
+            let detail = "the token is not known to this farm: ask an administrator for another";
+            Refusal::new(StatusCode::UNAUTHORIZED, detail)
+        })?;
+        return Ok(Visitor { person: Some(script), view: FarmView::All });
+    }
     if let Some(session) = named_session(headers, app.is_secure())
         && let Some(person) = app.store.session(&session, now()).await?
     {

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, header};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use model::rows::RowCounts;
 use model::units::{Cpu, Nanos};
 use tower::ServiceExt;
@@ -17,7 +19,7 @@ use crate::fixture::recorded_run;
 use crate::ingest::board_key::board_key;
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
-use crate::people::{FarmPerson, PasswordCost, Role, digest_password};
+use crate::people::{FarmPerson, PasswordCost, Role, digest_password, make_secret};
 use crate::records::{CpuRows, SeriesKey, Tier, TierRow};
 use crate::store::{BulkRows, FarmStore};
 
@@ -152,6 +154,52 @@ fn every_route_is_for_those_of_its_row_alone() {
                 }
             }
         }
+    });
+}
+
+#[test]
+fn the_token_of_a_script_reads_data_and_nothing_else() {
+    block_on(async {
+        let app = farm(None).await;
+        let (token, digest) = make_secret(Role::Script, &[9; 32]).unwrap();
+        let script = FarmPerson { name: "grafana".into(), role: Role::Script, created: 1 };
+        assert!(app.store.add_person(&script, &digest).await.unwrap());
+        let status = async |method: &str, address: &str, by: &str| {
+            let request = Request::builder().method(method).uri(address).header(header::HOST, "farm.test");
+            let request = request.header("sec-fetch-site", "same-origin").header(header::AUTHORIZATION, by);
+            let response = router(app.clone()).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+            response.status().as_u16()
+        };
+        let bearer = format!("Bearer {token}");
+        for route in routes() {
+            let address = route.path.replace("{board}", "west").replace("{t}", "1").replace("{seq}", "0");
+            let address = address.replace(['{', '}'], "");
+            let is_data = route.path.starts_with("/v1") || route.path == "/metrics";
+            let is_open = route.method == "GET" && is_data && !matches!(route.need, RouteNeed::Role(_));
+            let refused = if route.need == RouteNeed::Token { 401 } else { 403 };
+            let is_refused = status(route.method, &address, &bearer).await == refused;
+            let wanted = !is_open || route.need == RouteNeed::Token;
+            assert_eq!(is_refused, wanted, "{} {}", route.method, route.path);
+        }
+        let basic = |text: String| format!("basic {}", STANDARD.encode(text));
+        for (by, wanted) in [
+            (basic(format!("anybody:{token}")), 200),
+            (basic(token.clone()), 401),
+            (basic("ann:correct horse battery".to_owned()), 401),
+            (format!("{bearer}0"), 401),
+            (format!("Bearer {digest}"), 401),
+        ] {
+            assert_eq!(status("GET", "/v1/changes", &by).await, wanted, "{by}");
+        }
+        // Its name and its token are no login.
+        let entered = ask(&app, "POST", "/login", OWN, form("grafana", &token, "/")).await;
+        assert_eq!(entered.status, 401);
+        assert!(app.store.remove_person("grafana").await.unwrap());
+        let mut seen = Vec::new();
+        for _ in 0..70 {
+            seen.push(status("GET", "/v1/boards", &bearer).await);
+        }
+        assert!(seen[0] == 401 && seen.contains(&429) && !seen.contains(&200), "{seen:?}");
     });
 }
 
@@ -399,7 +447,7 @@ fn what_changed_of_a_series_tells_the_public_no_command() {
         for address in ["/v1/changes", "/v1/changes.csv", "/changes", "/b/east"] {
             let text = ask(&app, "GET", address, OWN, "").await.text;
             assert!(!text.contains(PLANTED), "{address}: {text}");
-            let told = "(every 1 ms, load disk:2, load cmd) from ";
+            let told = "(every 1 ms, load disk:2, load cmd) of ";
             assert!(text.contains(told) && text.contains("more often"), "{address}: {text}");
             let named = ask(&app, "GET", address, Browser { cookie: &cookie, ..OWN }, "").await.text;
             assert!(named.contains(&format!("path=/{PLANTED}, load cmd:sh -c ")), "{address}: {named}");

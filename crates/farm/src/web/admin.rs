@@ -9,8 +9,9 @@ use axum::response::Response;
 use model::units::{Bare, Nanos, parse_span};
 use model::wall_time::nanos_of;
 use serde::Deserialize;
+use serde_json::json;
 
-use super::answer::{Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer};
 use super::app::App;
 use super::lists::AUDIT_SHOWN;
 use super::login::moved;
@@ -82,25 +83,38 @@ pub async fn shown(
     Ok(WebAnswer::page(admin(&view)))
 }
 
+/// Data that a board sent, and its refused requests since the start of the server.
 pub async fn board(
     State(app): State<Arc<App>>,
     Extension(visitor): Extension<Visitor>,
+    Extension(form): Extension<AnswerForm>,
     Path(name): Path<String>,
 ) -> WebOutcome {
     let board = known_board(&app, &visitor, &name).await?;
     let (rows, missing) = app.store.gaps(&board.board).await?;
     let refusals = app.refusals.all().into_iter().filter(|one| one.board == board.board);
     let refusals: Vec<BoardRefusal> = refusals.collect();
+    let tokens = app.store.tokens().await?.get(&board.board).copied().unwrap_or_default();
+    let sent_bytes = app.store.kept_bytes_of(&board.board).await?;
+    let stored = app.store.stored_bytes(&board.board).await?;
+    let quota = app.intake.as_ref().map(|intake| intake.quota.bytes);
+    if form == AnswerForm::Json {
+        return WebAnswer::json(&json!({
+            "schema": "onbeat.farm-sent/1", "board": board.board, "tokens": tokens, "rows": rows,
+            "missing": missing, "sent_bytes": sent_bytes, "row_bytes": stored.rows,
+            "environment_bytes": stored.environments, "quota": quota, "refused": refusals,
+        }));
+    }
     let view = BoardSettingsView {
         board: &board,
         is_admin: visitor.role() == Some(Role::Admin),
-        tokens: app.store.tokens().await?.get(&board.board).copied().unwrap_or_default(),
+        tokens,
         refusals: &refusals,
         rows,
         missing,
-        sent_bytes: app.store.kept_bytes_of(&board.board).await?,
-        stored: app.store.stored_bytes(&board.board).await?,
-        quota: app.intake.as_ref().map(|intake| intake.quota.bytes),
+        sent_bytes,
+        stored,
+        quota,
     };
     Ok(WebAnswer::page(board_settings(&view)))
 }

@@ -18,7 +18,7 @@ use super::visitor::Visitor;
 use crate::board_settings::lab_tag;
 use crate::ingest::environment::hex;
 use crate::pages::parts::escaped;
-use crate::people::{FarmPerson, PasswordCost, Role, check_name, digest_password};
+use crate::people::{FarmPerson, Role, check_name, make_secret};
 use crate::wall_clock::{DAY, now};
 
 /// Validity of a code.
@@ -83,20 +83,15 @@ pub async fn add(
 ) -> WebOutcome {
     let (name, role) = (form.name.trim().to_owned(), role(&form.role)?);
     check_name(&name).map_err(Refusal::bad)?;
-    let (password, digest) = made_password(&app).await?;
+    let (secret, digest) = new_secret(&app, role).await?;
     let person = FarmPerson { name: name.clone(), role, created: now() };
     if !app.store.add_person(&person, &digest).await? {
         let detail = "an account has this name: choose another";
         return Err(Refusal::new(StatusCode::CONFLICT, detail));
     }
     app.note(visitor.name(), &format!("added {name}, {}", role.word())).await?;
-    shown(
-        &app,
-        &visitor,
-        "",
-        Some((format!("The password of {name}; it is not shown again:"), vec![password])),
-    )
-    .await
+    let words = format!("The {} of {name}; it is not shown again:", role.secret_name());
+    shown(&app, &visitor, "", Some((words, vec![secret]))).await
 }
 
 #[derive(Deserialize)]
@@ -126,7 +121,10 @@ pub async fn change(
             if is_last && role != Role::Admin {
                 return Err(keep_last());
             }
-            app.store.set_role(&name, role).await?;
+            if role == Role::Script || !app.store.set_role(&name, role).await? {
+                let detail = "a script has a token instead of a password: add it under another name";
+                return Err(Refusal::new(StatusCode::CONFLICT, detail));
+            }
             app.note(visitor.name(), &format!("set the role of {name} to {}", role.word())).await?;
         }
         "remove" => {
@@ -137,12 +135,12 @@ pub async fn change(
             app.note(visitor.name(), &format!("removed {name}")).await?;
         }
         "password" => {
-            let (password, digest) = made_password(&app).await?;
+            let (secret, digest) = new_secret(&app, known.role).await?;
+            let of = known.role.secret_name();
             app.store.set_password(&name, &digest).await?;
-            app.note(visitor.name(), &format!("changed the password of {name}")).await?;
-            let words =
-                format!("The new password of {name}; it is not shown again, and its sessions have ended:");
-            let page = shown(&app, &visitor, "", Some((words, vec![password]))).await?;
+            app.note(visitor.name(), &format!("changed the {of} of {name}")).await?;
+            let words = format!("The new {of} of {name}, instead of the old one; it is not shown again:");
+            let page = shown(&app, &visitor, "", Some((words, vec![secret]))).await?;
             return Ok(page.into_response());
         }
         _ => return Err(Refusal::bad("invalid `what`: expected role, password or remove")),
@@ -151,22 +149,14 @@ pub async fn change(
 }
 
 fn role(word: &str) -> Result<Role, Refusal> {
-    Role::of_word(word).ok_or_else(|| Refusal::bad("invalid role: expected viewer, operator or admin"))
+    let invalid = || Refusal::bad("invalid role: expected viewer, operator, admin or script");
+    Role::of_word(word).ok_or_else(invalid)
 }
 
-/// A password that nobody can guess, with its digest.
-async fn made_password(app: &App) -> Result<(String, String), Refusal> {
-    let secret = random()?;
-    let salt: [u8; 16] = std::array::from_fn(|at| secret[at]);
-    let password = hex(&secret[16..]);
-    let given = password.clone();
-    let digest = app.heavy(move || {
-        digest_password(&given, &salt, PasswordCost::Usual).ok_or_else(|| {
-            Refusal::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "not enough memory to compute the digest: try again",
-            )
-        })
-    });
-    Ok((password, digest.await?))
+/// A password or token that nobody can guess, with its digest.
+async fn new_secret(app: &App, role: Role) -> Result<(String, String), Refusal> {
+    let random = random()?;
+    let no_memory = "not enough memory to compute the digest: try again";
+    let unavailable = move || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, no_memory);
+    app.heavy(move || make_secret(role, &random).ok_or_else(unavailable)).await
 }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{Request, header};
+use quick_xml::events::Event;
 use serde_json::Value;
 use tower::ServiceExt;
 
 use super::access_tests::{Answer, Browser, OWN, ask, farm_of, form, logged_in};
+use super::changes::note_found;
 use super::{App, ServerCertificate, router};
 use crate::board_settings::BoardState;
 use crate::pages::parts::escaped;
@@ -111,6 +113,67 @@ fn a_budget_that_is_broken_is_a_change_until_it_is_acknowledged() {
     });
 }
 
+/// Texts and attributes of a feed's elements by their names, in order; it has to be well-formed.
+fn elements(feed: &str) -> Vec<(String, String)> {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let mut reader = quick_xml::Reader::from_str(feed);
+    let (mut path, mut all): (Vec<String>, Vec<(String, String)>) = (Vec::new(), Vec::new());
+    loop {
+        match reader.read_event().unwrap() {
+            Event::Start(element) => {
+                path.push(text(element.name().as_ref()));
+                for attribute in element.attributes().map(Result::unwrap) {
+                    all.push((
+                        format!("{}@{}", path.join("/"), text(attribute.key.as_ref())),
+                        quick_xml::escape::unescape(&text(&attribute.value)).unwrap().into_owned(),
+                    ));
+                }
+            }
+            Event::Text(content) => all.push((path.join("/"), content.decode().unwrap().into_owned())),
+            Event::End(_) => drop(path.pop()),
+            Event::Eof => break,
+            _ => {}
+        }
+    }
+    assert!(path.is_empty(), "{path:?}");
+    all
+}
+
+#[test]
+fn a_feed_has_each_change_once_with_the_time_of_its_first_report() {
+    on_page_engines(async |store| {
+        let app = farm_of(store, None).await;
+        let ann = Somebody::of(&app, "operator").await;
+        let values = async |name: &str| -> Vec<String> {
+            let all = elements(&ann.get("/v1/changes.atom").await.text);
+            all.into_iter().filter(|one| one.0 == name).map(|one| one.1).collect()
+        };
+        assert_eq!(values("feed/title").await, ["onbeat farm: changes"]);
+        assert!(values("feed/entry/id").await.is_empty());
+        ann.post("/admin/budgets", &[("limit", "1us")]).await;
+        ann.post("/admin/boards/west", &set("<b>W&", "active", "", "")).await;
+        let mut ids = Vec::new();
+        for now in [4_000_000_000, 4_000_086_400] {
+            let all = app.changes.look_through(&app.store).await.unwrap();
+            note_found(&app, &all, now).await.unwrap();
+            ids.push(values("feed/entry/id").await);
+            assert_eq!(values("feed/entry/updated").await, ["2096-10-02T07:06:40.000000Z"; 2]);
+        }
+        assert!(ids[0] == ids[1] && ids[0][0] != ids[0][1], "{ids:?}");
+        assert!(ids[0].iter().all(|id| id.starts_with("https://farm.test/changes#")), "{ids:?}");
+        assert_eq!(values("feed@xml:base").await, ["https://farm.test/"]);
+        assert_eq!(values("feed/updated").await, ["2096-10-02T07:06:40.000000Z"]);
+        let changes = ann.json("/v1/changes").await["changes"].clone();
+        let addresses: Vec<&str> =
+            changes.as_array().unwrap().iter().map(|one| one["address"].as_str().unwrap()).collect();
+        assert_eq!(values("feed/entry/link@href").await, addresses);
+        assert_eq!(values("feed/entry/category@term").await, ["over-budget"; 2]);
+        let feed = ann.get("/v1/changes.atom?board=west").await.text;
+        assert!(feed.contains("&lt;b&gt;W&amp;: over budget") && !feed.contains("east"), "{feed}");
+        assert_eq!(ann.get("/v1/changes.atom?board=none").await.status, 404);
+    });
+}
+
 #[test]
 fn of_a_board_that_is_muted_nothing_is_reported_and_its_page_says_so() {
     on_page_engines(async |store| {
@@ -197,6 +260,17 @@ fn people_are_let_in_and_out_and_the_last_admin_stays() {
             assert_eq!(root.post("/admin/people/admin", &what).await.status, 409);
         }
         assert_eq!(root.post("/admin/people/admin", &[("what", "dance")]).await.status, 400);
+        // A script has a token, which stays one.
+        let added = root.post("/admin/people", &[("name", "grafana"), ("role", "script")]).await;
+        let token = once(&added.text);
+        assert!(token.starts_with("obr_") && added.text.contains("New token"), "{token}");
+        for (name, role) in [("grafana", "viewer"), ("viewer", "script")] {
+            let to = format!("/admin/people/{name}");
+            assert_eq!(root.post(&to, &[("what", "role"), ("role", role)]).await.status, 409, "{name}");
+        }
+        let changed = root.post("/admin/people/grafana", &[("what", "password")]).await;
+        let other = once(&changed.text);
+        assert!(other.starts_with("obr_") && other != token, "{other}");
         root.post("/admin/people/viewer", &[("what", "role"), ("role", Role::Admin.word())]).await;
         assert_eq!(root.post("/admin/people/admin", &[("what", "remove")]).await.status, 303);
         assert_eq!(root.get("/admin").await.status, 303);
@@ -205,7 +279,10 @@ fn people_are_let_in_and_out_and_the_last_admin_stays() {
             did.contains("admin: added eve, operator\n") && did.contains("admin: removed admin\n"),
             "{did}"
         );
-        assert!(!did.contains(&password));
+        assert!(
+            did.contains("admin: added grafana, script\n") && did.contains("changed the token of grafana")
+        );
+        assert!(!did.contains(&password) && !did.contains(&token) && !did.contains(&other));
     });
 }
 

@@ -12,6 +12,26 @@ use crate::objects::BucketFault;
 /// Content type of a problem document.
 pub const PROBLEM: &str = "application/problem+json";
 
+/// Form of an answer, by the address of its route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerForm {
+    Page,
+    Json,
+    Csv,
+    Atom,
+}
+
+impl AnswerForm {
+    pub fn of_route(path: &str) -> AnswerForm {
+        match path {
+            _ if path.ends_with(".csv") => AnswerForm::Csv,
+            _ if path.ends_with(".atom") => AnswerForm::Atom,
+            _ if path == "/v1" || path.starts_with("/v1/") => AnswerForm::Json,
+            _ => AnswerForm::Page,
+        }
+    }
+}
+
 /// A document.
 pub struct WebAnswer {
     kind: &'static str,

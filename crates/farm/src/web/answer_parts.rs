@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 
 use super::answer::{Refusal, WebAnswer};
 use super::answer_budget::PartsPlace;
+use super::answer_turns::AskingClient;
 use super::app::App;
-use super::asking_client::AskingClient;
 use super::files::Streamed;
 
 /// Number of finished parts that wait for the connection.

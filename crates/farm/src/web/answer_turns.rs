@@ -1,11 +1,9 @@
 //! Limits the number of responses that are generated at once, because their memory is not known
 //! before.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::Extension;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -16,19 +14,22 @@ use super::app::App;
 use super::connections::FarmConnection;
 use super::login::counted_as;
 
+/// Address of the client, in the form in which its attempts are counted.
+#[derive(Clone)]
+pub struct AskingClient(pub String);
+
 /// Makes a request wait for its turn, which its response holds until the last layer has it. If the
 /// client closes the connection during the wait, nothing is generated.
 pub async fn in_turn(
     State((app, source)): State<(Arc<App>, AnswerSource)>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return next.run(request).await;
     }
     let known = request.extensions();
-    let client =
-        counted_as(&app, known.get::<ConnectInfo<SocketAddr>>().copied().map(Extension), request.headers());
+    let client = counted_as(&app, known.get(), request.headers());
     let connection = known.get::<Arc<FarmConnection>>().cloned();
     let turn = tokio::select! {
         biased;
@@ -42,6 +43,7 @@ pub async fn in_turn(
         Ok(turn) => turn,
         Err(refusal) => return refusal.into_response(),
     };
+    request.extensions_mut().insert(AskingClient(client));
     let mut response = next.run(request).await;
     response.extensions_mut().insert(turn);
     response

@@ -23,8 +23,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
 use super::connections::{ConnectionStanding, FarmConnection, OpenConnections, SharedStream};
-use super::count::add;
-use super::counters::FarmCounters;
+use super::counters::{FarmCounters, add};
 use super::tls::{ServerCertificate, shake_hands};
 
 /// Limit, in bytes, of a connection's buffers of each direction and of a request's head. With

@@ -11,11 +11,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::acknowledge::mark;
-use super::answer::{Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer};
 use super::answer_parts::in_parts;
+use super::answer_turns::AskingClient;
 use super::app::App;
-use super::asking_client::AskingClient;
-use super::board_list::{FleetQuery, listed};
 use super::files::archive;
 use super::heat_bytes::{self, HeatBytes};
 use super::histogram_parts::{AskedHistograms, HistogramForm, HistogramParts};
@@ -37,14 +36,6 @@ const MOST_ROWS: u64 = 3_700;
 const MOST_BYTES: u64 = 4 << 20;
 /// Histograms that are read at once for a heat map.
 const AT_ONCE: i64 = 64;
-
-pub async fn boards(
-    State(app): State<Arc<App>>,
-    Extension(visitor): Extension<Visitor>,
-    Query(query): Query<FleetQuery>,
-) -> WebOutcome {
-    WebAnswer::json(&listed(&app, &visitor, &query, None).await?)
-}
 
 pub async fn board(
     State(app): State<Arc<App>>,
@@ -98,14 +89,6 @@ pub async fn run(
     }
 }
 
-pub async fn refused(State(app): State<Arc<App>>) -> WebOutcome {
-    let (folders, boards) = (app.refused(), app.refusals.all());
-    let (refused, left_out) = (&folders.kept, folders.left_out());
-    WebAnswer::json(&json!({
-        "schema": "onbeat.farm-refused/1", "refused": refused, "left_out": left_out, "boards": boards,
-    }))
-}
-
 /// Requested rows; times are seconds since 1970.
 #[derive(Deserialize)]
 #[serde(default)]
@@ -140,34 +123,25 @@ impl Default for RowsQuery {
 pub async fn slots(
     State(app): State<Arc<App>>,
     Extension(visitor): Extension<Visitor>,
+    Extension(form): Extension<AnswerForm>,
     Path(name): Path<String>,
     Query(query): Query<RowsQuery>,
     Query(asked): RunsAsked,
-    client: AskingClient,
+    Extension(client): Extension<AskingClient>,
 ) -> Result<Response, Refusal> {
     let asked = asked_slots(&app, &visitor, name, (&query, &asked)).await?;
+    let (empty, form) = match (form, query.by.as_str()) {
+        (AnswerForm::Csv, "") => (WebAnswer::csv(String::new()), SlotForm::Csv),
+        (AnswerForm::Csv, "cpu") => (WebAnswer::csv(String::new()), SlotForm::CsvByCpu),
+        (AnswerForm::Csv, _) => {
+            return Err(Refusal::bad("invalid `by`: the only accepted value is cpu"));
+        }
+        _ => (WebAnswer::empty_json(), SlotForm::Json),
+    };
     // The series, escaped as in an address, because a header takes no other letters.
     let of = [("onbeat-series", escaped(&asked.key.series)), ("onbeat-plan", escaped(&asked.key.plan))];
-    let parts = SlotParts::of(app.store.clone(), asked, visitor, SlotForm::Json, query.step);
-    Ok((of, in_parts((&app, &client), WebAnswer::empty_json(), parts).await?).into_response())
-}
-
-pub async fn slots_csv(
-    State(app): State<Arc<App>>,
-    Extension(visitor): Extension<Visitor>,
-    Path(name): Path<String>,
-    Query(query): Query<RowsQuery>,
-    Query(asked): RunsAsked,
-    client: AskingClient,
-) -> Result<Response, Refusal> {
-    let asked = asked_slots(&app, &visitor, name, (&query, &asked)).await?;
-    let form = match query.by.as_str() {
-        "" => SlotForm::Csv,
-        "cpu" => SlotForm::CsvByCpu,
-        _ => return Err(Refusal::bad("invalid `by`: the only accepted value is cpu")),
-    };
     let parts = SlotParts::of(app.store.clone(), asked, visitor, form, query.step);
-    in_parts((&app, &client), WebAnswer::csv(String::new()), parts).await
+    Ok((of, in_parts((&app, &client), empty, parts).await?).into_response())
 }
 
 /// Requested slots, up to the limit.
@@ -241,27 +215,20 @@ async fn check_cpu(app: &App, of: &AskedHistograms) -> Result<(), Refusal> {
     Err(Refusal::not_found(format!("CPU {cpu} has no histogram: choose one of {there}")))
 }
 
-pub async fn histograms_table(
-    State(app): State<Arc<App>>,
-    Extension(visitor): Extension<Visitor>,
-    Path(name): Path<String>,
-    Query(query): Query<RowsQuery>,
-    client: AskingClient,
-) -> Result<Response, Refusal> {
-    let asked = asked_histograms(&app, &visitor, name, &query).await?;
-    let parts = HistogramParts::of(app.store.clone(), asked, HistogramForm::Csv);
-    in_parts((&app, &client), WebAnswer::csv(String::new()), parts).await
-}
-
 pub async fn histograms(
     State(app): State<Arc<App>>,
     Extension(visitor): Extension<Visitor>,
+    Extension(form): Extension<AnswerForm>,
     Path(name): Path<String>,
     Query(query): Query<RowsQuery>,
-    client: AskingClient,
+    Extension(client): Extension<AskingClient>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let asked = asked_histograms(&app, &visitor, name, &query).await?;
+    if form == AnswerForm::Csv {
+        let parts = HistogramParts::of(app.store.clone(), asked, HistogramForm::Csv);
+        return in_parts((&app, &client), WebAnswer::csv(String::new()), parts).await;
+    }
     let varied = (header::VARY, "accept");
     if heat_bytes::is_wanted(&headers) {
         let kind = (header::CONTENT_TYPE, heat_bytes::KIND);

@@ -19,11 +19,12 @@ use super::made_reports::MadeReports;
 use super::refusals::BoardRefusals;
 use super::tls::ServerCertificate;
 use super::visitor::AccessPolicy;
+use crate::changes::NotedChanges;
 use crate::objects::{BundleCache, BundleLease};
 use crate::pages::fleet::{RefusedBundle, RefusedFolders};
 use crate::people::{PasswordCost, PasswordMemory, digest_password};
 use crate::records::FarmRun;
-use crate::store::{AuditEntry, FarmStore};
+use crate::store::{AuditEntry, FarmStore, FoundChange};
 use crate::wall_clock::now_ns;
 
 /// Limit of simultaneous reports and comparisons: each may read hundreds of megabytes.
@@ -150,6 +151,14 @@ impl App {
     /// True if browsers use TLS: everywhere except on this machine.
     pub fn is_secure(&self) -> bool {
         self.exposure != FarmExposure::Loopback
+    }
+
+    /// The changes that were found before; none at a farm that keeps nothing.
+    pub async fn found_changes(&self) -> model::error::Result<NotedChanges<FoundChange>> {
+        match &self.intake {
+            Some(_) => self.store.found_changes().await,
+            None => Ok(NotedChanges::from_iter([])),
+        }
     }
 
     /// Adds an entry to the audit log.

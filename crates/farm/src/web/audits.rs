@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Path, Query, State};
 use rules::audit_diff::{AuditDiff, diff};
 use serde::Deserialize;
 
-use super::answer::{Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer};
 use super::app::App;
 use super::judged::{judged, unreadable};
 use super::pages::{WebOutcome, known_run};
 use super::protection::policy_of;
 use crate::objects::BundleLease;
-use crate::pages::audit;
+use crate::pages;
 use crate::records::FarmRun;
 
 #[derive(Default, Deserialize)]
@@ -22,34 +23,28 @@ pub struct AuditedQuery {
     before: String,
 }
 
-pub async fn page(
+pub async fn audit(
     State(app): State<Arc<App>>,
+    Extension(form): Extension<AnswerForm>,
     Path(id): Path<String>,
     Query(query): Query<AuditedQuery>,
 ) -> WebOutcome {
     if !query.before.is_empty() {
         let (before, after, found) = compared(&app, &query.before, &id).await?;
+        if form == AnswerForm::Json {
+            return WebAnswer::json(&found);
+        }
         let names = app.store.names_of(vec![before.board.as_str(), after.board.as_str()]).await?;
-        return Ok(WebAnswer::page(audit::difference(&before, &after, &names, &found)));
+        return Ok(WebAnswer::page(pages::audit::difference(&before, &after, &names, &found)));
     }
     let (run, place) = audited_run(&app, &id).await?;
+    if form == AnswerForm::Json {
+        return WebAnswer::json(&app.heavy(move || Ok(judged(&place)?.audit)).await?);
+    }
     let parts = app.heavy(move || judged(&place)?.parts(None).map_err(|_| unreadable())).await?;
     let policy = policy_of(&parts);
     let names = app.store.names_of(vec![run.board.as_str()]).await?;
-    Ok(WebAnswer::page(audit::audit(&run, &names, parts)).under(policy))
-}
-
-pub async fn json(
-    State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-    Query(query): Query<AuditedQuery>,
-) -> WebOutcome {
-    if !query.before.is_empty() {
-        return WebAnswer::json(&compared(&app, &query.before, &id).await?.2);
-    }
-    let (_, place) = audited_run(&app, &id).await?;
-    let audit = app.heavy(move || Ok(judged(&place)?.audit)).await?;
-    WebAnswer::json(&audit)
+    Ok(WebAnswer::page(pages::audit::audit(&run, &names, parts)).under(policy))
 }
 
 async fn compared(app: &App, before: &str, after: &str) -> Result<(FarmRun, FarmRun, AuditDiff), Refusal> {

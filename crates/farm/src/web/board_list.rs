@@ -1,32 +1,38 @@
 //! First page: boards and their changes. The page, its JSON and its CSV are forms of one answer.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use axum::Extension;
+use axum::extract::{Query, State};
 use serde::Deserialize;
 
 use super::acknowledge::mark;
-use super::answer::Refusal;
+use super::answer::{AnswerForm, Refusal, WebAnswer};
 use super::app::App;
 use super::found_changes::newest;
+use super::pages::WebOutcome;
+use super::tables::table;
 use super::unnamed;
 use super::visitor::Visitor;
 use crate::board_names::BoardNames;
 use crate::board_settings::BoardState;
 use crate::changes::{ChangeKind, lead};
-use crate::pages::fleet::{BoardOrder, FleetAnswer, ListedBoard, matches};
+use crate::pages::fleet::{BoardOrder, Fleet, FleetAnswer, ListedBoard, fleet, matches};
 use crate::records::FarmBoard;
+use crate::wall_clock::now;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct FleetQuery {
-    pub q: String,
+    q: String,
     sort: String,
     state: String,
 }
 
 impl FleetQuery {
     /// The state that boards are to be in, if any is asked for.
-    pub fn state(&self) -> Result<Option<BoardState>, Refusal> {
+    fn state(&self) -> Result<Option<BoardState>, Refusal> {
         if self.state.is_empty() {
             return Ok(None);
         }
@@ -35,7 +41,7 @@ impl FleetQuery {
     }
 
     /// The order in which boards are to be, if any is asked for.
-    pub fn order(&self) -> Result<Option<BoardOrder>, Refusal> {
+    fn order(&self) -> Result<Option<BoardOrder>, Refusal> {
         if self.sort.is_empty() {
             return Ok(None);
         }
@@ -44,15 +50,45 @@ impl FleetQuery {
     }
 }
 
-/// The boards that are asked for, as who asks may see them, with what changed on all of them; in
-/// the order that is asked for, or another.
-pub async fn listed(
+const COLUMNS: &str = "board,name,state,tags,model,release,preempt,runs,last,max_ns,max24_ns,budget_ns,lab,\
+                       last_slot,max_day,state_since,budget_of,changes,last_day,sends,enrolled,environment";
+
+pub async fn boards(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Extension(form): Extension<AnswerForm>,
+    Query(query): Query<FleetQuery>,
+) -> WebOutcome {
+    let order = query.order()?.or((form == AnswerForm::Page).then(BoardOrder::default));
+    let answer = listed(&app, &visitor, &query, order).await?;
+    match form {
+        AnswerForm::Page => {
+            let refused = if visitor.is_unnamed() { Default::default() } else { app.refused() };
+            let view = Fleet {
+                answer: &answer,
+                order: order.unwrap_or_default(),
+                filter: &query.q,
+                state: query.state()?,
+                now: now(),
+                refused: &refused,
+                unnamed: visitor.is_unnamed(),
+                keeps: app.intake.is_some(),
+            };
+            Ok(WebAnswer::page(fleet(&view)))
+        }
+        AnswerForm::Csv => table(COLUMNS, &answer.boards),
+        _ => WebAnswer::json(&answer),
+    }
+}
+
+/// The boards that are asked for, as who asks may see them, with what changed on all of them.
+async fn listed(
     app: &App,
     visitor: &Visitor,
     query: &FleetQuery,
-    otherwise: Option<BoardOrder>,
+    order: Option<BoardOrder>,
 ) -> Result<FleetAnswer, Refusal> {
-    let (state, order) = (query.state()?, query.order()?.or(otherwise));
+    let state = query.state()?;
     let mut boards = app.store.boards().await?;
     let mut changes = app.changes.known(&boards).await;
     mark(app, &mut changes).await?;

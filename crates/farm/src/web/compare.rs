@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Query, State};
 use facts::differences::Difference;
 use model::units::{Bare, Nanos, parse_span};
@@ -11,10 +12,10 @@ use report::html::PageParts;
 use serde_json::{Value, json};
 use stats::compare::{CompareQuestion, Metric};
 use stats::pair::verdict::Design;
-use study::compare::{ComparisonAnswer, Pairing, check_comparable, compare, series};
+use study::compare::{ComparisonAnswer, Pairing, check_comparable, series};
 use study::measurement::{Measurement, ReadOptions};
 
-use super::answer::{Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer};
 use super::app::App;
 use super::compare_days::{self, BesideVerdict, DaysAnswer, OTHER_MACHINES};
 use super::pages::WebOutcome;
@@ -100,7 +101,19 @@ fn is_submitted(asked: &[(String, String)]) -> bool {
     asked.iter().any(|(name, _)| name == "limit")
 }
 
-pub async fn page(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcome {
+pub async fn compare(
+    State(app): State<Arc<App>>,
+    Extension(form): Extension<AnswerForm>,
+    Query(asked): Asked,
+) -> WebOutcome {
+    match form {
+        AnswerForm::Page => page(&app, asked).await,
+        AnswerForm::Csv => csv(&document(&app, asked).await?),
+        _ => Ok(WebAnswer::text("application/json", document(&app, asked).await? + "\n")),
+    }
+}
+
+async fn page(app: &App, asked: Vec<(String, String)>) -> WebOutcome {
     let submitted = is_submitted(&asked);
     let form = form(asked);
     let names = app.store.board_names(ComparisonChoices::OFFERED as i64).await?;
@@ -110,7 +123,7 @@ pub async fn page(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcom
         let said = Some(lacking.as_str()).filter(|_| submitted && form.is_of_days());
         return Ok(WebAnswer::page(form_page(&form, &choices, said)));
     }
-    let text = match answered(&app, &form).await {
+    let text = match answered(app, &form).await {
         Ok((parts, _, beside)) => answer(&form, &choices, parts, &beside.others),
         Err(refusal) if refusal.status.is_client_error() => form_page(&form, &choices, Some(&refusal.detail)),
         Err(refusal) => return Err(refusal),
@@ -118,29 +131,11 @@ pub async fn page(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcom
     Ok(WebAnswer::page(text))
 }
 
-pub async fn json(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcome {
-    Ok(WebAnswer::text("application/json", document(&app, asked).await? + "\n"))
-}
-
 /// Runs, days or boards of both sides as lines, each with the number of excluded days of its side.
-pub async fn csv(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcome {
-    const COLUMNS: [&str; 14] = [
-        "side",
-        "unit",
-        "title",
-        "observed_ns",
-        "blocks",
-        "limit_ns",
-        "exceedances",
-        "p50_ns",
-        "p99_ns",
-        "p999_ns",
-        "p9999_ns",
-        "max_ns",
-        "invalid_days",
-        "unknown_days",
-    ];
-    let found: Value = serde_json::from_str(&document(&app, asked).await?).unwrap_or_default();
+fn csv(document: &str) -> WebOutcome {
+    const COLUMNS: &str = "side,unit,title,observed_ns,blocks,limit_ns,exceedances,p50_ns,p99_ns,p999_ns,\
+                           p9999_ns,max_ns,invalid_days,unknown_days";
+    let found: Value = serde_json::from_str(document).unwrap_or_default();
     let row = |side: &'static str, left_out: &Value, unit: &Value| {
         let quantiles = &unit["quantiles_ns"];
         json!({
@@ -155,7 +150,7 @@ pub async fn csv(State(app): State<Arc<App>>, Query(asked): Asked) -> WebOutcome
         let left_out = &found["left_out"][name];
         found[name].as_array().into_iter().flatten().map(|unit| row(side, left_out, unit)).collect()
     };
-    table(&COLUMNS, &[of("A", "a"), of("B", "b")].concat())
+    table(COLUMNS, &[of("A", "a"), of("B", "b")].concat())
 }
 
 async fn document(app: &App, asked: Vec<(String, String)>) -> Result<String, Refusal> {
@@ -257,7 +252,8 @@ fn compared(
     let (mut in_a, mut in_b) = (read(a)?, read(b)?);
     check_comparable(&in_a, &in_b)?;
     let question = CompareQuestion { metric: Metric::Rate, limit, design: Design::Unpaired, margin: None };
-    let mut found: ComparisonAnswer = compare(&mut in_a, &mut in_b, &question, Pairing::ByTime);
+    let mut found: ComparisonAnswer =
+        study::compare::compare(&mut in_a, &mut in_b, &question, Pairing::ByTime);
     for unit in found.compared.a.iter_mut().chain(&mut found.compared.b) {
         unit.address = format!("/runs/{}", escaped(&unit.title));
     }

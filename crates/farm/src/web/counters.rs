@@ -1,9 +1,16 @@
 //! Counters of events other than requests.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::count::of;
 use super::refused_requests::RefusedRequests;
+
+pub fn add(counter: &AtomicU64, n: u64) {
+    counter.fetch_add(n, Ordering::Relaxed);
+}
+
+pub fn of(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
 
 /// Counts since the server started; `webhook_pending` is the current number.
 #[derive(Debug, Default)]

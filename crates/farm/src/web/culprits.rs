@@ -6,41 +6,25 @@ use axum::Extension;
 use axum::extract::{Path, Query, State};
 use serde_json::json;
 
-use super::answer::{Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer};
 use super::app::App;
 use super::pages::{WebOutcome, known_board};
 use super::tables::table;
 use super::visitor::Visitor;
 use crate::pages;
 use crate::pages::culprits::CulpritView;
-use crate::records::FarmBoard;
 use crate::store::CulpritDaysFrom;
 
+/// Culprits on a page, and culprits, runs and days in a list.
 const SHOWN: i64 = 200;
 const MOST: i64 = 1_000;
-/// Runs that show a culprit.
+/// Runs that show a culprit on its page.
 const RUNS_SHOWN: i64 = 100;
 
 /// Query parameters, in any order.
 type Asked = Query<Vec<(String, String)>>;
 
-/// Requested board, if any.
-async fn board_of(
-    app: &App,
-    visitor: &Visitor,
-    asked: &[(String, String)],
-) -> Result<Option<FarmBoard>, Refusal> {
-    match board_named(asked)? {
-        Some(name) => Ok(Some(known_board(app, visitor, name).await?)),
-        None => Ok(None),
-    }
-}
-
-/// Key of a board, if any.
-fn key_of(board: &Option<FarmBoard>) -> Option<&str> {
-    board.as_ref().map(|board| board.board.as_str())
-}
-
+/// Name of the requested board, if any.
 fn board_named(asked: &[(String, String)]) -> Result<Option<&str>, Refusal> {
     let mut board = None;
     for (_, value) in asked.iter().filter(|(name, _)| name == "board") {
@@ -52,65 +36,52 @@ fn board_named(asked: &[(String, String)]) -> Result<Option<&str>, Refusal> {
     Ok(board)
 }
 
-pub async fn page(
+const COLUMNS: &str = "fingerprint,rule,name,kind,boards,runs,spikes,total_ns,first,last,example,\
+                       five_minutes,remedy";
+
+pub async fn culprits(
     State(app): State<Arc<App>>,
     Extension(visitor): Extension<Visitor>,
+    Extension(form): Extension<AnswerForm>,
     Query(asked): Asked,
 ) -> WebOutcome {
-    let board = board_of(&app, &visitor, &asked).await?;
-    let all = app.store.culprits(key_of(&board), SHOWN).await?;
-    Ok(WebAnswer::page(pages::culprits::culprits(&all, board.as_ref())))
+    let board = match board_named(&asked)? {
+        Some(name) => Some(known_board(&app, &visitor, name).await?),
+        None => None,
+    };
+    let most = if form == AnswerForm::Page { SHOWN } else { MOST };
+    let all = app.store.culprits(board.as_ref().map(|board| board.board.as_str()), most).await?;
+    match form {
+        AnswerForm::Page => Ok(WebAnswer::page(pages::culprits::culprits(&all, board.as_ref()))),
+        AnswerForm::Csv => table(COLUMNS, &all),
+        _ => WebAnswer::json(&json!({ "schema": "onbeat.farm-culprits/1", "culprits": all })),
+    }
 }
 
-pub async fn json(
+pub async fn culprit(
     State(app): State<Arc<App>>,
-    Extension(visitor): Extension<Visitor>,
-    Query(asked): Asked,
-) -> WebOutcome {
-    let board = board_of(&app, &visitor, &asked).await?;
-    let all = app.store.culprits(key_of(&board), MOST).await?;
-    WebAnswer::json(&json!({ "schema": "onbeat.farm-culprits/1", "culprits": all }))
-}
-
-pub async fn csv(
-    State(app): State<Arc<App>>,
-    Extension(visitor): Extension<Visitor>,
-    Query(asked): Asked,
-) -> WebOutcome {
-    const COLUMNS: [&str; 13] = [
-        "fingerprint",
-        "rule",
-        "name",
-        "kind",
-        "boards",
-        "runs",
-        "spikes",
-        "total_ns",
-        "first",
-        "last",
-        "example",
-        "five_minutes",
-        "remedy",
-    ];
-    let board = board_of(&app, &visitor, &asked).await?;
-    table(&COLUMNS, &app.store.culprits(key_of(&board), MOST).await?)
-}
-
-pub async fn one(
-    State(app): State<Arc<App>>,
+    Extension(form): Extension<AnswerForm>,
     Path(fingerprint): Path<String>,
     Query(from): Query<CulpritDaysFrom>,
 ) -> WebOutcome {
     let Some(found) = app.store.culprit(&fingerprint).await? else {
         return Err(Refusal::not_found("no culprit has this address: choose one of the list of culprits"));
     };
-    let runs = app.store.runs_with(&fingerprint, RUNS_SHOWN).await?;
-    let days = app.store.culprit_days(&fingerprint, &from, RUNS_SHOWN).await?;
+    let most = if form == AnswerForm::Page { RUNS_SHOWN } else { MOST };
+    let runs = app.store.runs_with(&fingerprint, most).await?;
+    let days = app.store.culprit_days(&fingerprint, &from, most).await?;
     let of_days = app.store.count_culprit_days(&fingerprint, &from).await?;
+    let days_left_out = of_days.saturating_sub(days.len() as u64);
+    if form == AnswerForm::Json {
+        let runs_left_out = found.runs.saturating_sub(runs.len() as u64);
+        return WebAnswer::json(&json!({
+            "schema": "onbeat.farm-culprit/1", "culprit": found, "runs": runs, "days": days,
+            "runs_left_out": runs_left_out, "days_left_out": days_left_out,
+        }));
+    }
     let of_runs = runs.iter().map(|run| run.board.as_str());
     let boards = of_runs.chain(days.iter().map(|day| day.board.as_str())).collect();
     let names = app.store.names_of(boards).await?;
-    let days_left_out = of_days.saturating_sub(days.len() as u64);
     let view = CulpritView { of: &found, runs: &runs, days: &days, days_left_out, names: &names };
     Ok(WebAnswer::page(pages::culprits::culprit(&view)))
 }

@@ -61,7 +61,7 @@ pub async fn enrol(
     let (key, name) = board_of(asked.name.trim());
     let token = asked.token()?;
     let code = digest_of(asked.code.trim());
-    let from = [counted_as(&app, address, &headers)];
+    let from = [counted_as(&app, address.as_deref(), &headers)];
     let taken = codes.take(&from, host::clock::monotonic());
     taken.map_err(|wait_s| Refusal::too_often("too many wrong codes from this address", wait_s))?;
     let outcome = app.store.enrol(&code, now(), &key, &name, &digest_of(&token)).await;

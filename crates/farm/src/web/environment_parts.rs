@@ -8,10 +8,10 @@ use axum::response::Response;
 use model::error::{Result, json};
 use serde_json::{Value, json};
 
-use super::answer::{Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer};
 use super::answer_parts::{AnswerParts, in_parts};
+use super::answer_turns::AskingClient;
 use super::app::App;
-use super::asking_client::AskingClient;
 use super::pages::known_board;
 use super::tables::line;
 use super::visitor::Visitor;
@@ -19,27 +19,19 @@ use crate::environments::read_settings;
 use crate::records::BoardEnvironment;
 use crate::setting_changes::{SettingChange, changed};
 
-const COLUMNS: [&str; 10] =
-    ["environment", "model", "release", "preempt", "first", "last", "runs", "example", "changed", "settings"];
+const COLUMNS: &str = "environment,model,release,preempt,first,last,runs,example,changed,settings";
 
 pub async fn environments(
     State(app): State<Arc<App>>,
     Extension(visitor): Extension<Visitor>,
-    client: AskingClient,
+    Extension(form): Extension<AnswerForm>,
+    Extension(client): Extension<AskingClient>,
     Path(name): Path<String>,
 ) -> Result<Response, Refusal> {
-    let parts = EnvironmentParts::of(&app, &visitor, &name, false).await?;
-    in_parts((&app, &client), WebAnswer::empty_json(), parts).await
-}
-
-pub async fn environments_csv(
-    State(app): State<Arc<App>>,
-    Extension(visitor): Extension<Visitor>,
-    client: AskingClient,
-    Path(name): Path<String>,
-) -> Result<Response, Refusal> {
-    let parts = EnvironmentParts::of(&app, &visitor, &name, true).await?;
-    in_parts((&app, &client), WebAnswer::csv(String::new()), parts).await
+    let is_csv = form == AnswerForm::Csv;
+    let parts = EnvironmentParts::of(&app, &visitor, &name, is_csv).await?;
+    let empty = if is_csv { WebAnswer::csv(String::new()) } else { WebAnswer::empty_json() };
+    in_parts((&app, &client), empty, parts).await
 }
 
 /// Rest of an answer of environments, the latest first.
@@ -81,7 +73,7 @@ impl EnvironmentParts {
         let (mut document, changed) = self.document(at, one);
         let words = |one: &SettingChange| format!("{}: {} -> {}", one.what, one.before, one.after);
         document["changed"] = changed.iter().map(words).collect::<Vec<_>>().join("; ").into();
-        line(&COLUMNS, &document)
+        line(COLUMNS, &document)
     }
 }
 
@@ -104,7 +96,7 @@ impl AnswerParts for EnvironmentParts {
             });
             let head = head.to_string();
             return Ok(Some(if self.is_csv {
-                COLUMNS.join(",") + "\n"
+                COLUMNS.to_owned() + "\n"
             } else {
                 head.trim_end_matches('}').to_owned() + ",\"environments\":["
             }));

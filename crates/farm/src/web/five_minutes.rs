@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::answer::{Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer};
 use super::app::App;
 use super::data::HistogramDocument;
 use super::pages::{WebOutcome, known_board};
@@ -19,7 +19,8 @@ use super::unnamed;
 use super::visitor::Visitor;
 use crate::ingest::spikes::{FarmSpike, spikes_within};
 use crate::joined_slots::{SlotSums, by_recording};
-use crate::pages::five_minutes::{FiveMinutes, five_minutes};
+use crate::pages;
+use crate::pages::five_minutes::FiveMinutes;
 use crate::pictures::long_term::LongTerm;
 use crate::records::{FarmBoard, FarmRun, FarmSlot, SLOT, SeriesKey, SeriesOfBoard, Tier, TierRow};
 use crate::store::TimeStretch;
@@ -67,13 +68,22 @@ impl FoundMoment {
     }
 }
 
-pub async fn page(
+pub async fn five_minutes(
     State(app): State<Arc<App>>,
     Extension(visitor): Extension<Visitor>,
+    Extension(form): Extension<AnswerForm>,
     Path((name, t)): Path<(String, String)>,
     Query(query): Query<MomentQuery>,
 ) -> WebOutcome {
     let found = found(&app, &visitor, (&name, &t), &query).await?;
+    match form {
+        AnswerForm::Page => Ok(page(&found)),
+        AnswerForm::Csv => table("run,number,at,cpu,latency_ns,culprit,victim,series,plan", &found.spikes),
+        _ => json(found),
+    }
+}
+
+fn page(found: &FoundMoment) -> WebAnswer {
     let view = FiveMinutes {
         board: &found.board,
         key: &found.series.key,
@@ -91,16 +101,10 @@ pub async fn page(
         spikes: &found.spikes,
         unread: found.unread.as_deref(),
     };
-    Ok(WebAnswer::page(five_minutes(&view)))
+    WebAnswer::page(pages::five_minutes::five_minutes(&view))
 }
 
-pub async fn json(
-    State(app): State<Arc<App>>,
-    Extension(visitor): Extension<Visitor>,
-    Path((name, t)): Path<(String, String)>,
-    Query(query): Query<MomentQuery>,
-) -> WebOutcome {
-    let found = found(&app, &visitor, (&name, &t), &query).await?;
+fn json(found: FoundMoment) -> WebOutcome {
     let ([before, after], left_out) = (found.over, found.left_out());
     WebAnswer::json(&json!({
         "schema": "onbeat.farm-five-minutes/1", "board": found.board.board,
@@ -111,18 +115,6 @@ pub async fn json(
         "over_before": before, "over_after": after, "worst": found.worst, "runs": found.runs,
         "spikes": found.spikes, "unread": found.unread.unwrap_or_default(),
     }))
-}
-
-pub async fn spikes_csv(
-    State(app): State<Arc<App>>,
-    Extension(visitor): Extension<Visitor>,
-    Path((name, t)): Path<(String, String)>,
-    Query(query): Query<MomentQuery>,
-) -> WebOutcome {
-    const COLUMNS: [&str; 9] =
-        ["run", "number", "at", "cpu", "latency_ns", "culprit", "victim", "series", "plan"];
-    let found = found(&app, &visitor, (&name, &t), &query).await?;
-    table(&COLUMNS, &found.spikes)
 }
 
 async fn found(

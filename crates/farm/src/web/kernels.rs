@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use serde_json::{Value, json};
 
-use super::answer::{Refusal, WebAnswer};
+use super::answer::{AnswerForm, WebAnswer};
 use super::app::App;
 use super::pages::WebOutcome;
+use super::tables::table;
 use crate::pages;
+use crate::records::KernelRecord;
 
-pub async fn page(State(app): State<Arc<App>>) -> WebOutcome {
-    Ok(WebAnswer::page(pages::kernels::kernels(&app.store.kernels().await?)))
-}
+const COLUMNS: &str = "machine,kernel,preempt,series,boards,runs,length_ns,median_p9999_ns,max_ns,worst_run,\
+                       worst_board,days,worst_day,latest";
 
-pub async fn json(State(app): State<Arc<App>>) -> WebOutcome {
-    WebAnswer::json(&json!({ "schema": "onbeat.farm-kernels/1", "kernels": documents(&app).await? }))
-}
-
-/// Each as its JSON has it.
-pub async fn documents(app: &App) -> Result<Vec<Value>, Refusal> {
+pub async fn kernels(State(app): State<Arc<App>>, Extension(form): Extension<AnswerForm>) -> WebOutcome {
     let all = app.store.kernels().await?;
-    let one = |of: &crate::records::KernelRecord| {
+    if form == AnswerForm::Page {
+        return Ok(WebAnswer::page(pages::kernels::kernels(&all)));
+    }
+    let one = |of: &KernelRecord| {
         json!({
             "machine": of.model, "kernel": of.release, "preempt": of.preempt, "series": of.series,
             "boards": of.boards, "runs": of.runs, "length_ns": of.length_ns,
@@ -30,5 +30,9 @@ pub async fn documents(app: &App) -> Result<Vec<Value>, Refusal> {
             "worst_day": of.is_recorded().then_some(of.worst_day),
         })
     };
-    Ok(all.iter().map(one).collect())
+    let all: Vec<Value> = all.iter().map(one).collect();
+    match form {
+        AnswerForm::Csv => table(COLUMNS, &all),
+        _ => WebAnswer::json(&json!({ "schema": "onbeat.farm-kernels/1", "kernels": all })),
+    }
 }

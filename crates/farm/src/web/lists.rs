@@ -1,41 +1,25 @@
-//! Lists of the pages as data: how they are narrowed down, and those that no other file has.
+//! Lists as data that no other file has.
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Path, Query, State};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::answer::{Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer};
 use super::app::App;
-use super::pages::WebOutcome;
-use super::runs::MOST_OF_BOARD;
+use super::pages::{WebOutcome, known_board};
 use super::tables::table;
-use crate::store::CulpritDaysFrom;
+use super::visitor::Visitor;
+use crate::people::Role;
+use crate::wall_clock::now;
 
-/// Runs that show a culprit, and days on which recorders name it, in one answer.
-const MOST_RUNS: i64 = 1_000;
 /// Entries of the audit log in an answer, by default and at most: more are not stored.
 pub const AUDIT_SHOWN: i64 = 100;
 const MOST_OF_AUDIT: i64 = 10_000;
-
-pub async fn culprit(
-    State(app): State<Arc<App>>,
-    Path(fingerprint): Path<String>,
-    Query(from): Query<CulpritDaysFrom>,
-) -> WebOutcome {
-    let Some(found) = app.store.culprit(&fingerprint).await? else {
-        return Err(Refusal::not_found("no culprit has this address: /v1/culprits lists them"));
-    };
-    let runs = app.store.runs_with(&fingerprint, MOST_RUNS).await?;
-    let days = app.store.culprit_days(&fingerprint, &from, MOST_RUNS).await?;
-    let of_days = app.store.count_culprit_days(&fingerprint, &from).await?;
-    WebAnswer::json(&json!({
-        "schema": "onbeat.farm-culprit/1", "culprit": found, "runs": runs, "days": days,
-        "runs_left_out": found.runs.saturating_sub(runs.len() as u64),
-        "days_left_out": of_days.saturating_sub(days.len() as u64),
-    }))
-}
+/// Labels of a board in one answer.
+const MOST_LABELS: i64 = 10_000;
 
 #[derive(Deserialize)]
 #[serde(default)]
@@ -61,8 +45,43 @@ pub async fn budgets(State(app): State<Arc<App>>) -> WebOutcome {
     WebAnswer::json(&app.store.all_budgets().await?)
 }
 
-pub async fn refused_csv(State(app): State<Arc<App>>) -> WebOutcome {
-    table(&["place", "reason"], &app.refused().kept)
+pub async fn storage(State(app): State<Arc<App>>, Extension(visitor): Extension<Visitor>) -> WebOutcome {
+    // As on the page: codes are for those who may make them.
+    let open_codes = match visitor.role() {
+        Some(Role::Admin) => Some(app.store.open_codes(now()).await?),
+        _ => None,
+    };
+    WebAnswer::json(&json!({
+        "schema": "onbeat.farm-storage/1", "keeps": app.intake.is_some(),
+        "database_bytes": app.store.database_bytes().await, "sent_bytes": app.store.sent_bytes().await?,
+        "bucket_trouble": app.bucket_trouble().unwrap_or_default(), "open_codes": open_codes,
+    }))
+}
+
+pub async fn people(State(app): State<Arc<App>>) -> WebOutcome {
+    WebAnswer::json(&json!({ "schema": "onbeat.farm-people/1", "people": app.store.people().await? }))
+}
+
+pub async fn refused(State(app): State<Arc<App>>, Extension(form): Extension<AnswerForm>) -> WebOutcome {
+    let (folders, boards) = (app.refused(), app.refusals.all());
+    let (refused, left_out) = (&folders.kept, folders.left_out());
+    match form {
+        AnswerForm::Csv => table("place,reason", refused),
+        _ => WebAnswer::json(&json!({
+            "schema": "onbeat.farm-refused/1", "refused": refused, "left_out": left_out, "boards": boards,
+        })),
+    }
+}
+
+/// The labels of a board's runs and rows.
+pub async fn labels(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Path(name): Path<String>,
+) -> WebOutcome {
+    let board = known_board(&app, &visitor, &name).await?.board;
+    let labels = app.store.labels(&board, MOST_LABELS).await?;
+    WebAnswer::json(&json!({ "schema": "onbeat.farm-labels/1", "board": board, "labels": labels }))
 }
 
 #[derive(Default, Deserialize)]
@@ -71,13 +90,14 @@ pub struct LabelsQuery {
     board: String,
 }
 
-pub async fn labels_csv(State(app): State<Arc<App>>, Query(query): Query<LabelsQuery>) -> WebOutcome {
+pub async fn labels_csv(
+    State(app): State<Arc<App>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(query): Query<LabelsQuery>,
+) -> WebOutcome {
     if query.board.is_empty() {
         return Err(Refusal::bad("labels belong to a board: name one with board="));
     }
-    if app.store.boards_of(Some(&query.board)).await?.is_empty() {
-        return Err(Refusal::no_board(&query.board));
-    }
-    let labels = app.store.labels(&query.board, MOST_OF_BOARD).await?;
-    table(&["name", "value", "runs", "first", "last"], &labels)
+    let board = known_board(&app, &visitor, &query.board).await?.board;
+    table("name,value,runs,first,last", &app.store.labels(&board, MOST_LABELS).await?)
 }

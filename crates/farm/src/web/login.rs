@@ -56,7 +56,7 @@ pub async fn enter(
     headers: HeaderMap,
     Form(form): Form<LoginForm>,
 ) -> Result<Response, Refusal> {
-    let from = counted_as(&app, address, &headers);
+    let from = counted_as(&app, address.as_deref(), &headers);
     let name: String = form.name.trim().chars().take(128).collect();
     let keys = [format!("from {from}"), format!("as {name}")];
     let taken = app.attempts.take(&keys, host::clock::monotonic());
@@ -112,18 +112,14 @@ fn own_address(next: &str) -> &str {
 }
 
 /// Text that identifies the client in counts of attempts.
-pub fn counted_as(
-    app: &App,
-    address: Option<Extension<ConnectInfo<SocketAddr>>>,
-    headers: &HeaderMap,
-) -> String {
-    let peer = address.map(|Extension(ConnectInfo(peer))| peer.ip());
-    client(headers, peer, app.exposure).map_or_else(|| "unknown".to_owned(), counted)
+pub fn counted_as(app: &App, peer: Option<&ConnectInfo<SocketAddr>>, headers: &HeaderMap) -> String {
+    client(headers, peer.map(|ConnectInfo(peer)| peer.ip()), app.exposure)
+        .map_or_else(|| "unknown".to_owned(), counted)
 }
 
 /// Address for which attempts are counted: behind a proxy the last one that it adds, because the
 /// client can set all others.
-pub fn client(headers: &HeaderMap, peer: Option<IpAddr>, exposure: FarmExposure) -> Option<IpAddr> {
+fn client(headers: &HeaderMap, peer: Option<IpAddr>, exposure: FarmExposure) -> Option<IpAddr> {
     let last = headers.get_all("x-forwarded-for").iter().next_back().and_then(|line| line.to_str().ok());
     let named = last.and_then(|line| line.rsplit(',').next()?.trim().parse().ok());
     named.filter(|_| exposure == FarmExposure::BehindProxy).or(peer)

@@ -12,11 +12,12 @@ use model::units::Nanos;
 use super::acknowledge::mark;
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
-use super::count::of;
+use super::counters::of;
 use super::pages::WebOutcome;
 use crate::board_settings::BoardSettings;
 use crate::changes::{ChangeIdentity, ChangeKind, FarmChange, NotedChanges};
 use crate::records::FarmBoard;
+use crate::store::FoundChange;
 
 /// Limit of boards with separate samples.
 const MOST_BOARDS: usize = 1_000;
@@ -43,17 +44,17 @@ pub async fn health(State(app): State<Arc<App>>) -> WebOutcome {
 
 /// Times at which the latest open change of each kind was found, by board; the time of the change
 /// if that is not stored.
-fn latest(all: &[FarmChange], shown: &[FarmBoard], found: &NotedChanges<i64>) -> Samples {
+fn latest(all: &[FarmChange], shown: &[FarmBoard], found: &NotedChanges<FoundChange>) -> Samples {
     let shown: BTreeSet<&str> = shown.iter().map(|board| board.board.as_str()).collect();
     let mut latest: BTreeMap<(&str, ChangeKind), i64> = BTreeMap::new();
     for one in all.iter().filter(|one| one.is_open() && shown.contains(one.board.as_str())) {
-        let t = found.find(&ChangeIdentity::of(one)).copied().unwrap_or(one.t);
+        let t = found.find(&ChangeIdentity::of(one)).map_or(one.t, |found| found.at);
         let last = latest.entry((&one.board, one.kind)).or_insert(t);
         *last = t.max(*last);
     }
     latest
         .into_iter()
-        .map(|((board, kind), t)| (format!("{{board=\"{board}\",kind=\"{}\"}}", kind.words()), t as f64))
+        .map(|((board, kind), t)| (format!("{{board=\"{board}\",kind=\"{}\"}}", kind.keyword()), t as f64))
         .collect()
 }
 
@@ -92,6 +93,8 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
     let (runs, complete) = app.store.totals().await?;
     let boards = app.store.boards().await?;
     let mut text = MetricsText::default();
+    let version = format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
+    text.gauge("onbeat_farm_build_info", "The running program; always 1.", &[(version, 1.0)]);
     text.alone("onbeat_farm_boards", "Boards that the farm knows.", boards.len() as f64);
     text.alone("onbeat_farm_runs", "Runs in the store.", runs as f64);
     text.alone("onbeat_farm_runs_complete", "Of these, runs that ended regularly.", complete as f64);
@@ -105,10 +108,7 @@ pub async fn metrics(State(app): State<Arc<App>>) -> WebOutcome {
     of_boards(&mut text, shown, &rows);
     let mut known = app.changes.known(&boards).await;
     mark(&app, &mut known).await?;
-    let found = match &app.intake {
-        Some(_) => app.store.found_changes().await?,
-        None => NotedChanges::from_iter([]),
-    };
+    let found = app.found_changes().await?;
     let help = "Time of the latest change for the worse that is not acknowledged.";
     text.gauge("onbeat_change_timestamp_seconds", help, &latest(&known, shown, &found));
     of_farm(&mut text, &app);
@@ -143,7 +143,7 @@ fn of_boards(text: &mut MetricsText, shown: &[FarmBoard], rows: &BTreeMap<String
     text.gauge("onbeat_budget_seconds", "Latency budget of a board.", &budgets);
     let last24 = each(&|board| seconds(board.settings.max24_ns));
     let help = "Largest latency in the last 24 hours of a board with a budget.";
-    text.gauge("onbeat_max24_seconds", help, &last24);
+    text.gauge("onbeat_max_24h_seconds", help, &last24);
     let over = |of: &BoardSettings| {
         let is_judged = of.budget_ns.is_some() && !of.state.is_quiet();
         is_judged.then(|| f64::from(u8::from(of.is_over())))
@@ -226,14 +226,15 @@ mod tests {
         assert_eq!(samples.len(), 2 * MOST_BOARDS);
         let last = &samples[2 * MOST_BOARDS - 2..];
         let labels = |kind: &str| format!("{{board=\"m0999\",kind=\"{kind}\"}}");
-        assert_eq!(last, [(labels("silent"), 5.0), (labels("over budget"), 7.0)]);
+        assert_eq!(last, [(labels("silent"), 5.0), (labels("over-budget"), 7.0)]);
     }
 
     #[test]
     fn a_change_has_the_time_at_which_it_was_found_until_it_is_acknowledged() {
         let boards = [FarmBoard { board: "a".into(), ..FarmBoard::default() }];
         let mut one = made_change("a", ChangeKind::Worse, 5);
-        let found: NotedChanges<i64> = [(ChangeIdentity::of(&one), 9_000)].into_iter().collect();
+        let noted = FoundChange { id: String::new(), at: 9_000 };
+        let found: NotedChanges<FoundChange> = [(ChangeIdentity::of(&one), noted)].into_iter().collect();
         let of = |one: &FarmChange| latest(std::slice::from_ref(one), &boards, &found);
         let labels = "{board=\"a\",kind=\"worse\"}".to_owned();
         assert_eq!(of(&one), [(labels.clone(), 9_000.0)]);

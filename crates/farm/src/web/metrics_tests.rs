@@ -75,7 +75,7 @@ fn a_change_is_there_with_the_time_at_which_it_was_found_until_it_is_acknowledge
         let app = App::new(store.clone(), FarmExposure::BehindProxy, Some(intake)).with_policy(policy);
         let app = Arc::new(app);
         let sample =
-            |at: i64| format!("\nonbeat_change_timestamp_seconds{{board=\"a\",kind=\"over budget\"}} {at}\n");
+            |at: i64| format!("\nonbeat_change_timestamp_seconds{{board=\"a\",kind=\"over-budget\"}} {at}\n");
         for now in [4_000_000_000, 4_000_086_400] {
             let all = app.changes.look_through(&store).await.unwrap();
             note_found(&app, &all, now).await.unwrap();
@@ -102,6 +102,7 @@ fn every_metric_of_the_dashboard_and_of_the_alerts_is_there() {
     let offered = runtime.block_on(offered());
     let dashboard = include_str!("../../../../docs/farm/grafana-dashboard.json");
     let alerts = include_str!("../../../../docs/farm/alerts.yaml");
+    assert!(offered.contains("onbeat_farm_build_info"), "{offered:?}");
     let missing = |text: &str| -> Vec<String> { named(text).difference(&offered).cloned().collect() };
     assert!(missing(dashboard).is_empty() && named(dashboard).len() >= 10, "{:?}", missing(dashboard));
     assert!(missing(alerts).is_empty() && named(alerts).len() >= 6, "{:?}", missing(alerts));

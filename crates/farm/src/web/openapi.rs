@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::Extension;
 use serde_json::{Map, Value, json};
 
-use super::access::RouteNeed;
-use super::answer::WebAnswer;
+use super::access::{RouteNeed, is_for_scripts};
+use super::answer::{AnswerForm, WebAnswer};
 use super::asked_names::KnownNames;
 use super::pages::WebOutcome;
 
@@ -61,6 +61,7 @@ pub async fn document(Extension(all): Extension<ApiRequests>) -> WebOutcome {
             "schemas": { "problem": problem },
             "securitySchemes": {
                 "session": { "type": "apiKey", "in": "cookie", "name": "onbeat" },
+                "script": { "type": "http", "scheme": "bearer" },
                 "board": { "type": "http", "scheme": "bearer" },
             },
         },
@@ -70,11 +71,16 @@ pub async fn document(Extension(all): Extension<ApiRequests>) -> WebOutcome {
 fn operation(route: &ApiRequest) -> Value {
     let in_path = names_in(route.path).map(|name| parameter(name, "path"));
     let asked = route.known.unwrap_or_default().iter().map(|name| parameter(name, "query"));
+    let is_data = is_for_scripts(route.path);
     let security = match route.need {
         RouteNeed::Nothing | RouteNeed::Code => json!([]),
         RouteNeed::Token => json!([{ "board": [] }]),
         // Reading may be public, and a farm on a loopback address has no login.
+        RouteNeed::Reading | RouteNeed::Metrics if is_data => {
+            json!([{ "session": [] }, { "script": [] }, {}])
+        }
         RouteNeed::Reading | RouteNeed::Metrics => json!([{ "session": [] }, {}]),
+        RouteNeed::Names if is_data => json!([{ "session": [] }, { "script": [] }]),
         RouteNeed::Names | RouteNeed::Role(_) => json!([{ "session": [] }]),
     };
     let content = |kind: &str| Value::Object(Map::from_iter([(kind.to_owned(), json!({}))]));
@@ -131,10 +137,13 @@ fn kind_of(path: &str) -> &'static str {
         "/metrics" => "application/openmetrics-text",
         "/healthz" => "text/plain",
         _ if path.ends_with(".css") => "text/css",
-        _ if path.ends_with(".csv") => "text/csv",
         _ if path.ends_with("{*path}") => "application/octet-stream",
-        _ if path == "/v1" || path.starts_with("/v1/") => "application/json",
-        _ => "text/html",
+        _ => match AnswerForm::of_route(path) {
+            AnswerForm::Page => "text/html",
+            AnswerForm::Json => "application/json",
+            AnswerForm::Csv => "text/csv",
+            AnswerForm::Atom => "application/atom+xml",
+        },
     }
 }
 

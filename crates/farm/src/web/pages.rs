@@ -15,7 +15,6 @@ use super::acknowledge::mark;
 use super::answer::{Refusal, WebAnswer};
 use super::app::App;
 use super::board_changes::reach;
-use super::board_list::{FleetQuery, listed};
 use super::judged;
 use super::made_reports::{MadeReport, MadeReports};
 use super::protection::policy_of;
@@ -24,14 +23,12 @@ use super::visitor::Visitor;
 use crate::ingest::stored::whole_files;
 use crate::pages::board::{BoardView, worst_of};
 use crate::pages::board_span::BoardSpan;
-use crate::pages::fleet::Fleet;
 use crate::pages::run::RunWays;
 use crate::pages::{self};
 use crate::people::Role;
 use crate::pictures::long_term::LongTerm;
 use crate::records::{FarmBoard, FarmRun, FarmSlot, SeriesKey, SeriesOfBoard, Tier};
 use crate::store::TimeStretch;
-use crate::wall_clock::now;
 
 /// Result of a handler.
 pub type WebOutcome = Result<WebAnswer, Refusal>;
@@ -40,27 +37,6 @@ const RUNS_SHOWN: i64 = 100;
 const CULPRITS_OF_BOARD: i64 = 10;
 /// Horizon for a run without a limit in its document, as in the report command.
 const HORIZON: Nanos = Nanos(86_400_000_000_000);
-
-pub async fn fleet(
-    State(app): State<Arc<App>>,
-    Extension(visitor): Extension<Visitor>,
-    Query(query): Query<FleetQuery>,
-) -> WebOutcome {
-    let order = query.order()?.unwrap_or_default();
-    let answer = listed(&app, &visitor, &query, Some(order)).await?;
-    let refused = if visitor.is_unnamed() { Default::default() } else { app.refused() };
-    let view = Fleet {
-        answer: &answer,
-        order,
-        filter: &query.q,
-        state: query.state()?,
-        now: now(),
-        refused: &refused,
-        unnamed: visitor.is_unnamed(),
-        keeps: app.intake.is_some(),
-    };
-    Ok(WebAnswer::page(pages::fleet::fleet(&view)))
-}
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 use axum::http::StatusCode;
 
-use super::count::{add, of};
+use super::counters::{add, of};
 
 /// Reasons, as in the metrics.
 const REASONS: [&str; 9] =

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, get, post, put};
 
 use super::access::{RouteNeed, admit};
+use super::answer::AnswerForm;
 use super::answer_budget::AnswerSource;
 use super::answer_turns::in_turn;
 use super::app::App;
@@ -18,9 +20,9 @@ use super::asked_names::{
 };
 use super::openapi::ApiRequest;
 use super::{
-    acknowledge, admin, admin_data, admin_people, api, audits, changes, compare, culprits, enrol,
+    acknowledge, admin, admin_people, api, audits, board_list, changes, compare, culprits, enrol,
     environment_parts, files, five_minutes, kernels, lists, login, me, metrics, openapi, pages, pins,
-    receive, receive_rows, run_data, runs, tables,
+    receive, receive_rows, run_data, runs,
 };
 use crate::people::Role;
 
@@ -56,11 +58,12 @@ impl FarmRoute {
     /// The handler, protected by its permission.
     pub fn guarded(self, app: &Arc<App>) -> (&'static str, MethodRouter<Arc<App>>) {
         let source = AnswerSource::of_route(self.path);
+        let handler = self.handler.layer(Extension(AnswerForm::of_route(self.path)));
         let handler = match self.need {
             RouteNeed::Reading | RouteNeed::Names | RouteNeed::Metrics | RouteNeed::Role(_) => {
-                self.handler.layer(from_fn_with_state((app.clone(), source), in_turn))
+                handler.layer(from_fn_with_state((app.clone(), source), in_turn))
             }
-            _ => self.handler,
+            _ => handler,
         };
         let admitted = handler.layer(DefaultBodyLimit::max(self.need.largest_body()));
         (self.path, admitted.layer(from_fn_with_state((app.clone(), self.need, self.known), admit)))
@@ -98,22 +101,22 @@ pub fn routes() -> Vec<FarmRoute> {
 
 fn shown_pages() -> Vec<FarmRoute> {
     vec![
-        read("/", RouteNeed::Reading, pages::fleet).takes(OF_BOARDS),
+        read("/", RouteNeed::Reading, board_list::boards).takes(OF_BOARDS),
         read("/b/{board}", RouteNeed::Reading, pages::board).takes(OF_BOARD),
         read("/b/{board}/env", RouteNeed::Names, pages::environments),
-        read("/b/{board}/at/{t}", RouteNeed::Reading, five_minutes::page).takes(OF_MOMENT),
-        read("/changes", RouteNeed::Reading, changes::page).takes(OF_CHANGES),
+        read("/b/{board}/at/{t}", RouteNeed::Reading, five_minutes::five_minutes).takes(OF_MOMENT),
+        read("/changes", RouteNeed::Reading, changes::changes).takes(OF_CHANGES),
         send("/changes/acknowledge", OPERATOR, acknowledge::acknowledge),
-        read("/kernels", RouteNeed::Names, kernels::page),
-        read("/runs", RouteNeed::Names, runs::page).takes(OF_RUNS),
+        read("/kernels", RouteNeed::Names, kernels::kernels),
+        read("/runs", RouteNeed::Names, runs::runs).takes(OF_RUNS),
         read("/runs/{id}", RouteNeed::Names, pages::run),
         send("/runs/{id}/pin", OPERATOR, pins::pin),
         send("/runs/{id}/remove", ADMIN, pins::remove),
         read("/runs/{id}/spike/{number}", RouteNeed::Names, pages::spike),
-        read("/runs/{id}/audit", RouteNeed::Names, audits::page).takes(&["before"]),
-        read("/culprits", RouteNeed::Names, culprits::page).takes(&["board"]),
-        read("/culprits/{fingerprint}", RouteNeed::Names, culprits::one).takes(OF_CULPRIT),
-        read("/compare", RouteNeed::Names, compare::page).takes(OF_COMPARE),
+        read("/runs/{id}/audit", RouteNeed::Names, audits::audit).takes(&["before"]),
+        read("/culprits", RouteNeed::Names, culprits::culprits).takes(&["board"]),
+        read("/culprits/{fingerprint}", RouteNeed::Names, culprits::culprit).takes(OF_CULPRIT),
+        read("/compare", RouteNeed::Names, compare::compare).takes(OF_COMPARE),
         read("/assets/farm.css", RouteNeed::Nothing, pages::styles),
         read("/login", RouteNeed::Nothing, login::page).takes(&["next"]),
         send("/login", RouteNeed::Nothing, login::enter),
@@ -133,45 +136,44 @@ fn administration() -> Vec<FarmRoute> {
         send("/admin/people/{name}", ADMIN, admin_people::change),
         read("/v1/audit", OPERATOR, lists::audit).takes(&["limit"]),
         read("/v1/budgets", OPERATOR, lists::budgets),
-        read("/v1/storage", OPERATOR, admin_data::storage),
-        read("/v1/boards/{board}/sent", OPERATOR, admin_data::sent),
-        read("/v1/people", ADMIN, admin_data::people),
+        read("/v1/storage", OPERATOR, lists::storage),
+        read("/v1/boards/{board}/sent", OPERATOR, admin::board),
+        read("/v1/people", ADMIN, lists::people),
     ]
 }
 
 fn data_of_boards() -> Vec<FarmRoute> {
     vec![
-        read("/v1/boards", RouteNeed::Reading, api::boards).takes(OF_BOARDS),
-        read("/v1/boards.csv", RouteNeed::Reading, tables::boards).takes(OF_BOARDS),
+        read("/v1/boards", RouteNeed::Reading, board_list::boards).takes(OF_BOARDS),
+        read("/v1/boards.csv", RouteNeed::Reading, board_list::boards).takes(OF_BOARDS),
         read("/v1/boards/{board}", RouteNeed::Reading, api::board),
         read("/v1/boards/{board}/environments", RouteNeed::Names, environment_parts::environments),
-        read("/v1/boards/{board}/environments.csv", RouteNeed::Names, environment_parts::environments_csv),
-        read("/v1/boards/{board}/at/{t}", RouteNeed::Reading, five_minutes::json).takes(OF_MOMENT),
-        read("/v1/boards/{board}/at/{t}/spikes.csv", RouteNeed::Names, five_minutes::spikes_csv)
+        read("/v1/boards/{board}/environments.csv", RouteNeed::Names, environment_parts::environments),
+        read("/v1/boards/{board}/at/{t}", RouteNeed::Reading, five_minutes::five_minutes).takes(OF_MOMENT),
+        read("/v1/boards/{board}/at/{t}/spikes.csv", RouteNeed::Names, five_minutes::five_minutes)
             .takes(OF_MOMENT),
         read("/v1/boards/{board}/slots", RouteNeed::Reading, api::slots).takes(OF_SLOTS),
-        read("/v1/boards/{board}/slots.csv", RouteNeed::Reading, api::slots_csv).takes(OF_SLOTS_CSV),
+        read("/v1/boards/{board}/slots.csv", RouteNeed::Reading, api::slots).takes(OF_SLOTS_CSV),
         read("/v1/boards/{board}/histograms", RouteNeed::Reading, api::histograms).takes(OF_HISTOGRAMS),
-        read("/v1/boards/{board}/histograms.csv", RouteNeed::Reading, api::histograms_table)
-            .takes(OF_HISTOGRAMS),
-        read("/v1/boards/{board}/labels", RouteNeed::Names, runs::labels),
+        read("/v1/boards/{board}/histograms.csv", RouteNeed::Reading, api::histograms).takes(OF_HISTOGRAMS),
+        read("/v1/boards/{board}/labels", RouteNeed::Names, lists::labels),
         read("/v1/labels.csv", RouteNeed::Names, lists::labels_csv).takes(&["board"]),
     ]
 }
 
 fn data_of_runs() -> Vec<FarmRoute> {
     vec![
-        read("/v1/runs", RouteNeed::Names, runs::json).takes(OF_RUNS),
-        read("/v1/runs.csv", RouteNeed::Names, runs::csv).takes(OF_RUNS),
+        read("/v1/runs", RouteNeed::Names, runs::runs).takes(OF_RUNS),
+        read("/v1/runs.csv", RouteNeed::Names, runs::runs).takes(OF_RUNS),
         read("/v1/runs/{id}", RouteNeed::Reading, api::run),
-        read("/v1/runs/{id}/audit", RouteNeed::Names, audits::json).takes(&["before"]),
+        read("/v1/runs/{id}/audit", RouteNeed::Names, audits::audit).takes(&["before"]),
         read("/v1/runs/{id}/files/{*path}", RouteNeed::Names, files::file),
         read("/v1/runs/{id}/perfetto.json", RouteNeed::Names, files::trace),
-        read("/v1/runs/{id}/report.json", RouteNeed::Names, run_data::report_json),
-        read("/v1/runs/{id}/report.csv", RouteNeed::Names, run_data::report_csv),
+        read("/v1/runs/{id}/report.json", RouteNeed::Names, run_data::report),
+        read("/v1/runs/{id}/report.csv", RouteNeed::Names, run_data::report),
         read("/v1/runs/{id}/again", RouteNeed::Names, run_data::again),
         read("/v1/runs/{id}/spikes", RouteNeed::Names, run_data::spikes),
-        read("/v1/runs/{id}/spikes.csv", RouteNeed::Names, run_data::spikes_csv),
+        read("/v1/runs/{id}/spikes.csv", RouteNeed::Names, run_data::spikes),
         read("/v1/runs/{id}/spikes/{number}", RouteNeed::Names, run_data::spike),
     ]
 }
@@ -182,17 +184,18 @@ fn data() -> Vec<FarmRoute> {
         read("/metrics", RouteNeed::Metrics, metrics::metrics).takes_anything(),
         read("/v1", RouteNeed::Nothing, openapi::index),
         read("/v1/openapi.json", RouteNeed::Nothing, openapi::document),
-        read("/v1/culprits", RouteNeed::Names, culprits::json).takes(&["board"]),
-        read("/v1/culprits.csv", RouteNeed::Names, culprits::csv).takes(&["board"]),
-        read("/v1/culprits/{fingerprint}", RouteNeed::Names, lists::culprit).takes(OF_CULPRIT),
-        read("/v1/kernels", RouteNeed::Names, kernels::json),
-        read("/v1/kernels.csv", RouteNeed::Names, tables::kernels),
-        read("/v1/changes", RouteNeed::Reading, changes::json).takes(OF_CHANGES),
-        read("/v1/changes.csv", RouteNeed::Reading, tables::changes_found).takes(OF_CHANGES),
-        read("/v1/compare", RouteNeed::Names, compare::json).takes(OF_COMPARE),
-        read("/v1/compare.csv", RouteNeed::Names, compare::csv).takes(OF_COMPARE),
-        read("/v1/refused", RouteNeed::Names, api::refused),
-        read("/v1/refused.csv", RouteNeed::Names, lists::refused_csv),
+        read("/v1/culprits", RouteNeed::Names, culprits::culprits).takes(&["board"]),
+        read("/v1/culprits.csv", RouteNeed::Names, culprits::culprits).takes(&["board"]),
+        read("/v1/culprits/{fingerprint}", RouteNeed::Names, culprits::culprit).takes(OF_CULPRIT),
+        read("/v1/kernels", RouteNeed::Names, kernels::kernels),
+        read("/v1/kernels.csv", RouteNeed::Names, kernels::kernels),
+        read("/v1/changes", RouteNeed::Reading, changes::changes).takes(OF_CHANGES),
+        read("/v1/changes.csv", RouteNeed::Reading, changes::changes).takes(OF_CHANGES),
+        read("/v1/changes.atom", RouteNeed::Reading, changes::changes).takes(OF_CHANGES),
+        read("/v1/compare", RouteNeed::Names, compare::compare).takes(OF_COMPARE),
+        read("/v1/compare.csv", RouteNeed::Names, compare::compare).takes(OF_COMPARE),
+        read("/v1/refused", RouteNeed::Names, lists::refused),
+        read("/v1/refused.csv", RouteNeed::Names, lists::refused),
     ]
 }
 

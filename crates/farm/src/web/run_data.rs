@@ -4,6 +4,7 @@
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Path, State};
 use model::run::Culprit;
 use model::units::Nanos;
@@ -15,7 +16,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use study::page::{ReportedRun, spiked_run};
 
-use super::answer::{Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer};
 use super::app::App;
 use super::files::bundle_of;
 use super::pages::WebOutcome;
@@ -31,23 +32,20 @@ async fn read_bundle<T: Send + 'static>(
     app.heavy(move || read(&place)).await
 }
 
-pub async fn report_json(State(app): State<Arc<App>>, Path(id): Path<String>) -> WebOutcome {
-    let text = rendered(&app, id, ReportFormat::Json).await?;
-    Ok(WebAnswer::text("application/json", text))
-}
-
-pub async fn report_csv(State(app): State<Arc<App>>, Path(id): Path<String>) -> WebOutcome {
-    Ok(WebAnswer::csv(rendered(&app, id, ReportFormat::Csv).await?))
-}
-
-async fn rendered(app: &App, id: String, format: ReportFormat) -> Result<String, Refusal> {
+pub async fn report(
+    State(app): State<Arc<App>>,
+    Extension(form): Extension<AnswerForm>,
+    Path(id): Path<String>,
+) -> WebOutcome {
+    let format = if form == AnswerForm::Csv { ReportFormat::Csv } else { ReportFormat::Json };
     let name = id.clone();
     let read = move |place: &FilePath| -> Result<String, Refusal> {
         let run = ReportedRun::open(place)?.named(&name);
         let input = run.input().ok_or_else(|| Refusal::not_found("this bundle holds no run"))?;
         Ok(report::render(&[input], format)?)
     };
-    read_bundle(app, &id, read).await
+    let text = read_bundle(&app, &id, read).await?;
+    Ok(if form == AnswerForm::Csv { WebAnswer::csv(text) } else { WebAnswer::text("application/json", text) })
 }
 
 /// The command that repeats a run; null if its record lacks it.
@@ -57,20 +55,20 @@ pub async fn again(State(app): State<Arc<App>>, Path(id): Path<String>) -> WebOu
 }
 
 /// All spikes of a run, each with the number of its page.
-async fn all_spikes(app: &App, id: &str) -> Result<Vec<FarmSpike>, Refusal> {
-    let all = read_bundle(app, id, |place| Ok(spikes_within(place, i64::MIN..i64::MAX)?)).await?;
-    let key = app.store.run(id).await?.map(|run| run.key).unwrap_or_default();
+pub async fn spikes(
+    State(app): State<Arc<App>>,
+    Extension(form): Extension<AnswerForm>,
+    Path(id): Path<String>,
+) -> WebOutcome {
+    let all = read_bundle(&app, &id, |place| Ok(spikes_within(place, i64::MIN..i64::MAX)?)).await?;
+    let key = app.store.run(&id).await?.map(|run| run.key).unwrap_or_default();
     // In its address a run is called as the store calls it.
-    Ok(all.into_iter().map(|one| FarmSpike { run: id.to_owned(), key: key.clone(), ..one }).collect())
-}
-
-pub async fn spikes(State(app): State<Arc<App>>, Path(id): Path<String>) -> WebOutcome {
-    let all = all_spikes(&app, &id).await?;
-    WebAnswer::json(&json!({ "schema": "onbeat.farm-spikes/1", "run": id, "spikes": all }))
-}
-
-pub async fn spikes_csv(State(app): State<Arc<App>>, Path(id): Path<String>) -> WebOutcome {
-    table(&["number", "at", "cpu", "latency_ns", "culprit", "victim"], &all_spikes(&app, &id).await?)
+    let named = |one: FarmSpike| FarmSpike { run: id.clone(), key: key.clone(), ..one };
+    let all: Vec<FarmSpike> = all.into_iter().map(named).collect();
+    match form {
+        AnswerForm::Csv => table("number,at,cpu,latency_ns,culprit,victim", &all),
+        _ => WebAnswer::json(&json!({ "schema": "onbeat.farm-spikes/1", "run": id, "spikes": all })),
+    }
 }
 
 /// A culprit of a spike, with its time in that spike.

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use model::labels::parse_label;
 use serde_json::{Value, json};
 
-use super::answer::{Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer};
 use super::app::App;
 use super::pages::{WebOutcome, known_board};
 use super::tables::table;
 use super::visitor::Visitor;
-use crate::pages::runs::{RunsView, runs};
+use crate::pages;
+use crate::pages::runs::RunsView;
 use crate::records::{FarmRun, RunFilter};
 
 /// Number of runs in an answer, by default and at most.
@@ -20,8 +21,6 @@ const SHOWN: i64 = 100;
 const MOST: i64 = 1_000;
 /// Limit of labels in one query.
 const MOST_LABELS: usize = 8;
-/// Labels of a board in one answer.
-pub const MOST_OF_BOARD: i64 = 10_000;
 
 /// Query parameters in any order; `label` may occur several times.
 pub type RunsAsked = Query<Vec<(String, String)>>;
@@ -62,80 +61,33 @@ fn filter_of(asked: &[(String, String)]) -> Result<(RunFilter, i64), Refusal> {
     }
 }
 
-/// The same, where the board that is asked for is one that who asks may see.
-async fn filter_for(
-    app: &App,
-    visitor: &Visitor,
-    asked: &[(String, String)],
-) -> Result<(RunFilter, i64), Refusal> {
-    let (filter, most) = filter_of(asked)?;
-    if let Some(board) = &filter.board {
-        known_board(app, visitor, board).await?;
-    }
-    Ok((filter, most))
-}
+const COLUMNS: &str = "id,board,command,series,plan,started,length_ns,complete,cpus,cycles,missed,max_ns,\
+                       p9999_ns,invalid,spikes,release,labels,environment,pinned,thinned,labels_json";
 
-pub async fn page(
+pub async fn runs(
     State(app): State<Arc<App>>,
     Extension(visitor): Extension<Visitor>,
+    Extension(form): Extension<AnswerForm>,
     Query(asked): RunsAsked,
 ) -> WebOutcome {
-    let (filter, most) = filter_for(&app, &visitor, &asked).await?;
-    let (found, more) = found(&app, &filter, most).await?;
-    let boards = found.iter().map(|run| run.board.as_str()).collect();
-    let names = app.store.names_of(boards).await?;
-    Ok(WebAnswer::page(runs(&RunsView { filter: &filter, runs: &found, names: &names, more })))
-}
-
-/// The runs that are asked for, and whether there are older ones.
-async fn found(app: &App, filter: &RunFilter, most: i64) -> Result<(Vec<FarmRun>, bool), Refusal> {
-    let mut found = app.store.find_runs(filter, most + 1).await?;
+    let (filter, most) = filter_of(&asked)?;
+    if let Some(board) = &filter.board {
+        known_board(&app, &visitor, board).await?;
+    }
+    // One more shows that there are older ones.
+    let mut found = app.store.find_runs(&filter, most + 1).await?;
     let more = found.len() as i64 > most;
     found.truncate(most as usize);
-    Ok((found, more))
-}
-
-pub async fn json(
-    State(app): State<Arc<App>>,
-    Extension(visitor): Extension<Visitor>,
-    Query(asked): RunsAsked,
-) -> WebOutcome {
-    let (filter, most) = filter_for(&app, &visitor, &asked).await?;
-    let (runs, more) = found(&app, &filter, most).await?;
-    WebAnswer::json(&json!({ "schema": "onbeat.farm-runs/1", "runs": runs, "more": more }))
-}
-
-pub async fn csv(
-    State(app): State<Arc<App>>,
-    Extension(visitor): Extension<Visitor>,
-    Query(asked): RunsAsked,
-) -> WebOutcome {
-    const COLUMNS: [&str; 21] = [
-        "id",
-        "board",
-        "command",
-        "series",
-        "plan",
-        "started",
-        "length_ns",
-        "complete",
-        "cpus",
-        "cycles",
-        "missed",
-        "max_ns",
-        "p9999_ns",
-        "invalid",
-        "spikes",
-        "release",
-        "labels",
-        "environment",
-        "pinned",
-        "thinned",
-        "labels_json",
-    ];
-    let (filter, most) = filter_for(&app, &visitor, &asked).await?;
-    let runs = app.store.find_runs(&filter, most).await?;
-    table(&COLUMNS, &runs.iter().map(row).collect::<Vec<_>>())
+    match form {
+        AnswerForm::Page => {
+            let boards = found.iter().map(|run| run.board.as_str()).collect();
+            let names = app.store.names_of(boards).await?;
+            let view = RunsView { filter: &filter, runs: &found, names: &names, more };
+            Ok(WebAnswer::page(pages::runs::runs(&view)))
+        }
+        AnswerForm::Csv => table(COLUMNS, &found.iter().map(row).collect::<Vec<_>>()),
+        _ => WebAnswer::json(&json!({ "schema": "onbeat.farm-runs/1", "runs": found, "more": more })),
+    }
 }
 
 /// A run with separable labels: values may contain blanks.
@@ -143,17 +95,6 @@ fn row(run: &FarmRun) -> Value {
     let mut row = serde_json::to_value(run).unwrap_or_default();
     row["labels_json"] = json!(row["labels"].to_string());
     row
-}
-
-/// The labels of a board's runs and rows.
-pub async fn labels(
-    State(app): State<Arc<App>>,
-    Extension(visitor): Extension<Visitor>,
-    Path(name): Path<String>,
-) -> WebOutcome {
-    let board = known_board(&app, &visitor, &name).await?.board;
-    let labels = app.store.labels(&board, MOST_OF_BOARD).await?;
-    WebAnswer::json(&json!({ "schema": "onbeat.farm-labels/1", "board": board, "labels": labels }))
 }
 
 #[cfg(test)]

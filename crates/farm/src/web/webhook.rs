@@ -23,7 +23,7 @@ use ureq::http::Uri;
 
 use super::app::App;
 use super::changes::note_found;
-use super::count::add;
+use super::counters::add;
 use crate::changes::{ChangeIdentity, FarmChange};
 use crate::store::{ChangeNotice, FarmStore, WaitingNotice};
 use crate::wall_clock::now;

@@ -39,18 +39,27 @@ fn who_is_added_logs_in_and_who_is_removed_does_not() {
     let front = |cookie: &str| answer(&server.address, &format!("GET / HTTP/1.1\r\nCookie: {cookie}"), "");
     // On this machine everything is readable until a user exists.
     assert!(front("").starts_with("HTTP/1.1 200"));
+    let (code, token, said) = person(&["add", "grafana", "--role", "script"], "");
+    assert!(code == 0 && token.starts_with("obr_") && said.contains("Bearer TOKEN"), "{said}");
+    assert!(front("").starts_with("HTTP/1.1 200"));
     let (code, printed, said) = person(&["add", "ann", "--role", "admin"], "correct horse battery\n");
     assert_eq!((code, printed.as_str()), (0, ""), "{said}");
     assert!(front("").starts_with("HTTP/1.1 303"));
+    let read = |path: &str| {
+        answer(&server.address, &format!("GET {path} HTTP/1.1\r\nAuthorization: Bearer {}", token.trim()), "")
+    };
+    assert!(read("/v1/boards").starts_with("HTTP/1.1 200") && read("/").starts_with("HTTP/1.1 403"));
     for (words, text, why) in [
         (&["add", "ann"][..], "correct horse battery\n", "another"),
         (&["add", "bob"], "short\n", "at least 12"),
         (&["add", "bob"], "", "at least 12"),
         (&["add", "<b>"], "correct horse battery\n", "letters"),
-        (&["add", "bob", "--role", "root"], "", "viewer, operator or admin"),
-        (&["remove", "bob"], "", "no account has this name"),
-        (&["role", "bob", "viewer"], "", "no account has this name"),
-        (&["password", "bob"], "correct horse battery\n", "no account has this name"),
+        (&["add", "bob", "--role", "root"], "", "viewer, operator, admin or script"),
+        (&["role", "ann", "script"], "", "token instead of a password"),
+        (&["role", "grafana", "viewer"], "", "has this name"),
+        (&["remove", "bob"], "", "has this name"),
+        (&["role", "bob", "viewer"], "", "has this name"),
+        (&["password", "bob"], "correct horse battery\n", "has this name"),
     ] {
         let (code, _, said) = person(words, text);
         assert!(code == 2 && said.contains(why), "{words:?}: {code} {said}");
@@ -77,11 +86,14 @@ fn who_is_added_logs_in_and_who_is_removed_does_not() {
     assert!(front(cookie).starts_with("HTTP/1.1 200"));
     assert_eq!(person(&["remove", "bob"], "").0, 0);
     assert!(front(cookie).starts_with("HTTP/1.1 303"));
-    // Nothing of a password or a session is in the store.
+    assert_eq!(person(&["remove", "grafana"], "").0, 0);
+    assert!(read("/v1/boards").starts_with("HTTP/1.1 401"));
+    // Nothing of a password, a token or a session is in the store.
     let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
     for file in files.filter(|path| path.is_file()) {
         let bytes = std::fs::read(&file).unwrap();
-        for secret in ["correct horse battery", password.trim(), cookie.trim_start_matches("onbeat=")] {
+        let secrets = [password.trim(), token.trim(), cookie.trim_start_matches("onbeat=")];
+        for secret in secrets.into_iter().chain(["correct horse battery"]) {
             let found = bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
             assert!(!found, "{} has a secret", file.display());
         }

@@ -143,7 +143,7 @@ pub async fn a_change_is_acknowledged(browser: &Browser) {
     browser.press("//a[.='of all boards']").await;
     assert_eq!(browser.count(OPEN).await, open - 1);
     let lead = browser.text("p.lead").await;
-    assert!(lead.starts_with(&format!("{} change", open - 1)), "{lead}");
+    assert!(lead.starts_with(&format!("{} open change", open - 1)), "{lead}");
 
     browser.press("//a[.='acknowledged']").await;
     let one = browser.text("section.finding").await;

@@ -19,7 +19,7 @@ fn a_change_of_the_last_of_many_series_is_found() {
         let changes = FoundChanges::default();
         let all = found(&store, &changes).await;
         assert_eq!(all.len(), 1, "{all:?}");
-        assert!(all[0].says.starts_with("Latencies of wakeup from "), "{}", all[0].says);
+        assert!(all[0].says.starts_with("Latencies of wakeup of "), "{}", all[0].says);
         let boards = store.boards().await.unwrap();
         let judged = changes.scope(&boards, "a").await.series;
         let rates = rates_of(&store, &boards, "a").await.unwrap().unwrap();
