@@ -10,7 +10,7 @@ use gate::WORKSPACE;
 
 use crate::needs;
 use crate::tally::{StepOutcome, Tally};
-use crate::tools::{Output, Result, Tool, root, target};
+use crate::tools::{Output, Result, Tool, root};
 use crate::{armv7, bench, browser, dist, docs, experiments, failures, live};
 
 /// The test target of packages that starts their programs.
