@@ -279,7 +279,7 @@ mod tests {
         fifo(&path);
         let refused = write_user_file(&path, b"x").unwrap_err();
         assert!(refused.to_string().contains("no process reads"), "{refused}");
-        assert!(open_input(&path).unwrap_err().to_string().contains("a pipe"));
+        assert!(open_input(&path).unwrap_err().to_string().contains("a named pipe"));
         let reader =
             File::from(rustix::fs::open(&path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap());
         write_user_file(&path, b"x").unwrap();

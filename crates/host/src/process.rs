@@ -59,8 +59,8 @@ pub fn process_start(pid: u32) -> Option<u64> {
     text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// Starts a program with these arguments, searched in `$PATH` and without a shell, that goes on when
-/// this process ends. Its output is discarded.
+/// Starts a program with these arguments, searched in `$PATH` and without a shell, that goes on
+/// when this process ends. Its output is discarded.
 pub fn start_apart(program: &str, arguments: &[&str]) -> io::Result<()> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

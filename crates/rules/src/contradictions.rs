@@ -103,8 +103,8 @@ fn of_change(change: &Change) -> Vec<Wish> {
 /// Parameters and files in the words of advice, up to the first alternative.
 ///
 /// `remove`, `take`, `without` and `out of` want the words after them absent, `add`, `with`, `by`
-/// and `to` want them present. A word with a colon is what is spoken of, and so is what comes after `follow`
-/// and `leave`.
+/// and `to` want them present. A word with a colon is what is spoken of, and so is what comes after
+/// `follow` and `leave`.
 fn of_words(words: &str) -> Vec<Wish> {
     let first = words.split("; ").next().unwrap_or(words).split(", or ").next().unwrap_or(words);
     let (mut found, mut there, mut last) = (Vec::new(), true, "");

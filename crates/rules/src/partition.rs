@@ -67,7 +67,7 @@ fn instead(cpus: &CpuSet) -> String {
 pub fn of_groups(groups: &Groups, cpus: &CpuSet, at_boot: &CpuSet) -> Result<Vec<Setting>, Obstacle> {
     require_version_two(groups, cpus).map_err(Obstacle::NotSupported)?;
     if let Some((group, shared)) = other_partition(groups, cpus, at_boot) {
-        let own = if group.is_own { "run `onbeat isolate undo` first" } else { "leave it out" };
+        let own = if group.is_own { "run `onbeat isolate undo` first" } else { "omit it" };
         return Err(Obstacle::InTheWay(format!(
             "in the partition {} already: {}; {own}",
             group.path,
@@ -297,9 +297,9 @@ mod tests {
         };
         refused("cgroup.controllers: cpu memory", "isolcpus=managed_irq,domain,2-3");
         refused("unified/cgroup.controllers: cpuset", "not mounted at /sys/fs/cgroup");
-        refused("cpuset/cpuset.cpus: 0-3", "version 1");
+        refused("cpuset/cpuset.cpus: 0-3", "cgroup v1");
         let partition = "b/cpuset.cpus.partition: isolated\nb/cpuset.cpus.effective: 3";
-        refused(&format!("{NESTED}\n{partition}"), "in the partition /b already: CPU 3; leave it out");
+        refused(&format!("{NESTED}\n{partition}"), "in the partition /b already: CPU 3; omit it");
         refused("cgroup.controllers: cpuset\ncpuset.cpus.isolated: 2-3", "in the partition");
         let own = "onbeat/rt/cpuset.cpus.partition: isolated\nonbeat/rt/cpuset.cpus.effective: 2-3";
         let own = format!("onbeat/cpuset.cpus.partition: member\n{own}");

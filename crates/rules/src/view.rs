@@ -232,8 +232,8 @@ impl<'a> MachineView<'a> {
         }
     }
 
-    /// True for PREEMPT_RT, which leaves some features out of what is built; the configuration shows
-    /// it of a stopped kernel.
+    /// True for PREEMPT_RT, which leaves some features out of what is built; the configuration
+    /// shows it of a stopped kernel.
     pub fn is_built_for_rt(&self) -> bool {
         let is_rt = self.facts().preempt == Preempt::Rt;
         self.asked_kconfig.set(self.asked_kconfig.get() || is_rt);

@@ -131,8 +131,7 @@ mod tests {
                 "",
                 "isolcpus=2-3 irqaffinity=2",
                 "isolation-lists",
-                "fail irqaffinity= includes CPU 2, \
-                                                                   isolated",
+                "fail irqaffinity= includes the isolated CPU 2",
             ),
             ("", "isolcpus=2-N", "isolation-lists", "not-applicable needs the running kernel"),
             ("", "nohz_full=2-3", "isolation-lists", "fail nohz_full= has no effect without CONFIG_NO_HZ"),

@@ -326,7 +326,7 @@ mod tests {
              /proc/sys/kernel/sched_rt_runtime_us: 950000";
         let both = request(&["rt-throttling=900000", "fair-server=25000000"], &[]);
         let refused = planned(edits, &both).unwrap_err();
-        assert!(refused.message.contains("different values of sysctl:kernel.sched_rt_runtime_us: leave one"));
+        assert!(refused.message.contains("different values of sysctl:kernel.sched_rt_runtime_us: omit one"));
         let same = request(&["rt-throttling=-1", "fair-server=25000000"], &[]);
         let keys: Vec<String> = planned(edits, &same)
             .unwrap()

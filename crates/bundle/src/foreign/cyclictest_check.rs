@@ -260,7 +260,7 @@ mod tests {
                      # Avg Latencies: 00022\n# Max Latencies: 00050\n# Histogram Overflows: 00000\n";
         assert_eq!(refusal(whole), "read");
         let error = refusal(&whole.replace("000020 000008\n", ""));
-        assert!(error.contains("the mean, 22, is not that of the rows"), "{error}");
+        assert!(error.contains("the mean, 22, does not match the rows"), "{error}");
         let json = include_str!("../../../../tests/fixtures/foreign/cyclictest/2.10-hist.json");
         let first = json.lines().skip_while(|line| !line.contains("\"histogram\"")).nth(1).unwrap();
         let error = refusal(&json.replacen(&format!("{first}\n"), "", 1));

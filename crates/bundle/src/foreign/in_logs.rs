@@ -60,7 +60,7 @@ fn lines_of_the_kernel_s_log_are_passed_over_and_counted() {
         let read = all(&log).unwrap();
         assert_eq!(read[0].run.cpus, expected.cpus);
         let remarks = read[0].remarks.join("; ");
-        assert!(remarks.contains("lines of the kernel's log were passed over"), "{remarks}");
+        assert!(remarks.contains("lines of the kernel's log were skipped"), "{remarks}");
     }
     // Any other line within a table refuses it.
     let oslat = RESULTS[1].replace("Counter Freq", "hello\nCounter Freq");

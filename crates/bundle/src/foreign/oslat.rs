@@ -141,12 +141,12 @@ mod tests {
         };
         assert_eq!(refusal("\"avg\": 1.047114", "\"avg\": 1.047114"), "read");
         for (from, to, what) in [
-            ("\"avg\": 1.047114", "\"avg\": 500.5", "the mean, 500500, is not that of the rows"),
+            ("\"avg\": 1.047114", "\"avg\": 500.5", "the mean, 500500, does not match the rows"),
             ("\"avg\": 1.047114", "\"avg\": 1e30", "a mean of more than"),
             ("\"duration\": 1.006", "\"duration\": 0.006", "do not fit its duration, 6 ms"),
             ("\"duration\": 1.006", "\"duration\": 1e30", "do not fit its duration"),
             ("\"57\": 2", "\"57\": 9223372036854775808", "do not fit its duration"),
-            ("\"57\": 2", "\"57\": 1500000", "the mean, 1047, is not that of the rows"),
+            ("\"57\": 2", "\"57\": 1500000", "the mean, 1047, does not match the rows"),
         ] {
             let error = refusal(from, to);
             assert!(error.contains(what), "{to}: {error}");

@@ -274,7 +274,7 @@ fn queuelats_rows_stand_for_those_left_out() {
     assert!(
         import_as(&format!("{sized}Avg loop processing time: 0\n"), None)
             .unwrap_err()
-            .contains("not those of its rows")
+            .contains("do not match its rows")
     );
 }
 
@@ -316,7 +316,7 @@ fn damaged_texts_are_refused_with_the_line() {
         ),
         ("rt-tests/2.10-pmqtest.txt", "Max   25", "Max   2z", "line 3: expected #0:"),
         ("rt-tests/2.10-pmqtest.json", "\"samples\": 1788,", "", "samples"),
-        ("rt-tests/2.6-queuelat.txt", "[100 - 199] = 2", "[100 - 199] = 3000", "not those of its rows"),
+        ("rt-tests/2.6-queuelat.txt", "[100 - 199] = 2", "[100 - 199] = 3000", "do not match its rows"),
         ("rt-tests/2.6-queuelat.txt", "Avg loop processing time: 99\n", "", "'Avg loop processing time:'"),
         ("rt-tests/2.6-queuelat.txt", "[100 - 199]", "[100 - 198]", "line 4: expected a row"),
     ] {

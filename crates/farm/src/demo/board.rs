@@ -167,7 +167,7 @@ fn row(of: DemoState, cpu: Cpu, hist: RowCounts, late: Option<Nanos>, at: Nanos)
 /// Without `nohz_full`, the isolated CPUs do the kernel's own work too.
 fn culprit(of: DemoState) -> WatchCulprit {
     let (rule, name, kind) = if of.is_worse {
-        ("vmstat-work", "statistics of memory being added up", SliceKind::Workqueue)
+        ("vmstat-work", "update of memory statistics", SliceKind::Workqueue)
     } else {
         ("device-interrupt", "eth0", SliceKind::Irq)
     };

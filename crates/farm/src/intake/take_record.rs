@@ -378,7 +378,7 @@ mod tests {
             fs::write(&tail, &bytes[..bytes.len() - 9]).unwrap();
             let mut taken = TakenRecord::default();
             let remarks = take_record(&store, &of(&place), &mut taken).await.unwrap();
-            assert!(remarks.len() == 1 && remarks[0].contains("not complete"), "{remarks:?}");
+            assert!(remarks.len() == 1 && remarks[0].contains("an incomplete interval"), "{remarks:?}");
             assert_eq!((taken.had, taken.left_out), (5 * SERIES - 1, 1));
             // The next look does not count it again.
             take_record(&store, &of(&place), &mut taken).await.unwrap();
@@ -497,7 +497,7 @@ mod tests {
             for _ in 0..2 {
                 take_record(&store, &of(&place), &mut taken).await.unwrap();
                 let reasons = taken.reasons();
-                assert!(reasons.len() == 1 && reasons[0].starts_with("1 interval left out: "), "{reasons:?}");
+                assert!(reasons.len() == 1 && reasons[0].starts_with("1 interval omitted: "), "{reasons:?}");
                 assert!(reasons[0].contains(".tail was changed"), "{reasons:?}");
                 assert_eq!((taken.stored, taken.had, taken.left_out), (8 * SERIES, 0, 0));
             }

@@ -277,9 +277,7 @@ impl ObjectBucket {
     fn fault_of(&self, error: &object_store::Error) -> BucketFault {
         let name = &self.name;
         if is_no_bucket(error) {
-            return BucketFault::NoBucket(format!(
-                "the bucket {name} does not exist: create it, or name another"
-            ));
+            return BucketFault::NoBucket(format!("no bucket {name}: create it, or name another"));
         }
         if is_refusal(error) {
             return BucketFault::Refused(format!(

@@ -179,7 +179,7 @@ mod tests {
         let paired = choose(&a, &b).unwrap();
         assert_eq!((paired.unit, paired.a.len(), paired.b.len()), (FarmUnit::Pair, 6, 6));
         assert!(paired.a.iter().zip(&paired.b).all(|(a, b)| a.title == b.title && a.days.len() == 8));
-        assert!(paired.remarks(&a, &b).iter().any(|one| one.contains("Of 180 days of A 48")));
+        assert!(paired.remarks(&a, &b).iter().any(|one| one.contains("Of 180 days of A, 48")));
         let others = boards(&["p", "q", "r", "s", "t", "u"], 0..3);
         let unpaired = choose(&a, &others).unwrap();
         assert_eq!((unpaired.unit, unpaired.a.len(), unpaired.b.len()), (FarmUnit::Board, 7, 6));

@@ -202,7 +202,7 @@ mod tests {
                     let refused = FarmStore::file(&at(name)).await.err().unwrap();
                     assert_eq!(refused.exit, Exit::Usage);
                     let told = refused.message;
-                    assert!(told.contains("2 names") && !told.contains('\n'), "{told}");
+                    assert!(told.contains("2 hard links") && !told.contains('\n'), "{told}");
                     assert!(!at("other.db-wal").exists(), "it was opened");
                 }
             }

@@ -1,10 +1,8 @@
 //! Counts of refused requests of boards since the server was started, by reason and without names.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use axum::http::StatusCode;
-
-use super::counters::{add, of};
 
 /// Reasons, as in the metrics.
 const REASONS: [&str; 9] =
@@ -21,13 +19,13 @@ impl RefusedRequests {
     pub fn note(&self, enrols: bool, status: StatusCode) {
         let Some(reason) = reason(enrols, status) else { return };
         if let Some(at) = REASONS.iter().position(|known| *known == reason) {
-            add(&self.counts[at], 1);
+            self.counts[at].fetch_add(1, Relaxed);
         }
     }
 
     /// Each reason with its count, also if that is 0.
     pub fn counted(&self) -> [(&'static str, u64); REASONS.len()] {
-        std::array::from_fn(|at| (REASONS[at], of(&self.counts[at])))
+        std::array::from_fn(|at| (REASONS[at], self.counts[at].load(Relaxed)))
     }
 }
 

@@ -175,7 +175,7 @@ fn the_timers_of_the_page_back_up_keep_the_last_fourteen_and_prune() {
     // The same again, with nothing to remove.
     run(keep);
     assert_eq!(fs::read_dir(&backups).unwrap().count(), 17);
-    assert!(run(prune).contains("0 histograms dropped"));
+    assert!(run(prune).contains("deleted: 0 histograms"));
     let timers = PAGE.matches("OnCalendar=daily\nPersistent=yes\n").count();
     let units = PAGE.matches("Type=oneshot\n").count();
     assert_eq!((timers, units), (2, 2));

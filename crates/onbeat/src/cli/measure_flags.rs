@@ -221,7 +221,7 @@ mod tests {
             ("-P o:5", "o:0"),
             ("-P f:", "whole number"),
             ("-P x:5", "f:N"),
-            ("-p f:1 --policy rr", "two"),
+            ("-p f:1 --policy rr", "contradicts"),
         ] {
             let said = intent(flags).expect_err(flags).message;
             assert!(said.contains(word), "{flags}: {said}");

@@ -201,7 +201,7 @@ impl Args {
         let of_runs = self.rt_tests_json.is_some() || self.hist.is_some() || self.asked.is_given();
         let ([one], false) = (self.bundles.as_slice(), of_runs) else {
             return Err(Failure::usage(
-                "a record of `onbeat watch` cannot be combined with others: `report DIR`, with -o FILE.html, \
+                "expected a record of `onbeat watch` alone: `report DIR`, with -o FILE.html, \
                  .svg, .csv or .json",
             ));
         };
@@ -229,7 +229,7 @@ impl Args {
     /// Report of a cure, as of its last move.
     fn of_cure(&self, format: Option<ReportFormat>, mut outputs: Outputs) -> Result<Exit> {
         let of_runs = self.rt_tests_json.is_some() || self.hist.is_some() || self.asked.is_given();
-        let refusal = "the folder of a cure cannot be combined with others: `report DIR`, with -o FILE.html \
+        let refusal = "expected the folder of a cure alone: `report DIR`, with -o FILE.html \
                        or .json";
         let ([one], false) = (self.bundles.as_slice(), of_runs) else {
             return Err(Failure::usage(refusal));
@@ -254,7 +254,7 @@ impl Args {
     /// Report of a suite: its tables, and the curves of its phases.
     fn of_suite(&self, format: Option<ReportFormat>, mut outputs: Outputs) -> Result<Exit> {
         let of_runs = self.rt_tests_json.is_some() || self.hist.is_some() || self.asked.is_given();
-        let refusal = "the folder of a suite cannot be combined with others: `report DIR`, with -o FILE.html \
+        let refusal = "expected the folder of a suite alone: `report DIR`, with -o FILE.html \
                        or .json; its phases are bundles below it";
         let ([one], false) = (self.bundles.as_slice(), of_runs) else {
             return Err(Failure::usage(refusal));

@@ -111,9 +111,8 @@ impl<'a> StepSettings<'a> {
 
     /// Sets what a step requests, after restoring the settings of another.
     ///
-    /// # Errors
-    /// Refused: a setting cannot be made. Fatal: the journal cannot be used, or the earlier settings
-    /// cannot be restored.
+    /// # Errors Refused: a setting cannot be made. Fatal: the journal cannot be used, or the
+    /// earlier settings cannot be restored.
     pub fn switch(&mut self, wanted: StepWish) -> Result<(), ItemFailure> {
         if self.in_force == wanted {
             return Ok(());

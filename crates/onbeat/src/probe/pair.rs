@@ -88,8 +88,8 @@ pub struct Partner {
 const END_POLLS: usize = 1_000;
 
 impl Partner {
-    /// Starts it on `cpu`, for a thread on the CPU `own`, with the plan's policy. `body` returns when
-    /// it finds after `end` that it is [`Turns::over`].
+    /// Starts it on `cpu`, for a thread on the CPU `own`, with the plan's policy. `body` returns
+    /// when it finds after `end` that it is [`Turns::over`].
     pub fn start(
         plan: &MeasurePlan,
         own: Cpu,

@@ -173,7 +173,10 @@ mod tests {
             ..Extrapolation::default()
         };
         let said = beyond(&bounds);
-        assert!(said[1].contains("exceeding 260 us (263 us if") && said[1].contains("13 times"), "{said:?}");
+        assert!(
+            said[1].contains("exceeding 260 us (263 us without") && said[1].contains("13 times"),
+            "{said:?}"
+        );
         bounds.extrapolation.times_seen = Some(1.2);
         assert!(!beyond(&bounds)[1].contains("times"));
     }

@@ -261,7 +261,7 @@ mod tests {
         let lidar = CulpritThread { tid: 19730, comm: "lidar".into(), prio: 9, ..CulpritThread::default() };
         run.culprits[0] = Culprit {
             rule: Some("realtime-thread".into()),
-            name: "a real-time thread that goes first: lidar".into(),
+            name: "a real-time thread that runs first: lidar".into(),
             kind: "thread".into(),
             threads: vec![lidar],
             threads_seen: 1,

@@ -425,7 +425,7 @@ mod tests {
             "; 5 of them are ranked but not stored; 7 came too fast to be examined and are only counted.";
         assert!(all.starts_with(&format!("{} wake-ups", listed + 12)) && all.ends_with(end), "{all}");
         let rest = rest.expect("said");
-        assert_eq!(rest, "The latency of 7 spikes that were only counted is not in the sum.");
+        assert_eq!(rest, "The latency of 7 spikes that were only counted is not included in the sum.");
         assert!(page.contains(&format!("{sum} late by")) && page.contains(&rest), "{page}");
         assert_eq!(sum, format!("{} spikes", listed + 5));
         let (all, sum, ..) = told(1, 1);

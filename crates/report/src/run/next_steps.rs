@@ -42,7 +42,7 @@ pub fn expected(run: &Run) -> Option<String> {
             format!("{length} is too short: expect a {worse} within an hour ({}, if steady).", percent(hour))
         }
         _ => format!(
-            "Probability of a {worse}: {} within an hour, {} within a day, if steady.",
+            "Chance of a {worse}: {} within an hour, {} within a day, if steady.",
             percent(hour),
             percent(day)
         ),
@@ -87,7 +87,7 @@ mod tests {
         run.plan.limit_ns = None;
         let lines = outlook(&run);
         assert!(
-            lines[0].contains("Probability of a larger one: 50 % within an hour, 96 % within a day"),
+            lines[0].contains("Chance of a larger one: 50 % within an hour, 96 % within a day"),
             "{lines:?}"
         );
         assert!(

@@ -47,8 +47,8 @@ mod tests {
             render("kept", "CPUs 2-3 as control-loop", &[("cmdline", 1), ("kernel.cfg", 2)], &[left], 100);
         assert_eq!(
             page,
-            "kept: files that make the settings for CPUs 2-3 as control-loop permanent; see README for \
-             their places.\n  \
+            "kept: files that make the settings for CPUs 2-3 as control-loop permanent; see README for their\n  \
+             places.\n  \
              cmdline: 1 line\n  kernel.cfg: 2 lines\n\nnot kept across a boot\n  \
              irq-affinity: numbers of interrupts can change\n"
         );

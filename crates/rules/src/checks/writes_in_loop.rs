@@ -216,7 +216,7 @@ mod tests {
         let open = "close 0\ndescriptor 3 kind=socket name=x\ndescriptor 4 kind=file name=log moved=yes\n";
         let alone = found(&format!("{open}{WRITES}"));
         assert_eq!((alone.0, alone.1), (AuditVerdict::Fail, Severity::High), "{alone:?}");
-        assert!(alone.2.ends_with("what moved meanwhile: descriptor 4 (log)"), "{alone:?}");
+        assert!(alone.2.ends_with("descriptors whose position moved: descriptor 4 (log)"), "{alone:?}");
         for other in
             ["thread 102 policy=other writes=9 written=45", "thread 102 policy=other\nio 102 refused"]
         {

@@ -53,7 +53,7 @@ fn remedy(culprit: &Culprit, run: &Run) -> Option<String> {
     let name = if is_plain(&thread.comm) { format!("`{}`", thread.comm) } else { "it".to_owned() };
     let follow = follow(culprit, run)
         .map_or_else(|| "with `onbeat hunt --victim`".to_owned(), |command| format!("`{command}`"));
-    Some(format!("if {name} is the program with the deadline, follow it: {follow}; otherwise {change}"))
+    Some(format!("if {name} has the deadline, follow it: {follow}; otherwise {change}"))
 }
 
 /// Change that lets the other thread run first.
@@ -150,7 +150,7 @@ mod tests {
     fn both_ways_are_said_with_the_numbers_that_are_known() {
         assert_eq!(
             told(hunt(culprit("realtime-thread", "control", 19, "alive"))),
-            "if `control` is the program with the deadline, follow it: `onbeat hunt --victim control`; \
+            "if `control` has the deadline, follow it: `onbeat hunt --victim control`; \
              otherwise give yours the higher priority (`chrt -f -p 81 PID`) or move the other thread to \
              another CPU (`taskset -pc 0-1 4203`)"
         );

@@ -12,7 +12,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
                 for milliseconds.",
     detection: "By the thread's name; its priority is 50. It runs because the kernel's power capping or a \
                 thermal device requests it.",
-    remedy: "improve the cooling, or lower the frequency permanently, and switch the cooling device off",
+    remedy: "improve the cooling of the CPU, or lower the frequency permanently, and switch the cooling device off",
     kinds: &[SliceKind::Thread],
     sources: &[
         Source { title: "kernel: intel_powerclamp", url: POWERCLAMP },

@@ -12,7 +12,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
                 temperature or power threshold.",
     detection: "By the interrupt's exact name, on x86. The interrupt itself is short; the slowdown of the \
                 processor that goes with it has no event, and makes everything else take longer.",
-    remedy: "improve the cooling, or keep the frequency low enough to avoid throttling",
+    remedy: "improve the cooling of the CPU, or keep the frequency low enough to avoid throttling",
     kinds: &[SliceKind::Irq],
     sources: &[
         Source { title: "kernel: real-time hardware, thermal throttling", url: RT_HARDWARE },

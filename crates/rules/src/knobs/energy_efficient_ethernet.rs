@@ -16,7 +16,7 @@ const TEXT: &str = "/syscall/ethtool/*/eee";
 
 pub static KNOB: Knob = Knob {
     id: "energy-efficient-ethernet",
-    title: "Energy-Efficient Ethernet",
+    title: "power saving of Ethernet",
     description: "With IEEE 802.3az both ends of a link sleep while no packet is sent, if both support it. \
                   It is on by default if the card and its driver support it.",
     rationale: "the packet that ends a pause waits until the link is awake, 17 us at 1 Gbit/s and 30 us at \

@@ -121,7 +121,7 @@ mod tests {
         let mut machine = Machine::base();
         machine.edit("/sys/class/thermal/cooling_device9/type: intel_powerclamp\nCONFIG_INTEL_POWERCLAMP=y");
         let fix = machine.finding(&KNOB).fix;
-        assert!(fix.starts_with("keep thermald from using it"), "{fix}");
+        assert!(fix.starts_with("configure thermald not to use it"), "{fix}");
         let none = "/sys/class/thermal absent";
         check(&KNOB, &format!("{none}\nCONFIG_THERMAL=y"), "unknown /sys/class/thermal is not there");
         check(

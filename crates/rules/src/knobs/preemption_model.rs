@@ -61,8 +61,8 @@ pub static KNOB: Knob = Knob {
 
 const SWITCH: &str = "/sys/kernel/debug/sched/preempt";
 
-/// Series of mainline with PREEMPT_RT, by architecture (`ARCH_SUPPORTS_RT` in arch/*/Kconfig of 6.12
-/// and 7.3).
+/// Series of mainline with PREEMPT_RT, by architecture (`ARCH_SUPPORTS_RT` in arch/*/Kconfig of
+/// 6.12 and 7.3).
 const SINCE_6_12: &str = "from 6.12 on";
 const SINCE_7_3: &str = "in 7.3, not in 6.12";
 

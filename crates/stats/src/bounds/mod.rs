@@ -302,7 +302,7 @@ mod tests {
         };
         let found = bounds(&input, &ask(Some(50_000), 600));
         assert_eq!((found.verdict, found.exchangeable.holds), (BoundsVerdict::Supported, Holds::Unknown));
-        assert!(found.exchangeable.reason.contains("does not say when"), "{:?}", found.exchangeable);
+        assert!(found.exchangeable.reason.contains("a histogram has no times"), "{:?}", found.exchangeable);
     }
 
     proptest! {

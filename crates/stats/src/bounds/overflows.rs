@@ -192,7 +192,7 @@ mod tests {
             (answer(&lists(at_random(40)), 40, 40), "no period among the 40 listed samples"),
             (answer(&lists(at_random(3)), 3, 3), "too few"),
             (answer(&[], 9, 40), "import with -i"),
-            (answer(&[], 0, 40), "does not say when"),
+            (answer(&[], 0, 40), "a histogram has no times"),
         ] {
             let gate = periodicity(&found);
             assert!(!gate.judged && !gate.passed && gate.detail.contains(why), "{gate:?}");

@@ -395,7 +395,7 @@ fn a_partner_that_another_has_set_is_named() {
     set(&mut bench, "sysctl:vm.dirty_ratio", "33");
     let restored = bench.undo(false).unwrap();
     assert_eq!(states(&restored), [ChangeState::Kept]);
-    assert!(restored[0].why.contains("sysctl:vm.dirty_ratio reads 33 now"), "{}", restored[0].why);
+    assert!(restored[0].why.contains("sysctl:vm.dirty_ratio is now 33"), "{}", restored[0].why);
     assert_eq!(value(&bench, "sysctl:vm.dirty_ratio"), "33");
     assert_eq!(states(&bench.undo(true).unwrap()), [ChangeState::Undone]);
     assert_eq!(value(&bench, "sysctl:vm.dirty_ratio"), "20");

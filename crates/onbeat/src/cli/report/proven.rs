@@ -17,7 +17,7 @@ impl Args {
     /// Report of the pairs and their result, whether the experiment has ended or not.
     pub fn of_experiment(&self, format: Option<ReportFormat>, mut outputs: Outputs) -> Result<Exit> {
         let of_runs = self.rt_tests_json.is_some() || self.hist.is_some() || self.asked.is_given();
-        let refusal = "the folder of an experiment cannot be combined with others: `report DIR`, with -o \
+        let refusal = "expected the folder of an experiment alone: `report DIR`, with -o \
                        FILE.html or .json";
         let ([one], false) = (self.bundles.as_slice(), of_runs) else {
             return Err(Failure::usage(refusal));

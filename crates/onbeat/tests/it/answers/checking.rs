@@ -148,7 +148,7 @@ fn a_strict_gate_fails_where_a_check_is_unknown() {
 fn a_program_that_ends_at_once_or_cannot_be_run_is_not_judged() {
     assert!(refused(&["check", "--", "/no/such/program"], 2).contains("cannot be run"));
     let code = refused(&["check", "--", "sh", "-c", "exit 3"], 7);
-    assert!(code.contains("exit code 3") && code.contains("before it could be judged"), "{code}");
+    assert!(code.contains("exit code 3") && code.contains("before it could be checked"), "{code}");
     let signal = refused(&["check", "--", "sh", "-c", "kill -SEGV $$"], 7);
     assert!(signal.contains("(SIGSEGV)") && !signal.contains("keep it running"), "{signal}");
     assert!(refused(&["check", "robot", "--", "sh"], 2).contains("cannot be used with"));
@@ -172,7 +172,7 @@ fn what_a_started_program_leaves_running_is_said() {
     let said = check["remarks"].as_array().unwrap().iter().map(|said| said.as_str().unwrap());
     let said: Vec<&str> = said.filter(|said| said.contains("running")).collect();
     // The sleep that the loop waits for may be one of them.
-    assert!(said.len() == 1 && said[0].contains("has left ") && said[0].contains(&pid), "{said:?}, {pid}");
+    assert!(said.len() == 1 && said[0].contains(" and left ") && said[0].contains(&pid), "{said:?}, {pid}");
     let line = refused(&["check", "--", "sh", "-c", &format!("{leaves} sleep 0.5")], 7);
     let pid = left();
     assert!(line.contains("background") && line.contains(&format!("`onbeat check {pid}`")), "{line}");

@@ -111,5 +111,8 @@ fn a_story_is_told_again_from_its_folder() {
     assert!(onbeat(&["report", &folder, "-o", &page]).status.success());
     let page = fs::read_to_string(page).unwrap();
     assert!(page.contains("Culprits") && page.matches("<svg").count() >= 6, "{}", page.len());
-    assert!(refused(&["report", &folder, "-o", &place.path("story.svg")], 2).contains("by itself"));
+    assert!(
+        refused(&["report", &folder, "-o", &place.path("story.svg")], 2)
+            .contains("expected the folder of a cure alone")
+    );
 }

@@ -158,7 +158,7 @@ fn what_is_no_configuration_or_no_machine_is_refused() {
     assert!(refused(&["audit", "--root", &root], 2).contains("--kconfig FILE"));
     let empty = place.path("empty");
     fs::create_dir(&empty).unwrap();
-    assert!(refused(&["audit", "--root", &empty], 2).contains("nothing of a machine"));
+    assert!(refused(&["audit", "--root", &empty], 2).contains("no machine state"));
     // A machine that has run, and the configuration of another kernel.
     let other = place.path("other");
     write(&other, "proc/sys/kernel/osrelease", "6.8.0-60-generic\n");

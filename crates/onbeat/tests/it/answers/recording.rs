@@ -99,5 +99,8 @@ fn what_is_wrong_with_a_record_is_one_line_each() {
     let (text, remarks) =
         (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert!(output.status.success() && text.contains("4 intervals in 1 boot"), "{text}");
-    assert!(remarks.contains("record.json is missing") && remarks.contains("not complete"), "{remarks}");
+    assert!(
+        remarks.contains("record.json is missing") && remarks.contains("an incomplete interval"),
+        "{remarks}"
+    );
 }

@@ -168,7 +168,7 @@ fn a_variable_without_a_value_fails_its_assertion() {
     let (changes, left) = shown(&plan);
     assert!(changes.contains(&"sysfs:devices/virtual/workqueue/cpumask d".to_owned()), "{changes:?}");
     assert!(
-        left[0].starts_with("variables of /etc/tuned/child-variables.conf: there is no such file"),
+        left[0].starts_with("variables of /etc/tuned/child-variables.conf: the file does not exist"),
         "{left:?}"
     );
 }
@@ -267,7 +267,7 @@ fn what_cannot_be_read_refuses_unless_the_rest_is_asked_for() {
         ("[variables]\na=${f:assertion:b:${f:exec:c}:d}\n", "the assertion b: "),
         (
             "[x]\ntype=sysctl\ncpuinfo_regex=(?=a)\nvm.swappiness=1\n",
-            "[x]: the expression '(?=a)' is not understood",
+            "[x]: the expression '(?=a)' is not supported",
         ),
         ("[x]\ntype=cpu\ndevices=${f:exec:a}\ngovernor=performance\n", "[x] devices: "),
     ] {
