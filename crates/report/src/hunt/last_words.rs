@@ -61,7 +61,7 @@ fn answer(known: &InvolvedRun, place: Option<RunPlace>, shown: usize, brief: boo
         answer.styled(name, bar(&run.culprits[at], brief), style).below(thread, 2);
         let step =
             with_spike(&first_step(&run.culprits, at), typical::number(run, &known.involved, at), place);
-        let other_way = step.split_once("; else ").filter(|_| at == 0 && follow.is_some());
+        let other_way = step.split_once("; otherwise ").filter(|_| at == 0 && follow.is_some());
         // The last row has the command for the other case.
         answer.below(other_way.map_or(step.clone(), |(_, change)| capitalised(change)), 2);
     }

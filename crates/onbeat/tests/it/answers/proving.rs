@@ -455,7 +455,7 @@ fn a_record_that_decides_is_answered_without_measuring() {
     // It is shown without a lock, a script or the same kernel.
     let shown = answered(&["report", &folder], 0);
     assert_eq!((&shown["verdict"], &shown["experiment"]), (&document["verdict"], &document["experiment"]));
-    assert!(refused(&["report", &folder, "-o", &place.path("x.svg")], 2).contains("cannot be combined"));
+    assert!(refused(&["report", &folder, "-o", &place.path("x.svg")], 2).contains("alone: `report DIR`"));
     assert_eq!((&document["verdict"], &document["experiment"]["wins"]), (&json!("better"), &json!(7)));
     assert_eq!(document["experiment"]["segments"], 14);
     assert_eq!(calls(&place), "", "nothing was switched");

@@ -82,7 +82,7 @@ fn what_is_wrong_with_a_record_is_one_line_each() {
     let place = Place::new();
     let folder = place.path("record");
     record(&folder, &HOURLY, 5);
-    assert!(refused(&["report", &folder, "--hist", &place.path("hist")], 2).contains("cannot be combined"));
+    assert!(refused(&["report", &folder, "--hist", &place.path("hist")], 2).contains("alone: `report DIR`"));
     for command in ["bounds", "explain"] {
         assert!(refused(&[command, &folder], 2).contains("record of `onbeat watch`"), "{command}");
     }
