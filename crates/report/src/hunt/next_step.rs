@@ -62,7 +62,7 @@ pub fn first_step(culprits: &[Culprit], at: usize) -> String {
     let end = whole.char_indices().find(|&(at, letter)| {
         depth += i32::from(letter == '(') - i32::from(letter == ')');
         // A text that covers both cases is not cut.
-        let other_way = letter == ';' && !whole[at..].starts_with("; else ");
+        let other_way = letter == ';' && !whole[at..].starts_with("; otherwise ");
         depth == 0 && (other_way || whole[at..].starts_with(", or "))
     });
     end.map_or(whole.clone(), |(end, _)| format!("{}.", &whole[..end]))
@@ -147,7 +147,7 @@ mod tests {
         let culprits = [Culprit { remedy, ..Culprit::default() }];
         assert_eq!(first_step(&culprits, 0), "Move it (smp_affinity_list; the driver may not), and pin it.");
         assert!(next_step(&culprits, 0).ends_with("or switch it off."));
-        let both = Culprit { remedy: "if it is yours, follow it; else move it".into(), ..Culprit::default() };
-        assert_eq!(first_step(&[both], 0), "If it is yours, follow it; else move it.");
+        let both = Culprit { remedy: "if it is yours, follow it; otherwise move it".into(), ..Culprit::default() };
+        assert_eq!(first_step(&[both], 0), "If it is yours, follow it; otherwise move it.");
     }
 }
