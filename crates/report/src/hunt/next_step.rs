@@ -147,7 +147,8 @@ mod tests {
         let culprits = [Culprit { remedy, ..Culprit::default() }];
         assert_eq!(first_step(&culprits, 0), "Move it (smp_affinity_list; the driver may not), and pin it.");
         assert!(next_step(&culprits, 0).ends_with("or switch it off."));
-        let both = Culprit { remedy: "if it is yours, follow it; otherwise move it".into(), ..Culprit::default() };
+        let both =
+            Culprit { remedy: "if it is yours, follow it; otherwise move it".into(), ..Culprit::default() };
         assert_eq!(first_step(&[both], 0), "If it is yours, follow it; otherwise move it.");
     }
 }
