@@ -54,7 +54,7 @@ const ONBEAT: StaticProgram = StaticProgram {
     profile: "dist",
     has_c: false,
     compiled: "-C relocation-model=static -C symbol-mangling-version=v0",
-    together: "opt-level=3",
+    together: "opt-level=2",
     linked: "-C link-arg=--icf=all -C link-arg=--no-eh-frame-hdr -C link-arg=--image-base=0x210000",
 };
 /// Identical functions are merged, and the index for unwinding, unused because a panic ends the

@@ -135,7 +135,7 @@ pub fn run(options: &Args) -> Result<()> {
     if !own_build && options.onbeat.is_none() {
         Tool::new("cargo")
             .args(["rustc", "--quiet", "--profile", "dist", "--package", "onbeat", "--bin", "onbeat"])
-            .args(["--", "-C", "opt-level=3"]) // as `dist` does
+            .args(["--", "-C", "opt-level=2"]) // as `dist` does
             .dir(&root())
             .show()?;
     }
