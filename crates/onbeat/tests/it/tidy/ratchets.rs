@@ -21,33 +21,33 @@ const BOOL_MATCH: &str = "`match` on a bool";
 
 /// Habits of the code, their limits, and the form that replaces them.
 const HABITS: &[(&str, usize, &str)] = &[
-    (OPENER, 287, "open with a noun phrase or a verb"),
+    (OPENER, 38, "open with a noun phrase or a verb"),
     (NESTED, 0, "give the inner error a variant of an enum"),
-    (TEXT_ERROR, 369, "return an enum or a struct as the error"),
+    (TEXT_ERROR, 360, "return an enum or a struct as the error"),
     (TUPLE, 8, "pass two parameters, or a struct"),
-    (BOOL_MATCH, 25, "write `if`"),
+    (BOOL_MATCH, 24, "write `if`"),
 ];
 
 /// Words of texts for users, and their limits.
 const WORDS: &[(&str, usize)] = &[
-    ("are none", 8),
-    ("as it is", 18),
-    ("beside", 65),
-    ("everybody", 7),
-    ("goes on", 38),
-    ("gone on with", 2),
-    ("is no", 164),
-    ("is none", 25),
-    ("left out", 71),
+    ("are none", 0),
+    ("as it is", 0),
+    ("beside", 2),
+    ("everybody", 0),
+    ("goes on", 0),
+    ("gone on with", 0),
+    ("is no", 8),
+    ("is none", 0),
+    ("left out", 2),
     ("made-up", 0),
-    ("meanwhile", 47),
-    ("nobody", 32),
-    ("of its own", 51),
-    ("so many", 9),
-    ("somebody", 20),
-    ("told", 76),
-    ("who", 147),
-    ("whoever", 14),
+    ("meanwhile", 0),
+    ("nobody", 2),
+    ("of its own", 3),
+    ("so many", 2),
+    ("somebody", 0),
+    ("told", 13),
+    ("who", 47),
+    ("whoever", 0),
 ];
 
 const INTERROGATIVES: &[&str] = &[
