@@ -28,6 +28,7 @@ pub fn emulator() -> Result<&'static str> {
 /// sleep.
 pub fn measure(emulator: &str) -> Result<()> {
     Tool::new("cargo")
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .args(["build", "--quiet", "--package", "onbeat", "--target", TRIPLE])
         .env("CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_LINKER", LINKER)
         .env("CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_RUSTFLAGS", "-C target-feature=+crt-static")

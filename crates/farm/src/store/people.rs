@@ -170,7 +170,7 @@ mod tests {
             let again = FarmPerson { name: "ann".into(), role: Role::Viewer, created: 6 };
             assert!(store.add_person(&again, "digest").await.unwrap());
             assert_eq!(store.session(&[3], 11).await.unwrap(), None);
-            // Only a script is known by its digest, and it is not somebody who logs in.
+            // The digest of a token finds scripts only, and a script is no account for a login.
             assert!(store.remove_person("ann").await.unwrap());
             let script = FarmPerson { name: "grafana".into(), role: Role::Script, created: 7 };
             assert!(store.add_person(&script, "token").await.unwrap());

@@ -108,9 +108,9 @@ pub async fn change(
     Path(name): Path<String>,
     Form(form): Form<ChangePersonForm>,
 ) -> Result<Response, Refusal> {
-    let nobody = || Refusal::not_found("no account has this name: see the list of people");
+    let unknown_account = || Refusal::not_found("no account has this name: see the list of people");
     let people = app.store.people().await?;
-    let known = people.iter().find(|person| person.name == name).ok_or_else(nobody)?;
+    let known = people.iter().find(|person| person.name == name).ok_or_else(unknown_account)?;
     let admins = people.iter().filter(|person| person.role == Role::Admin).count();
     let is_last = known.role == Role::Admin && admins == 1;
     let keep_last =
@@ -153,7 +153,7 @@ fn role(word: &str) -> Result<Role, Refusal> {
     Role::of_word(word).ok_or_else(invalid)
 }
 
-/// A password or token that nobody can guess, with its digest.
+/// Random password or token, with its digest.
 async fn new_secret(app: &App, role: Role) -> Result<(String, String), Refusal> {
     let random = random()?;
     let no_memory = "not enough memory to compute the digest: try again";

@@ -11,7 +11,7 @@ use rules::culprits::names::fallback_name;
 const MAX_NAMES: usize = 256;
 
 /// Name for time that no event accounts for.
-const NOBODY: &str = "no kernel event";
+const NO_EVENT: &str = "no kernel event";
 
 /// Counts each spike for the cause of its longest slice; the exact account needs all spikes, and is
 /// made at the end.
@@ -28,7 +28,7 @@ impl SpikesSoFar {
         let longest = longest.filter(|slice| slice.ns >= spike.unexplained_ns);
         let (name, ns) = match longest {
             Some(slice) => (fallback_name(slice), slice.ns),
-            None => (NOBODY.to_owned(), spike.unexplained_ns),
+            None => (NO_EVENT.to_owned(), spike.unexplained_ns),
         };
         let room = self.taken.len() < MAX_NAMES;
         match self.taken.get_mut(&name) {
