@@ -25,10 +25,11 @@ const OF_KERNEL: &[&str] = &["switches of this kernel", "threads that are follow
 /// Run the gate; the last line counts what passed, failed and was left out.
 ///
 /// Without `--night`: build with Clippy and the fuzz targets, format, all tests, generated pages,
-/// pages in a browser, a PREEMPT_RT kernel with the board's checks and the newest one in brief.
+/// pages in a browser, weight, and with the program that was tested a PREEMPT_RT kernel with the
+/// board's checks and the newest one in brief.
 #[derive(Debug, Default, clap::Args)]
 pub struct Args {
-    /// Also experiments on drawn data, failing system calls, armv7, Spark, the farm's pages over
+    /// Also the static binary, experiments on drawn data, failing system calls, armv7, Spark, the farm's pages over
     /// PostgreSQL, settings and faults in virtual machines, and the other kernels.
     #[arg(long)]
     night: bool,
@@ -37,8 +38,6 @@ pub struct Args {
 /// Runs it; the last line counts it.
 pub fn run(args: &Args) -> Result<()> {
     let mut tally = Tally::default();
-    // Its linker works alone for minutes, while packages and tests wait more than they compute.
-    let dist = std::thread::spawn(|| dist::build(std::env::consts::ARCH).map(drop));
     step(&mut tally, "packages", || needs::install(args.night));
     step(&mut tally, "format", || cargo(&["fmt", "--all", "--check"]));
     let mut left_out = BTreeSet::new();
@@ -62,13 +61,8 @@ pub fn run(args: &Args) -> Result<()> {
         Ok(seen) => tally.take(seen),
         Err(_) => tally.note("browser", StepOutcome::Failed("its thread panicked".to_string())),
     }
-    let built = || dist.join().unwrap_or_else(|_| Err("its thread panicked".to_string()));
-    if step(&mut tally, "dist", built) {
-        weight(&mut tally);
-        tally.take(if args.night { live::night() } else { live::board() });
-    } else {
-        tally.note("live", StepOutcome::LeftOut("there is no static binary".to_string()));
-    }
+    weight(args, &mut tally);
+    tally.take(if args.night { live::night() } else { live::board() });
     let avoidable: Vec<&str> = tally.left_out().filter(|name| !OF_KERNEL.contains(name)).collect();
     if needs::can_install() && !avoidable.is_empty() {
         let why = format!("left out, although it can be installed: {}", avoidable.join(", "));
@@ -158,10 +152,10 @@ fn step(tally: &mut Tally, name: &str, run: impl FnOnce() -> Result<()>) -> bool
 }
 
 /// A real-time priority takes root.
-fn weight(tally: &mut Tally) {
+fn weight(args: &Args, tally: &mut Tally) {
     const NAME: &str = "weight";
     if needs::can_install() {
-        step(tally, NAME, bench::check_weight);
+        step(tally, NAME, || bench::check_weight(args.night));
     } else {
         tally.note(NAME, StepOutcome::LeftOut("it measures as root".to_string()));
     }

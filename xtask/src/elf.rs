@@ -62,6 +62,12 @@ pub fn stripped(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(stripped)
 }
 
+/// Bytes that the kernel maps from the file.
+pub fn loaded(bytes: &[u8]) -> Result<u64> {
+    let loaded = segments(bytes)?.all(bytes)?.into_iter().filter(|segment| segment.kind == PT_LOAD);
+    Ok(loaded.map(|segment| segment.length).sum())
+}
+
 /// Cuts out the end of a segment; later segments are moved by whole pages, so that each is mapped
 /// at its address. The first one keeps its length, so that there is no hole between them: its new
 /// contents there are never read.
@@ -223,6 +229,7 @@ mod tests {
         let mut whole = elf(2, 0);
         whole.extend([7; 100]);
         assert_eq!(stripped(&whole), Ok(elf(2, 0)));
+        assert_eq!((loaded(&whole), loaded(&elf(1, 0))), (Ok(0), Ok(32)));
         assert!(stripped(&whole[..140]).unwrap_err().contains("cut short"));
     }
 

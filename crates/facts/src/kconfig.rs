@@ -44,10 +44,11 @@ impl Kconfig {
     pub fn get(&self, name: &str) -> OptionValue<'_> {
         let name = name.strip_prefix("CONFIG_").unwrap_or(name);
         // The last line that sets it counts. The search is by name, because parsing all lines takes
-        // ten times as long.
+        // ten times as long; and forwards, because only there does memchr compare in vectors.
         let named = format!("CONFIG_{name}");
-        let lines = self.text.rmatch_indices(named.as_str()).map(|(at, _)| self.line_around(at));
-        let found = lines.filter_map(option).find(|option| option.0 == name);
+        let places = memchr::memmem::find_iter(self.text.as_bytes(), &named);
+        let lines = places.map(|at| self.line_around(at));
+        let found = lines.filter_map(option).filter(|option| option.0 == name).last();
         match found.map(|option| option.1) {
             Some("y") => OptionValue::Yes,
             Some("m") => OptionValue::Module,

@@ -69,7 +69,7 @@ const ALONE: [&str; 12] =
 /// onbeat next to cyclictest, interleaved, then its statistics of runs of days.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Shorter runs.
+    /// Shorter runs; weight without the static binary.
     #[arg(long)]
     quick: bool,
     /// Fail if a limit is missed.
@@ -174,7 +174,7 @@ fn part(name: &str, binary: &Path, options: &Args) -> Rows {
         return Ok(rows);
     }
     if name == WEIGHT {
-        return weight::measure(&dist::build(std::env::consts::ARCH)?);
+        return weight::measure(!quick);
     }
     let default = Onbeat::at(binary.to_owned())?;
     match name {

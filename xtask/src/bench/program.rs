@@ -42,11 +42,6 @@ impl Onbeat {
         vec![self.path.display().to_string(), "--version".into()]
     }
 
-    /// Its size.
-    pub fn bytes(&self) -> Result<u64> {
-        read(&self.path).map(|bytes| bytes.len() as u64)
-    }
-
     /// Stored result of the last run, after a check of its sums.
     pub fn stored(&self) -> Result<Value> {
         let bytes = read(&self.folder.join("run.json"))?;

@@ -97,7 +97,7 @@ fn prepare(captured: &Captured) -> Result<qemu::Image> {
     ])?;
     let kernel = machine::kernel(machine)?;
     let busybox = debian::busybox(machine.debian_arch)?;
-    let onbeat = read(&dist::build(machine.arch)?)?;
+    let onbeat = image::GuestProgram::fixed(read(&dist::build(machine.arch)?)?);
     let items = items_of(captured, modules::of(machine, captured.modules)?);
     qemu::Image::write(machine, kernel.image, &image::initramfs(&busybox, &onbeat, &kernel.config, &items))
 }

@@ -4,16 +4,17 @@
 //! device nodes, whose creation needs root: the kernel's own archive has /dev/console, devtmpfs the
 //! rest.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::checks::Check;
-use crate::tools::Result;
+use crate::tools::{Result, Tool, read};
 
 const INIT: &str = include_str!("guest/init.sh");
 const HELPERS: &str = include_str!("guest/helpers.sh");
 const CHECKS: &str = include_str!("guest/checks.sh");
-const DIRS: [&str; 16] = [
+const DIRS: [&str; 17] = [
     "bin",
     "boot",
     "dev",
@@ -30,6 +31,7 @@ const DIRS: [&str; 16] = [
     "usr",
     "usr/lib",
     "usr/lib/modules",
+    "usr/lib64",
 ];
 const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:user:/home/user:/bin/sh\n";
 const GROUP: &str = "root:x:0:\nuser:x:1000:\n";
@@ -37,16 +39,45 @@ const GROUP: &str = "root:x:0:\nuser:x:1000:\n";
 /// A file of the image: its path and contents.
 pub type ImageFile = (String, Vec<u8>);
 
+/// The program in the guest.
+pub struct GuestProgram {
+    pub binary: Vec<u8>,
+    /// Shared libraries and their loader; none for a static binary.
+    pub libraries: Vec<ImageFile>,
+}
+
+impl GuestProgram {
+    pub fn fixed(binary: Vec<u8>) -> GuestProgram {
+        GuestProgram { binary, libraries: Vec::new() }
+    }
+
+    /// A program of this machine, with the libraries that this machine's loader finds.
+    pub fn linked(path: &Path) -> Result<GuestProgram> {
+        let listed = Tool::new("ldd").args([path.display().to_string()]).quiet().text()?;
+        let paths = listed.split_whitespace().filter(|word| word.starts_with('/'));
+        let libraries = paths.map(|path| Ok((format!("usr{path}"), read(Path::new(path))?)));
+        Ok(GuestProgram { binary: read(path)?, libraries: libraries.collect::<Result<_>>()? })
+    }
+}
+
 /// The archive: busybox, the binary, the kernel's configuration, the scripts, and the files for the
 /// machine's own `lab/main.sh`.
-pub fn initramfs(busybox: &[u8], onbeat: &[u8], config: &ImageFile, items: &[ImageFile]) -> Vec<u8> {
+pub fn initramfs(busybox: &[u8], onbeat: &GuestProgram, config: &ImageFile, items: &[ImageFile]) -> Vec<u8> {
     let mut archive = Archive::default();
     for dir in DIRS {
         archive.entry(dir, 0o040_755, b"");
     }
     archive.entry("lib", 0o120_777, b"usr/lib");
+    archive.entry("lib64", 0o120_777, b"usr/lib64");
     archive.entry("bin/busybox", 0o100_755, busybox);
-    archive.entry("bin/onbeat", 0o100_755, onbeat);
+    archive.entry("bin/onbeat", 0o100_755, &onbeat.binary);
+    let folders = onbeat.libraries.iter().filter_map(|(path, _)| path.rsplit_once('/'));
+    for folder in folders.map(|(folder, _)| folder).collect::<BTreeSet<_>>() {
+        archive.entry(folder, 0o040_755, b"");
+    }
+    for (path, bytes) in &onbeat.libraries {
+        archive.entry(path, 0o100_755, bytes);
+    }
     archive.config(config);
     archive.entry("etc/passwd", 0o100_644, PASSWD.as_bytes());
     archive.entry("etc/group", 0o100_644, GROUP.as_bytes());
@@ -59,7 +90,8 @@ pub fn initramfs(busybox: &[u8], onbeat: &[u8], config: &ImageFile, items: &[Ima
     archive.finish()
 }
 
-/// The same files without folders and first process, as an addition to another root file system.
+/// The same files without folders and first process, as an addition to another root file system,
+/// with a static binary.
 pub fn beside(busybox: &[u8], onbeat: &[u8], config: &ImageFile, items: &[ImageFile]) -> Vec<u8> {
     let mut archive = Archive::default();
     for dir in ["lab", "lab/modules", "lab/bin", "usr/lib/modules"] {
@@ -83,8 +115,8 @@ pub fn folder(dir: &Path) -> Result<Vec<u8>> {
     let mut archive = Archive::default();
     let mut folders = vec![(dir.to_path_buf(), String::new())];
     while let Some((folder, name)) = folders.pop() {
-        let read = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        let mut entries: Vec<_> = read.filter_map(|entry| entry.ok()).collect();
+        let listed = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let mut entries: Vec<_> = listed.filter_map(|entry| entry.ok()).collect();
         entries.sort_by_key(|entry| entry.file_name());
         for entry in entries {
             let (path, own) = (entry.path(), format!("{name}{}", entry.file_name().to_string_lossy()));
@@ -97,7 +129,7 @@ pub fn folder(dir: &Path) -> Result<Vec<u8>> {
                 archive.entry(&own, 0o040_000 | mode, b"");
                 folders.push((path, format!("{own}/")));
             } else if meta.is_file() {
-                archive.entry(&own, 0o100_000 | mode, &crate::tools::read(&path)?);
+                archive.entry(&own, 0o100_000 | mode, &read(&path)?);
             }
         }
     }
@@ -194,7 +226,7 @@ mod tests {
         let image = || {
             initramfs(
                 b"b",
-                b"o",
+                &GuestProgram::fixed(b"o".into()),
                 &("boot/config-6".to_string(), Vec::new()),
                 &of_checks(&[], &[main_script()]),
             )

@@ -18,10 +18,11 @@ mod tune;
 use std::time::Instant;
 
 use crate::debian::{self, Need};
-use crate::dist;
 use crate::tally::{StepOutcome, Tally};
 use crate::tools::Result;
+use crate::{built, dist};
 use checks::Check;
+use image::GuestProgram;
 use machine::Machine;
 
 /// Boot Debian kernels under QEMU and check onbeat on them.
@@ -78,10 +79,11 @@ pub fn run(options: &Args) -> Result<()> {
     tally.close()
 }
 
-/// The part of each landing: the board's checks on the first machine, and in brief on the newest.
+/// The part of each landing: the board's checks on the first machine, and in brief on the newest,
+/// with the program that the tests have run.
 pub fn board() -> Tally {
     let mut tally = Tally::default();
-    boards(&Args::default(), &mut tally);
+    boards(&Args::default(), Build::Tested, &mut tally);
     tally
 }
 
@@ -94,14 +96,14 @@ pub fn night() -> Tally {
 fn all_machines(options: &Args) -> Tally {
     let mut tally = Tally::default();
     if !options.again {
-        boards(options, &mut tally);
+        boards(options, Build::Static, &mut tally);
         tune::all_machines(options, &mut tally);
     }
     faults::all_machines(options, &mut tally);
     tally
 }
 
-fn boards(options: &Args, tally: &mut Tally) {
+fn boards(options: &Args, build: Build, tally: &mut Tally) {
     let wanted = |machine: &&Machine| machine.first || machine.brief || options.all;
     for machine in machine::MACHINES.iter().filter(wanted) {
         let wanted = |check: &Check| options.wants(&format!("{}: {}", machine.name, check.name));
@@ -110,7 +112,7 @@ fn boards(options: &Args, tally: &mut Tally) {
             continue;
         }
         println!("\n{}: {} checks", machine.name, checks.len());
-        match prepare(machine, &checks) {
+        match prepare(machine, build, &checks) {
             Ok(image) => one_machine(machine, &checks, &image, tally),
             Err(why) => leave_out(machine, &checks, &why, tally),
         }
@@ -146,23 +148,35 @@ enum Reason {
 struct Base {
     kernel: machine::KernelImage,
     busybox: Vec<u8>,
-    onbeat: Vec<u8>,
+    onbeat: GuestProgram,
 }
 
-fn base(machine: &Machine) -> std::result::Result<Base, Reason> {
+/// The build of onbeat in a guest.
+#[derive(Clone, Copy)]
+enum Build {
+    /// The one for boards, which takes minutes to link.
+    Static,
+    /// The one of the tests, of this machine's architecture.
+    Tested,
+}
+
+fn base(machine: &Machine, build: Build) -> std::result::Result<Base, Reason> {
     let need = Need { program: machine.emulator, package: machine.package };
     debian::ensure(&[need]).map_err(Reason::Missing)?;
     let kernel = machine::kernel(machine).map_err(Reason::Missing)?;
     let busybox = debian::busybox(machine.debian_arch).map_err(Reason::Missing)?;
     // The own architecture must build; a foreign one needs a target that may be unavailable.
     let own = machine.arch == std::env::consts::ARCH;
-    let onbeat = dist::build(machine.arch).map_err(if own { Reason::Broken } else { Reason::Missing })?;
-    let onbeat = crate::tools::read(&onbeat).map_err(Reason::Broken)?;
+    let onbeat = match build {
+        Build::Tested if own => built::program("onbeat").and_then(|path| GuestProgram::linked(&path)),
+        _ => dist::build(machine.arch).and_then(|path| crate::tools::read(&path)).map(GuestProgram::fixed),
+    };
+    let onbeat = onbeat.map_err(if own { Reason::Broken } else { Reason::Missing })?;
     Ok(Base { kernel, busybox, onbeat })
 }
 
-fn prepare(machine: &Machine, checks: &[Check]) -> std::result::Result<qemu::Image, Reason> {
-    let Base { kernel, busybox, onbeat } = base(machine)?;
+fn prepare(machine: &Machine, build: Build, checks: &[Check]) -> std::result::Result<qemu::Image, Reason> {
+    let Base { kernel, busybox, onbeat } = base(machine, build)?;
     let items = image::of_checks(checks, &[image::main_script()]);
     let archive = image::initramfs(&busybox, &onbeat, &kernel.config, &items);
     qemu::Image::write(machine, kernel.image, &archive).map_err(Reason::Broken)

@@ -60,7 +60,8 @@ fn one(recorded: &Recorded) -> Result<()> {
     debian::ensure(&[Need { program: machine.emulator, package: machine.package }])?;
     let kernel = machine::kernel(machine)?;
     let busybox = debian::busybox(machine.debian_arch)?;
-    let archive = image::initramfs(&busybox, b"", &kernel.config, &items(recorded));
+    let archive =
+        image::initramfs(&busybox, &image::GuestProgram::fixed(Vec::new()), &kernel.config, &items(recorded));
     let boot = qemu::boot_again(machine, &qemu::Image::write(machine, kernel.image, &archive)?)?;
     let report = frames::parse(&boot.results);
     let stopped = || format!("the machine stopped: {}; see {}", boot.last_words, boot.log.display());

@@ -111,7 +111,7 @@ struct Ingredients {
 }
 
 fn ingredients(machine: &Machine, trials: &[Trial], keep: bool) -> Result<Ingredients, Reason> {
-    let base = super::base(machine)?;
+    let base = super::base(machine, super::Build::Static)?;
     // The own architecture must build; a foreign one needs a compiler that may be unavailable.
     let own = machine.arch == std::env::consts::ARCH;
     let module =

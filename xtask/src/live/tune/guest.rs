@@ -79,7 +79,7 @@ impl Guest<'_> {
         let archive = match &self.root {
             None => image::initramfs(busybox, onbeat, &kernel.config, &items),
             Some(root) => {
-                let own = image::beside(busybox, onbeat, &kernel.config, &items);
+                let own = image::beside(busybox, &onbeat.binary, &kernel.config, &items);
                 [root.as_slice(), &own].concat()
             }
         };

@@ -52,7 +52,7 @@ pub fn all_machines(options: &Args, tally: &mut Tally) {
             continue;
         }
         println!("\n{}: {} scenes", machine.name, scenes.len());
-        let base = match super::base(machine) {
+        let base = match super::base(machine, super::Build::Static) {
             Ok(base) => base,
             Err(why) => {
                 leave_out(machine, &scenes, &why, tally);
