@@ -17,6 +17,7 @@ use super::{EVENTS, LEFT_FREE, LINE_LIMIT};
 use host::dir::{Dir, free_bytes};
 use model::run::{Run, Spike};
 
+use model::sort::CompactSort;
 use model::units::{Cpu, Nanos};
 
 const EXPLAINED: &str = "explained.jsonl";
@@ -231,7 +232,7 @@ impl Explained {
     /// Ends the hunt: returns its list in order of time.
     pub fn close(self) -> Listed {
         let mut entries = self.room.into_all();
-        entries.sort_by_key(|entry| entry.when);
+        entries.compact_sort_by_key(|entry| entry.when);
         Listed { file: Some(self.file), entries, unwritten: self.unwritten }
     }
 }

@@ -16,6 +16,7 @@ use super::record::lines::{HeaderLine, LineSpan, ROWS_SCHEMA, RowsLine};
 use crate::tail::Tail;
 use model::rows::{EARLY_ROW, RowCounts, RowSums, row_of_bucket};
 use model::run::{Block, Plan, Run};
+use model::sort::CompactSort;
 use model::units::{Cpu, Nanos};
 use model::vocabulary::IntegrityKind;
 use model::wall_time::wall_time;
@@ -120,7 +121,7 @@ impl OpenSums {
             self.min = Some(self.min.map_or(block.min, |min| min.min(block.min)));
         }
         self.top.extend(block.worst.iter().map(|&(latency, _, at)| (latency, at)));
-        self.top.sort_by_key(|&(latency, at)| (std::cmp::Reverse(latency), at));
+        self.top.compact_sort_by_key(|&(latency, at)| (std::cmp::Reverse(latency), at));
         self.top.truncate(1 + TOP);
     }
 

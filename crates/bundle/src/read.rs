@@ -13,6 +13,7 @@ use model::error::{Exit, Failure, Result};
 use model::run::{Block, Peak, Run, SCHEMA};
 use model::vocabulary::Command;
 
+use model::sort::CompactSort;
 use model::text::{quoted, several};
 
 /// Maximum size of `run.json`: three thousand CPUs at 40 KiB each.
@@ -153,7 +154,7 @@ pub fn host_files(path: &Path) -> Vec<(String, Vec<u8>)> {
             }
         }
     }
-    files.sort();
+    files.compact_sort();
     files
 }
 

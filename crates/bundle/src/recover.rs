@@ -4,6 +4,7 @@
 use super::tail::Tail;
 use model::histogram::{BUCKETS, Bucket, EARLY_BUCKET, bucket_edges, merge};
 use model::run::{CpuRun, Run, WORST, Worst};
+use model::sort::CompactSort;
 use model::units::Nanos;
 use model::vocabulary::Probe;
 use model::wall_time::wall_time;
@@ -72,7 +73,7 @@ fn absorb(run: &mut Run, tail: &Tail) -> Fate {
     if follows && run.cpus.iter().all(|cpu| cpu.cpu != Some(tail.cpu)) {
         // A hunt of other programs' threads learns its CPUs during the run.
         run.cpus.push(CpuRun::without_schedule(tail.cpu));
-        run.cpus.sort_by_key(|cpu| cpu.cpu);
+        run.cpus.compact_sort_by_key(|cpu| cpu.cpu);
         run.plan.cpus = run.cpus.iter().filter_map(|cpu| cpu.cpu).collect();
     }
     let Some(cpu) = run.cpus.iter_mut().find(|cpu| cpu.cpu == Some(tail.cpu)) else { return Fate::Damaged };
@@ -127,7 +128,7 @@ fn add(cpu: &mut CpuRun, tail: &Tail) -> Option<()> {
         mono_ns: Some(time),
         time: wall_time(Nanos(time.0.saturating_add(tail.wall_offset.0))),
     }));
-    cpu.worst.sort_by_key(|worst| std::cmp::Reverse(worst.latency_ns));
+    cpu.worst.compact_sort_by_key(|worst| std::cmp::Reverse(worst.latency_ns));
     cpu.worst.truncate(WORST);
     cpu.max_ns = cpu.worst.first().and_then(|worst| worst.latency_ns);
     if let Some(deadline) = &cpu.deadline_histogram {

@@ -5,6 +5,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use model::run::Spike;
+use model::sort::CompactSort;
 use model::units::Nanos;
 
 /// Maximum number of spikes in the list of a run.
@@ -126,7 +127,7 @@ impl Room<Spike> {
     /// List of the spikes in order of time.
     pub fn into_list(self) -> Vec<Spike> {
         let mut list = self.into_all();
-        list.sort_by_key(|spike| (spike.actual_ns, spike.cpu));
+        list.compact_sort_by_key(|spike| (spike.actual_ns, spike.cpu));
         list
     }
 }

@@ -3,6 +3,7 @@
 //! decide nothing else, so that the time does not favour an arm.
 
 use model::experiment::{ExperimentRun, SettleRun};
+use model::sort::CompactSort;
 use model::units::Nanos;
 use stats::series::BLOCK;
 
@@ -35,7 +36,7 @@ pub fn settled(maxima: &[f64]) -> Settled {
         return Settled::Unseen;
     }
     let mut later = maxima[half..].to_vec();
-    later.sort_by(f64::total_cmp);
+    later.compact_sort_by(f64::total_cmp);
     let (low, high) = (later[1], later[later.len() - 2]);
     let is_beyond =
         |window: &[f64]| window.iter().all(|value| *value > high) || window.iter().all(|value| *value < low);

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::kconfig::{Kconfig, parse_compressed, parse_kconfig};
 use model::run::Run;
+use model::sort::CompactSort;
 use model::spike::OVER_ASKED;
 
 /// Limit of a setting in bytes: a longer value is a text.
@@ -227,7 +228,7 @@ pub fn joined(values: &BTreeSet<String>) -> String {
 /// Sorts differences between the sides before those within both sides alike: only the first ones
 /// are displayed.
 pub fn sides_first(found: &mut [Difference]) {
-    found.sort_by_key(Difference::is_mixed);
+    found.compact_sort_by_key(Difference::is_mixed);
 }
 
 fn options(a: &[Settings], b: &[Settings]) -> Vec<Difference> {

@@ -6,18 +6,19 @@
 
 use super::line::parse_i64;
 use super::topology::numbered;
+use model::sort::CompactSort;
 
 /// Names of a directory that consist of a prefix and a number, by number: `state10` after `state2`.
 pub fn in_order(names: &[String], prefix: &str) -> Vec<String> {
     let mut numbers: Vec<(u32, &String)> =
         names.iter().filter_map(|name| Some((numbered(name, prefix)?, name))).collect();
-    numbers.sort();
+    numbers.compact_sort();
     numbers.into_iter().map(|(_, name)| name.clone()).collect()
 }
 
 /// Each value once, in alphabetical order.
 pub fn distinct(mut values: Vec<String>) -> Vec<String> {
-    values.sort();
+    values.compact_sort();
     values.dedup();
     values
 }

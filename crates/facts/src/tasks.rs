@@ -7,6 +7,7 @@
 use super::whole;
 use host::MachineFiles;
 use model::fact::Fact;
+use model::sort::CompactSort;
 use model::units::{Cpu, CpuSet};
 
 /// Limit of listed real-time tasks; 8192 CPUs have some ten kernel threads each.
@@ -80,7 +81,7 @@ pub fn rt_tasks(host: &MachineFiles) -> Fact<RtTasks> {
                 outcome => count(&outcome, &mut found),
             }
         }
-        found.tasks.sort_by_key(|task| (task.pid, task.tid));
+        found.tasks.compact_sort_by_key(|task| (task.pid, task.tid));
         found
     })
 }

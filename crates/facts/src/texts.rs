@@ -10,6 +10,7 @@ use super::topology::numbered;
 use super::whole;
 use host::MachineFiles;
 use model::fact::Fact;
+use model::sort::CompactSort;
 
 /// Limit of a setting in bytes; a longer text is not one.
 const TEXT_LIMIT: u64 = 64 << 10;
@@ -185,7 +186,7 @@ fn matching(names: &[String], prefix: &str, wild: char, suffix: &str) -> Vec<(St
         names.iter().filter_map(|name| Some((name.clone(), inner(name)?))).collect();
     if wild == '#' {
         found.retain(|(_, number)| numbered(number, "").is_some());
-        found.sort_by_key(|(_, number)| numbered(number, ""));
+        found.compact_sort_by_key(|(_, number)| numbered(number, ""));
     }
     found
 }

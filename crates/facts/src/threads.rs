@@ -12,6 +12,7 @@ use super::whole;
 use host::MachineFiles;
 use host::access::Access;
 use model::fact::Fact;
+use model::sort::CompactSort;
 use model::units::{Cpu, CpuSet};
 
 /// Limit of listed threads; 8192 CPUs have some ten kernel threads each.
@@ -120,8 +121,8 @@ fn read_at_most(host: &MachineFiles, programs: &[&str], room: usize) -> Fact<Thr
     host.record_as("/proc", Access::of(&listed, |pids| Access::List(pids.clone())));
     look.kept.into_iter().for_each(|(path, seen)| host.record_as(&path, seen));
     let mut found = look.found;
-    found.kernel.sort_by(|a, b| (&a.comm, a.priority).cmp(&(&b.comm, b.priority)));
-    found.realtime.sort_by(|a, b| (&a.comm, a.priority).cmp(&(&b.comm, b.priority)));
+    found.kernel.compact_sort_by(|a, b| (&a.comm, a.priority).cmp(&(&b.comm, b.priority)));
+    found.realtime.compact_sort_by(|a, b| (&a.comm, a.priority).cmp(&(&b.comm, b.priority)));
     listed.map(|_| found)
 }
 

@@ -8,6 +8,7 @@ use super::tasks::{TaskStat, parse_allowed, parse_task_stat, task_number};
 use super::whole;
 use host::MachineFiles;
 use model::fact::Fact;
+use model::sort::CompactSort;
 use model::units::CpuSet;
 
 /// Limit of listed threads; further ones are counted.
@@ -59,7 +60,7 @@ pub fn read_threads_on(host: &MachineFiles, cpus: Option<&CpuSet>) -> Fact<Threa
                 }
             }
         }
-        found.threads.sort_by_key(|thread| thread.tid);
+        found.threads.compact_sort_by_key(|thread| thread.tid);
         found
     })
 }

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::sort::CompactSort;
 use crate::units::Nanos;
 
 const SUB_BITS: u32 = 6;
@@ -179,7 +180,7 @@ pub fn quantile_below(buckets: &[Bucket], beyond: u64, per_million: u64) -> Opti
 /// lower edge of the early bucket is its minimum). `None` if a count overflows.
 pub fn merge(a: &[Bucket], b: &[Bucket]) -> Option<Vec<Bucket>> {
     let mut buckets: Vec<Bucket> = a.iter().chain(b).copied().collect();
-    buckets.sort_by_key(|bucket| bucket.upper);
+    buckets.compact_sort_by_key(|bucket| bucket.upper);
     let mut merged: Vec<Bucket> = Vec::with_capacity(buckets.len());
     for bucket in buckets {
         match merged.last_mut() {

@@ -35,6 +35,7 @@ pub mod run;
 pub mod setting;
 pub mod size;
 pub mod slice;
+pub mod sort;
 pub mod spike;
 pub mod suite;
 pub mod text;

@@ -1,5 +1,6 @@
 //! Comparison of two audits: rules with different judgements, and the direction of the change.
 
+use model::sort::CompactSort;
 use serde::Serialize;
 
 use crate::audit::{Audit, Finding};
@@ -56,7 +57,7 @@ pub fn diff(before: &Audit, after: &Audit) -> AuditDiff {
         of_rule(old, new)
     });
     let mut findings: Vec<RuleDiff> = pairs.collect();
-    findings.sort_by_key(|found| (found.change, std::cmp::Reverse(found.severity)));
+    findings.compact_sort_by_key(|found| (found.change, std::cmp::Reverse(found.severity)));
     let has = |change| findings.iter().any(|found| found.change == change);
     let verdict = [DiffVerdict::Worse, DiffVerdict::Better].into_iter().find(|change| has(*change));
     AuditDiff {

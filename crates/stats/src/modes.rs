@@ -9,6 +9,7 @@
 //! make it too sensitive; it names modes to look at and decides nothing.
 
 use model::histogram::{Bucket, total_of};
+use model::sort::CompactSort;
 use model::units::Nanos;
 
 /// Least depth of a valley, in standard deviations.
@@ -95,7 +96,7 @@ fn peaks(sums: &[f64]) -> Vec<usize> {
     let rises = |i: usize| i == 0 || sums[i] > sums[i - 1];
     let falls = |i: usize| i + 1 == sums.len() || sums[i] >= sums[i + 1];
     let mut order: Vec<usize> = (0..sums.len()).filter(|&i| rises(i) && falls(i)).collect();
-    order.sort_by(|&a, &b| sums[b].total_cmp(&sums[a]).then(a.cmp(&b)));
+    order.compact_sort_by(|&a, &b| sums[b].total_cmp(&sums[a]).then(a.cmp(&b)));
     let mut found: Vec<usize> = Vec::new();
     for peak in order {
         let place = found.partition_point(|&mode| mode < peak);

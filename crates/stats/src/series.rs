@@ -12,6 +12,7 @@ use super::levels::Levels;
 use super::values::SeriesValues;
 use model::column::Column;
 use model::run::Peak;
+use model::sort::CompactSort;
 use model::units::{Cpu, Nanos};
 
 /// Block length that onbeat records.
@@ -92,7 +93,7 @@ impl Series {
         // Places take less memory than blocks, and most series need none.
         let in_order = (1..all).all(|at| key(at - 1) <= key(at));
         let mut order: Vec<u32> = if in_order { Vec::new() } else { (0..all as u32).collect() };
-        order.sort_by_key(|&at| key(at as usize));
+        order.compact_sort_by_key(|&at| key(at as usize));
         (0..all).map(move |place| block(order.get(place).map_or(place, |&at| at as usize)))
     }
 
@@ -291,7 +292,7 @@ fn parted(
 
 /// Blocks in order, merged with lines that came long after those of their time.
 fn with_late(blocks: &Blocks, late: &mut Vec<BlockMaximum>) -> Blocks {
-    late.sort_by_key(|block| block.index);
+    late.compact_sort_by_key(|block| block.index);
     let (mut known, mut late) = (blocks.iter().peekable(), late.drain(..).peekable());
     let mut all = Blocks::new(BLOCK);
     let mut open: Option<BlockMaximum> = None;
@@ -313,7 +314,7 @@ fn with_late(blocks: &Blocks, late: &mut Vec<BlockMaximum>) -> Blocks {
 
 /// Sorts blocks, and joins those of the same time.
 fn join_by_index(blocks: &mut Vec<BlockMaximum>) {
-    blocks.sort_by_key(|block| block.index);
+    blocks.compact_sort_by_key(|block| block.index);
     blocks.dedup_by(|next, kept| {
         let same = next.index == kept.index;
         if same {

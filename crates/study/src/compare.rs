@@ -6,6 +6,7 @@ mod measured;
 use bundle::read::host_files;
 use facts::differences::{Difference, Settings, differences, sides_first};
 use model::error::{Failure, Result};
+use model::sort::CompactSort;
 use model::units::Nanos;
 use serde::Serialize;
 use stats::compare::summary::{RunSummary, compare_summaries};
@@ -123,8 +124,8 @@ fn pair_up(a: &mut [Measurement], b: &mut [Measurement]) -> Design {
     let starts = |side: &[Measurement]| side.iter().map(started).collect::<Vec<_>>();
     let found = design::of_starts(&starts(a), &starts(b));
     if found == Design::Paired {
-        a.sort_by_key(started);
-        b.sort_by_key(started);
+        a.compact_sort_by_key(started);
+        b.compact_sort_by_key(started);
     }
     found
 }

@@ -12,6 +12,7 @@ use model::cure::{CureCleanRun, CureCulprit, CureHunt, CureRemaining, CureRun, C
 use model::error::{Exit, Failure, Result, json};
 use model::plan::{LeftOut, PlanDocument};
 use model::setting::{Key, Risk, Setting, TaskSetting};
+use model::sort::CompactSort;
 use model::spike::{Culprit, Recorder};
 use model::text::clean;
 use model::units::{CpuSet, Nanos};
@@ -95,7 +96,7 @@ pub fn hunted(
     }
     let recorder = run.recorder.clone().unwrap_or_default();
     let mut found: Vec<(&Culprit, Option<u64>)> = run.culprits.iter().zip(decisive(&run, limit)).collect();
-    found.sort_by_key(|(culprit, _)| std::cmp::Reverse(culprit.total_ns));
+    found.compact_sort_by_key(|(culprit, _)| std::cmp::Reverse(culprit.total_ns));
     let of = |&(culprit, decisive): &(&Culprit, Option<u64>)| {
         let moved = elsewhere(&run, culprit, &machine.files, &machine.kernel, &machine.cpus);
         let (mut candidates, mut left) =
@@ -183,7 +184,8 @@ pub fn curable(cpus: &CpuSet) -> Result<Curable> {
         }
     }
     let in_order: Vec<&str> = ordered(knobs::ALL.to_vec()).iter().map(|knob| knob.id).collect();
-    offered.sort_by_key(|change: &OfferedChange| in_order.iter().position(|rule| *rule == change.rule));
+    offered
+        .compact_sort_by_key(|change: &OfferedChange| in_order.iter().position(|rule| *rule == change.rule));
     let threads = survey.threads.known().map_or(&[][..], |threads| threads.kernel.as_slice());
     let kernel = threads.iter().map(|thread| thread.tid).collect();
     Ok(Curable { files, cpus: cpus.clone(), kernel, audit, offered, left_out })

@@ -15,6 +15,7 @@ use model::placement::{
     IRQS_SCHEMA, InterruptOrigin, IrqCount, IrqHandler, IrqsDocument, PlacedIrq, PlacedThread,
     THREADS_SCHEMA, ThreadOrigin, ThreadPolicy, ThreadsDocument,
 };
+use model::sort::CompactSort;
 use model::text::several;
 use model::units::{CPU_LIMIT, Cpu, CpuSet};
 use report::placement::rank;
@@ -61,7 +62,7 @@ fn threads_in(files: &MachineFiles, is_capture: bool, wanted: &ThreadsRequest) -
         let reaches = wanted.cpus.as_ref().is_none_or(|cpus| !thread.allowed.and(cpus).is_empty());
         reaches && (!wanted.realtime || thread.policy != ThreadPolicy::Other)
     });
-    document.threads.sort_by_key(|thread| (std::cmp::Reverse(rank(thread)), thread.kind, thread.tid));
+    document.threads.compact_sort_by_key(|thread| (std::cmp::Reverse(rank(thread)), thread.kind, thread.tid));
     document.cpus = wanted.cpus.clone().unwrap_or_default();
     Ok(document)
 }

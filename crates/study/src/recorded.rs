@@ -12,6 +12,7 @@ use host::RecordFolder;
 use model::error::{Exit, Failure, Result};
 use model::histogram::{Bucket, mean};
 use model::rows::{EARLY_ROW, RowSums, row_edges};
+use model::sort::CompactSort;
 use model::text::{quoted, several};
 use model::units::{Cpu, Nanos};
 use model::wall_time::wall_time;
@@ -272,11 +273,13 @@ impl Fold {
         cut(&mut summary.worst);
         cut(&mut summary.worst_by_priority);
         cut(&mut summary.worst_of_kernel_threads);
-        summary.marks.sort_by_key(|mark| mark.from);
-        self.totals.sort_by_key(|(series, class, _)| (*class, *series));
+        summary.marks.compact_sort_by_key(|mark| mark.from);
+        self.totals.compact_sort_by_key(|(series, class, _)| (*class, *series));
         for (series, class, made) in self.totals {
             let mut all: Vec<WaitTotals> = made.into_iter().map(TotalsBeingMade::finish).collect();
-            all.sort_by_key(|totals| (totals.cpu, totals.thread.as_ref().and_then(|thread| thread.tid)));
+            all.compact_sort_by_key(|totals| {
+                (totals.cpu, totals.thread.as_ref().and_then(|thread| thread.tid))
+            });
             let (threads, cpus) = all.into_iter().partition(|totals| totals.thread.is_some());
             summary.series.push(SeriesTotals { series: series.into(), class: class.into(), cpus, threads });
         }
@@ -308,6 +311,6 @@ impl TotalsBeingMade {
 
 /// The largest first, and not too many.
 fn cut(list: &mut Vec<PlacedWorst>) {
-    list.sort_by(|a, b| (b.total_ns, a.at).cmp(&(a.total_ns, b.at)));
+    list.compact_sort_by(|a, b| (b.total_ns, a.at).cmp(&(a.total_ns, b.at)));
     list.truncate(WORST);
 }

@@ -8,6 +8,7 @@ use super::fixed_str::FixedStr;
 use super::wakeups::{Wakeup, WakeupTracker};
 use model::histogram::{Counts, EARLY_BUCKET, bucket_of, fill_buckets, mean};
 use model::run::{CpuRun, Worst};
+use model::sort::CompactSort;
 use model::units::{Cpu, Nanos};
 
 /// Limit of followed threads; machines have fewer under real-time policies.
@@ -235,14 +236,14 @@ impl LateWakeups {
     pub fn threads(&self) -> Vec<Task> {
         let mut woken: Vec<Task> =
             self.followed.values().filter(|thread| thread.1).map(|thread| thread.0).collect();
-        woken.sort_by_key(|task| task.pid);
+        woken.compact_sort_by_key(|task| task.pid);
         woken
     }
 
     /// Wake-ups to explain, in order of time.
     pub fn found(&self) -> Vec<Wakeup> {
         let mut found: Vec<Wakeup> = self.found.iter().map(|found| found.0.wakeup).collect();
-        found.sort_by_key(|wakeup| wakeup.actual);
+        found.compact_sort_by_key(|wakeup| wakeup.actual);
         found
     }
 
@@ -265,7 +266,7 @@ fn push(heap: &mut BinaryHeap<Reverse<Found>>, found: Found, most: usize) {
 impl CpuWakeups {
     fn document(&self, cpu: Cpu) -> CpuRun {
         let mut worst: Vec<Found> = self.worst.iter().map(|found| found.0).collect();
-        worst.sort_by(|a, b| b.cmp(a));
+        worst.compact_sort_by(|a, b| b.cmp(a));
         let mut run = CpuRun {
             cycles: Some(self.count),
             early: Some(self.rows.get(EARLY_BUCKET)),

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use model::sort::CompactSort;
+
 use super::event::Address;
 use super::irq_enable_site::{self, Code};
 use super::kernel_functions;
@@ -59,7 +61,7 @@ impl Names {
 
     /// Names of a trace without addresses, in which made addresses stand for the names.
     pub fn of_table(mut table: Vec<(Address, String)>) -> Names {
-        table.sort();
+        table.compact_sort();
         Names { formats: table, ..Names::new(None, "", "", None) }
     }
 

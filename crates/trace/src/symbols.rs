@@ -4,6 +4,8 @@
 //! A distribution's kernel with its modules lists some 200,000 symbols in 10 to 15 MB; only
 //! functions are stored.
 
+use model::sort::CompactSort;
+
 /// Limit of bytes read of /proc/kallsyms, four times the size of large configurations.
 pub const READ_LIMIT: u64 = 64 << 20;
 
@@ -82,7 +84,7 @@ impl Symbols {
         if symbols.functions.is_empty() {
             return Err(if hidden { NoNames::Hidden } else { NoNames::Empty });
         }
-        symbols.functions.sort_by_key(|function| function.address);
+        symbols.functions.compact_sort_by_key(|function| function.address);
         symbols.functions.dedup_by_key(|function| function.address);
         Ok(symbols)
     }
@@ -189,7 +191,7 @@ pub fn printk_formats(text: &str) -> Vec<(u64, String)> {
         (address != 0).then(|| (address, unescape(text)))
     };
     let mut found: Vec<_> = text.lines().filter_map(line).take(LIMIT).collect();
-    found.sort_by_key(|entry| entry.0);
+    found.compact_sort_by_key(|entry| entry.0);
     found.dedup_by_key(|entry| entry.0);
     found
 }

@@ -3,6 +3,7 @@
 use super::event::{Event, Raw, Vector, What};
 use super::held::{EventCoverage, HeldEvents};
 use super::last_switch::since_last_switch;
+use model::sort::CompactSort;
 use model::units::{Cpu, Nanos};
 
 /// Time before the spike in which every event is included: the activity when the thread should have
@@ -89,7 +90,7 @@ pub fn window_events(request: &WindowRequest, source: &mut dyn HeldEvents) -> Wi
         add_hotplug(request, source, &mut window);
     }
     // Stable: simultaneous events of one CPU stay in order.
-    window.events.sort_by_key(|event| event.time);
+    window.events.compact_sort_by_key(|event| event.time);
     window
 }
 
@@ -122,7 +123,7 @@ fn add_last_sleep(
             }
         });
     }
-    found.sort_by_key(|event| event.time);
+    found.compact_sort_by_key(|event| event.time);
     let last = found.iter().rposition(|event| matches!(event.what, What::Switch { .. }));
     let mut since = found.split_off(last.unwrap_or(0));
     let timer = found.into_iter().rfind(|event| matches!(event.what, What::TimerStart { .. }));
@@ -153,7 +154,7 @@ fn add_hotplug(request: &WindowRequest, source: &mut dyn HeldEvents, window: &mu
     if steps.is_empty() {
         return;
     }
-    before.sort_by_key(|event| event.time);
+    before.compact_sort_by_key(|event| event.time);
     let mut workers: Vec<i32> = steps.iter().map(|event| event.pid).collect();
     workers.sort_unstable();
     workers.dedup();
@@ -167,7 +168,7 @@ fn add_hotplug(request: &WindowRequest, source: &mut dyn HeldEvents, window: &mu
         let switch = before[..waking].iter().rposition(names);
         steps.extend(switch.into_iter().chain([waking, work]).map(|at| before[at].clone()));
     }
-    steps.sort_by_key(|event| event.time);
+    steps.compact_sort_by_key(|event| event.time);
     let first = steps.len().saturating_sub(MAX_EVENTS_OF_HOTPLUG);
     window.left_out += first as u64;
     steps.drain(..first);

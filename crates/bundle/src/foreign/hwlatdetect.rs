@@ -12,6 +12,7 @@ use super::imported::{ImportedThread, empty_run, fill};
 use super::quoted;
 use super::source::{DocumentShape, SourceText, TextLine};
 use model::run::{Run, WORST, Worst};
+use model::sort::CompactSort;
 use model::units::{CPU_LIMIT, Cpu, CpuSet, Nanos};
 use model::vocabulary::{IdleStates, Quantity};
 use model::wall_time::wall_time;
@@ -250,7 +251,7 @@ fn thread(cpu: Option<Cpu>, mut windows: Vec<Window>) -> ImportedThread {
     for window in &windows {
         *counts.entry(window.longest_us).or_default() += 1;
     }
-    windows.sort_by_key(|window| (std::cmp::Reverse(window.longest_us), window.time));
+    windows.compact_sort_by_key(|window| (std::cmp::Reverse(window.longest_us), window.time));
     let sum: u128 = windows.iter().map(|window| u128::from(window.longest_us) * 1000).sum();
     let mean = sum.checked_div(windows.len() as u128).and_then(|ns| i64::try_from(ns).ok());
     let worst = windows.iter().take(WORST).map(|window| Worst {

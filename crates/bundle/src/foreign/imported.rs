@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use model::histogram::{self, Bucket, total_of};
 use model::keyword::Word;
 use model::run::{CpuRun, Integrity, Run, SCHEMA, Worst};
+use model::sort::CompactSort;
 use model::units::{Cpu, Nanos};
 use model::vocabulary::{Command, Expiry, IntegrityKind, Preempt, Quantity};
 
@@ -206,7 +207,7 @@ pub(super) fn fill(run: &mut Run, threads: Vec<ImportedThread>, unit: Nanos) -> 
         }
         run.cpus.push(cpu);
     }
-    run.cpus.sort_by(|a, b| a.key().cmp(&b.key()));
+    run.cpus.compact_sort_by(|a, b| a.key().cmp(&b.key()));
     let mut cpus: Vec<Cpu> = run.cpus.iter().filter_map(|cpu| cpu.cpu).collect();
     cpus.dedup();
     run.plan.cpus = cpus;

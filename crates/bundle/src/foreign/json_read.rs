@@ -12,6 +12,7 @@ use super::imported::{ImportedThread, RowEdges, TOO_LARGE, empty_run, fill, pree
 use super::source::{DocumentShape, SourceText};
 use super::{BUCKET_LIMIT, THREAD_LIMIT, command_line, date};
 use model::run::{Plan, Run};
+use model::sort::CompactSort;
 use model::units::{CPU_LIMIT, Cpu, Nanos};
 use model::vocabulary::Preempt;
 
@@ -285,7 +286,7 @@ impl<'de, K: NumberedKey<'de>, V: Deserialize<'de>> Deserialize<'de> for Numbere
                 while let Some(entry) = map.next_entry()? {
                     entries.push(entry);
                 }
-                entries.sort_by(|one, other| one.0.cmp(&other.0));
+                entries.compact_sort_by(|one, other| one.0.cmp(&other.0));
                 match entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
                     Some(pair) => Err(A::Error::custom(format!("duplicate key {}", pair[0].0))),
                     None => Ok(NumberedEntries(entries)),

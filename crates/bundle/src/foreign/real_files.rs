@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::testing::import_one;
 use super::*;
 use model::run::{CpuRun, Run};
+use model::sort::CompactSort;
 use model::units::Nanos;
 
 fn text(name: &str) -> Vec<u8> {
@@ -33,7 +34,7 @@ fn text_and_json_of_each_run_agree() {
     let mut compared = 0;
     let mut names: Vec<_> =
         std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    names.sort();
+    names.compact_sort();
     for name in names.iter().filter_map(|name| name.to_str()?.strip_suffix(".json")) {
         let json = runs(&format!("cyclictest/{name}.json")).remove(0);
         let bytes = text(&format!("cyclictest/{name}.txt"));
@@ -55,7 +56,7 @@ fn text_and_json_of_each_run_agree() {
                 cpu.histogram.iter().map(|row| (row.lower, row.upper, row.count)).collect::<Vec<_>>()
             });
             let mut threads: Vec<_> = brief(run).into_iter().zip(rows).collect();
-            threads.sort();
+            threads.compact_sort();
             threads
         };
         assert_eq!(threads(&from_text), threads(&json), "{name}");

@@ -3,6 +3,7 @@
 
 use super::*;
 use model::run::Run;
+use model::sort::CompactSort;
 use model::units::Nanos;
 use model::vocabulary::{IdleStates, Policy, Preempt, Quantity};
 use proptest::prelude::*;
@@ -73,7 +74,7 @@ fn found(run: &Run) -> Vec<Truth> {
 }
 
 fn by_size(mut list: Vec<Truth>) -> Vec<Truth> {
-    list.sort_by_key(|one| (one.max, one.min));
+    list.compact_sort_by_key(|one| (one.max, one.min));
     list
 }
 

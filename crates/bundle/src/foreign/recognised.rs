@@ -1,6 +1,7 @@
 //! Results of a text: the formats that recognise it, and the runs made from it.
 
 use model::run::Run;
+use model::sort::CompactSort;
 use model::text::several;
 use model::units::Nanos;
 
@@ -162,7 +163,7 @@ fn recognise<'a>(
     // A load during a measurement printed into the same log.
     if !any_readable {
         all.extend(findings(source, &refused));
-        all.sort_by_key(|one| (one.finding.lines.start, one.finding.lines.end));
+        all.compact_sort_by_key(|one| (one.finding.lines.start, one.finding.lines.end));
     }
     all.retain(is_strong);
     if any_readable {
@@ -171,7 +172,7 @@ fn recognise<'a>(
         all.truncate(1);
     }
     if !source.documents.is_empty() {
-        all.sort_by_key(Recognised::first_line);
+        all.compact_sort_by_key(Recognised::first_line);
     }
     Ok(all)
 }
@@ -188,7 +189,7 @@ pub(super) fn findings<'a>(
             let findings = (format.find)(source).into_iter();
             all.extend(findings.map(|finding| Recognised { source, format, finding }));
         }
-        all[start..].sort_by_key(|one| (one.finding.lines.start, one.finding.lines.end));
+        all[start..].compact_sort_by_key(|one| (one.finding.lines.start, one.finding.lines.end));
     }
     all
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::error::ImportError;
 use super::imported::ImportedThread;
 use model::run::{Block, WORST, Worst};
+use model::sort::CompactSort;
 use model::units::Nanos;
 
 /// Fills each thread from its samples, and returns a record per second of those whose CPU and
@@ -33,7 +34,7 @@ pub(super) fn fill(
         }
         blocks.extend(seconds(thread, samples, unit));
     }
-    blocks.sort_by_key(|block| (block.mono_ns, block.cpu));
+    blocks.compact_sort_by_key(|block| (block.mono_ns, block.cpu));
     Ok(blocks)
 }
 

@@ -10,6 +10,7 @@ use super::auto_analysis::TIMERLAT_PRIO;
 use super::ftrace_text::line::{LineHead, seconds};
 use model::run::{Slice, Spike, Who};
 use model::slice::SliceKind;
+use model::sort::CompactSort;
 use model::units::{Cpu, Nanos};
 
 /// Maximum number of interruptions of a CPU that are held.
@@ -76,7 +77,7 @@ impl TimerlatSamples {
         let noise = self.cpus.get(&cpu).map(|cpu| &cpu.noise);
         let spike = taken_apart(cpu, sample, expired, noise.into_iter().flatten());
         self.worst.push(spike);
-        self.worst.sort_by_key(|spike| Reverse(spike.latency_ns));
+        self.worst.compact_sort_by_key(|spike| Reverse(spike.latency_ns));
         self.worst.truncate(MAX_KEPT);
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use model::cure::CureCandidate;
 use model::setting::Risk;
+use model::sort::CompactSort;
 
 /// Change requested by the audit that can be applied and undone now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub fn candidates(
     };
     let find = |rule: &String| offered.iter().find(|change| change.rule == *rule).filter(may);
     let mut single: Vec<&OfferedChange> = cures.iter().filter_map(find).collect();
-    single.sort_by_key(|change| rank(change.risk));
+    single.compact_sort_by_key(|change| rank(change.risk));
     let with_others = single.iter().filter_map(|change| {
         let wanted = before(change, &|rule| find(rule));
         let all: Vec<&OfferedChange> =

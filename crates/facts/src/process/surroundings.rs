@@ -11,6 +11,7 @@ use crate::topology::numbered;
 use crate::whole;
 use host::MachineFiles;
 use model::fact::Fact;
+use model::sort::CompactSort;
 use model::units::CpuSet;
 use model::vocabulary::Preempt;
 
@@ -103,7 +104,7 @@ fn nodes(host: &MachineFiles) -> Fact<Vec<(u32, CpuSet)>> {
                 other => return other.map(|_| Vec::new()),
             }
         }
-        found.sort_by_key(|(node, _)| *node);
+        found.compact_sort_by_key(|(node, _)| *node);
         Fact::Known(found)
     })
 }

@@ -11,6 +11,7 @@ use super::Environment;
 use crate::measure::sink::{Progress, SpikeProgress, ThreadProgress};
 use crate::measure::total::Total;
 use crate::plan::MeasurePlan;
+use model::sort::CompactSort;
 use model::text::{clean, several};
 use model::units::Nanos;
 use report::palette::{DIM, PLAIN, Palette, Style, YELLOW};
@@ -136,7 +137,7 @@ fn lines(title: &str, tick: &Progress, columns: usize, rows: usize) -> Vec<(Stri
     let mut order: Vec<usize> = (0..tick.totals.len()).collect();
     if rows < order.len() {
         // If not all fit, those with the worst latencies are shown.
-        order.sort_by_key(|&index| std::cmp::Reverse(worst_of(&tick.totals[index])));
+        order.compact_sort_by_key(|&index| std::cmp::Reverse(worst_of(&tick.totals[index])));
         order.truncate(rows);
         order.sort_unstable();
     }
@@ -170,7 +171,7 @@ fn thread_lines(title: &str, tick: &Progress, columns: usize, rows: usize) -> Ve
     lines.extend(tick.spikes.map(|spikes| (spike_line(spikes), PLAIN)));
     lines.push((head, DIM));
     let mut order: Vec<_> = tick.threads.iter().collect();
-    order.sort_by_key(|thread| std::cmp::Reverse(thread.worst));
+    order.compact_sort_by_key(|thread| std::cmp::Reverse(thread.worst));
     for thread in order.iter().take(rows) {
         let late = thread.late.is_some_and(|late| late > 0);
         lines.push((thread_row(thread), if late { YELLOW } else { PLAIN }));

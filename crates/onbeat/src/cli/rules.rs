@@ -3,6 +3,7 @@
 use super::Environment;
 use super::outputs::{OutputFlags, Outputs, Screen};
 use model::error::{Exit, Failure, Result};
+use model::sort::CompactSort;
 use report::rule_pages::{json, text};
 use rules::Rule;
 
@@ -49,7 +50,7 @@ fn unknown(id: &str) -> Failure {
         id.split(['-', '_', ' ', '.']).map(start).filter(|start| start.len() > 2).collect();
     let alike = |known: &&str| known.split('-').any(|word| asked.contains(&start(word)));
     let mut near: Vec<&str> = Rule::all().iter().map(|rule| rule.id()).filter(alike).collect();
-    near.sort_by_key(|known| distance(known, id));
+    near.compact_sort_by_key(|known| distance(known, id));
     near.truncate(3);
     let hint = if near.is_empty() { String::new() } else { format!(" (perhaps {}?)", near.join(", ")) };
     Failure::usage(format!("unknown rule '{id}'{hint}: `onbeat rules` lists them"))

@@ -17,6 +17,7 @@ use bundle::events::Events;
 use host::{MachineFiles, clock};
 use model::error::Result;
 use model::run::{Block, Host, Run, Spike};
+use model::sort::CompactSort;
 use model::units::{CpuSet, Nanos};
 use rules::culprits::names::fallback_name;
 use study::findings::Findings;
@@ -223,10 +224,10 @@ impl Explainer {
     pub fn explain_worst(&mut self, mut late: Vec<LateTask>) {
         let began = clock::monotonic();
         let max_spikes = (MAX_STRETCH.0 / self.one_takes.0.max(1)).max(1) as usize;
-        late.sort_by_key(|late| std::cmp::Reverse(late.wakeup.actual - late.wakeup.expected));
+        late.compact_sort_by_key(|late| std::cmp::Reverse(late.wakeup.actual - late.wakeup.expected));
         self.skipped.no_time += late.len().saturating_sub(max_spikes) as u64;
         late.truncate(max_spikes);
-        late.sort_by_key(|late| late.wakeup.actual);
+        late.compact_sort_by_key(|late| late.wakeup.actual);
         for (done, one) in late.iter().enumerate() {
             let so_far = clock::monotonic() - began;
             if done > 0 && so_far > MAX_STRETCH {

@@ -7,6 +7,7 @@ use super::followed_spikes::FollowOptions;
 use super::late_task::LateTask;
 use super::losses::Losses;
 use super::victims::Victim;
+use model::sort::CompactSort;
 use model::text::several;
 use model::units::Nanos;
 use trace::cycles::CycleTracker;
@@ -81,7 +82,7 @@ impl FollowedEvents {
         // that lags behind may still lie before the gap.
         let gap = self.losses.gap();
         self.waiting.retain(|event| event.time >= gap);
-        self.waiting.sort_by_key(|event| event.time);
+        self.waiting.compact_sort_by_key(|event| event.time);
         let seen = upto.min(collected.complete_until);
         self.losses.read_until(seen);
         let ready = self.waiting.partition_point(|event| event.time <= seen);

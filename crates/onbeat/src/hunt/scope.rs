@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use model::sort::CompactSort;
 use model::units::Nanos;
 
 /// Size and alignment of a kernel stack (THREAD_SIZE without KASAN, x86-64 and arm64 with 4 KiB
@@ -122,7 +123,7 @@ impl Scope {
 fn as_few(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let gap = |&next: &usize| ranges[next].0.saturating_sub(ranges[next - 1].1);
     let mut cuts: Vec<usize> = (1..ranges.len()).collect();
-    cuts.sort_by_key(|next| std::cmp::Reverse(gap(next)));
+    cuts.compact_sort_by_key(|next| std::cmp::Reverse(gap(next)));
     cuts.truncate(MAX_TERMS - 1);
     cuts.sort_unstable();
     let starts = std::iter::once(0).chain(cuts.iter().copied());

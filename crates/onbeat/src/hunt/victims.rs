@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use facts::tasks::{RtPolicy, has_ended, parse_allowed, parse_task_stat};
 use host::MachineFiles;
 use model::error::{Failure, Result};
+use model::sort::CompactSort;
 use model::text::quoted_value;
 use model::units::CpuSet;
 use trace::event::Task;
@@ -99,7 +100,7 @@ pub fn find(host: &MachineFiles, wanted: &str) -> Result<(FollowedKind, Vec<Vict
         )));
     }
     // The others are counted when they run.
-    found.sort_by_key(|victim| (victim.urgency(), victim.thread));
+    found.compact_sort_by_key(|victim| (victim.urgency(), victim.thread));
     found.truncate(MAX_VICTIMS);
     Ok((kind, found))
 }

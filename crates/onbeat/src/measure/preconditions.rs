@@ -8,6 +8,7 @@ use facts::{Facts, cgroup, kmsg};
 use host::{KernelLog, MachineFiles, clock};
 use model::error::run_with;
 use model::run::{Integrity, Run};
+use model::sort::CompactSort;
 use model::text::several;
 use model::units::{CpuSet, Nanos};
 use model::vocabulary::IntegrityKind;
@@ -162,7 +163,7 @@ fn competitors(before: &[RtTask], after: &[RtTask], measured: &CpuSet, priority:
             (task.stat.cpu_ticks.saturating_sub(earlier), task)
         })
         .collect();
-    found.sort_by_key(|(ticks, task)| (std::cmp::Reverse(*ticks), task.tid));
+    found.compact_sort_by_key(|(ticks, task)| (std::cmp::Reverse(*ticks), task.tid));
     let mut entries: Vec<Integrity> =
         found.iter().take(MAX_NAMED).map(|(ticks, task)| competitor_entry(*ticks, task)).collect();
     if found.len() > MAX_NAMED {

@@ -4,6 +4,7 @@ use super::block::{DrainedBlock, LatencySample, WORST_PER_BLOCK};
 use super::cost;
 use model::histogram::{Counts, EARLY_BUCKET, bucket_of, edge_at_or_above, fill_buckets, mean};
 use model::run::{Block, CpuRun, Worst};
+use model::sort::CompactSort;
 use model::units::{Cpu, Nanos};
 use model::wall_time::wall_time;
 
@@ -63,7 +64,7 @@ impl Total {
             self.min = self.min.min(block.min);
         }
         self.worst.extend(block.top.iter().map(|&sample| (sample, wall_offset)));
-        self.worst.sort_by_key(|(sample, _)| (-sample.latency.0, sample.cycle));
+        self.worst.compact_sort_by_key(|(sample, _)| (-sample.latency.0, sample.cycle));
         self.worst.truncate(WORST_PER_BLOCK);
     }
 

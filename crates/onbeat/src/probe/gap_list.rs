@@ -10,6 +10,7 @@ use facts::interrupts::{InterruptLine, named_counts};
 use host::MachineFiles;
 use model::error::Result;
 use model::run::{Block, CpuRun, InterruptCount, Run, SpinGap};
+use model::sort::CompactSort;
 use model::units::{Cpu, Nanos};
 
 /// Maximum number of gaps of a run, over all its CPUs: each checkpoint writes the list again.
@@ -53,7 +54,7 @@ impl GapList {
         });
         let all: BTreeSet<(Nanos, Cpu, Nanos)> = kept.chain(worst).collect();
         let mut longest: Vec<_> = all.into_iter().collect();
-        longest.sort_by_key(|(_, _, ns)| Reverse(*ns));
+        longest.compact_sort_by_key(|(_, _, ns)| Reverse(*ns));
         longest.truncate(MOST_GAPS);
         longest.sort_unstable();
         longest.into_iter().map(|(mono_ns, cpu, ns)| SpinGap { cpu, mono_ns, ns }).collect()
@@ -136,7 +137,7 @@ fn since(before: &[InterruptLine], after: &[InterruptLine]) -> BTreeMap<Cpu, Vec
         }
     }
     for of_cpu in counts.values_mut() {
-        of_cpu.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.irq.cmp(&b.irq)));
+        of_cpu.compact_sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.irq.cmp(&b.irq)));
     }
     counts
 }

@@ -7,6 +7,7 @@ use crate::hunt::parts::total;
 use crate::hunt::sentences::percent;
 use crate::words::{clean, span};
 use model::run::Run;
+use model::sort::CompactSort;
 use model::units::Nanos;
 use rules::audit::{Audit, Finding};
 use rules::judgement::AuditVerdict;
@@ -53,7 +54,7 @@ impl HuntGains {
         let failed = worst_first(audit, AuditVerdict::Fail);
         let cured = |knobs: &[String]| knobs.iter().any(|knob| failed.iter().any(|found| found.rule == knob));
         let mut left: Vec<_> = self.culprits.iter().filter(|one| !cured(&one.2)).collect();
-        left.sort_by(|a, b| b.1.total_cmp(&a.1));
+        left.compact_sort_by(|a, b| b.1.total_cmp(&a.1));
         let share: f64 = left.iter().map(|one| one.1).sum();
         if share < LITTLE {
             return None;
@@ -108,7 +109,7 @@ impl HuntGains {
 pub fn failing<'a>(audit: &'a Audit, gains: Option<&HuntGains>) -> Vec<&'a Finding> {
     let mut found = worst_first(audit, AuditVerdict::Fail);
     if let Some(gains) = gains {
-        found.sort_by(|a, b| gains.share(b.rule).total_cmp(&gains.share(a.rule)));
+        found.compact_sort_by(|a, b| gains.share(b.rule).total_cmp(&gains.share(a.rule)));
     }
     found
 }

@@ -1,6 +1,7 @@
 //! Findings of a check by rule: threads with equal findings are named together.
 
 use crate::words::clean;
+use model::sort::CompactSort;
 use model::text::several;
 use model::units::named_cpus;
 use rules::audit::Finding;
@@ -32,7 +33,7 @@ pub fn groups(check: &ProgramCheck, verdict: AuditVerdict) -> Vec<FindingGroup<'
             None => groups.push((found, found.tid.into_iter().collect())),
         }
     }
-    groups.sort_by_key(|(found, _)| std::cmp::Reverse(found.finding.severity));
+    groups.compact_sort_by_key(|(found, _)| std::cmp::Reverse(found.finding.severity));
     let mut shown: Vec<FindingGroup> = Vec::new();
     for (found, tids) in groups {
         let finding = &found.finding;

@@ -7,6 +7,7 @@ use super::unlisted::passed_over;
 use crate::words::{clean, several};
 use model::run::{Run, Spike};
 use model::slice::SliceKind;
+use model::sort::CompactSort;
 use model::units::Nanos;
 use rules::culprits::belonging::time_by_culprit;
 
@@ -96,7 +97,7 @@ fn without(run: &Run, suspects: &[&Spike]) -> (bool, Option<(String, f64)>) {
         run.culprits.iter().take(COMPARED).take_while(|culprit| culprit.share >= LEAST).count().max(1);
     let order = |all: bool| {
         let mut order: Vec<usize> = (0..run.culprits.len()).collect();
-        order.sort_by_key(|&place| std::cmp::Reverse(left(place, all)));
+        order.compact_sort_by_key(|&place| std::cmp::Reverse(left(place, all)));
         order
     };
     let orders = [order(true), order(false)];

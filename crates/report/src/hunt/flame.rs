@@ -13,6 +13,7 @@ use crate::plot::svg::{self, Picture, Px, Size, fit, text_width};
 use crate::plot::theme::Theme;
 use crate::words::{clean, several, span};
 use model::run::{Run, Slice};
+use model::sort::CompactSort;
 use model::units::Nanos;
 use rules::culprits::names;
 
@@ -53,7 +54,7 @@ impl Flame {
             *sum = sum.saturating_add(part.ns.0);
         }
         let mut order: Vec<(Leaf, i64)> = sums.into_iter().collect();
-        order.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        order.compact_sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         let (mut kept, mut pooled) = (BTreeMap::<Leaf, i64>::new(), HashMap::new());
         for (at, (own, ns)) in order.into_iter().enumerate() {
             let name = if at < LEAVES { own.clone() } else { [own[0].clone(), OTHERS.into(), String::new()] };

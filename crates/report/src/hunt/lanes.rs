@@ -3,6 +3,7 @@
 
 use super::stages::Landmarks;
 use crate::words::several;
+use model::sort::CompactSort;
 use model::units::Nanos;
 use trace::timeline::{CpuTrack, cpu_tracks};
 use trace::window::Window;
@@ -60,7 +61,7 @@ impl KeptLanes {
 /// Lanes of a window, the late thread's CPU first; adds remarks on what they leave out.
 fn lanes_of(window: &Window, notes: &mut Vec<String>) -> Vec<CpuTrack> {
     let mut all = cpu_tracks(window);
-    all.sort_by_key(|lane| (lane.cpu != window.cpu, lane.cpu));
+    all.compact_sort_by_key(|lane| (lane.cpu != window.cpu, lane.cpu));
     let lanes = busiest(all, notes);
     if window.left_out > 0 {
         let events = several(window.left_out, "event", "events");
@@ -76,7 +77,7 @@ fn busiest(mut all: Vec<CpuTrack>, notes: &mut Vec<String>) -> Vec<CpuTrack> {
         return all;
     }
     let mut order: Vec<usize> = (1..all.len()).collect();
-    order.sort_by_key(|&at| std::cmp::Reverse(all[at].spans.len()));
+    order.compact_sort_by_key(|&at| std::cmp::Reverse(all[at].spans.len()));
     let dropped: Vec<usize> = order.split_off(LANES - 1);
     let mut at = 0;
     all.retain(|_| {

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use model::sort::CompactSort;
 use model::units::{Cpu, Nanos};
 use trace::event::{Named, Task, What};
 use trace::timeline::softirq;
@@ -74,7 +75,7 @@ pub fn nested(window: &Window) -> BTreeMap<Cpu, Vec<Span>> {
     let names = names(window);
     let (from, to) = reach(window);
     let of_one = |(cpu, mut events): (Cpu, Vec<&Named>)| {
-        events.sort_by_key(|event| event.time);
+        events.compact_sort_by_key(|event| event.time);
         (cpu, Walk::new(&events, &names, from).run(&events, to))
     };
     by_cpu.into_iter().map(of_one).collect()
@@ -128,7 +129,7 @@ impl<'a> Walk<'a> {
         self.close_all(to);
         self.thread(to);
         self.done.retain(|span| span.end > span.start);
-        self.done.sort_by_key(|span| (span.start, span.depth));
+        self.done.compact_sort_by_key(|span| (span.start, span.depth));
         self.done
     }
 

@@ -3,6 +3,7 @@
 
 use super::{kinds, sentences};
 use model::run::{Run, Slice, Spike};
+use model::sort::CompactSort;
 use model::units::Nanos;
 
 /// Limit of parts of a spike that are shown one by one; the others are summed.
@@ -28,7 +29,7 @@ impl SpikePart<'_> {
 pub fn parts(spike: &Spike) -> Vec<SpikePart<'_>> {
     let since = |time: Nanos| time.0.saturating_sub(spike.expected_ns.0);
     let mut slices: Vec<&Slice> = spike.slices.iter().filter(|slice| slice.ns.0 > 0).collect();
-    slices.sort_by_key(|slice| slice.start_ns);
+    slices.compact_sort_by_key(|slice| slice.start_ns);
     let (mut parts, mut reached) = (Vec::new(), 0i64);
     for slice in slices {
         let start = since(slice.start_ns);
@@ -49,9 +50,9 @@ pub fn longest(mut parts: Vec<SpikePart<'_>>, most: usize) -> (Vec<SpikePart<'_>
     if parts.len() <= most {
         return (parts, 0, Nanos(0));
     }
-    parts.sort_by_key(|part| (std::cmp::Reverse(part.ns), part.start));
+    parts.compact_sort_by_key(|part| (std::cmp::Reverse(part.ns), part.start));
     let others = parts.split_off(most);
-    parts.sort_by_key(|part| part.start);
+    parts.compact_sort_by_key(|part| part.start);
     (parts, others.len(), Nanos(others.iter().fold(0i64, |sum, part| sum.saturating_add(part.ns.0))))
 }
 
@@ -85,7 +86,7 @@ pub fn merged<'a>(parts: &[SpikePart<'a>]) -> Vec<MergedParts<'a>> {
         MergedParts { whose, parts, ns }
     };
     let mut rows: Vec<MergedParts> = rows.into_iter().map(told).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
+    rows.compact_sort_by_key(|row| std::cmp::Reverse(row.ns));
     rows
 }
 
@@ -97,7 +98,7 @@ pub fn worst(run: &Run, most: usize) -> Vec<&Spike> {
 /// Places of all kept spikes in the run's list, latest first: the order of their numbers.
 pub fn by_latency(run: &Run) -> Vec<usize> {
     let mut order: Vec<usize> = (0..run.spikes.len()).collect();
-    order.sort_by_key(|&at| {
+    order.compact_sort_by_key(|&at| {
         let spike = &run.spikes[at];
         (std::cmp::Reverse(spike.latency_ns), spike.expected_ns, spike.cpu)
     });

@@ -14,6 +14,7 @@ use super::sentences;
 use super::stages::Landmarks;
 use crate::words::{clean, span};
 use model::run::{Run, Spike};
+use model::sort::CompactSort;
 use model::units::Nanos;
 use trace::window::Window;
 
@@ -87,12 +88,12 @@ impl Trace {
     fn hunt(&mut self, hunt: &Traced) {
         self.name("process_name", None, &clean(hunt.title));
         let mut windows: Vec<&Window> = hunt.windows.iter().collect();
-        windows.sort_by_key(|window| (window.expected_ns, window.cpu));
+        windows.compact_sort_by_key(|window| (window.expected_ns, window.cpu));
         for window in windows {
             self.window(window);
         }
         let mut spikes: Vec<&Spike> = hunt.run.spikes.iter().collect();
-        spikes.sort_by_key(|spike| (spike.expected_ns, spike.cpu));
+        spikes.compact_sort_by_key(|spike| (spike.expected_ns, spike.cpu));
         for spike in spikes {
             self.spike(spike, hunt.windows);
         }

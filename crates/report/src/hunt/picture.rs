@@ -15,6 +15,7 @@ use crate::plot::svg::{Picture, Plot, Px, Size, text};
 use crate::plot::theme::Theme;
 use crate::words::{several, span};
 use model::run::Spike;
+use model::sort::CompactSort;
 use model::units::Nanos;
 use trace::window::Window;
 
@@ -191,7 +192,7 @@ pub fn mark_name(name: &'static str, spike: &Spike) -> &'static str {
 /// Legend of the colours of the parts.
 pub fn keys(parts: &[SpikePart], theme: &Theme) -> Vec<Swatch> {
     let mut names: Vec<&str> = parts.iter().map(SpikePart::kind).collect();
-    names.sort_by_key(|name| kinds::order(name));
+    names.compact_sort_by_key(|name| kinds::order(name));
     names.dedup();
     let key = |name: &str| {
         let kind = kinds::of(name);

@@ -8,6 +8,7 @@ use crate::palette::{BOLD, DIM, PLAIN, Palette, RED, YELLOW};
 use crate::words::{clean, filled, several, span, us};
 use model::run::{Run, Spike};
 use model::slice::SliceKind;
+use model::sort::CompactSort;
 use model::units::Nanos;
 
 /// Parts below this share of a spike are summed, unless all are asked for.
@@ -50,7 +51,7 @@ pub fn render(
     let large = rows.iter().filter(|row| all || share(row.ns, spike.latency_ns) >= LEAST).count();
     let others = rows.split_off(large.clamp(1, PARTS).min(rows.len()));
     let largest = rows.first().map_or(Nanos(0), |row| row.ns);
-    rows.sort_by_key(|row| row.parts.first().map(|part| part.start));
+    rows.compact_sort_by_key(|row| row.parts.first().map(|part| part.start));
     let kinds = rows.iter().filter_map(|row| row.parts.first()).map(|part| part.kind().chars().count());
     let room = width.saturating_sub(AROUND_BAR + kinds.max().unwrap_or(0));
     let bar = Bar { width: (width / 5).clamp(10, 40).min(room).max(LEAST_BAR), latency: spike.latency_ns };

@@ -14,6 +14,7 @@ use crate::plot::svg::{FONT, Px, text, text_width};
 use crate::plot::theme::Theme;
 use crate::words::{clean, span};
 use model::run::Who;
+use model::sort::CompactSort;
 
 /// Height of the bars.
 pub const HEIGHT: f64 = 32.0;
@@ -82,7 +83,7 @@ fn free(placed: &[Below], row: usize, x: f64, from: f64, to: f64) -> bool {
 pub fn draw(parts: &[SpikePart], scale: &Scale, top: f64, until: i64, theme: &Theme) -> (Markup, f64) {
     let right = scale.at(scale.hi());
     let mut order: Vec<&SpikePart> = parts.iter().collect();
-    order.sort_by_key(|part| part.start);
+    order.compact_sort_by_key(|part| part.start);
     let inside: Vec<Option<String>> =
         order.iter().map(|part| label_inside(part, extent(part, scale).1)).collect();
     let mut outside: Vec<&SpikePart> =

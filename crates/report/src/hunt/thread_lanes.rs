@@ -11,6 +11,7 @@ use crate::plot::theme::Theme;
 use crate::words::{clean, several, span};
 use model::run::{Slice, Spike};
 use model::slice::SliceKind;
+use model::sort::CompactSort;
 use trace::timeline::{ThreadDoing, ThreadStretch, ThreadTrack, thread_tracks};
 use trace::window::Window;
 
@@ -180,7 +181,7 @@ impl<'a> ThreadLanes<'a> {
     fn arcs(&self) -> Vec<Arc> {
         let lane = |pid: i32| self.tracks.iter().position(|track| track.task.pid == pid);
         let mut slices: Vec<&Slice> = self.spike.slices.iter().filter(|slice| is_futex_wait(slice)).collect();
-        slices.sort_by_key(|slice| std::cmp::Reverse(slice.ns));
+        slices.compact_sort_by_key(|slice| std::cmp::Reverse(slice.ns));
         let arc = |slice: &Slice| {
             let (from, to) = (slice.start_ns.0, slice.start_ns.0.saturating_add(slice.ns.0));
             let (waker, waiter) = (lane(slice.who.pid)?, lane(self.spike.victim.pid)?);

@@ -17,6 +17,7 @@ use crate::prose::prose;
 use crate::words::{clean, or_dash, several, span, us_or_dash, wrapped};
 use model::histogram::{Bucket, quantile};
 use model::run::{Recorder, Run, Spike, ThreadRun};
+use model::sort::CompactSort;
 
 /// Columns of the table; `WIDTHS` has the widths of all but the first.
 const COLUMNS: [&str; 10] =
@@ -41,7 +42,7 @@ const PICTURES: usize = 4;
 /// Threads with cycles, those with late ones and the worst first.
 fn ranked(run: &Run) -> Vec<&ThreadRun> {
     let mut all: Vec<&ThreadRun> = run.threads.iter().filter(|thread| thread.cycles > 0).collect();
-    all.sort_by_key(|thread| std::cmp::Reverse((thread.late.unwrap_or(0), thread.worst_ns)));
+    all.compact_sort_by_key(|thread| std::cmp::Reverse((thread.late.unwrap_or(0), thread.worst_ns)));
     all
 }
 
@@ -290,7 +291,7 @@ fn latest<'a>(thread: &ThreadRun, run: &'a Run) -> Vec<CycleRow<'a>> {
     let link = |spike: &Spike| shown.iter().position(|one| *one == spike).map(|at| place_of(at + 1));
     let own = |spike: &&Spike| spike.deadline_ns.is_some() && spike.victim.pid == thread.tid;
     let mut own: Vec<&Spike> = run.spikes.iter().filter(own).collect();
-    own.sort_by_key(|spike| (std::cmp::Reverse(spike.latency_ns), spike.expected_ns));
+    own.compact_sort_by_key(|spike| (std::cmp::Reverse(spike.latency_ns), spike.expected_ns));
     own.into_iter().take(cycle_rows::ROWS).map(|spike| CycleRow { spike, link: link(spike) }).collect()
 }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use super::parts::by_latency;
 use model::run::{Run, Spike};
+use model::sort::CompactSort;
 use model::units::Nanos;
 use rules::culprits::belonging::time_by_culprit;
 
@@ -41,7 +42,7 @@ pub fn most_of(took: &[i64]) -> Option<usize> {
 pub fn concerned(run: &Run, spike: &Spike) -> Vec<(usize, Nanos)> {
     let took = time_by_culprit(&run.culprits, spike).into_iter().enumerate().filter(|(_, ns)| *ns > 0);
     let mut found: Vec<(usize, Nanos)> = took.map(|(place, ns)| (place, Nanos(ns))).collect();
-    found.sort_by_key(|&(place, ns)| (std::cmp::Reverse(ns), place));
+    found.compact_sort_by_key(|&(place, ns)| (std::cmp::Reverse(ns), place));
     found
 }
 

@@ -7,6 +7,7 @@ use super::{properties, tasks};
 use facts::Fact;
 use facts::irqs::Irq;
 use facts::survey::Survey;
+use model::sort::CompactSort;
 use model::units::{Cpu, CpuSet};
 use rules::intent::Intent;
 
@@ -116,7 +117,7 @@ impl Map {
             CpuGroup { cpus, alike, split }
         };
         let mut groups: Vec<CpuGroup> = groups.into_iter().map(group).collect();
-        groups.sort_by_key(|group| group.cpus.iter().next());
+        groups.compact_sort_by_key(|group| group.cpus.iter().next());
         groups
     }
 }

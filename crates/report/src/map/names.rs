@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use model::sort::CompactSort;
+
 /// Splits a name into the text around its numbers, and the numbers.
 fn parts(name: &str) -> (String, Vec<String>) {
     let (mut shape, mut numbers, mut within) = (String::new(), Vec::<String>::new(), false);
@@ -53,7 +55,7 @@ pub fn collapsed<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
         kinds.entry(kind).or_insert_with(|| (at, Vec::new())).1.push(numbers);
     }
     let mut kinds: Vec<(String, Kind)> = kinds.into_iter().collect();
-    kinds.sort_by_key(|(_, (first, _))| *first);
+    kinds.compact_sort_by_key(|(_, (first, _))| *first);
     let shown = |(kind, (_, all)): &(String, Kind)| match all.len() {
         1 => joined(kind, all),
         several => format!("{} ({several})", joined(kind, all)),

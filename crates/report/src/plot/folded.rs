@@ -9,6 +9,7 @@ use super::svg::stroke;
 use super::svg::{LegendEntry, PathData, Picture, Plot, Size, legend, text_over};
 use super::theme::Theme;
 use crate::words::{several, span};
+use model::sort::CompactSort;
 use model::units::Nanos;
 use stats::bounds::periods::Period;
 use stats::series::{BlockMaximum, Series};
@@ -80,7 +81,7 @@ pub fn draw(period: &Period, series: &Series, size: Size, theme: &Theme) -> Opti
 fn chosen(period: &Period, series: &Series) -> Vec<BlockMaximum> {
     let (members, mut others): (Vec<BlockMaximum>, Vec<BlockMaximum>) =
         series.every().partition(|block| period.at_ns.binary_search(&block.at).is_ok());
-    others.sort_by_key(|block| (std::cmp::Reverse(block.max), block.at));
+    others.compact_sort_by_key(|block| (std::cmp::Reverse(block.max), block.at));
     others.truncate(OTHERS);
     others.into_iter().chain(members).collect()
 }

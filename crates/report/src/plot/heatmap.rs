@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use maud::{Markup, html};
+use model::sort::CompactSort;
 
 use super::axis::{Scale, span_label};
 use super::columns;
@@ -88,7 +89,8 @@ fn cells(column: &Cells) -> Vec<Cell> {
     }
     // Wide cells first, so that narrow ones are on top.
     let mut cells: Vec<Cell> = bands.into_iter().collect();
-    cells.sort_by_key(|&((lower, upper), _)| std::cmp::Reverse(i128::from(upper) - i128::from(lower)));
+    cells
+        .compact_sort_by_key(|&((lower, upper), _)| std::cmp::Reverse(i128::from(upper) - i128::from(lower)));
     cells.extend(alone);
     cells
 }

@@ -17,6 +17,7 @@ use super::svg::{FONT, LegendEntry, PathData, Picture, Plot, Size, legend, text,
 use super::theme::{LINES, Theme};
 use crate::words;
 use crate::words::{several, span};
+use model::sort::CompactSort;
 use model::units::Nanos;
 use stats::modes::Mode;
 
@@ -277,7 +278,7 @@ impl Sketch {
                 Some((self.x.at(mark.latency.0 as f64), mark.name.clone(), colour))
             })
             .collect();
-        marks.sort_by(|a, b| a.0.total_cmp(&b.0));
+        marks.compact_sort_by(|a, b| a.0.total_cmp(&b.0));
         let fitting = if size == Size::Wide { LABELS } else { 3 };
         let named = marks.split_off(marks.len().saturating_sub(fitting));
         let anchors: Vec<(f64, &str)> = named.iter().map(|mark| (mark.0, mark.1.as_str())).collect();

@@ -7,6 +7,7 @@ use crate::totals::{largest, sum_rows};
 use crate::words::{clean, span};
 use model::histogram::Bucket;
 use model::run::{CpuRun, Run};
+use model::sort::CompactSort;
 use model::units::Nanos;
 
 /// Number of lines drawn separately when there are many; the rest are a band.
@@ -90,7 +91,7 @@ pub fn alone(lines: &[PlotLine]) -> Vec<usize> {
         return (0..lines.len()).collect();
     }
     let mut worst: Vec<usize> = (0..lines.len()).collect();
-    worst.sort_by_key(|&i| std::cmp::Reverse(lines[i].max));
+    worst.compact_sort_by_key(|&i| std::cmp::Reverse(lines[i].max));
     worst.truncate(WORST);
     worst.sort_unstable();
     worst

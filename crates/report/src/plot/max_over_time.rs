@@ -11,6 +11,7 @@ use super::svg;
 use super::svg::{LegendEntry, PathData, Picture, Plot, Px, Size, legend, text_over};
 use super::theme::{LINES, Theme};
 use crate::words::{duration, several, span};
+use model::sort::CompactSort;
 use model::units::{Cpu, Nanos};
 
 /// Time axis that this picture and the heat map share.
@@ -116,7 +117,7 @@ fn alone(worst: &[Option<Worst>]) -> Vec<usize> {
         return (0..worst.len()).collect();
     }
     let mut order: Vec<usize> = (0..worst.len()).collect();
-    order.sort_by_key(|&i| std::cmp::Reverse(worst[i].as_ref().map(|worst| worst.latency)));
+    order.compact_sort_by_key(|&i| std::cmp::Reverse(worst[i].as_ref().map(|worst| worst.latency)));
     order.truncate(line::WORST);
     order.sort_unstable();
     order

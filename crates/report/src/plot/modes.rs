@@ -1,6 +1,7 @@
 //! Modes of a histogram, marked above the plot and named.
 
 use maud::{Markup, html};
+use model::sort::CompactSort;
 
 use super::axis::Scale;
 use super::line::PlotLine;
@@ -23,9 +24,9 @@ pub fn of(lines: &[PlotLine]) -> Vec<Mode> {
 /// Fullest modes, ascending.
 fn named(modes: &[Mode]) -> Vec<Mode> {
     let mut most = modes.to_vec();
-    most.sort_by_key(|mode| std::cmp::Reverse(mode.n));
+    most.compact_sort_by_key(|mode| std::cmp::Reverse(mode.n));
     most.truncate(MAX_NAMED);
-    most.sort_by_key(|mode| mode.at);
+    most.compact_sort_by_key(|mode| mode.at);
     most
 }
 

@@ -11,6 +11,7 @@ use super::theme::{LINES, Theme};
 use super::wall_ticks::wall_ticks;
 use crate::watch::summary::{CpuColumns, PlacedMark, PlacedWorst, WatchSummary};
 use crate::words::{duration, several, span};
+use model::sort::CompactSort;
 use model::units::Nanos;
 use model::watch::{WatchMarkKind, WorstWakeup};
 
@@ -146,7 +147,7 @@ pub fn coloured(of: &WatchSummary) -> Vec<usize> {
         let marked =
             |cpu: &CpuColumns| of.worst.iter().take(MARKED).any(|worst| worst.wakeup.cpu == Some(cpu.cpu));
         let worst = |cpu: &CpuColumns| cpu.timer.iter().chain(&cpu.wakeup).flatten().max().copied();
-        order.sort_by_key(|&at| std::cmp::Reverse((marked(&of.columns[at]), worst(&of.columns[at]))));
+        order.compact_sort_by_key(|&at| std::cmp::Reverse((marked(&of.columns[at]), worst(&of.columns[at]))));
         order.truncate(line::WORST);
         order.sort_unstable();
     }
@@ -208,7 +209,7 @@ fn spans(own: &[&PlacedMark], panels: &[Panel], time: &Scale, strip: f64, theme:
 fn joined(own: &[&PlacedMark]) -> Vec<(Nanos, Nanos, bool, String)> {
     let mut joined: Vec<(Nanos, Nanos, bool, String)> = Vec::new();
     let mut sorted = own.to_vec();
-    sorted.sort_by_key(|mark| mark.from);
+    sorted.compact_sort_by_key(|mark| mark.from);
     for mark in sorted {
         let load = mark.mark.kind == WatchMarkKind::Load;
         match joined.iter_mut().rev().find(|last| last.2 == load).filter(|last| mark.from <= last.1) {

@@ -19,6 +19,7 @@ use crate::script::PageScript;
 use crate::totals::largest;
 use crate::words::{clean, several, span, us_or_dash};
 use model::error::Result;
+use model::sort::CompactSort;
 use model::units::Nanos;
 use model::vocabulary::Command;
 use stats::compare::secondary;
@@ -74,7 +75,7 @@ fn overview(inputs: &[Input]) -> Markup {
 fn latest(inputs: &[Input]) -> String {
     let mut known: Vec<(Nanos, &Input)> =
         inputs.iter().filter_map(|input| Some((largest(input.run)?, input))).collect();
-    known.sort_by_key(|(worst, _)| *worst);
+    known.compact_sort_by_key(|(worst, _)| *worst);
     let (Some((least, first)), Some((most, last))) = (known.first(), known.last()) else {
         return "The largest latency of these runs is not known.".to_owned();
     };

@@ -4,6 +4,7 @@ use super::policy;
 use crate::totals::largest;
 use crate::words::{MachineClock, clean, percent, several, span, uncapitalised};
 use model::run::{CpuRun, Run, SpinGap};
+use model::sort::CompactSort;
 use model::units::{CpuSet, Nanos, named_cpus};
 use model::vocabulary::{Policy, Probe, Quantity};
 
@@ -190,7 +191,7 @@ pub fn beside(cpu: &CpuRun) -> Option<String> {
 pub fn gaps(run: &Run) -> Vec<String> {
     let (Some(gaps), Some(_)) = (&run.gaps, largest(run)) else { return Vec::new() };
     let mut longest: Vec<&SpinGap> = gaps.iter().collect();
-    longest.sort_by_key(|gap| std::cmp::Reverse(gap.ns));
+    longest.compact_sort_by_key(|gap| std::cmp::Reverse(gap.ns));
     let named = |gap: &&SpinGap| format!("{} on CPU {} at {}", span(gap.ns), gap.cpu, when(run, gap));
     let shown: Vec<String> = longest.iter().take(SHOWN).map(named).collect();
     let mut lines = vec![format!("longest gaps: {}", shown.join("; "))];

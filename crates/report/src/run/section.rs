@@ -13,6 +13,7 @@ use crate::input::Input;
 use crate::prose::prose;
 use crate::words::{MachineClock, UNKNOWN, capitalised, clean, or_dash, several, span, us, us_or_dash};
 use model::run::{CpuRun, Run, Worst};
+use model::sort::CompactSort;
 use model::vocabulary::Command;
 
 /// Limit of worst wake-ups in the list.
@@ -137,7 +138,7 @@ fn cpus(run: &Run) -> Markup {
     }
     let all: Vec<&CpuRun> = run.cpus.iter().collect();
     let mut worst = all.clone();
-    worst.sort_by_key(|cpu| std::cmp::Reverse(cpu.max_ns));
+    worst.compact_sort_by_key(|cpu| std::cmp::Reverse(cpu.max_ns));
     worst.truncate(WORST_CPUS);
     html! {
         @if all.len() > ROWS {
@@ -235,7 +236,7 @@ fn worst(run: &Run) -> Markup {
         run.cpus.iter().flat_map(|cpu| cpu.worst.iter().map(move |worst| (cpu, worst))).collect();
     // Wake-ups that an import counted without a value may not be among the worst.
     all.retain(|(_, worst)| worst.latency_ns.is_some());
-    all.sort_by_key(|(_, worst)| std::cmp::Reverse(worst.latency_ns));
+    all.compact_sort_by_key(|(_, worst)| std::cmp::Reverse(worst.latency_ns));
     if all.is_empty() {
         return html! {};
     }

@@ -11,6 +11,7 @@ use crate::words;
 use crate::words::{MachineClock, or_dash, us, us_or_dash};
 use model::histogram::quantile;
 use model::run::{CpuRun, Run};
+use model::sort::CompactSort;
 use model::units::Nanos;
 use model::vocabulary::Probe;
 
@@ -161,9 +162,9 @@ fn unit(run: &Run) -> String {
 fn listed(run: &Run) -> Vec<&CpuRun> {
     let mut cpus: Vec<&CpuRun> = run.cpus.iter().collect();
     if cpus.len() > MANY {
-        cpus.sort_by_key(|cpu| (std::cmp::Reverse(cpu.max_ns), cpu.cpu));
+        cpus.compact_sort_by_key(|cpu| (std::cmp::Reverse(cpu.max_ns), cpu.cpu));
         cpus.truncate(LATEST);
-        cpus.sort_by_key(|cpu| cpu.cpu);
+        cpus.compact_sort_by_key(|cpu| cpu.cpu);
     }
     cpus
 }

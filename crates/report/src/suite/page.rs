@@ -13,6 +13,7 @@ use crate::plot::theme::PAGE;
 use crate::prose::prose;
 use crate::words::{capitalised, clean, several, span};
 use model::run::Run;
+use model::sort::CompactSort;
 use model::suite::{SuitePhase, SuiteRun};
 use model::units::named_cpus;
 
@@ -86,7 +87,7 @@ fn spoiled(suite: &SuiteRun) -> Markup {
 fn bars(suite: &SuiteRun) -> Markup {
     let mut phases: Vec<&SuitePhase> =
         suite.phases.iter().filter(|phase| phase.valid && phase.max_ns.is_some()).collect();
-    phases.sort_by_key(|phase| std::cmp::Reverse(phase.max_ns));
+    phases.compact_sort_by_key(|phase| std::cmp::Reverse(phase.max_ns));
     let most = phases.first().and_then(|phase| phase.max_ns).map_or(1, |max| max.0.max(1)) as f64;
     html! {
         @if !phases.is_empty() {

@@ -11,6 +11,7 @@ use crate::plot::axis::number;
 use crate::plot::theme::PAGE;
 use crate::prose::prose;
 use crate::words::{clean, span};
+use model::sort::CompactSort;
 use model::text::quoted_value;
 use model::units::Nanos;
 
@@ -38,7 +39,7 @@ fn blamed(of: &WatchSummary) -> Vec<Blamed<'_>> {
             None => found.push(Blamed { name, many: 1, largest, first: worst }),
         }
     }
-    found.sort_by_key(|one| std::cmp::Reverse(one.largest));
+    found.compact_sort_by_key(|one| std::cmp::Reverse(one.largest));
     found
 }
 

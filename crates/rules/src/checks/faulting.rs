@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::view::{FAULT, ProgramView, REMAPPING};
 use crate::words::truncate_phrases;
 use facts::process::{Growth, ProgramThread};
+use model::sort::CompactSort;
 use trace::activity::ThreadActivity;
 
 /// Number of faults that rare code paths cause, without a loop.
@@ -69,7 +70,7 @@ pub fn remappings(program: &ProgramView, thread: &ProgramThread) -> Option<u64> 
 pub fn places(program: &ProgramView, thread: &ProgramThread) -> String {
     let Ok(own) = program.done(thread, FAULT) else { return String::new() };
     let mut faults: Vec<_> = own.faults.iter().collect();
-    faults.sort_by_key(|(_, times)| std::cmp::Reverse(**times));
+    faults.compact_sort_by_key(|(_, times)| std::cmp::Reverse(**times));
     let named = faults.into_iter().map(|(place, _)| {
         let (page, from) = (program.process.mapping_at(place.page), program.process.place(place.instruction));
         let page = page.map_or_else(

@@ -7,6 +7,7 @@ use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Source};
 use crate::words::truncate_words;
 use facts::process::mappings::MemoryMapping;
+use model::sort::CompactSort;
 
 pub static CHECK: CheckRule = CheckRule {
     id: "memory-unlocked",
@@ -43,7 +44,7 @@ fn judge(program: &ProgramView) -> Judged {
     if open.is_empty() {
         return Ok(locked(program, &lockable));
     }
-    open.sort_by_key(|mapping| std::cmp::Reverse(mapping.size_kib));
+    open.compact_sort_by_key(|mapping| std::cmp::Reverse(mapping.size_kib));
     // Memory that is neither written nor executed is seldom touched by a loop.
     let grave = open.iter().any(|mapping| mapping.access[1] || mapping.access[2]);
     let named = truncate_words(open.iter().map(|mapping| program.process.words_for(mapping)));

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use facts::process::waits::Wait;
+use model::sort::CompactSort;
 use model::units::Nanos;
 use trace::activity::{ThreadWaking, Waker};
 
@@ -50,7 +51,7 @@ impl Releases {
         now.extend(found);
         let (mut now, early): (Vec<_>, Vec<_>) = now.into_iter().partition(|waking| waking.time <= until);
         self.early = early;
-        now.sort_by_key(|waking| waking.time);
+        now.compact_sort_by_key(|waking| waking.time);
         let mut by_thread: BTreeMap<u32, Vec<ThreadWaking>> = BTreeMap::new();
         for waking in now {
             if let Ok(tid) = u32::try_from(waking.tid) {

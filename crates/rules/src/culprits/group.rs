@@ -13,6 +13,7 @@ use super::{names, subsystems};
 use model::keyword::Word;
 use model::run;
 use model::slice::SliceKind;
+use model::sort::CompactSort;
 use model::text::several;
 use model::units::Nanos;
 
@@ -151,7 +152,7 @@ impl CulpritGroup {
         }
         self.turns.merge(&other.turns);
         self.times.extend(&other.times);
-        self.times.sort_by_key(|time| time.0);
+        self.times.compact_sort_by_key(|time| time.0);
         self.times.dedup_by_key(|time| time.0);
         self.times.truncate(MAX_TIMES);
     }
@@ -161,7 +162,7 @@ impl CulpritGroup {
     pub fn culprit(&self, apart: &str, share: f64, all: u64, resolution: Option<Nanos>) -> run::Culprit {
         let rule = self.rule;
         let mut functions: Vec<(&String, &(i64, u64))> = self.functions.iter().collect();
-        functions.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
+        functions.compact_sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
         let unlisted = functions.iter().skip(MAX_FUNCTIONS).map(|seen| seen.1.1).sum::<u64>();
         let functions: Vec<String> =
             functions.into_iter().take(MAX_FUNCTIONS).map(|(name, _)| name.clone()).collect();
@@ -192,7 +193,7 @@ impl CulpritGroup {
     fn observations(&self, functions: &[String], resolution: Option<Nanos>) -> Vec<String> {
         let mut seen: Vec<(&String, u64)> =
             self.evidence.iter().map(|(text, &count)| (text, count)).collect();
-        seen.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        seen.compact_sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
         let others = self.other_evidence + seen.iter().skip(MAX_EVIDENCE).map(|seen| seen.1).sum::<u64>();
         let counted = |(text, count): &(&String, u64)| match count {
             1 => (*text).clone(),

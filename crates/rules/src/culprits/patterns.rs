@@ -3,6 +3,7 @@
 //! Source: Documentation/trace/hwlat_detector.rst for stops from outside the software; periods are
 //! those of `stats::time::period`.
 
+use model::sort::CompactSort;
 use model::units::{Cpu, Nanos};
 use stats::time::period::{self, WatchedSpan};
 use stats::time::period_name;
@@ -103,7 +104,7 @@ impl Patterns {
     pub fn of(spans: &[SpikeSpan], cpus: usize, resolution: Nanos) -> Patterns {
         let mut spans = spans.to_vec();
         spans.truncate(MAX_SPIKES);
-        spans.sort_by_key(|span| (span.from, span.to, span.cpu));
+        spans.compact_sort_by_key(|span| (span.from, span.to, span.cpu));
         let longest = spans.iter().map(SpikeSpan::length).max().unwrap_or(0);
         let mut found = Patterns { spans, longest, cpus, at_once: None };
         let together = found.spans.iter().filter(|span| found.on_all_cpus(span)).map(|span| span.to);

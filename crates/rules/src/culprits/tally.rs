@@ -18,6 +18,7 @@ use super::turns::{SpikeSlice, slices_of};
 use model::keyword::Word;
 use model::run::{self, Spike};
 use model::slice::SliceKind;
+use model::sort::CompactSort;
 use model::units::Nanos;
 use trace::timeline;
 
@@ -148,7 +149,7 @@ impl SpikeTally {
             _ => self.deferred_spikes.push((place.clone(), span)),
         }
         if self.deferred_spikes.len() >= 2 * patterns::MAX_SPIKES {
-            self.deferred_spikes.sort_by_key(|(_, span)| std::cmp::Reverse(span.unexplained));
+            self.deferred_spikes.compact_sort_by_key(|(_, span)| std::cmp::Reverse(span.unexplained));
             self.unjudged += self.deferred_spikes.len().saturating_sub(patterns::MAX_SPIKES) as u64;
             self.deferred_spikes.truncate(patterns::MAX_SPIKES);
         }
@@ -182,7 +183,7 @@ impl SpikeTally {
     }
 
     fn keep_largest(&mut self) {
-        self.unexplained_spikes.sort_by_key(|span| std::cmp::Reverse(span.unexplained));
+        self.unexplained_spikes.compact_sort_by_key(|span| std::cmp::Reverse(span.unexplained));
         self.unjudged += self.unexplained_spikes.len().saturating_sub(patterns::MAX_SPIKES) as u64;
         self.unexplained_spikes.truncate(patterns::MAX_SPIKES);
     }
@@ -230,7 +231,7 @@ impl SpikeTally {
                 kept.push((name, group));
             }
         }
-        kept.sort_by_key(|(_, group)| std::cmp::Reverse(group.total()));
+        kept.compact_sort_by_key(|(_, group)| std::cmp::Reverse(group.total()));
         let resolution = run.interval.unwrap_or(Nanos::MILLI);
         let told = |(place, (name, group)): (usize, &(&String, &CulpritGroup))| {
             // Pooled slices have many causes: a period of their times shows nothing.
@@ -238,7 +239,7 @@ impl SpikeTally {
             group.culprit(name, share(group.total()), self.spikes, one.then_some(resolution))
         };
         let mut culprits: Vec<run::Culprit> = kept.iter().enumerate().map(told).collect();
-        culprits.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.name.cmp(&b.name)));
+        culprits.compact_sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.name.cmp(&b.name)));
         Ranking {
             culprits,
             latency: Nanos(self.latency),
@@ -265,7 +266,7 @@ impl SpikeTally {
                 None => spans.push(*deferred),
             }
         }
-        spans.sort_by_key(|span| std::cmp::Reverse(span.unexplained));
+        spans.compact_sort_by_key(|span| std::cmp::Reverse(span.unexplained));
         let beyond = spans.len().saturating_sub(patterns::MAX_SPIKES) as u64;
         let unjudged = (self.unjudged + beyond).min(self.spikes);
         spans.truncate(patterns::MAX_SPIKES);

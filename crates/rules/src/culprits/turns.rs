@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use super::names::bare_function;
 use model::run::{CulpritThread, CulpritTurns, Slice, Spike};
 use model::slice::SliceKind;
+use model::sort::CompactSort;
 use model::units::{Cpu, Nanos};
 
 /// Limit of distinct threads of a culprit; further ones are only counted.
@@ -230,7 +231,7 @@ impl ThreadTurns {
             ..thread.clone()
         };
         let mut threads: Vec<CulpritThread> = self.threads.values().map(whole).collect();
-        threads.sort_by_key(|thread| (std::cmp::Reverse(thread.total_ns), thread.tid));
+        threads.compact_sort_by_key(|thread| (std::cmp::Reverse(thread.total_ns), thread.tid));
         let seen = (threads.len() as u64).saturating_add(self.beyond);
         threads.truncate(MAX_LISTED);
         (threads, seen)

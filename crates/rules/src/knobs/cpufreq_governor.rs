@@ -17,6 +17,7 @@ use facts::Fact;
 use facts::kconfig::{Kconfig, OptionValue};
 use facts::line::{parse_u64, parse_word, parse_words};
 use model::slice::SliceKind;
+use model::sort::CompactSort;
 use model::units::{Cpu, CpuSet};
 
 const GOVERNOR: &str = "/sys/devices/system/cpu/cpu#/cpufreq/scaling_governor";
@@ -185,7 +186,7 @@ fn judge(machine: &MachineView) -> Judged {
         }
     }
     if !moving.is_empty() {
-        moving.sort_by_key(|&(severity, cpu, _)| (Reverse(severity), cpu));
+        moving.compact_sort_by_key(|&(severity, cpu, _)| (Reverse(severity), cpu));
         let cpus: CpuSet = moving.iter().map(|&(_, cpu, _)| cpu).collect();
         let said = moving.into_iter().map(|(_, cpu, words)| (cpu, words));
         let judged = Judgement::fail(group_by_value(said)).severity(worst);

@@ -20,6 +20,7 @@ use facts::kbool::kint;
 use facts::line::{parse_line, parse_u64};
 use facts::power::parse_resume_latency;
 use model::slice::SliceKind;
+use model::sort::CompactSort;
 use model::units::{Cpu, CpuSet};
 
 const LATENCY: &str = "/sys/devices/system/cpu/cpu#/cpuidle/state#/latency";
@@ -223,7 +224,7 @@ fn too_deep(
         _ => Severity::Medium,
     };
     let mut worst_first: Vec<(Cpu, (u64, String))> = deep.into_iter().collect();
-    worst_first.sort_by_key(|&(cpu, (latency, _))| (Reverse(latency), cpu));
+    worst_first.compact_sort_by_key(|&(cpu, (latency, _))| (Reverse(latency), cpu));
     Judgement::fail(group_by_value(worst_first.into_iter().map(|(cpu, (_, words))| (cpu, words))))
         .severity(severity)
         .wanted(wanted(budget))

@@ -12,6 +12,7 @@ use crate::words::truncate_list;
 use facts::tasks::RtPolicy;
 use facts::threads::{Thread, Threads};
 use model::slice::SliceKind;
+use model::sort::CompactSort;
 use model::units::{Cpu, CpuSet};
 use model::vocabulary::Preempt;
 
@@ -99,7 +100,7 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass("none above 1"));
     }
     let severity = found.iter().map(|one| one.severity).max().unwrap_or(Severity::Info);
-    found.sort_by_key(|one| std::cmp::Reverse(one.severity));
+    found.compact_sort_by_key(|one| std::cmp::Reverse(one.severity));
     let words = truncate_list(found.iter().map(|one| &one.words));
     let mut raised: Vec<&Thread> = found.iter().map(|one| one.thread).collect();
     raised.dedup_by_key(|thread| thread.tid);

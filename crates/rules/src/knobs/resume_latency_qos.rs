@@ -14,6 +14,7 @@ use crate::view::MachineView;
 use crate::words::{cpu_list, group_by_value};
 use facts::power::parse_resume_latency;
 use model::slice::SliceKind;
+use model::sort::CompactSort;
 use model::units::{Cpu, CpuSet};
 
 const LIMIT: &str = "/sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us";
@@ -79,7 +80,7 @@ fn judge(machine: &MachineView) -> Judged {
     if !loose.is_empty() {
         let mut worst_first: Vec<(u64, Cpu)> =
             loose.iter().filter_map(|cpu| Some(((*ours.known.get(&cpu)?)?, cpu))).collect();
-        worst_first.sort_by_key(|&(us, cpu)| (Reverse(us), cpu));
+        worst_first.compact_sort_by_key(|&(us, cpu)| (Reverse(us), cpu));
         let words = worst_first.into_iter().map(|(us, cpu)| (cpu, format!("{us} us")));
         return Ok(Judgement::fail(group_by_value(words))
             .severity(Severity::Low)

@@ -17,6 +17,7 @@ use crate::view::MachineView;
 use crate::words::{truncate, truncate_words};
 use facts::cmdline::{Cmdline, Param};
 use model::slice::SliceKind;
+use model::sort::CompactSort;
 
 pub static KNOB: Knob = Knob {
     id: "unknown-parameters",
@@ -214,7 +215,7 @@ fn found(machine: &MachineView, cmdline: &Cmdline) -> (Vec<Idle>, Option<Judgeme
             Ok(_) => {}
         }
     }
-    found.sort_by_key(|found| std::cmp::Reverse(found.severity));
+    found.compact_sort_by_key(|found| std::cmp::Reverse(found.severity));
     (found, undecided)
 }
 

@@ -13,6 +13,7 @@ use super::periods::{self, MAX_SPIKES, MIN_SPIKES, Period};
 use super::structure::Structure;
 use crate::time::cluster;
 use crate::time::period::{self, WatchedSpan};
+use model::sort::CompactSort;
 use model::text::several;
 use model::units::Nanos;
 
@@ -57,7 +58,7 @@ pub fn structure(input: &BoundsInput) -> Structure {
             }
         }
     }
-    found.periods.sort_by(|a, b| b.members.cmp(&a.members).then(a.p_value.total_cmp(&b.p_value)));
+    found.periods.compact_sort_by(|a, b| b.members.cmp(&a.members).then(a.p_value.total_cmp(&b.p_value)));
     found.sentences = found.periods.iter().map(Period::sentence).collect();
     if input.histogram.listed.cycles > 0 {
         found.sentences.push(about(input));

@@ -8,6 +8,7 @@ use super::input::BoundsInput;
 use crate::series::Series;
 use crate::time::period::{self, Comb, WatchedSpan};
 use crate::time::{period_name, schuster, short_period};
+use model::sort::CompactSort;
 use model::units::Nanos;
 
 /// Numbers of the largest blocks that are looked at: few show a rare comb, many a frequent one.
@@ -156,7 +157,7 @@ impl Period {
 /// The `most` largest spikes; if the cut falls on equal ones, without these.
 pub fn largest(spikes: &[SeriesSpike], most: usize) -> Vec<SeriesSpike> {
     let mut sorted = spikes.to_vec();
-    sorted.sort_by_key(|spike| std::cmp::Reverse(spike.1));
+    sorted.compact_sort_by_key(|spike| std::cmp::Reverse(spike.1));
     let Some(next) = sorted.get(most).map(|spike| spike.1) else { return sorted };
     sorted.truncate(most);
     sorted.retain(|spike| spike.1 > next);
@@ -215,14 +216,14 @@ pub fn periods(
             keep(&mut found, describe(input, &comb, &selected, &worst, span), tick);
         }
     }
-    found.sort_by(|a, b| b.of_the_worst.cmp(&a.of_the_worst).then(a.p_value.total_cmp(&b.p_value)));
+    found.compact_sort_by(|a, b| b.of_the_worst.cmp(&a.of_the_worst).then(a.p_value.total_cmp(&b.p_value)));
     (found, seen)
 }
 
 /// The worst spikes, and those that are as bad as the last of them.
 fn worst(spikes: &[SeriesSpike]) -> Vec<SeriesSpike> {
     let mut sorted = spikes.to_vec();
-    sorted.sort_by_key(|spike| std::cmp::Reverse(spike.1));
+    sorted.compact_sort_by_key(|spike| std::cmp::Reverse(spike.1));
     let last = sorted.get(WORST - 1).map_or(i64::MIN, |spike| spike.1);
     sorted.retain(|spike| spike.1 >= last);
     sorted

@@ -4,11 +4,13 @@
 //! stays at the level, whatever the dependence. Benjamini and Hochberg (1995), JRSS B 57, for
 //! screening lists: the share of false ones does, for independent or positively dependent tests.
 
+use model::sort::CompactSort;
+
 /// Indexes in ascending order of p; p outside of 0 to 1 counts as 1.
 fn ascending(p: &[f64]) -> Vec<(usize, f64)> {
     let sound = |p: f64| if (0.0..=1.0).contains(&p) { p } else { 1.0 };
     let mut order: Vec<(usize, f64)> = p.iter().map(|&p| sound(p)).enumerate().collect();
-    order.sort_by(|one, other| one.1.total_cmp(&other.1));
+    order.compact_sort_by(|one, other| one.1.total_cmp(&other.1));
     order
 }
 

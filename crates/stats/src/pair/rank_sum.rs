@@ -12,6 +12,8 @@
 
 use std::cmp::Ordering;
 
+use model::sort::CompactSort;
+
 use super::inversion::Interval;
 use crate::law;
 
@@ -75,7 +77,7 @@ impl DoubledRanks {
     fn of(many: &[f64], few: &[f64]) -> DoubledRanks {
         let mut values: Vec<(f64, bool)> = many.iter().map(|value| (*value, false)).collect();
         values.extend(few.iter().map(|value| (*value, true)));
-        values.sort_by(|one, other| one.0.total_cmp(&other.0));
+        values.compact_sort_by(|one, other| one.0.total_cmp(&other.0));
         let (mut all, mut sum) = (Vec::with_capacity(values.len()), 0);
         for tied in values.chunk_by(|one, other| one.0 == other.0) {
             let rank = (2 * all.len() + tied.len() + 1) as u64;

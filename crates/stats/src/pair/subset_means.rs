@@ -6,6 +6,8 @@
 
 use std::collections::BTreeSet;
 
+use model::sort::CompactSort;
+
 /// Distance of two ends of a search, as a part of the largest mean, at which they are one value.
 const CLOSE: f64 = 1e-14;
 /// Maximum number of steps of a search down to that, in which every second step is a halving.
@@ -119,7 +121,7 @@ fn sums(numbers: &[f64], shift: f64) -> Vec<Sum> {
             *set |= 1 << at;
         }
         // Two runs in order, which a stable sort merges in one pass.
-        sums.sort_by(|one, other| one.0.total_cmp(&other.0));
+        sums.compact_sort_by(|one, other| one.0.total_cmp(&other.0));
     }
     sums
 }

@@ -9,6 +9,7 @@
 use super::gev::{self, Gev, GevFit};
 use super::grouped_sample::{GroupedSample, Step};
 use crate::rng::Rng;
+use model::sort::CompactSort;
 
 /// Number of refits of a bootstrap.
 pub const REFITS: u32 = 499;
@@ -46,7 +47,7 @@ pub fn placed(
     for step in steps.all() {
         let ((below, above), (below_high, above_high)) = (law(step.low), law(step.high));
         let mut parts: Vec<f64> = (0..step.count as usize).map(|_| rng.uniform()).collect();
-        parts.sort_by(f64::total_cmp);
+        parts.compact_sort_by(f64::total_cmp);
         all.extend(parts.into_iter().map(|part| ValueProbability {
             low: step.low,
             below: below + part * (below_high - below),
@@ -172,7 +173,7 @@ fn on_the_grid_of(step: &Step, mut values: Vec<f64>) -> Option<GroupedSample> {
         let cell = |v: f64| ((v - step.low) / width).floor();
         values.iter_mut().for_each(|v| *v = cell(*v) * width + step.low);
     }
-    values.sort_by(f64::total_cmp);
+    values.compact_sort_by(f64::total_cmp);
     let mut steps: Vec<Step> = Vec::new();
     for low in values {
         match steps.last_mut() {

@@ -9,6 +9,7 @@
 use super::gev::{self, Gev, GevFit, Shape};
 use super::grouped_sample::{GroupedSample, Standard};
 use super::search::{self, Minimum};
+use model::sort::CompactSort;
 
 /// The 95 % point of chi-squared with one degree of freedom: both bounds of a two-sided 95 %
 /// interval.
@@ -203,7 +204,7 @@ impl LevelProfile<'_> {
         let all = solved.into_iter().chain([kept]).chain(warm);
         let valued = all.map(|at| Minimum { at, value: self.nllh(z, &at) });
         let mut starts: Vec<Minimum<2>> = valued.filter(|start| start.value.is_finite()).collect();
-        starts.sort_by(|a, b| a.value.total_cmp(&b.value));
+        starts.compact_sort_by(|a, b| a.value.total_cmp(&b.value));
         starts
     }
 

@@ -4,6 +4,8 @@
 //! Newton's method for the last digits; Brent (1973) chapter 4 for the zero. All deterministic, all
 //! with bounded work. A function returns infinity where it is not defined: likelihoods have edges.
 
+use model::sort::CompactSort;
+
 /// The least value found and its place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Minimum<const D: usize> {
@@ -66,7 +68,7 @@ fn descend<const D: usize>(
         simplex.push(if forth.value.is_finite() { forth } else { evaluate(at, left) });
     }
     while *left > 0 {
-        simplex.sort_by(|a, b| a.value.total_cmp(&b.value));
+        simplex.compact_sort_by(|a, b| a.value.total_cmp(&b.value));
         let (best, worst) = (simplex[0], simplex[D]);
         if worst.value - best.value <= tolerance && spread(&simplex) < 1e-2 {
             break;

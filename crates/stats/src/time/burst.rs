@@ -5,6 +5,7 @@
 //! a Poisson process of even rate, (n - 1) times it is chi-squared with n - 1 degrees of freedom.
 
 use crate::law;
+use model::sort::CompactSort;
 
 /// Variance over mean of counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,7 +53,7 @@ pub fn busiest(counts: &[u64]) -> Option<Busiest> {
     // Length in windows given and events; the last part may be shorter.
     let mut parts: Vec<(f64, f64)> =
         counts.chunks(together).map(|part| (part.len() as f64, sum(part))).collect();
-    parts.sort_by(|a, b| (b.1 / b.0).total_cmp(&(a.1 / a.0)));
+    parts.compact_sort_by(|a, b| (b.1 / b.0).total_cmp(&(a.1 / a.0)));
     let (mut time, mut events) = (0.0, 0.0);
     let mut best = (0.0, 0.0);
     for (length, inside) in parts {

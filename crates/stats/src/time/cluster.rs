@@ -5,6 +5,8 @@
 //! estimator (Ferro and Segers 2003) and the K-gaps likelihood (Suveges and Davison 2010). Both
 //! assume a stationary series.
 
+use model::sort::CompactSort;
+
 /// Events that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cluster {
@@ -39,7 +41,7 @@ pub fn peaks(events: impl IntoIterator<Item = (i64, i64)>, gap_ns: i64, mut each
 /// two of them.
 pub fn runs(events: &[(i64, i64)], gap_ns: i64) -> Vec<Cluster> {
     let mut order: Vec<usize> = (0..events.len()).collect();
-    order.sort_by_key(|&i| events[i].0);
+    order.compact_sort_by_key(|&i| events[i].0);
     let mut clusters: Vec<Cluster> = Vec::new();
     for i in order {
         let (time, size) = events[i];

@@ -4,6 +4,8 @@
 //! Assumes that each cycle has at most one event of the comb. The errors allow for times that were
 //! rounded and for a phase that drifts.
 
+use model::sort::CompactSort;
+
 /// Least number of members of a comb: three events are two differences, which agree by chance.
 pub const MIN_MEMBERS: usize = 5;
 
@@ -141,7 +143,7 @@ pub struct Errors {
 /// The middle of the densest stretch of phases, ns after the start.
 fn densest_phase(times: &[i64], period: f64, stretch: f64) -> Option<f64> {
     let mut phases: Vec<f64> = times.iter().map(|&time| (time as f64).rem_euclid(period)).collect();
-    phases.sort_by(f64::total_cmp);
+    phases.compact_sort_by(f64::total_cmp);
     let n = phases.len();
     phases.extend_from_within(..);
     phases[n..].iter_mut().for_each(|phase| *phase += period);

@@ -11,6 +11,7 @@
 
 use super::comb_fit::CombFit;
 use crate::law;
+use model::sort::CompactSort;
 
 /// Largest divisor of the period that is tried.
 const MAX_DIVISOR: u32 = 40;
@@ -140,7 +141,7 @@ pub fn likeliest(fit: CombFit, times: &[i64], place: SearchRange) -> (CombFit, V
     let longest = alike.clone().max_by(|a, b| a.period.total_cmp(&b.period)).copied().unwrap_or(all[0]);
     let mut others: Vec<f64> =
         alike.map(|one| one.period).filter(|one| *one < 0.99 * longest.period).collect();
-    others.sort_by(|a, b| b.total_cmp(a));
+    others.compact_sort_by(|a, b| b.total_cmp(a));
     others.dedup_by(|a, b| (*a / *b - 1.0).abs() < 0.01);
     if (longest.period / fit.period - 1.0).abs() < 0.01 {
         return (fit, others);
@@ -176,9 +177,9 @@ fn candidates(
         .collect();
     let by_gain = |a: &Mixture, b: &Mixture| b.gain.total_cmp(&a.gain);
     let refine = |all: &mut Vec<Mixture>| {
-        all.sort_by(by_gain);
+        all.compact_sort_by(by_gain);
         all.iter_mut().take(FITTED).for_each(|one| *one = one.fitted(&at, step));
-        all.sort_by(by_gain);
+        all.compact_sort_by(by_gain);
     };
     refine(&mut all);
     let best = all[0];

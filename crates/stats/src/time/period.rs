@@ -15,6 +15,7 @@
 use super::comb_fit::{CombFit, MIN_MEMBERS};
 use super::mixture::{self, SearchRange};
 use super::pair_differences::{Lag, pair_lags, significant};
+use model::sort::CompactSort;
 
 /// Maximum number of events: pass the largest 2000.
 pub const MAX_EVENTS: usize = 5000;
@@ -155,9 +156,9 @@ fn likeliest(mut fit: CombFit, times: &[i64], span: i64, resolution: i64) -> Com
 
 /// The lags that are folded: a bounded number, the strongest and the shortest.
 fn candidates(mut lags: Vec<Lag>) -> Vec<Lag> {
-    lags.sort_by(|a, b| b.strength.total_cmp(&a.strength));
+    lags.compact_sort_by(|a, b| b.strength.total_cmp(&a.strength));
     let mut rest = lags.split_off(STRONGEST.min(lags.len()));
-    rest.sort_by(|a, b| a.lag_ns.total_cmp(&b.lag_ns));
+    rest.compact_sort_by(|a, b| a.lag_ns.total_cmp(&b.lag_ns));
     rest.truncate(SHORTEST);
     lags.append(&mut rest);
     lags

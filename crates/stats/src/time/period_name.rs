@@ -4,6 +4,8 @@
 //! Each name is a default that the kernel's documentation or source gives, or arithmetic; a system
 //! may have set others. Most periodic work is none of these.
 
+use model::sort::CompactSort;
+
 /// Relative difference of a period from a name, in addition to three standard errors, for clock
 /// drift and timers that are re-armed late.
 const RELATIVE: f64 = 0.002;
@@ -45,7 +47,7 @@ pub fn compatible(period_ns: f64, se_ns: f64, hz: Option<u32>) -> Vec<String> {
     let off = |nominal: f64| (period_ns - nominal).abs();
     let mut close: Vec<(f64, String)> =
         all.filter(|&(nominal, _)| off(nominal) <= 3.0 * se_ns.max(0.0) + RELATIVE * nominal).collect();
-    close.sort_by(|a, b| off(a.0).total_cmp(&off(b.0)));
+    close.compact_sort_by(|a, b| off(a.0).total_cmp(&off(b.0)));
     close.into_iter().map(|(_, name)| name).collect()
 }
 

@@ -7,6 +7,8 @@
 
 use std::f64::consts::TAU;
 
+use model::sort::CompactSort;
+
 use super::comb_fit::CombFit;
 use super::mixture::{self, SearchRange};
 use super::period::{Comb, WatchedSpan, comb_of};
@@ -94,7 +96,7 @@ fn members(times: &[i64], period: f64, step: f64, p: f64) -> Option<Comb> {
             found.push((cycle, after(time), index));
         }
     }
-    found.sort_by(|a, b| a.1.total_cmp(&b.1));
+    found.compact_sort_by(|a, b| a.1.total_cmp(&b.1));
     let n = found.len() as f64;
     let (mean_n, mean_t) = (
         found.iter().map(|member| member.0).sum::<f64>() / n,

@@ -10,6 +10,7 @@ use super::{hotplug, inherited, inversion, irqs_off, machine_stall, path};
 use crate::event::{Named, What};
 use crate::window::Window;
 use model::run::Host;
+use model::sort::CompactSort;
 
 /// Determines what applies to a whole spike, before its stretches are judged individually. For a
 /// part of a cycle the stops of the whole cycle are given, whose evidence lies outside of the part.
@@ -38,7 +39,7 @@ fn bare<'w>(window: &'w Window, host: &'w Host, cost: Cost, part: Range<i64>) ->
     let own = cost.bound();
     let cpus = path::per_cpu(window);
     let mut ordered: Vec<&Named> = window.events.iter().collect();
-    ordered.sort_by_key(|event| event.time);
+    ordered.compact_sort_by_key(|event| event.time);
     let tasks = Tasks::new(ordered.iter().copied(), window.victim);
     let sends = |event: &&Named| matches!(event.what, What::CallQueue { .. } | What::IpiSend { .. });
     let handed_on = inherited::handed_on(&ordered);

@@ -6,6 +6,7 @@
 use super::spans::Spans;
 use crate::event::{Named, What};
 use crate::window::Window;
+use model::sort::CompactSort;
 use model::text::several;
 
 /// Limit of separate calls in a cycle; of more the longest are separate, and the others count as
@@ -58,7 +59,7 @@ impl<'w> ThreadCalls<'w> {
         all.retain(|call: &(i64, i64, Call)| call.1 > window.expected_ns.0);
         let short = all.len().saturating_sub(MAX_CALLS);
         if short > 0 {
-            all.sort_by_key(|call| std::cmp::Reverse(call.1.saturating_sub(call.0)));
+            all.compact_sort_by_key(|call| std::cmp::Reverse(call.1.saturating_sub(call.0)));
             all.truncate(MAX_CALLS);
         }
         ThreadCalls { window, spans: Spans::new(all), short: short as u64 }

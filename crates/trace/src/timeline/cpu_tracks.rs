@@ -7,6 +7,7 @@ use super::tasks::Tasks;
 use crate::event::{Named, Vector, What};
 use crate::kernel_functions::softirq;
 use crate::window::Window;
+use model::sort::CompactSort;
 use model::units::{Cpu, Nanos};
 
 /// Context of a CPU.
@@ -47,7 +48,7 @@ pub struct CpuTrack {
 pub fn cpu_tracks(window: &Window) -> Vec<CpuTrack> {
     let cpus = per_cpu(window);
     let mut ordered: Vec<&Named> = window.events.iter().collect();
-    ordered.sort_by_key(|event| event.time);
+    ordered.compact_sort_by_key(|event| event.time);
     let tasks = Tasks::new(ordered.into_iter(), window.victim);
     cpus.iter()
         .map(|(&cpu, events)| CpuTrack { cpu, spans: spans_of(events, &tasks, window.actual_ns.0) })

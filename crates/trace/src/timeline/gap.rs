@@ -3,6 +3,7 @@
 use super::case::{Case, Stop, StopCertainty};
 use super::own::MAX_BOUNDED_NS;
 use crate::event::{Named, What};
+use model::sort::CompactSort;
 
 /// Limit of gaps, of which the longest are used.
 const MAX_GAPS: usize = 64;
@@ -69,7 +70,7 @@ pub(super) fn gaps(case: &Case<'_>) -> Vec<Gap> {
     };
     let made = |(start, end)| Gap { start, end, due: None, missed: false, inside: false };
     let mut gaps: Vec<Gap> = pairs.filter(long).map(made).collect();
-    gaps.sort_by_key(|gap| gap.start.saturating_sub(gap.end));
+    gaps.compact_sort_by_key(|gap| gap.start.saturating_sub(gap.end));
     gaps.truncate(MAX_GAPS);
     gaps
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::event::{Named, What};
 use crate::window::Window;
+use model::sort::CompactSort;
 use model::units::Cpu;
 
 /// Limit of migrations that are followed; a thread's path has fewer.
@@ -23,7 +24,7 @@ pub(super) fn per_cpu(window: &Window) -> PerCpu<'_> {
         all.entry(event.cpu).or_default().push(event);
     }
     for events in all.values_mut() {
-        events.sort_by_key(|event| event.time);
+        events.compact_sort_by_key(|event| event.time);
     }
     all
 }
@@ -320,6 +321,6 @@ fn cpu_intervals(
     if let Some(event) = switch {
         intervals.push((event.time.0, event.cpu));
     }
-    intervals.sort_by_key(|leg| leg.0);
+    intervals.compact_sort_by_key(|leg| leg.0);
     intervals
 }

@@ -33,6 +33,7 @@ use crate::kernel_functions::is_scheduler;
 use crate::window::Window;
 use model::run::{Host, Spike, Who};
 use model::slice::SliceKind;
+use model::sort::CompactSort;
 use model::text::several;
 use model::units::Nanos;
 
@@ -52,7 +53,7 @@ const UNSEEN: &str = "the kernel recorded no switch to the thread";
 pub fn explain_response(window: &Window, host: &Host, cost: Cost) -> Spike {
     let latency = window.actual_ns.0.saturating_sub(window.expected_ns.0).max(0);
     let mut ordered: Vec<&Named> = window.events.iter().collect();
-    ordered.sort_by_key(|event| event.time);
+    ordered.compact_sort_by_key(|event| event.time);
     let calls = ThreadCalls::of(window, &ordered);
     let tasks = Tasks::new(ordered.iter().copied(), window.victim);
     let lent = LentPriority::of(&ordered, window.victim.pid);

@@ -2,6 +2,7 @@
 
 use crate::event::{Named, What};
 use crate::window::Window;
+use model::sort::CompactSort;
 use model::units::Cpu;
 
 /// Activity of the thread between two of its events.
@@ -36,7 +37,7 @@ pub(super) struct CycleSegment<'w> {
 pub(super) fn segments(window: &Window) -> Vec<CycleSegment<'_>> {
     let (from, to, victim) = (window.expected_ns.0, window.actual_ns.0, window.victim.pid);
     let mut all: Vec<&Named> = window.events.iter().collect();
-    all.sort_by_key(|event| event.time);
+    all.compact_sort_by_key(|event| event.time);
     let events: Vec<&Named> = all.iter().copied().filter(|event| concerns(event, victim)).collect();
     // A thread still in its last cycle goes to sleep for this release after that was due.
     let armed = |event: &&&Named| {

@@ -1,5 +1,7 @@
 //! Stretches of time with values, sorted and disjoint, with lookup by time.
 
+use model::sort::CompactSort;
+
 /// Half-open stretches of time, ascending, without overlap.
 #[derive(Clone, Debug)]
 pub(super) struct Spans<T>(Vec<(i64, i64, T)>);
@@ -7,7 +9,7 @@ pub(super) struct Spans<T>(Vec<(i64, i64, T)>);
 impl<T> Spans<T> {
     /// Sorts stretches; where two overlap, the later one loses the common part.
     pub(super) fn new(mut all: Vec<(i64, i64, T)>) -> Spans<T> {
-        all.sort_by_key(|&(start, end, _)| (start, end));
+        all.compact_sort_by_key(|&(start, end, _)| (start, end));
         let mut kept: Vec<(i64, i64, T)> = Vec::with_capacity(all.len());
         for (start, end, what) in all {
             let start = kept.last().map_or(start, |last| start.max(last.1));

@@ -19,6 +19,7 @@ use crate::event::{Named, What};
 use crate::kernel_functions::{is_lock_helper, passes_time, spins_for_lock, unlocks_raw};
 use model::run::Who;
 use model::slice::SliceKind;
+use model::sort::CompactSort;
 use model::units::{Cpu, CpuSet};
 
 /// Limit of named threads on other CPUs: those that ran longest.
@@ -111,7 +112,7 @@ fn running(case: &Case<'_>, from: i64, to: i64) -> String {
             (ns, format!("{comm} on CPU {cpu}"))
         }));
     }
-    ran.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    ran.compact_sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     let more = ran.len().saturating_sub(MAX_CPUS_LISTED);
     let mut told: Vec<String> = ran.into_iter().take(MAX_CPUS_LISTED).map(|(_, thread)| thread).collect();
     if more > 0 {

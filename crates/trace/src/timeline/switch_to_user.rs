@@ -9,6 +9,7 @@ use super::spans::Spans;
 use super::tasks::who;
 use crate::event::{Named, What};
 use model::slice::SliceKind;
+use model::sort::CompactSort;
 
 /// Page faults up to the end, and sleeps up to the next waking; none for a sleep without a fault.
 pub(super) fn find(case: &Case<'_>) -> Spans<Option<Cause>> {
@@ -16,7 +17,7 @@ pub(super) fn find(case: &Case<'_>) -> Spans<Option<Cause>> {
     let victim = case.window.victim.pid;
     let mut after: Vec<&Named> = case.cpus.values().flatten().copied().collect();
     after.retain(|event| (switch..=case.to).contains(&event.time.0) && concerns(event, victim));
-    after.sort_by_key(|event| event.time);
+    after.compact_sort_by_key(|event| event.time);
     let mut fault: Option<Cause> = None;
     // Time since which the thread runs in a fault, or sleeps; `None` while it is runnable or
     // returns to user space.

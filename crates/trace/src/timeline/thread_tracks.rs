@@ -2,6 +2,7 @@
 
 use crate::event::{Named, Task, What};
 use crate::window::Window;
+use model::sort::CompactSort;
 use model::units::{Cpu, Nanos};
 
 /// State of a thread.
@@ -36,7 +37,7 @@ pub struct ThreadTrack {
 /// threads without events are omitted.
 pub fn thread_tracks(window: &Window, threads: &[i32]) -> Vec<ThreadTrack> {
     let mut ordered: Vec<&Named> = window.events.iter().collect();
-    ordered.sort_by_key(|event| event.time);
+    ordered.compact_sort_by_key(|event| event.time);
     let track = |&thread: &i32| Walk::of(&ordered, thread, window.actual_ns.0);
     threads.iter().filter_map(track).collect()
 }

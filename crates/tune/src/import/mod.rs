@@ -19,6 +19,7 @@ use host::MachineFiles;
 use model::error::{Failure, Result};
 use model::plan::{LeftOut, PlanDocument};
 use model::setting::Key;
+use model::sort::CompactSort;
 
 pub use settle::setting_of;
 pub use tuned::owned::{ProfileKeys, owned};
@@ -152,7 +153,7 @@ impl Collected {
     /// Settings in their order, and the omitted parts with the numbers over the limits.
     fn in_order(self) -> (Vec<Imported>, Vec<LeftOut>) {
         let mut wanted: Vec<(usize, Imported)> = self.wanted.into_values().collect();
-        wanted.sort_by_key(|(line, _)| *line);
+        wanted.compact_sort_by_key(|(line, _)| *line);
         let mut left_out = self.left_out;
         let mut bound = |number: usize, what: &str| {
             if number > 0 {

@@ -4,6 +4,7 @@ use facts::arrivals::{ArrivalCounts, between, count_interrupts, count_softirqs, 
 use host::MachineFiles;
 use model::fact::Fact;
 use model::isolation::Arrivals;
+use model::sort::CompactSort;
 use model::units::CpuSet;
 
 /// File with the scheduler's counters, on debugfs, and before 5.13.
@@ -32,6 +33,6 @@ pub fn arrivals(before: &ArrivalCounts, after: &ArrivalCounts) -> Vec<Arrivals> 
         Arrivals { cpu: cpu.0, kind: kind.name().to_owned(), name, count }
     };
     let mut rows: Vec<Arrivals> = between(before, after).into_iter().map(row).collect();
-    rows.sort_by(|a, b| (a.cpu, b.count, &a.name).cmp(&(b.cpu, a.count, &b.name)));
+    rows.compact_sort_by(|a, b| (a.cpu, b.count, &a.name).cmp(&(b.cpu, a.count, &b.name)));
     rows
 }

@@ -18,6 +18,7 @@ use experiment::proof::{Proof, prove};
 use experiment::tally::PairTally;
 use model::error::{Exit, Failure, Result};
 use model::experiment::{EXPERIMENT_SCHEMA, ExperimentArm, ExperimentPlan, ExperimentRun, ExperimentSegment};
+use model::sort::CompactSort;
 use model::text::quoted;
 use model::units::{CpuSet, Nanos};
 use report::proving::{Proven, text};
@@ -32,7 +33,7 @@ pub fn run(args: &Args, mut outputs: Outputs, environment: &Environment) -> Resu
     let [mut a, mut b] = sides(&args.across_boots, environment)?;
     check_comparable(&a, &b)?;
     check_conditions(&a, &b)?;
-    [&mut a, &mut b].into_iter().for_each(|side| side.sort_by_key(started));
+    [&mut a, &mut b].into_iter().for_each(|side| side.compact_sort_by_key(started));
     let pairs = a.len().min(b.len());
     let record = record(args, limit_ns, [&a[..pairs], &b[..pairs]])?;
     let tally = PairTally::of(&record.segments);
@@ -201,7 +202,7 @@ fn record(args: &Args, limit_ns: Nanos, arms: [&[Measurement]; 2]) -> Result<Exp
     let load_cpus =
         first.and_then(|run| run.loads.first()).map_or_else(String::new, |load| load.cpus.clone());
     let lengths = segments.iter().map(|(_, segment)| segment.observed_ns).max();
-    segments.sort_by(|one, other| (one.1.pair, &one.0).cmp(&(other.1.pair, &other.0)));
+    segments.compact_sort_by(|one, other| (one.1.pair, &one.0).cmp(&(other.1.pair, &other.0)));
     let usual = usual();
     let plan = ExperimentPlan {
         change: "the difference between the boots".into(),

@@ -7,6 +7,7 @@ use super::unit::TunedUnit;
 use super::values::{Values, unquoted};
 use super::{bootloader, cpu};
 use crate::import::Collected;
+use model::sort::CompactSort;
 
 /// Plugins that are not imported, with the reason and an alternative.
 const NOT_TAKEN: &[(&str, &str, &str)] = &[
@@ -42,7 +43,7 @@ pub fn collect(
             Conditions::Unknown(why) => collected.lack(format!("[{}]", unit.name), why),
         }
     }
-    active.sort_by_key(|(priority, _)| priority.unwrap_or(0));
+    active.compact_sort_by_key(|(priority, _)| priority.unwrap_or(0));
     let mut claimed = cpu::ClaimedCpus::default();
     for (priority, unit) in &active {
         let shown = format!("[{}]", unit.name);
