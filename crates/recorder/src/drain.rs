@@ -10,7 +10,7 @@ use model::watch::{SeriesRows, WatchCoverage};
 
 use crate::layout::{BOTH, COUNTS, CountedEvent, LATE_PULSES, WAKEUP, config, cpu, late_pulse, record};
 use crate::recorder::KernelRecorder;
-use crate::records::{Class, HOLDERS, SERIES_NAMES, WorstFound, keep_worst};
+use crate::records::{Class, HOLDERS, ReleaseFound, SERIES_NAMES, WorstFound, keep_worst};
 use crate::refusals;
 use crate::slots::{Covered, Looked};
 
@@ -129,6 +129,7 @@ impl KernelRecorder {
                 });
                 let Some(mut found) = settled.flatten() else { continue };
                 found.wakeup.worst_of.push(SERIES_NAMES[series].into());
+                found.release = ReleaseFound::of(&self.maps.cpus, cpu, found.wakeup.mono_ns);
                 if largest.as_ref().is_none_or(|last| last.wakeup.total() < found.wakeup.total()) {
                     largest = Some(found);
                 }
@@ -173,7 +174,8 @@ impl KernelRecorder {
                     let Some(taken) = class.take(&view, series) else { continue };
                     rows.cpus.push(taken.row);
                     drained.counts.beyond += taken.beyond;
-                    if let Some(worst) = taken.worst {
+                    if let Some(mut worst) = taken.worst {
+                        worst.release = ReleaseFound::of(&self.maps.cpus, cpu, worst.wakeup.mono_ns);
                         keep_worst(&mut drained.worst, worst, SERIES_NAMES[series]);
                     }
                 }

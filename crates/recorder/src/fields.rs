@@ -11,13 +11,14 @@ use crate::assembler::Width;
 use crate::btf::{Btf, Parameter};
 
 /// The events that programs run at, each with its subsystem.
-pub const EVENTS: [(&str, &str); 6] = [
+pub const EVENTS: [(&str, &str); 7] = [
     ("timer", "hrtimer_start"),
     ("timer", "hrtimer_expire_entry"),
     ("sched", "sched_waking"),
     ("sched", "sched_switch"),
     ("power", "suspend_resume"),
     ("sched", "sched_exit_tp"),
+    ("lock", "contended_release"),
 ];
 pub const START: usize = 0;
 pub const EXPIRE: usize = 1;
@@ -26,6 +27,8 @@ pub const SWITCH: usize = 3;
 pub const SUSPEND: usize = 4;
 /// A tracepoint without an event, found only in the kernel's types.
 pub const EXIT: usize = 5;
+/// Since 7.2; without it the holder of a contended lock is not known.
+pub const RELEASE: usize = 6;
 
 /// A field of an event's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +65,7 @@ pub struct ByFormat {
 pub struct ByTypes {
     pub ids: [u32; 4],
     pub suspend: Option<u32>,
+    pub release: Option<u32>,
     /// Offsets in `struct task_struct`.
     pub tid: i16,
     pub process: i16,
@@ -106,13 +110,15 @@ impl EventFields {
     /// Attach point of an event's program.
     pub fn attached(&self, event: usize) -> Option<Attached> {
         match (self, event) {
-            (EventFields::Format(_), EXIT) => None,
+            // An interrupt within its program would lose the waking.
+            (EventFields::Format(_), EXIT | RELEASE) => None,
             (EventFields::Format(format), SUSPEND) => format.suspend.map(Attached::Event),
             (EventFields::Format(format), _) => format.ids.get(event).copied().map(Attached::Event),
             (EventFields::Types(types), EXIT) => {
                 types.exit.as_ref().ok().map(|exit| Attached::RawTracepoint(exit.id))
             }
             (EventFields::Types(types), SUSPEND) => types.suspend.map(Attached::RawTracepoint),
+            (EventFields::Types(types), RELEASE) => types.release.map(Attached::RawTracepoint),
             (EventFields::Types(types), _) => types.ids.get(event).copied().map(Attached::RawTracepoint),
         }
     }
@@ -203,6 +209,7 @@ impl ByTypes {
         Ok(ByTypes {
             ids: [start.id, expire.id, waking.id, switch.id],
             suspend: tracepoint(SUSPEND).ok().map(|found| found.id),
+            release: tracepoint(RELEASE).ok().map(|found| found.id),
             tid: member("task_struct", "pid")?,
             process: member("task_struct", "tgid")?,
             prio: member("task_struct", "prio")?,

@@ -79,10 +79,35 @@ pub mod cpu {
     /// Number of the last piece, and the pieces.
     pub const PIECE: i16 = 200;
     pub const PIECES: i16 = 208;
+    /// The last contended lock that was released here.
+    pub const RELEASE: i16 = PIECES + (super::PIECES * super::piece::SIZE) as i16;
+    /// The largest maximum of an epoch that had stacks and followed a release on another CPU: its
+    /// time (0 if absent), value and epoch; the time of the release before by another thread; the
+    /// release.
+    pub const FREED: i16 = RELEASE + super::release::SIZE as i16;
+    pub const FREED_VALUE: i16 = FREED + 8;
+    pub const FREED_EPOCH: i16 = FREED + 16;
+    pub const FREED_OTHER: i16 = FREED + 24;
+    pub const FREED_RELEASE: i16 = FREED + 32;
     /// The counts, which only grow.
     pub const COUNTS: i16 = 128;
-    pub const SIZE: usize = PIECES as usize + super::PIECES * super::piece::SIZE;
+    pub const SIZE: usize = FREED_RELEASE as usize + super::release::SIZE;
 }
+
+/// Release of a contended lock: its time, thread, name and stack.
+pub mod release {
+    pub const TIME: i16 = 0;
+    pub const TID: i16 = 8;
+    /// Size of the stack; not positive if absent.
+    pub const BYTES: i16 = 12;
+    pub const COMM: i16 = 16;
+    pub const STACK: i16 = 32;
+    pub const STACK_ROOM: usize = 160;
+    pub const SIZE: usize = STACK as usize + STACK_ROOM;
+}
+
+/// Bits of [`config::RELEASED`] that are the CPU; the others are a time.
+pub const RELEASED_CPU: i32 = 1023;
 
 /// A piece of a CPU's time: its start, and the real-time thread that had the CPU; 0 if none or
 /// unknown.
@@ -144,7 +169,11 @@ pub mod config {
     /// The time of the last pulse, and its latest times of the interval.
     pub const PULSED: i16 = 128;
     pub const LATE_PULSES: i16 = 136;
-    pub const SIZE: usize = LATE_PULSES as usize + super::LATE_PULSES * super::late_pulse::SIZE;
+    /// CPU and time of the last release of a contended lock, and of the last one before it by
+    /// another thread.
+    pub const RELEASED: i16 = LATE_PULSES + (super::LATE_PULSES * super::late_pulse::SIZE) as i16;
+    pub const RELEASED_BEFORE: i16 = RELEASED + 8;
+    pub const SIZE: usize = RELEASED_BEFORE as usize + 8;
 }
 
 /// A late pulse: its lateness (0 if absent), its time, and 1 if it interrupted a function of

@@ -28,6 +28,6 @@ pub use drain::{DrainedEpoch, LatePulse, RecorderCounts};
 pub use either::WakeupRecorder;
 pub use held::ThreadSums;
 pub use recorder::{About, KernelRecorder, Options, Reading};
-pub use records::WorstFound;
+pub use records::{ReleaseFound, WorstFound};
 pub use ring::RingRecorder;
 pub use slots::Covered;

@@ -10,11 +10,12 @@ use model::units::{Cpu, CpuSet, Nanos};
 
 use crate::assembler::BadCode;
 use crate::btf::Btf;
-use crate::fields::{ByFormat, ByTypes, EVENTS, EXIT, EXPIRE, EventFields, START, SUSPEND, SWITCH, WAKING};
+use crate::fields::{ByFormat, ByTypes, EVENTS, EXIT, EXPIRE, EventFields};
+use crate::fields::{RELEASE, START, SUSPEND, SWITCH, WAKING};
 use crate::held::{Held, ThreadSums};
 use crate::layout::{THREADS_LIMIT, config};
 use crate::learn::{self, Learned};
-use crate::programs::{self, Functions, Maps, exit, pulse, switch, timers, waking};
+use crate::programs::{self, Functions, Maps, exit, pulse, release, switch, timers, waking};
 use crate::refusals;
 use crate::slots::{ChosenThread, Slots};
 
@@ -221,9 +222,10 @@ impl KernelRecorder {
         self.maps.sums_of(number)
     }
 
-    /// Runs that the kernel has skipped, of all programs.
+    /// Runs that the kernel has skipped, of all programs that count.
     pub(crate) fn missed_by_kernel(&self) -> Option<u64> {
-        self.programs.iter().map(|(_, program)| program.counts().ok()?.missed).sum()
+        let counting = self.programs.iter().filter(|(name, _)| *name != EVENTS[RELEASE].1);
+        counting.map(|(_, program)| program.counts().ok()?.missed).sum()
     }
 
     /// Detaches the programs; counts can still be taken.
@@ -326,13 +328,14 @@ fn open(fields: &EventFields, maps: &Held, cpu: u32) -> Result<Opened> {
     let learned = learn::learn(fields, &maps.numbers, &maps.config, cpu)?;
     let numbers = &maps.numbers;
     type Generator = fn(&EventFields, &Maps, &Functions) -> Result<Vec<u64>, BadCode>;
-    let generators: [(usize, Generator); 6] = [
+    let generators: [(usize, Generator); 7] = [
         (SWITCH, |fields, maps, _| switch::switched(fields, maps)),
         (WAKING, |fields, maps, _| waking::woken(fields, maps)),
         (EXPIRE, timers::fired),
         (START, timers::started),
         (SUSPEND, |fields, maps, _| programs::suspended(fields, maps)),
         (EXIT, |fields, maps, _| exit::gone_on(fields, maps)),
+        (RELEASE, |fields, maps, _| release::released(fields, maps)),
     ];
     let mut loaded = Vec::new();
     for (event, generator) in generators {
@@ -349,9 +352,12 @@ fn open(fields: &EventFields, maps: &Held, cpu: u32) -> Result<Opened> {
         let name = EVENTS[event].1;
         let code = generator(fields, numbers, &learned.functions)
             .map_err(|bad| Failure::internal(format!("invalid program for {name} ({bad}): report this")))?;
-        let program = Program::load(&format!("onbeat_{name}"), attached, &code)
-            .map_err(|refused| refusals::no_program(name, &refused))?;
-        loaded.push((name, program));
+        match Program::load(&format!("onbeat_{name}"), attached, &code) {
+            Ok(program) => loaded.push((name, program)),
+            // Without it less is named, and nothing else is missing.
+            Err(_) if event == RELEASE => {}
+            Err(refused) => return Err(refusals::no_program(name, &refused)),
+        }
     }
     Ok((learned, loaded))
 }

@@ -7,7 +7,7 @@ use model::rows::RowCounts;
 use model::units::{Cpu, Nanos};
 use model::watch::{Holder, Victims, WatchRow, WatchSeries, WatchTask, WorstWakeup};
 
-use crate::layout::{BEYOND, SERIES, histogram, maximum, record};
+use crate::layout::{BEYOND, SERIES, cpu, histogram, maximum, record, release};
 use crate::programs::counting::LEAST_FROM;
 use crate::slots::ChosenThread;
 
@@ -28,6 +28,45 @@ pub struct WorstFound {
     pub switch: Vec<u64>,
     /// Stack of the victim when it slept again; empty if it did not before the interval ended.
     pub sleeps: Vec<u64>,
+    /// Release of a contended lock before its end.
+    pub release: Option<ReleaseFound>,
+}
+
+/// Last release of a contended lock on another CPU before the end of a wake-up.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReleaseFound {
+    pub mono_ns: Nanos,
+    /// Time of the last release before it by another thread.
+    pub before_ns: Nanos,
+    /// Thread that released it.
+    pub task: WatchTask,
+    /// Its stack.
+    pub stack: Vec<u64>,
+}
+
+impl ReleaseFound {
+    /// The release kept with a maximum of a CPU at this time.
+    pub(crate) fn of(cpus: &MapView, cpu: usize, at: Nanos) -> Option<ReleaseFound> {
+        let long = |place: i16| cpus.u64(cpu, place).load(SeqCst);
+        let short = |member: i16| cpus.u32(cpu, cpu::FREED_RELEASE + member).load(Relaxed) as i32;
+        let is_kept = || long(cpu::FREED) as i64 == at.0;
+        let before = is_kept();
+        let room = release::STACK_ROOM;
+        let bytes = usize::try_from(short(release::BYTES)).unwrap_or(0).min(room);
+        let found = ReleaseFound {
+            mono_ns: Nanos(long(cpu::FREED_RELEASE + release::TIME) as i64),
+            before_ns: Nanos(long(cpu::FREED_OTHER) as i64),
+            task: WatchTask {
+                comm: comm_of(cpus, cpu, cpu::FREED_RELEASE + release::COMM),
+                tid: Some(short(release::TID)),
+                ..WatchTask::default()
+            },
+            stack: addresses_of(cpus, cpu, cpu::FREED_RELEASE + release::STACK, bytes),
+        };
+        // The program may write between these reads; and a stack without its end may be one in an
+        // interrupt's handler, whose lock is not the thread's.
+        (before && is_kept() && bytes < room).then_some(found)
+    }
 }
 
 /// Counts of a class in a series.
@@ -223,6 +262,7 @@ impl Class {
             expiry: addresses(maximum::EXPIRY, maximum::EXPIRY_BYTES, maximum::STACK_ROOM),
             switch: addresses(maximum::SWITCH, maximum::SWITCH_BYTES, maximum::STACK_ROOM),
             sleeps: addresses(maximum::SLEEP, maximum::SLEEP_BYTES, maximum::SLEEP_ROOM),
+            release: None,
         })
     }
 }
@@ -284,6 +324,7 @@ impl WorstFound {
         fuller(&mut self.expiry, other.expiry);
         fuller(&mut self.switch, other.switch);
         fuller(&mut self.sleeps, other.sleeps);
+        self.release = self.release.take().or(other.release);
         self.wakeup.switch_ns = self.wakeup.switch_ns.or(other.wakeup.switch_ns);
         if self.wakeup.victim.pid.is_none() {
             self.wakeup.victim.pid = other.wakeup.victim.pid;

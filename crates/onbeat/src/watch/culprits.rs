@@ -7,7 +7,7 @@ use model::units::{Cpu, Nanos};
 use model::watch::{Holder, SeriesRows, WatchSeries, WatchTask, WorstWakeup};
 use recorder::{LatePulse, WorstFound};
 use rules::culprits::watched::CulpritNames;
-use trace::timeline::without_events::{Witness, spike, stopped};
+use trace::timeline::without_events::{LockRelease, Witness, spike, stopped};
 
 use super::names::{StackNames, system_call};
 
@@ -27,8 +27,10 @@ pub fn named(
     stacks: &mut StackNames,
     culprits: &mut CulpritNames,
 ) -> Vec<WorstWakeup> {
-    let all =
-        |worst: &WorstFound| [worst.expiry.clone(), worst.switch.clone(), worst.sleeps.clone()].concat();
+    let all = |worst: &WorstFound| {
+        let release = worst.release.as_ref().map_or(&[][..], |release| &release.stack);
+        [&worst.expiry, &worst.switch, &worst.sleeps, release].concat()
+    };
     stacks.learn(worst.iter().flat_map(all));
     let late = late_timers(beside.series);
     let mut wakeups = Vec::with_capacity(worst.len());
@@ -37,6 +39,10 @@ pub fn named(
         let (expiry, enables) = stacks.stack(found.expiry);
         let (switch, _) = stacks.stack(found.switch);
         let (sleeps, _) = stacks.stack(found.sleeps);
+        let release = found.release.map(|release| {
+            let (stack, _) = stacks.stack(release.stack.clone());
+            (who(&release.task), stack, release)
+        });
         let mut wakeup = found.wakeup;
         let at_once = is_at_once(&wakeup, beside.pulses);
         let witness = Witness {
@@ -55,6 +61,12 @@ pub fn named(
             expiry: &expiry,
             enables,
             switch: &switch,
+            release: release.as_ref().map(|(holder, stack, release)| LockRelease {
+                at: release.mono_ns,
+                before: release.before_ns,
+                holder,
+                stack,
+            }),
         };
         spikes.push((spike(&witness, host), stopped(&witness, host)));
         wakeup.sleeps_in = system_call(&sleeps).unwrap_or_default().to_owned();

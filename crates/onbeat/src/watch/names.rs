@@ -2,6 +2,7 @@
 //! from the kernel's list as it is read, and kept for the next interval.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use host::KernelList;
@@ -34,6 +35,8 @@ pub struct StackNames {
     text: Option<Arc<KernelText>>,
     machine: String,
     known: BTreeSet<u64>,
+    /// Known functions, each up to the start of the next.
+    spans: Vec<Range<u64>>,
     names: Option<Names>,
 }
 
@@ -54,6 +57,7 @@ impl StackNames {
             text: text.ok().map(Arc::new),
             machine: host::machine(),
             known: BTreeSet::new(),
+            spans: Vec::new(),
             names: None,
         };
         (names, missing)
@@ -62,23 +66,33 @@ impl StackNames {
     /// Names for watches without stacks.
     pub fn none() -> StackNames {
         let (list, text, machine) = (None, None, host::machine());
-        StackNames { list, text, machine, known: BTreeSet::new(), names: None }
+        StackNames { list, text, machine, known: BTreeSet::new(), spans: Vec::new(), names: None }
     }
 
     /// Prepares names for these addresses; false if the list cannot be read or hides them.
     pub fn learn(&mut self, addresses: impl IntoIterator<Item = u64>) -> bool {
         // A return address may be the first of the next function.
         let wanted: BTreeSet<u64> = addresses.into_iter().flat_map(|at| [at, at.saturating_sub(1)]).collect();
-        if self.names.is_some() && wanted.is_subset(&self.known) {
+        // Stacks differ in addresses far more often than in functions.
+        let is_named = |at: &u64| {
+            let after = self.spans.partition_point(|span| span.start <= *at);
+            let of = after.checked_sub(1).and_then(|last| self.spans.get(last));
+            self.known.contains(at) || of.is_some_and(|span| span.contains(at))
+        };
+        let unnamed: BTreeSet<u64> = wanted.iter().copied().filter(|at| !is_named(at)).collect();
+        if self.names.is_some() && unnamed.is_empty() {
             return true;
         }
         let Some(list) = &mut self.list else { return false };
-        if self.known.len() + wanted.len() > MAX_KNOWN {
-            self.known.clear();
+        if self.known.len() + unnamed.len() > MAX_KNOWN {
+            self.known = wanted;
+        } else {
+            self.known.extend(unnamed);
         }
-        self.known.extend(wanted);
         let mut near = SymbolsNear::new(self.known.iter().copied());
-        let symbols = list.read(READ_LIMIT, |piece| near.take(piece)).ok().and_then(|()| near.symbols().ok());
+        let found = list.read(READ_LIMIT, |piece| near.take(piece)).ok().and_then(|()| near.symbols().ok());
+        let (symbols, spans) = found.unzip();
+        self.spans = spans.unwrap_or_default();
         self.names = symbols.map(|symbols| self.names_of(symbols));
         self.names.is_some()
     }

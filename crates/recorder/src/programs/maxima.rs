@@ -90,7 +90,7 @@ impl Writer<'_> {
 
     /// Copies into the record. The names in an event's record are aligned to 4 bytes alone on some
     /// kernels.
-    fn copy(&mut self, from: Reg, offset: i16, to: i16, bytes: i16) {
+    pub(super) fn copy(&mut self, from: Reg, offset: i16, to: i16, bytes: i16) {
         let (width, step) = if offset % 8 == 0 { (Width::B8, 8) } else { (Width::B4, 4) };
         for at in (0..bytes).step_by(step) {
             self.code.load(width, R1, from, offset + at);

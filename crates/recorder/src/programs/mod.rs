@@ -3,8 +3,8 @@
 //! Timers: [`timers::started`] stores the timer of a thread that is about to sleep,
 //! [`timers::fired`] a timer that fired on this CPU. [`waking`] joins the two: T. [`switch`] runs
 //! when the thread gets its CPU: W, and counts both; [`exit`] runs after the switch, if the kernel
-//! has that tracepoint: S. They use array maps alone: nothing that could take a lock, so nothing
-//! that differs on PREEMPT_RT.
+//! has that tracepoint: S; [`release`] keeps who released a lock. They use array maps alone:
+//! nothing that could take a lock, so nothing that differs on PREEMPT_RT.
 
 pub mod counting;
 pub mod exit;
@@ -12,6 +12,7 @@ pub mod leaving;
 pub mod maxima;
 mod pieces;
 pub mod pulse;
+pub mod release;
 pub mod switch;
 pub mod timers;
 pub mod waking;

@@ -140,6 +140,8 @@ impl Writer<'_> {
         self.find_rows();
         self.count_rows();
         self.keep_maxima(true);
+        self.code.load(Width::B8, CPU, FP, KEPT_CPU);
+        self.keep_release();
         self.code.load(Width::B4, R1, SLOT, slot::THREAD);
         self.code.jump_imm(Cond::Eq, R1, 0, unchosen);
         self.code.alu_imm(Alu::Sub, R1, 1);

@@ -13,8 +13,9 @@ use proptest::prelude::*;
 use recorder::assembler::Width;
 use recorder::fields::{ByFormat, ByTypes, EventField, EventFields, ExitFields};
 use recorder::layout::{LATE_PULSES, ROWS, SLOTS, config, cpu, histogram, late_pulse, maximum, record};
-use recorder::layout::{saved, slot, switched};
+use recorder::layout::{release, saved, slot, switched};
 use recorder::programs::counting::LEAST_FROM;
+use recorder::programs::release::released;
 use recorder::programs::{Maps, SwitchedMaps, TimerKind, exit, pulse, suspended, switch, timers, waking};
 use rules::{Expected, Leaves, Rules, Task, WaitParties};
 
@@ -127,6 +128,7 @@ fn by_types() -> EventFields {
     EventFields::Types(ByTypes {
         ids: [1, 2, 3, 4],
         suspend: Some(5),
+        release: Some(7),
         tid: 0,
         process: 4,
         prio: 8,
@@ -517,6 +519,59 @@ fn a_holder_that_is_cut_into_pieces_has_all_of_them() {
         let held: Vec<Option<i64>> = bench.rules.chosen.values().map(|found| found.held).collect();
         assert_eq!(held, [Some(expected)], "{nth}");
     }
+}
+
+/// A wake-up of the chosen thread on CPU 0 that is 20 ms late, with releases by tasks on CPUs, each after a time.
+/// The release kept with its maximum: its time before the switch, that of the one before it by
+/// another thread, and the thread; in ms.
+fn release_kept(releases: &[(u64, usize, usize)]) -> Option<(u64, Option<u64>, u32)> {
+    const MS: u64 = 1_000_000;
+    let (cpu, mut bench) = (0, Bench::new(true, false));
+    let code = released(&by_types(), &MAPS).unwrap();
+    let (kind, timer, wall) = (0, 1, false);
+    let in_ns = 2000 * MS as i64 - bench.kernel.now as i64;
+    bench.do_one(&Op::Start { task: 2, kind, timer, in_ns, wall });
+    bench.do_one(&Op::Switch { cpu, previous: 2, next: 0, leaves: Leaves::Sleeps });
+    let mut go_on = |to: u64, done: &dyn Fn(&mut Bench)| {
+        bench.kernel.now = to * MS;
+        done(&mut bench);
+    };
+    for &(at, cpu, task) in releases {
+        go_on(at, &|bench| {
+            bench.runs(cpu, task);
+            bench.kernel.run(&code, &[0; 8]);
+        });
+    }
+    go_on(2018, &|bench| {
+        bench.do_one(&Op::Fire { cpu, kind, timer, pass: 0, wall });
+        bench.do_one(&Op::Wake { cpu, task: 2 });
+    });
+    go_on(2020, &|bench| {
+        bench.do_one(&Op::Switch { cpu, previous: 0, next: 2, leaves: Leaves::Preempted });
+    });
+    bench.compare().unwrap();
+    let mut long = |at: i16| bench.kernel.long(2, 0, at);
+    if long(cpu::FREED) == 0 {
+        return None;
+    }
+    assert_eq!(long(cpu::FREED), 2020 * MS);
+    let before = long(cpu::FREED_OTHER);
+    let ms = |ns: u64| (2020 * MS - ns).div_ceil(MS);
+    let time = ms(long(cpu::FREED_RELEASE + release::TIME));
+    let tid = long(cpu::FREED_RELEASE + release::TID) as u32;
+    Some((time, (before > 0).then(|| ms(before) - 1), tid))
+}
+
+#[test]
+fn a_maximum_keeps_the_release_that_it_followed() {
+    let (a, b) = (TASKS[1].tid, TASKS[4].tid);
+    assert_eq!(release_kept(&[]), None);
+    assert_eq!(release_kept(&[(2015, 1, 1)]), Some((5, None, a)));
+    assert_eq!(release_kept(&[(1990, 1, 1)]), None, "before the wait");
+    assert_eq!(release_kept(&[(2015, 0, 1)]), None, "on its own CPU");
+    assert_eq!(release_kept(&[(2010, 1, 1), (2015, 1, 1)]), Some((5, None, a)), "twice the same");
+    assert_eq!(release_kept(&[(2010, 1, 1), (2015, 1, 4)]), Some((5, Some(10), b)), "by two threads");
+    assert_eq!(release_kept(&[(2010, 0, 1), (2015, 1, 4)]), Some((5, Some(10), b)), "on two CPUs");
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn release<'w>(case: &Case<'w>, waiter: i32, start: i64, end: i64) -> Option<&'w
 }
 
 /// Longest time from the end of a wait to the end of its stretch.
-fn handover(start: i64, end: i64) -> i64 {
+pub(super) fn handover(start: i64, end: i64) -> i64 {
     MAX_HANDOVER_NS.max(end.saturating_sub(start) / 10)
 }
 

@@ -4,7 +4,9 @@
 //! Evidence is weaker than in a timeline, so fewer causes are named: a section with interrupts off
 //! if the timer's interrupt arrived right after the instruction that enabled them, a section with
 //! preemption off if the function that ended it called the scheduler, a thread of at least equal
-//! priority that had the CPU until the switch, for at least half of the latency. A late timer
+//! priority that had the CPU until the switch, for at least half of the latency. Of a section that
+//! ends by releasing a raw lock, the thread that released a contended one right before has the time
+//! up to that. A late timer
 //! without such a section was stopped from outside if the hypervisor counted as much steal, or a
 //! timer of another CPU was late at the same time; so was a wait without such a holder, if a pulse
 //! on another CPU was late and both resumed at once. Anything else is unknown.
@@ -12,14 +14,18 @@
 use super::interrupted::{Found, below};
 use super::own::MAX_BOUNDED_NS;
 use super::preempt_off::let_in;
+use super::spinning::handover;
 use super::virtual_machine::is_virtual;
-use crate::kernel_functions::{is_idle_function, is_lock_helper, named};
+use crate::kernel_functions::{is_entry, is_idle_function, is_lock_helper, named, unlocks_raw};
 use model::run::{Host, Slice, Spike, Who};
 use model::slice::SliceKind;
 use model::units::{Cpu, Nanos};
 
 /// Function at the end of every switch: in a virtual machine it cannot rule out a stop of the CPU.
 const AFTER_SWITCH: &str = "finish_task_switch";
+
+/// Functions below which a soft interrupt runs in the thread that it found.
+const SOFT_INTERRUPT: [&str; 2] = ["handle_softirqs", "__do_softirq"];
 
 /// Start of the evidence if the thread checked for a switch: no event shows if it did so because
 /// the kernel's model waits until then, or because preemption was off.
@@ -58,6 +64,19 @@ pub struct Witness<'a> {
     pub enables: Option<usize>,
     /// Stack at the switch.
     pub switch: &'a [String],
+    /// Last release of a contended lock on another CPU before the switch.
+    pub release: Option<LockRelease<'a>>,
+}
+
+/// Release of a contended lock.
+#[derive(Clone, Copy, Debug)]
+pub struct LockRelease<'a> {
+    pub at: Nanos,
+    /// Time of the last release before it by another thread.
+    pub before: Nanos,
+    /// Thread that released it, and its stack.
+    pub holder: &'a Who,
+    pub stack: &'a [String],
 }
 
 /// Spike of at most one slice, the cause of the larger part, T or W, if the evidence shows one; the
@@ -128,13 +147,45 @@ fn before_the_timer(seen: &Witness<'_>, host: &Host) -> Option<Slice> {
     if function.is_empty() || is_idle_function(function) || (function == AFTER_SWITCH && is_virtual(host)) {
         return None;
     }
+    let end = seen.at.0.saturating_sub(seen.wakeup.0);
+    let start = end.saturating_sub(seen.timer.0);
+    if stack.first().is_some_and(|frame| unlocks_raw(frame))
+        && let Some(waited) = waited(seen, function, start, end)
+    {
+        return Some(waited);
+    }
     Some(Slice {
         kind: SliceKind::IrqsOff.into(),
-        start_ns: Nanos(seen.at.0.saturating_sub(seen.wakeup.0).saturating_sub(seen.timer.0)),
+        start_ns: Nanos(start),
         ns: seen.timer,
         who: named(seen.interrupted.clone(), function),
         stack: stack.to_vec(),
         evidence: format!("the timer's interrupt came in where {function} let interrupts in again"),
+        contested: seen.contested,
+        ..Slice::default()
+    })
+}
+
+/// Wait for a lock that a thread on another CPU released right before the end of a section that
+/// ends by releasing a raw lock. Releases by several threads at that time prove nothing, and one in
+/// an interrupt's handler is not the thread's.
+fn waited(seen: &Witness<'_>, function: &str, start: i64, end: i64) -> Option<Slice> {
+    let LockRelease { at, before, holder, stack } = seen.release?;
+    let since = end.saturating_sub(handover(start, end));
+    let ns = at.0.saturating_sub(start);
+    let proves = (since..=end).contains(&at.0) && before.0 < since && ns >= end.saturating_sub(start) / 2;
+    let in_handler = stack.iter().any(|frame| is_entry(frame) || SOFT_INTERRUPT.contains(&frame.as_str()));
+    let place = stack.iter().find(|frame| !is_lock_helper(frame))?;
+    (proves && !in_handler && holder.pid != 0).then(|| Slice {
+        kind: SliceKind::LockContention.into(),
+        start_ns: Nanos(start),
+        ns: Nanos(ns),
+        who: named(holder.clone(), place),
+        stack: stack.to_vec(),
+        evidence: format!(
+            "{} waited for a lock in {function}: it continued when {} released a contended lock in {place}",
+            seen.interrupted.comm, holder.comm
+        ),
         contested: seen.contested,
         ..Slice::default()
     })
@@ -257,6 +308,7 @@ mod tests {
                 expiry: &stack(&self.expiry),
                 enables: self.enables,
                 switch: &stack(self.switch),
+                release: None,
             })
         }
     }
@@ -278,6 +330,35 @@ mod tests {
         let guest = Host { virtualization: "kvm".into(), ..rt() };
         assert!(switched.found(&rt()).is_some());
         assert_eq!(switched.found(&guest), None);
+    }
+
+    #[test]
+    fn who_released_the_lock_is_named_and_not_its_waiter() {
+        const MS: i64 = 1_000_000;
+        let own = (SliceKind::IrqsOff, "take".to_owned(), 90);
+        let named = |expiry: &str, at: i64, before: i64, pid: i32, below: &str| {
+            let holder = thread(pid, 89);
+            let release: Vec<String> = below.split(' ').map(str::to_owned).collect();
+            let case = Case { timer: 90 * MS, wakeup: 10 * MS, ..Case::late_timer(expiry, 3) };
+            let found = case.seen(|seen| {
+                let (at, before) = (Nanos(at * MS), Nanos(before * MS));
+                let release = LockRelease { at, before, holder: &holder, stack: &release };
+                spike(&Witness { at: Nanos(1000 * MS), release: Some(release), ..seen }, &rt())
+            });
+            let slice = found.slices.into_iter().next().unwrap();
+            (slice.kind.known().unwrap(), slice.who.function, slice.ns.0 / MS)
+        };
+        // The section lasts from 900 to 990.
+        let (taken, hold) = ("_raw_spin_unlock_irqrestore take write", "_raw_spin_unlock hold kthread");
+        let held = (SliceKind::LockContention, "hold".to_owned(), 88);
+        assert_eq!(named(taken, 988, 0, 8, hold), held);
+        assert_eq!(named("take write", 988, 0, 8, hold), own, "it released no lock at its end");
+        assert_eq!(named(taken, 995, 0, 8, hold), own, "after the end");
+        assert_eq!(named(taken, 970, 0, 8, hold), own, "long before it");
+        assert_eq!(named(taken, 988, 987, 8, hold), own, "another thread, too");
+        assert_eq!(named(taken, 988, 0, 0, hold), own, "an idle CPU");
+        let handler = format!("_raw_spin_unlock handler {TIMER} hold");
+        assert_eq!(named(taken, 988, 0, 8, &handler), own, "in a handler");
     }
 
     #[test]
@@ -330,6 +411,7 @@ mod tests {
             expiry: &[],
             enables: None,
             switch: &[],
+            release: None,
         };
         let (guest, metal) = (Host { virtualization: "kvm".into(), ..rt() }, rt());
         let busy = thread(7, 120);
