@@ -43,13 +43,13 @@ pub struct Capture {
 
 /// Writes a capture into a new or empty folder; on failure, what was written is removed.
 pub fn write(path: &Path, capture: &Capture, recorder: &AccessRecorder) -> Result<()> {
-    let (dir, mut made) = Dir::create(path).map_err(|error| refusal(path, &error))?;
+    let (dir, mut created_dirs) = Dir::create(path).map_err(|error| refusal(path, &error))?;
     let mut files = HostFiles::default();
     let written = files.write(&dir, recorder, &|_| true).and_then(|()| write_capture(&dir, capture));
     written.map_err(|error| {
         dir.remove(CAPTURE);
         files.remove(&dir);
-        made.undo();
+        created_dirs.undo();
         refusal(path, &error)
     })
 }
@@ -86,47 +86,47 @@ pub fn open_within(path: &Path, bytes: u64) -> Result<MachineFiles> {
 
 fn opened(path: &Path, most: u64) -> Result<MachineFiles> {
     let dir = folder_of(path);
-    let shown = quoted(path);
+    let bundle_path = quoted(path);
     let bundle = MachineFiles::folder(&dir).within(most / NOTE_SHARE);
     match bundle.read(&format!("/{CAPTURE}")) {
         Fact::Known(bytes) => {
-            check_schema(&bytes).map_err(|what| Failure::usage(format!("{shown}: {what}")))?
+            check_schema(&bytes).map_err(|what| Failure::usage(format!("{bundle_path}: {what}")))?
         }
         // The document of a hunt may be longer than any text that is read here.
         Fact::Absent if bundle.size(&format!("/{RUN}")).known().is_some() => {}
         // A component of the path is a device or a pipe.
         Fact::Absent | Fact::NotCaptured | Fact::NotRunning | Fact::Refused(libc::ENOTDIR) => {
             return Err(Failure::usage(format!(
-                "{shown} is not a bundle: expected a folder made by `onbeat capture -o` or `onbeat measure \
+                "{bundle_path} is not a bundle: expected a folder made by `onbeat capture -o` or `onbeat measure \
                  -o`"
             )));
         }
-        Fact::Refused(errno) => return Err(cannot_read(&shown.to_string(), CAPTURE, errno)),
-        Fact::Malformed(what) => return Err(Failure::usage(format!("{shown}: {what}"))),
+        Fact::Refused(errno) => return Err(cannot_read(&bundle_path.to_string(), CAPTURE, errno)),
+        Fact::Malformed(what) => return Err(Failure::usage(format!("{bundle_path}: {what}"))),
     }
     if let Fact::Refused(errno) = bundle.list("/host") {
-        return Err(cannot_read(&shown.to_string(), "host", errno));
+        return Err(cannot_read(&bundle_path.to_string(), "host", errno));
     }
     let failed = Cell::new(None);
     let notes = read_notes(|name| match bundle.read(&format!("/{name}")) {
         Fact::Known(bytes) => Ok(bytes),
         Fact::Absent | Fact::NotCaptured | Fact::NotRunning => Ok(Vec::new()),
         Fact::Refused(errno) => {
-            failed.set(Some(cannot_read(&shown.to_string(), name, errno)));
+            failed.set(Some(cannot_read(&bundle_path.to_string(), name, errno)));
             Err(errno_name(errno))
         }
         Fact::Malformed(what) => Err(what),
     });
-    let notes =
-        notes.map_err(|what| failed.take().unwrap_or_else(|| Failure::usage(format!("{shown}: {what}"))))?;
+    let notes = notes
+        .map_err(|what| failed.take().unwrap_or_else(|| Failure::usage(format!("{bundle_path}: {what}"))))?;
     Ok(MachineFiles::captured(dir, notes).within(most))
 }
 
-fn cannot_read(shown: &str, name: &str, errno: i32) -> Failure {
+fn cannot_read(bundle_path: &str, name: &str, errno: i32) -> Failure {
     let exit = meaning_of(&io::Error::from_raw_os_error(errno)).map_or(Exit::Usage, |(exit, _)| exit);
     // A file that is too large is a fault of the capture, not of a limit.
     let exit = if errno == libc::EFBIG { Exit::Usage } else { exit };
-    Failure { exit, message: format!("cannot read {name} in {shown}: {}", errno_name(errno)) }
+    Failure { exit, message: format!("cannot read {name} in {bundle_path}: {}", errno_name(errno)) }
 }
 
 fn check_schema(bytes: &[u8]) -> Result<(), String> {
@@ -171,12 +171,12 @@ mod tests {
     #[test]
     fn a_capture_reads_as_the_machine_did() {
         let (dir, host) = tree();
-        let told = ask(&host);
+        let before = ask(&host);
         let place = dir.path().join("bundle");
         write(&place, &capture(), host.recorded().unwrap()).unwrap();
         for path in [place.clone(), place.join("capture.json")] {
             let again = open(&path).unwrap();
-            assert_eq!(ask(&again), told);
+            assert_eq!(ask(&again), before);
             assert_eq!(again.read("/proc/new"), Fact::NotCaptured);
             assert!(is_capture(&path));
         }
@@ -189,7 +189,7 @@ mod tests {
         host.read("/proc/sys/a");
         let gathered = host.recorded().unwrap().paths();
         fs::write(dir.path().join("proc/sys/b"), "2\n").unwrap();
-        let told = (ask(&host), host.read("/proc/sys/b"));
+        let before = (ask(&host), host.read("/proc/sys/b"));
         let place = dir.path().join("bundle");
         let mut writer = BundleWriter::create(&place, 1).unwrap();
         writer.begin(&Run::default()).unwrap();
@@ -197,18 +197,18 @@ mod tests {
         writer.finish(&Run::default(), &[(); 0]).unwrap();
         assert!(place.join("host/proc/sys/a").exists() && !place.join("host/proc/sys/b").exists());
         let again = open(&place).unwrap();
-        assert_eq!((ask(&again), again.read("/proc/sys/b")), told);
+        assert_eq!((ask(&again), again.read("/proc/sys/b")), before);
         assert_eq!(again.read("/proc/new"), Fact::NotCaptured);
     }
 
     #[test]
     fn a_bundle_of_others_is_read_up_to_a_bound() {
         let (dir, host) = tree();
-        let told = ask(&host);
+        let before = ask(&host);
         let place = dir.path().join("bundle");
         write(&place, &capture(), host.recorded().unwrap()).unwrap();
         let machine = open_within(&place, 32 << 10).unwrap();
-        assert_eq!(ask(&machine), told);
+        assert_eq!(ask(&machine), before);
         assert!((0..200).all(|_| !matches!(machine.read("/proc/sys/a"), Fact::Absent)));
         assert!(machine.is_spent() && machine.read("/proc/sys/a") == Fact::Refused(libc::EFBIG));
         let notes = (0..200).map(|n| format!("{{\"path\":\"/n{n}\",\"errno\":13}}\n"));

@@ -436,12 +436,12 @@ mod tests {
         // A reader finds 2,100 in the file and drops 100.
         let (run, _) = place.recovered();
         assert_eq!((run.spikes.len(), run.spikes_dropped), (2_000, 105));
-        let kept = listed(hunt);
-        let (mut ours, mut theirs) = (kept.clone(), run.spikes);
+        let lines = listed(hunt);
+        let (mut ours, mut theirs) = (lines.clone(), run.spikes);
         for list in [&mut ours, &mut theirs] {
             list.retain(|spike| spike.latency_ns.0 == 11);
         }
-        assert_eq!((kept.len(), ours.len(), ours), (2_000, 100, theirs));
+        assert_eq!((lines.len(), ours.len(), ours), (2_000, 100, theirs));
     }
 
     #[test]

@@ -30,7 +30,7 @@ const NOTES_LIMIT: usize = 1 << 20;
 #[derive(Default)]
 pub struct HostFiles {
     /// Files and directories in the order of their creation.
-    made: Vec<(String, bool)>,
+    entries: Vec<(String, bool)>,
     dirs: BTreeSet<String>,
 }
 
@@ -84,17 +84,17 @@ impl HostFiles {
             deepest = Some(deepest.as_ref().unwrap_or(bundle).subdir(part)?);
             at = format!("{at}{part}/");
             if self.dirs.insert(at.clone()) {
-                self.made.push((at.clone(), true));
+                self.entries.push((at.clone(), true));
             }
         }
         let mut file = deepest.as_ref().unwrap_or(bundle).new_file(name)?;
-        self.made.push((format!("{at}{name}"), false));
+        self.entries.push((format!("{at}{name}"), false));
         file.write_all(bytes)
     }
 
     /// Removes what was written.
     pub fn remove(&self, bundle: &Dir) {
-        for (path, is_dir) in self.made.iter().rev() {
+        for (path, is_dir) in self.entries.iter().rev() {
             if *is_dir { bundle.remove_dir(path.trim_end_matches('/')) } else { bundle.remove(path) }
         }
     }

@@ -98,8 +98,8 @@ impl BundleManifest {
             paths.iter().flat_map(|path| path.match_indices('/').map(move |(at, _)| &path[..at]));
         match folders.find(|folder| paths.contains(folder)) {
             Some(both) => {
-                let shown = model::text::excerpt(both);
-                Err(format!("{shown:?} is both a file and a folder: name the existing files"))
+                let excerpt = model::text::excerpt(both);
+                Err(format!("{excerpt:?} is both a file and a folder: name the existing files"))
             }
             None => Ok(()),
         }
@@ -128,14 +128,14 @@ impl BundleManifest {
 
 impl ManifestFile {
     fn check(&self) -> Result<(), String> {
-        let shown = model::text::excerpt(&self.path);
+        let excerpt = model::text::excerpt(&self.path);
         if self.path.split('/').any(|name| name.len() > LONGEST_NAME) {
             return Err(format!(
-                "{shown:?} has a name of more than {LONGEST_NAME} bytes: send only files that onbeat writes"
+                "{excerpt:?} has a name of more than {LONGEST_NAME} bytes: send only files that onbeat writes"
             ));
         }
         if !is_part(&self.path) {
-            return Err(format!("{shown:?} is not part of a bundle: send only files that onbeat writes"));
+            return Err(format!("{excerpt:?} is not part of a bundle: send only files that onbeat writes"));
         }
         if self.path == "run.json" && self.bytes > RUN_LIMIT {
             return Err(format!("run.json is larger than {}, the limit for a run", size_words(RUN_LIMIT)));
@@ -144,7 +144,7 @@ impl ManifestFile {
             || !self.pieces.iter().all(|one| is_digest(one))
         {
             return Err(format!(
-                "{shown:?}: its pieces do not match its size: expected one SHA-256 for each {PIECE} bytes"
+                "{excerpt:?}: its pieces do not match its size: expected one SHA-256 for each {PIECE} bytes"
             ));
         }
         Ok(())

@@ -294,8 +294,8 @@ mod tests {
         assert!(refused(r#"{"schema":"onbeat.run/2"}"#).contains("newer onbeat"));
         assert!(refused(r#"{"schema":"other"}"#).contains("expected a run of onbeat"));
         for (text, what) in [("", "cut short"), ("{\"schema\":", "cut short"), ("{]", "damaged")] {
-            let told = refused(text);
-            assert!(told.contains(what) && told.contains("copy the bundle again"), "{text}: {told}");
+            let message = refused(text);
+            assert!(message.contains(what) && message.contains("copy the bundle again"), "{text}: {message}");
         }
         assert!(refused(&format!("{}{}", "[".repeat(10_000), "]".repeat(10_000))).len() < 200);
     }

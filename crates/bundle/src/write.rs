@@ -42,9 +42,9 @@ pub struct BundleWriter {
     path: PathBuf,
     dir: Dir,
     /// Directories that onbeat may remove.
-    made: CreatedDirs,
+    created_dirs: CreatedDirs,
     /// True if it contains a run.
-    kept: bool,
+    has_run: bool,
     host: HostFiles,
     blocks: Option<File>,
     five_minutes: FiveMinuteSums,
@@ -59,12 +59,12 @@ pub struct BundleWriter {
 impl BundleWriter {
     /// Creates the directory, which must not exist or be empty; refuses with the remedy.
     pub fn create(path: &Path, cpus: usize) -> Result<BundleWriter> {
-        let (dir, made) = Dir::create(path).map_err(|error| refusal(path, &error))?;
+        let (dir, created_dirs) = Dir::create(path).map_err(|error| refusal(path, &error))?;
         let mut writer = BundleWriter {
             path: path.to_owned(),
             dir,
-            made,
-            kept: false,
+            created_dirs,
+            has_run: false,
             host: HostFiles::default(),
             blocks: None,
             five_minutes: FiveMinuteSums::default(),
@@ -114,14 +114,14 @@ impl BundleWriter {
     pub fn second(&mut self, blocks: &[Block], tails: &[Tail]) -> Result<(), String> {
         self.lines.clear();
         tails.iter().for_each(|tail| tail.encode(&mut self.lines));
-        let kept = append(self.tail.as_mut(), &self.lines);
+        let tail_result = append(self.tail.as_mut(), &self.lines);
         self.lines.clear();
         let written =
             write_lines(&mut self.lines, blocks).and_then(|()| append(self.blocks.as_mut(), &self.lines));
         self.lines.clear();
         let added = self.five_minutes.add(blocks, tails, &mut self.lines).and_then(|()| self.append_rows());
         const SINCE: &str = "; from then on only the sums of the run are stored";
-        kept.and(written).map_err(|error| self.lost("block records", &error) + SINCE)?;
+        tail_result.and(written).map_err(|error| self.lost("block records", &error) + SINCE)?;
         added.map_err(|error| self.lost("the five-minute histograms", &error) + SINCE)
     }
 
@@ -180,7 +180,7 @@ impl BundleWriter {
 
     /// Removes the files of a run that did not take place.
     pub fn discard(mut self) {
-        self.kept = false;
+        self.has_run = false;
     }
 
     /// Writes the document into the reserved space and renames it.
@@ -198,7 +198,7 @@ impl BundleWriter {
         let placed = self.fill_spare(document).and_then(|()| self.dir.rename(SPARE, RUN, true));
         if placed.is_ok() {
             // The spare is now run.json, and must not be written to any more.
-            (self.kept, self.spare) = (true, None);
+            (self.has_run, self.spare) = (true, None);
         }
         match next {
             Some(next) if placed.is_ok() && self.dir.rename(NEXT_SPARE, SPARE, false).is_ok() => {
@@ -265,7 +265,7 @@ fn append(file: Option<&mut File>, bytes: &[u8]) -> io::Result<()> {
 impl Drop for BundleWriter {
     /// Removes what this writer created: a run that was refused leaves nothing.
     fn drop(&mut self) {
-        if self.kept {
+        if self.has_run {
             return;
         }
         for name in [RUN, SPARE, NEXT_SPARE, TAIL, BLOCKS, FIVE_MINUTES] {
@@ -273,19 +273,19 @@ impl Drop for BundleWriter {
         }
         Events::remove(&self.dir);
         self.host.remove(&self.dir);
-        self.made.undo();
+        self.created_dirs.undo();
     }
 }
 
 /// Reason why a bundle cannot be written there, with the remedy.
 pub(super) fn refusal(path: &Path, error: &io::Error) -> Failure {
-    let shown = quoted(path);
+    let name = quoted(path);
     match error.raw_os_error() {
         Some(libc::ENOTEMPTY) => {
-            Failure::usage(format!("{shown} exists and is not empty: choose a new folder with -o"))
+            Failure::usage(format!("{name} exists and is not empty: choose a new folder with -o"))
         }
         _ => {
-            let what = format!("cannot create the bundle {shown}");
+            let what = format!("cannot create the bundle {name}");
             Failure::of_call(what, error, Exit::Usage, "choose another folder with -o")
         }
     }

@@ -144,13 +144,13 @@ fn unfinished(record: &CureRun) -> Option<CureMove> {
 }
 
 fn decide(record: &CureRun) -> CureMove {
-    let kept = record.kept();
-    let runs: Vec<&CureCleanRun> = record.runs.iter().filter(|run| run.changes == kept).collect();
+    let changes = record.kept_changes();
+    let runs: Vec<&CureCleanRun> = record.runs.iter().filter(|run| run.changes == changes).collect();
     match runs.last() {
         None => CureMove::Look,
         Some(last) if !last.counts() => spoiled(&runs, last),
         Some(last) if last.verdict == "supported" => CureMove::End(CureEnd::Held, String::new()),
-        Some(last) if last.late > 0 => round(record, kept),
+        Some(last) if last.late > 0 => round(record, changes),
         Some(last) if !last.long => CureMove::Confirm,
         Some(last) => unsteady(&runs, last),
     }
@@ -182,9 +182,9 @@ fn spoiled(runs: &[&CureCleanRun], last: &CureCleanRun) -> CureMove {
 }
 
 /// Move after a late wake-up: the next candidate of this round, or the next round.
-fn round(record: &CureRun, kept: usize) -> CureMove {
+fn round(record: &CureRun, changes: usize) -> CureMove {
     let hunts: Vec<(usize, &CureHunt)> =
-        record.hunts.iter().enumerate().filter(|(_, hunt)| hunt.changes == kept).collect();
+        record.hunts.iter().enumerate().filter(|(_, hunt)| hunt.changes == changes).collect();
     let Some(&(at, hunt)) = hunts.last() else { return CureMove::Hunt(record.plan.hunt_ns) };
     if let Some((culprit, candidate)) = candidate(record, at, hunt) {
         return CureMove::Try(Box::new(CureTry {
@@ -330,8 +330,8 @@ pub fn proven(step: &mut CureStep, proof: &Proof, level: f64) {
 
 /// True if the last run had late wake-ups: then the limit is not held, else that is unknown.
 pub fn is_late(record: &CureRun) -> bool {
-    let kept = record.kept();
-    let last = record.runs.iter().rev().find(|run| run.changes == kept && run.counts());
+    let changes = record.kept_changes();
+    let last = record.runs.iter().rev().find(|run| run.changes == changes && run.counts());
     last.is_some_and(|run| run.late > 0)
 }
 

@@ -71,8 +71,8 @@ impl SignChance {
     fn of(late: f64, factor: f64, scatter: f64) -> SignChance {
         let fewer = late / factor;
         let of_counts = (1.0 / (late + 0.5) + 1.0 / (fewer + 0.5)).sqrt();
-        let shown = ((late + 0.5) / (fewer + 0.5)).ln();
-        let normal = |scatter: f64| 1.0 - 0.5 * normal_two_sided(shown / scatter);
+        let log_ratio = ((late + 0.5) / (fewer + 0.5)).ln();
+        let normal = |scatter: f64| 1.0 - 0.5 * normal_two_sided(log_ratio / scatter);
         let counted = if late < MANY {
             SignChance::of_counts(late, fewer)
         } else {

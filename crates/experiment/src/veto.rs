@@ -142,15 +142,15 @@ mod tests {
             let (a, b) = (segment(Some(100.0)), segment(rate));
             works(&usual(), &vec![CountedPair { a: &a, b: &b }; pairs])
         };
-        let told = |work: &[LoadWork]| -> Vec<(String, f64, bool)> {
+        let work_of = |work: &[LoadWork]| -> Vec<(String, f64, bool)> {
             let one = |work: &LoadWork| {
                 let percent = (100.0 * work.ratio).round();
                 (work.spec.clone(), percent, work.interval.is_some())
             };
             work.iter().map(one).collect()
         };
-        assert_eq!(told(&work(8, Some(90.0))), [("mem:1".to_owned(), 90.0, true)]);
-        assert_eq!(told(&work(3, Some(120.0))), [("mem:1".to_owned(), 120.0, false)]);
+        assert_eq!(work_of(&work(8, Some(90.0))), [("mem:1".to_owned(), 90.0, true)]);
+        assert_eq!(work_of(&work(3, Some(120.0))), [("mem:1".to_owned(), 120.0, false)]);
         assert!(work(8, None).is_empty() && work(0, None).is_empty());
     }
 }

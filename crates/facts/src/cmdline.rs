@@ -118,12 +118,12 @@ mod tests {
 
     fn check(text: &str, expected: &str) {
         let cmdline = parse_cmdline(text).unwrap();
-        let shown: Vec<String> = cmdline
+        let words: Vec<String> = cmdline
             .params
             .iter()
             .map(|p| p.value.as_ref().map_or(p.name.clone(), |v| format!("{}<{v}>", p.name)))
             .collect();
-        assert_eq!(shown.join(" "), expected, "{text}");
+        assert_eq!(words.join(" "), expected, "{text}");
     }
 
     #[test]

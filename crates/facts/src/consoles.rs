@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn consoles_with_a_thread_of_their_own() {
         let text = "ttyAMA0              -W- (EC Np a)  204:64\ntty0                 -WU (E  p  )    4:1\n";
-        let shown = |text: &str| -> Vec<String> {
+        let words = |text: &str| -> Vec<String> {
             let mark = |is: bool, mark| if is { mark } else { "" };
             let word = |one: Console| {
                 let is_silent = !one.is_written;
@@ -96,12 +96,12 @@ mod tests {
             };
             parse_consoles(text).unwrap().into_iter().map(word).collect()
         };
-        assert_eq!(shown(text), ["ttyAMA0 thread", "tty0"]);
+        assert_eq!(words(text), ["ttyAMA0 thread", "tty0"]);
         let boot = format!("{text}pl11                 -W- (EB  p a)\n");
-        assert_eq!(shown(&boot), ["ttyAMA0", "tty0", "pl11 boot"]);
+        assert_eq!(words(&boot), ["ttyAMA0", "tty0", "pl11 boot"]);
         let early = format!("{text}earlyser0            -W- (E  p )\n");
-        assert_eq!(shown(&early), ["ttyAMA0 thread", "tty0", "earlyser0 boot"]);
-        assert_eq!(shown("ttynull0             --- (EC  p  )\n"), ["ttynull0 silent"]);
+        assert_eq!(words(&early), ["ttyAMA0 thread", "tty0", "earlyser0 boot"]);
+        assert_eq!(words("ttynull0             --- (EC  p  )\n"), ["ttynull0 silent"]);
         assert_eq!(parse_consoles(""), Ok(vec![]));
         assert!(parse_consoles("garbage\n").is_err());
     }

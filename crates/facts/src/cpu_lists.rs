@@ -81,7 +81,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn check(text: &str, expected: &str) {
-        let shown = parse_isolcpus(text, Cpu(7)).map_or_else(
+        let summary = parse_isolcpus(text, Cpu(7)).map_or_else(
             |_| "error".to_owned(),
             |found| {
                 let flag = |set: bool, letter: &'static str| if set { letter } else { "" };
@@ -90,7 +90,7 @@ mod tests {
                 format!("{domain}{managed}{nohz} {}", found.cpus)
             },
         );
-        assert_eq!(shown, expected, "{text}");
+        assert_eq!(summary, expected, "{text}");
     }
 
     #[test]

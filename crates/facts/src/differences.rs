@@ -350,8 +350,8 @@ mod tests {
         };
         let calls = ["raw_syscalls:sys_enter"];
         let (a, b) = (hunt(100, OVER_ASKED, &calls, "arm"), hunt(500, OVER_ASKED, &[], "leg"));
-        let said = ["plan.calls: true -> ", "plan.program: arm -> leg", "plan.threshold_ns: 100 -> 500"];
-        assert_eq!(words(&differences(&[a], &[b])), said);
+        let changes = ["plan.calls: true -> ", "plan.program: arm -> leg", "plan.threshold_ns: 100 -> 500"];
+        assert_eq!(words(&differences(&[a], &[b])), changes);
         let [a, b] = [100, 500].map(|over| hunt(over, "three times the median", &[], "arm"));
         assert_eq!(differences(&[a], &[b]), []);
     }
@@ -369,12 +369,12 @@ mod tests {
     fn differences_within_a_side_are_reported_too() {
         let runs =
             [settings("", "CONFIG_HZ=250\n", "powersave"), settings("", "CONFIG_HZ=100\n", "ondemand")];
-        let said = words(&differences(&runs, &runs));
+        let text = words(&differences(&runs, &runs));
         assert!(
-            said.iter().any(|line| line.ends_with("ondemand | powersave -> ondemand | powersave")),
-            "{said:?}"
+            text.iter().any(|line| line.ends_with("ondemand | powersave -> ondemand | powersave")),
+            "{text:?}"
         );
-        assert!(said.iter().any(|line| line.starts_with("kernel configurations of A")), "{said:?}");
+        assert!(text.iter().any(|line| line.starts_with("kernel configurations of A")), "{text:?}");
     }
 
     #[test]

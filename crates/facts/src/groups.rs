@@ -202,7 +202,7 @@ impl Reader<'_> {
                 continue;
             }
             self.groups.push(Group {
-                path: shown(&path),
+                path: short_path(&path),
                 cpus: self.read(&path, "cpuset.cpus", parse_cpus),
                 exclusive: self.read(&path, "cpuset.cpus.exclusive", parse_cpus),
                 effective: self.read(&path, "cpuset.cpus.effective", parse_cpus),
@@ -229,7 +229,7 @@ impl Reader<'_> {
                 }
                 quota => quota.map(|_| None),
             };
-            found.push((shown(&path), quota));
+            found.push((short_path(&path), quota));
             if depth < DEPTH {
                 self.old_quotas(&path, depth + 1, found);
             }
@@ -248,7 +248,7 @@ impl Reader<'_> {
             if cpus != Fact::Absent {
                 let exclusive = self.read(&path, "cpuset.cpu_exclusive", parse_switch);
                 let balanced = self.read(&path, "cpuset.sched_load_balance", parse_switch);
-                sets.push(OldSet { path: shown(&path), cpus, exclusive, balanced });
+                sets.push(OldSet { path: short_path(&path), cpus, exclusive, balanced });
             }
         }
         Some(Cpusets { balanced, sets })
@@ -267,20 +267,20 @@ fn is_file(name: &str) -> bool {
 
 /// A path without control characters, and with only the first 12 of the 64 digits of a container's
 /// ID, as its manager displays it.
-fn shown(path: &str) -> String {
-    let mut shown = String::new();
+fn short_path(path: &str) -> String {
+    let mut short = String::new();
     let mut rest = path;
     while let Some(first) = rest.chars().next() {
         let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
         if digits > 0 {
-            shown.push_str(&rest[..if digits >= 64 { 12 } else { digits }]);
+            short.push_str(&rest[..if digits >= 64 { 12 } else { digits }]);
             rest = &rest[digits..];
         } else {
-            shown.push(if first.is_control() { '?' } else { first });
+            short.push(if first.is_control() { '?' } else { first });
             rest = &rest[first.len_utf8()..];
         }
     }
-    shown
+    short
 }
 
 /// Parses `cpuset.cpus.partition`, such as `isolated invalid (Parent is not a partition root)`.
@@ -337,7 +337,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Facts of a machine; its capture has to give the same.
-    fn told(text: &str) -> Fact<Groups> {
+    fn read_tree(text: &str) -> Fact<Groups> {
         let (host, _dir) = tree(text);
         let host = host.recording();
         let live = read_groups(&host);
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn slices_and_what_is_in_them() {
         let id = "0123456789abcdef".repeat(4);
-        let groups = told(&format!(
+        let groups = read_tree(&format!(
             "/sys/fs/cgroup/cgroup.controllers: cpuset cpu io
              /sys/fs/cgroup/cpuset.cpus.isolated: 2-3
              /sys/fs/cgroup/cpu.stat: usage_usec 1
@@ -387,7 +387,7 @@ mod tests {
             ("/sys/fs/cgroup/unified/cgroup.controllers:", Version::Hybrid, "/sys/fs/cgroup/unified"),
             ("", Version::V1, "/sys/fs/cgroup"),
         ] {
-            let groups = told(&format!("{old}\n{more}"));
+            let groups = read_tree(&format!("{old}\n{more}"));
             let groups = groups.known().unwrap();
             assert_eq!((groups.version, groups.root.as_str()), (version, root));
             let sets = groups.cpusets.as_ref().unwrap();
@@ -399,11 +399,11 @@ mod tests {
 
     #[test]
     fn nothing_mounted_and_nothing_to_be_read() {
-        assert_eq!(told("/sys/fs/cgroup/memory/tasks: 1"), Fact::Absent);
-        assert_eq!(told("/proc/x: 1"), Fact::Absent);
-        let refused = told("/sys/fs/cgroup/cgroup.controllers -> cgroup.controllers");
+        assert_eq!(read_tree("/sys/fs/cgroup/memory/tasks: 1"), Fact::Absent);
+        assert_eq!(read_tree("/proc/x: 1"), Fact::Absent);
+        let refused = read_tree("/sys/fs/cgroup/cgroup.controllers -> cgroup.controllers");
         assert_eq!(refused, Fact::Refused(libc::ELOOP));
-        let groups = told(
+        let groups = read_tree(
             "/sys/fs/cgroup/cgroup.controllers: cpu
              /sys/fs/cgroup/cgroup.type: domain threaded
              /sys/fs/cgroup/a/cpu.max -> cpu.max
@@ -454,9 +454,9 @@ mod tests {
 
         #[test]
         fn paths_are_fit_to_be_shown(path in "[\\PC\n/]{0,9}[0-9a-f]{0,70}[\\PC\n/]{0,9}") {
-            let shown = shown(&path);
-            prop_assert!(!shown.contains(char::is_control));
-            prop_assert!(!shown.as_bytes().windows(64).any(|part| part.iter().all(u8::is_ascii_hexdigit)));
+            let short = short_path(&path);
+            prop_assert!(!short.contains(char::is_control));
+            prop_assert!(!short.as_bytes().windows(64).any(|part| part.iter().all(u8::is_ascii_hexdigit)));
         }
     }
 }

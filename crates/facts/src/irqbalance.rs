@@ -125,11 +125,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn check(text: &str, expected: &str) {
-        let shown = parse_banned(text).map(|banned| {
+        let summary = parse_banned(text).map(|banned| {
             let cpus = |set: &Option<CpuSet>| set.as_ref().map(ToString::to_string).unwrap_or("unset".into());
             format!("{} {} {}", cpus(&banned.list), cpus(&banned.mask), banned.blank)
         });
-        assert_eq!(shown.unwrap_or("error".into()), expected, "{text}");
+        assert_eq!(summary.unwrap_or("error".into()), expected, "{text}");
     }
 
     #[test]

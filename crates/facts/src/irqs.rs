@@ -239,9 +239,9 @@ mod tests {
              /proc/irq/7/spurious: count 0",
         );
         let irqs = read_irqs(&host).known().cloned().unwrap();
-        let told: Vec<(u32, &str, Option<bool>)> =
+        let list: Vec<(u32, &str, Option<bool>)> =
             irqs.irqs.iter().map(|irq| (irq.number, irq.actions[0].as_str(), irq.managed)).collect();
-        assert_eq!(told, [(5, "snd_ice1724", None), (6, "floppy", None)]);
+        assert_eq!(list, [(5, "snd_ice1724", None), (6, "floppy", None)]);
         assert_eq!(irqs.irqs[1].allowed, Fact::Refused(libc::ELOOP));
     }
 

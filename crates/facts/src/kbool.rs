@@ -95,12 +95,12 @@ mod tests {
         for neither in ["", "2", "o", "-1", "enable", " 1"] {
             assert_eq!(kbool(neither, None), None, "{neither}");
         }
-        let taken = |value| [(5, 18), (5, 19), (6, 15), (6, 16)].map(|series| kbool(value, Some(series)));
-        assert_eq!(taken("false"), [None, Some(false), Some(false), Some(false)]);
-        assert_eq!(taken("True"), [None, Some(true), Some(true), Some(true)]);
-        assert_eq!(taken("Disable"), [None, None, None, Some(false)]);
-        assert_eq!(taken("enabled"), [None, None, None, Some(true)]);
-        assert_eq!(taken("off"), [Some(false); 4]);
+        let values = |value| [(5, 18), (5, 19), (6, 15), (6, 16)].map(|series| kbool(value, Some(series)));
+        assert_eq!(values("false"), [None, Some(false), Some(false), Some(false)]);
+        assert_eq!(values("True"), [None, Some(true), Some(true), Some(true)]);
+        assert_eq!(values("Disable"), [None, None, None, Some(false)]);
+        assert_eq!(values("enabled"), [None, None, None, Some(true)]);
+        assert_eq!(values("off"), [Some(false); 4]);
     }
 
     #[test]

@@ -64,8 +64,8 @@ pub fn unknown_words(message: &str) -> Option<Vec<String>> {
 /// capture contains only the names.
 pub fn read_unknown_words(host: &MachineFiles) -> Fact<Vec<String>> {
     if !host.is_live() {
-        let kept = host.read_text(KMSG);
-        let text = if kept == Fact::Absent { host.unrecorded().read_text(DMESG) } else { kept };
+        let record = host.read_text(KMSG);
+        let text = if record == Fact::Absent { host.unrecorded().read_text(DMESG) } else { record };
         return text.then(|text| text.lines().find_map(unknown_words).map_or(Fact::Absent, Fact::Known));
     }
     let mut found = None;
@@ -79,8 +79,8 @@ pub fn read_unknown_words(host: &MachineFiles) -> Fact<Vec<String>> {
             found.map_or(Fact::Absent, Fact::Known)
         }
     };
-    let kept = |names: &Vec<String>| format!("{}{}{}\n", UNKNOWN.0, names.join(" "), UNKNOWN.1).into_bytes();
-    host.record_as(KMSG, Access::of(&words, |names| Access::File(kept(names))));
+    let line = |names: &Vec<String>| format!("{}{}{}\n", UNKNOWN.0, names.join(" "), UNKNOWN.1).into_bytes();
+    host.record_as(KMSG, Access::of(&words, |names| Access::File(line(names))));
     words
 }
 

@@ -190,23 +190,23 @@ mod tests {
     use proptest::prelude::*;
 
     /// Facts of a machine, and its capture as text; the capture has to give the same.
-    fn told(text: &str) -> (Fact<LimitsConf>, String) {
+    fn read_tree(text: &str) -> (Fact<LimitsConf>, String) {
         let (host, _dir) = tree(text);
         let host = host.recording();
         let live = read_limits_conf(&host);
         let accesses = host.recorded().unwrap().accesses();
-        let kept = accesses.iter().map(|(path, seen)| match seen {
+        let files = accesses.iter().map(|(path, seen)| match seen {
             Access::File(bytes) => format!("{path}: {}", String::from_utf8_lossy(bytes)),
             other => format!("{path}: {other:?}\n"),
         });
-        let kept = kept.collect();
+        let files = files.collect();
         assert_eq!(read_limits_conf(&MachineFiles::in_memory(accesses)), live);
-        (live, kept)
+        (live, files)
     }
 
     #[test]
     fn who_is_given_what_in_which_order() {
-        let (found, kept) = told(
+        let (found, recording) = read_tree(
             "/etc/security/limits.d/95-audio.conf: @audio - rtprio 95
              | @audio\t-\tmemlock\tUNLIMITED # for jackd
              | alice soft rtprio 99
@@ -236,24 +236,24 @@ mod tests {
         );
         assert_eq!((found.skipped, found.unread), (2, 0));
         for word in ["alice", "bob", "carol", "dave", "core", "jackd", "old.conf"] {
-            assert!(!kept.contains(word), "{word}: {kept}");
+            assert!(!recording.contains(word), "{word}: {recording}");
         }
     }
 
     #[test]
     fn files_that_are_missing_or_refused() {
-        assert_eq!(told("/etc/x: 1").0, Fact::Absent);
-        assert_eq!(told("/etc/security/limits.conf:").0, Fact::Known(LimitsConf::default()));
+        assert_eq!(read_tree("/etc/x: 1").0, Fact::Absent);
+        assert_eq!(read_tree("/etc/security/limits.conf:").0, Fact::Known(LimitsConf::default()));
         for text in [
             "/etc/security/limits.conf -> limits.conf",
             "/etc/security/limits.conf:\n/etc/security/limits.d -> limits.d",
             "/etc/security/limits.d/a.conf -> a.conf",
         ] {
-            assert_eq!(told(text).0.known().map(|found| found.unread), Some(1), "{text}");
+            assert_eq!(read_tree(text).0.known().map(|found| found.unread), Some(1), "{text}");
         }
         let many: String =
             (0..FILES_LIMIT + 3).map(|n| format!("/etc/security/limits.d/{n}.conf:\n")).collect();
-        assert_eq!(told(&many).0.known().map(|found| found.unread), Some(3));
+        assert_eq!(read_tree(&many).0.known().map(|found| found.unread), Some(3));
     }
 
     proptest! {

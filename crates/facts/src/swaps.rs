@@ -114,50 +114,50 @@ mod tests {
          | /dev/zram0                              partition\t2097148\t\t0\t\t100";
 
     /// Facts of a machine, and the content of its capture; the capture has to give the same.
-    fn told(text: &str) -> (Fact<Swaps>, String) {
+    fn read_tree(text: &str) -> (Fact<Swaps>, String) {
         let (host, _dir) = tree(text);
         let host = host.recording();
         let live = read_swaps(&host);
         let accesses = host.recorded().unwrap().accesses();
-        let kept = match &accesses["/proc/swaps"] {
+        let recording = match &accesses["/proc/swaps"] {
             Access::File(bytes) => String::from_utf8(bytes.clone()).unwrap(),
             other => format!("{other:?}"),
         };
         assert_eq!(read_swaps(&MachineFiles::in_memory(accesses)), live);
-        (live, kept)
+        (live, recording)
     }
 
     #[test]
     fn kinds_are_counted_and_paths_forgotten() {
-        let (swaps, kept) = told(&format!("/proc/swaps: {TABLE}"));
+        let (swaps, recording) = read_tree(&format!("/proc/swaps: {TABLE}"));
         assert_eq!(swaps, Fact::Known(Swaps { partitions: 1, zram: 1, files: 1 }));
         for word in ["alice", "dm-1", "4711", "zram0"] {
-            assert!(!kept.contains(word), "{kept}");
+            assert!(!recording.contains(word), "{recording}");
         }
         let none = "/proc/meminfo: SwapTotal: 0 kB\n/proc/swaps: Filename Type";
-        assert_eq!(told(none).0, Fact::Known(Swaps::default()));
-        assert!(matches!(told("/proc/swaps: Filename Type").0, Fact::Malformed(_)));
+        assert_eq!(read_tree(none).0, Fact::Known(Swaps::default()));
+        assert!(matches!(read_tree("/proc/swaps: Filename Type").0, Fact::Malformed(_)));
     }
 
     #[test]
     fn a_table_that_was_cut_does_not_add_up() {
         let table = format!("/proc/swaps: {TABLE}");
         let total = "/proc/meminfo: MemTotal: 8 kB\n| SwapTotal:       7340020 kB\n";
-        assert!(told(&format!("{total}{table}")).0.known().is_some());
+        assert!(read_tree(&format!("{total}{table}")).0.known().is_some());
         let lines: Vec<&str> = table.lines().collect();
-        for kept in 1..4 {
-            let cut = format!("{total}{}", lines[..kept].join("\n"));
-            assert!(matches!(told(&cut).0, Fact::Malformed(_)), "{cut}");
+        for count in 1..4 {
+            let cut = format!("{total}{}", lines[..count].join("\n"));
+            assert!(matches!(read_tree(&cut).0, Fact::Malformed(_)), "{cut}");
         }
-        assert!(told("/proc/meminfo: SwapTotal: 0 kB\n/proc/swaps: Filename Type").0.known().is_some());
+        assert!(read_tree("/proc/meminfo: SwapTotal: 0 kB\n/proc/swaps: Filename Type").0.known().is_some());
     }
 
     #[test]
     fn other_outcomes() {
-        assert_eq!(told("/proc/x: 1").0, Fact::Absent);
-        assert_eq!(told("/proc/swaps -> swaps").0, Fact::Refused(libc::ELOOP));
-        let (swaps, kept) = told("/proc/swaps: Filename Type\n| /srv/alice/swap tape 1");
-        assert!(matches!(swaps, Fact::Malformed(_)) && !kept.contains("alice"), "{kept}");
+        assert_eq!(read_tree("/proc/x: 1").0, Fact::Absent);
+        assert_eq!(read_tree("/proc/swaps -> swaps").0, Fact::Refused(libc::ELOOP));
+        let (swaps, recording) = read_tree("/proc/swaps: Filename Type\n| /srv/alice/swap tape 1");
+        assert!(matches!(swaps, Fact::Malformed(_)) && !recording.contains("alice"), "{recording}");
     }
 
     proptest! {

@@ -246,12 +246,12 @@ mod tests {
     fn a_reduced_line_keeps_what_a_capture_may_reveal() {
         let whole = parse_task_stat(stat("a) R (b", 0x0420_8040, 2, 50).as_bytes()).unwrap();
         let reduced = |stat| parse_task_stat(reduced_stat(7, stat, 1).as_bytes()).unwrap();
-        let kept = TaskStat { cpu_ticks: 0, last_cpu: Cpu(0), ..whole.clone() };
-        assert_eq!(reduced(&whole), kept);
-        assert_eq!(kept.start_ticks, 555);
+        let expected = TaskStat { cpu_ticks: 0, last_cpu: Cpu(0), ..whole.clone() };
+        assert_eq!(reduced(&whole), expected);
+        assert_eq!(expected.start_ticks, 555);
         // The start time of a program is private.
         let program = TaskStat { kernel: false, ..whole.clone() };
-        assert_eq!(reduced(&program), TaskStat { kernel: false, start_ticks: 0, ..kept });
+        assert_eq!(reduced(&program), TaskStat { kernel: false, start_ticks: 0, ..expected });
         assert_eq!(
             reduced_stat(7, &whole, 1).split_whitespace().count(),
             stat("a) R (b", 1, 1, 1).split_whitespace().count()

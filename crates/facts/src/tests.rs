@@ -27,7 +27,7 @@ pub(super) fn tree(text: &str) -> (MachineFiles, TempDir) {
             content.push_str(more.strip_prefix(' ').unwrap_or(more));
             content.push('\n');
         } else if let Some((path, target)) = line.split_once(" -> ") {
-            symlink(target, made(dir.path(), path)).unwrap();
+            symlink(target, new_path(dir.path(), path)).unwrap();
         } else {
             let (path, content) = line.split_once(':').unwrap();
             let content = content.strip_prefix(' ').unwrap_or(content);
@@ -36,12 +36,12 @@ pub(super) fn tree(text: &str) -> (MachineFiles, TempDir) {
         }
     }
     for (path, content) in files {
-        fs::write(made(dir.path(), path), content).unwrap();
+        fs::write(new_path(dir.path(), path), content).unwrap();
     }
     (MachineFiles::tree(dir.path()), dir)
 }
 
-fn made(root: &Path, path: &str) -> std::path::PathBuf {
+fn new_path(root: &Path, path: &str) -> std::path::PathBuf {
     let path = root.join(path.trim_start_matches('/'));
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     path

@@ -208,7 +208,7 @@ mod tests {
     /// Checks `path=content` of each file, or the outcome of the pattern.
     fn check(host: &MachineFiles, pattern: &'static str, expected: &str) {
         let texts = read_texts(host, [pattern]);
-        let shown = match texts.all(pattern) {
+        let text = match texts.all(pattern) {
             Fact::Known(texts) => {
                 let one = |text: &Text| match &text.content {
                     Fact::Known(content) => {
@@ -220,7 +220,7 @@ mod tests {
             }
             other => format!("{other:?}"),
         };
-        assert_eq!(shown, expected, "{pattern}");
+        assert_eq!(text, expected, "{pattern}");
     }
 
     #[test]

@@ -99,7 +99,7 @@ fn read_at_most(host: &MachineFiles, programs: &[&str], room: usize) -> Fact<Thr
         programs,
         found: Threads::default(),
         vcpus: Vec::new(),
-        kept: BTreeMap::new(),
+        recording: BTreeMap::new(),
         room,
         cpus: 0,
     };
@@ -119,7 +119,7 @@ fn read_at_most(host: &MachineFiles, programs: &[&str], room: usize) -> Fact<Thr
         pids.into_iter().filter(|&pid| look.process(pid)).map(|pid| pid.to_string()).collect::<Vec<_>>()
     });
     host.record_as("/proc", Access::of(&listed, |pids| Access::List(pids.clone())));
-    look.kept.into_iter().for_each(|(path, seen)| host.record_as(&path, seen));
+    look.recording.into_iter().for_each(|(path, seen)| host.record_as(&path, seen));
     let mut found = look.found;
     found.kernel.compact_sort_by(|a, b| (&a.comm, a.priority).cmp(&(&b.comm, b.priority)));
     found.realtime.compact_sort_by(|a, b| (&a.comm, a.priority).cmp(&(&b.comm, b.priority)));
@@ -139,7 +139,7 @@ struct Look<'a> {
     found: Threads,
     /// Threads of the current program that are vCPUs.
     vcpus: Vec<Thread>,
-    kept: BTreeMap<String, Access>,
+    recording: BTreeMap<String, Access>,
     room: usize,
     cpus: usize,
 }
@@ -166,24 +166,24 @@ impl Look<'_> {
     fn program(&mut self, pid: u32, dir: &str, mut stat: TaskStat) -> bool {
         let asked =
             self.programs.contains(&stat.comm.as_str()) && self.found.programs.insert(stat.comm.clone());
-        let told = stat.policy.is_some() && self.thread(dir, pid, &stat);
+        let is_added = stat.policy.is_some() && self.thread(dir, pid, &stat);
         let others = if stat.threads > 1 { self.others(pid, dir) } else { None };
         let vcpus = std::mem::take(&mut self.vcpus);
         let emulator = if vcpus.is_empty() { None } else { self.seen(dir, pid, &stat) };
         let emulates = emulator.is_some();
         self.found.guests.extend(emulator.map(|emulator| GuestThreads { emulator, vcpus }));
-        if !asked && !told && !emulates {
+        if !asked && !is_added && !emulates {
             // Only its threads matter: its name is not needed.
             stat = TaskStat { comm: String::new(), policy: None, priority: 0, immovable: false, ..stat };
         }
-        if asked || told || emulates || others.is_some() {
+        if asked || is_added || emulates || others.is_some() {
             self.keep_stat(dir, pid, &stat, 1 + u64::from(others.is_some()));
         }
         if let Some(seen) = others {
-            self.kept.insert(format!("{dir}/task"), seen);
+            self.recording.insert(format!("{dir}/task"), seen);
             return true;
         }
-        asked || told || emulates
+        asked || is_added || emulates
     }
 
     /// Reads the threads of a process except its first; returns the listing of their directory if a
@@ -224,7 +224,7 @@ impl Look<'_> {
             outcome => {
                 let needed = self.missed(&outcome);
                 if needed {
-                    self.kept.insert(path, Access::of(&outcome, |_| Access::Absent));
+                    self.recording.insert(path, Access::of(&outcome, |_| Access::Absent));
                 }
                 Err(needed)
             }
@@ -292,12 +292,12 @@ impl Look<'_> {
             let line = text.lines().find(|line| line.starts_with("Cpus_allowed_list:"));
             format!("{}\n", line.unwrap_or_default())
         });
-        self.kept.insert(path, Access::of(&line, |line| Access::File(line.clone().into_bytes())));
+        self.recording.insert(path, Access::of(&line, |line| Access::File(line.clone().into_bytes())));
         Some(line.parse(|line| parse_allowed(&line)))
     }
 
     fn keep_stat(&mut self, dir: &str, number: u32, stat: &TaskStat, threads: u64) {
-        self.kept
+        self.recording
             .insert(format!("{dir}/stat"), Access::File(reduced_stat(number, stat, threads).into_bytes()));
     }
 }

@@ -137,7 +137,7 @@ mod tests {
     fn what_the_machine_cannot_carry_is_refused_with_the_numbers() {
         const GIB: u64 = 1 << 30;
         assert!(admitted("mem:2x1G", 3 * GIB, GIB).is_ok());
-        for (spec, available, free, said) in [
+        for (spec, available, free, reason) in [
             ("mem:2x1G", 2 * GIB, GIB, "2050M of memory"),
             ("mem:1024x1T", 2 * GIB, GIB, "of memory"),
             ("vm:2x60M", 140 << 20, GIB, "safely available"),
@@ -150,7 +150,7 @@ mod tests {
             ("messaging:300", 64 * GIB, GIB, "processes"),
         ] {
             let failure = admitted(spec, available, free).expect_err(spec);
-            assert!(failure.message.contains(said), "{spec}: {failure}");
+            assert!(failure.message.contains(reason), "{spec}: {failure}");
         }
         for spec in ["hdd:1x1M@10K", "rtc@10", "io@1", "net:1x1400@93 hdd:1x1M@1M vm:1x1M@256"] {
             assert!(admitted(spec, GIB, GIB).is_ok(), "{spec}");

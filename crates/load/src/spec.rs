@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_with_what_would_be_right() {
-        for (given, said) in [
+        for (given, message) in [
             ("", "has no name"),
             ("memory", "invalid load"),
             ("cmd", "needs a command"),
@@ -265,7 +265,7 @@ mod tests {
             ("messaging@5", "takes no rate"),
         ] {
             let error = parse(&[given]).err().unwrap_or_else(|| panic!("{given} is taken"));
-            assert!(error.contains(said) && !error.contains('\n'), "{given}: {error}");
+            assert!(error.contains(message) && !error.contains('\n'), "{given}: {error}");
         }
         assert!(parse::<&str>(&[]).is_err());
     }

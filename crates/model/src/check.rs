@@ -40,8 +40,8 @@ impl Run {
     fn check_exact(&self, cpu: &CpuRun) -> Result<(), String> {
         let rows = &cpu.histogram;
         let early: u64 = rows.iter().filter(|bucket| bucket.upper.0 <= 0).map(|bucket| bucket.count).sum();
-        if let Some(said) = cpu.early.filter(|said| *said != early) {
-            return Err(format!("early is {said}, but the histogram holds {early}"));
+        if let Some(count) = cpu.early.filter(|count| *count != early) {
+            return Err(format!("early is {count}, but the histogram holds {early}"));
         }
         let within = |bucket: Option<&Bucket>, value: Option<Nanos>| match (bucket, value) {
             (Some(bucket), Some(value)) => bucket.lower <= value && value < bucket.upper,

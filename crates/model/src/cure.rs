@@ -283,7 +283,7 @@ const MOST: usize = 10_000;
 
 impl CureRun {
     /// Number of changes that are kept so far.
-    pub fn kept(&self) -> usize {
+    pub fn kept_changes(&self) -> usize {
         self.steps.iter().filter(|step| step.kept).count()
     }
 
@@ -348,7 +348,7 @@ mod tests {
         let step = CureStep { candidate, ci: Some([0.1, 0.5]), kept: true, ..CureStep::default() };
         let run = CureRun { steps: vec![step], ..run() };
         let text = serde_json::to_string(&run).unwrap();
-        assert_eq!((parse(text.as_bytes()), run.kept()), (Ok(run.clone()), 1));
+        assert_eq!((parse(text.as_bytes()), run.kept_changes()), (Ok(run.clone()), 1));
     }
 
     #[test]

@@ -34,10 +34,10 @@ impl Labels {
     /// Labels of a foreign document that are valid, up to [`MOST`], and the number of the others.
     pub fn fit(&self) -> (Labels, usize) {
         let fits = |(name, value): &(&String, &String)| check(name, value).is_ok();
-        let kept = self.0.iter().filter(fits).take(MOST);
-        let kept: BTreeMap<_, _> = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
-        let left_out = self.0.len() - kept.len();
-        (Labels(kept), left_out)
+        let labels = self.0.iter().filter(fits).take(MOST);
+        let labels: BTreeMap<_, _> = labels.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let left_out = self.0.len() - labels.len();
+        (Labels(labels), left_out)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -123,8 +123,8 @@ mod tests {
     fn of_a_foreign_document_what_fits_is_kept() {
         let document = r#"{"build":"1","":"x","b c":"x","d":"","e":"\u001b[2J"}"#;
         let labels: Labels = serde_json::from_str(document).unwrap();
-        let (kept, left_out) = labels.fit();
-        assert_eq!((kept.words().as_str(), left_out), ("build=1", 4));
+        let (valid, left_out) = labels.fit();
+        assert_eq!((valid.words().as_str(), left_out), ("build=1", 4));
         let many: Labels = (0..40).map(|n| (format!("a{n}"), "x".to_owned())).collect();
         assert_eq!((many.fit().0.iter().count(), many.fit().1), (MOST, 24));
     }

@@ -51,12 +51,12 @@ pub fn steered_by_none(text: String, styles: &[String]) -> String {
 
 /// Beginning of an external text, cleaned, for quoting in an error message.
 pub fn excerpt(text: &str) -> String {
-    let mut shown = clean(text);
-    if let Some((end, _)) = shown.char_indices().nth(EXCERPT) {
-        shown.truncate(end);
-        shown.push_str("...");
+    let mut excerpt = clean(text);
+    if let Some((end, _)) = excerpt.char_indices().nth(EXCERPT) {
+        excerpt.truncate(end);
+        excerpt.push_str("...");
     }
-    shown
+    excerpt
 }
 
 /// Number of quoted characters.

@@ -364,7 +364,7 @@ mod tests {
         }
         for text in ["99999999999999999999", "200000d"] {
             assert!(
-                parse_span(text, Bare::Seconds).is_err_and(|said| said.contains("longer than 292 years"))
+                parse_span(text, Bare::Seconds).is_err_and(|reason| reason.contains("longer than 292 years"))
             );
         }
         assert_eq!(parse_span("00000000000000000000007", Bare::Micros), Ok(Nanos(7_000)));

@@ -283,11 +283,11 @@ impl Insn {
     }
 
     fn call_effect(&self, at: usize, set: u16) -> Result<u16, BadCode> {
-        let taken = HELPERS
+        let arguments = HELPERS
             .iter()
             .find(|helper| **helper as i32 == self.number)
             .map_or(5, |helper| helper.arguments());
-        match (1..=taken).map(Reg).find(|register| set & bit(*register) == 0) {
+        match (1..=arguments).map(Reg).find(|register| set & bit(*register) == 0) {
             Some(register) => Err(BadCode::Unset(at, register)),
             None => Ok(set & !0b11_1110 | bit(R0)),
         }

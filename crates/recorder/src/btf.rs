@@ -308,18 +308,18 @@ pub(crate) mod tests {
     }
 
     fn small() -> Vec<u8> {
-        let mut made = Made::default();
-        let number = made.add("int", 1, 0, 4, &[32]);
-        let inner = made.structure("", &[("prio", number, 4)]);
-        let task = made.structure("task_struct", &[("pid", number, 8), ("", inner, 16)]);
-        let constant = made.add("", CONST, 0, task, &[]);
-        let pointer = made.add("", PTR, 0, constant, &[]);
-        let nothing = made.add("", PTR, 0, 0, &[]);
+        let mut types = Made::default();
+        let number = types.add("int", 1, 0, 4, &[32]);
+        let inner = types.structure("", &[("prio", number, 4)]);
+        let task = types.structure("task_struct", &[("pid", number, 8), ("", inner, 16)]);
+        let constant = types.add("", CONST, 0, task, &[]);
+        let pointer = types.add("", PTR, 0, constant, &[]);
+        let nothing = types.add("", PTR, 0, 0, &[]);
         let parameters = [0, nothing, 0, number, 0, pointer, 0, pointer, 0, number];
-        let function = made.add("", FUNC_PROTO, 5, 0, &parameters);
-        let to_function = made.add("", PTR, 0, function, &[]);
-        made.add("btf_trace_sched_switch", TYPEDEF, 0, to_function, &[]);
-        made.bytes()
+        let function = types.add("", FUNC_PROTO, 5, 0, &parameters);
+        let to_function = types.add("", PTR, 0, function, &[]);
+        types.add("btf_trace_sched_switch", TYPEDEF, 0, to_function, &[]);
+        types.bytes()
     }
 
     #[test]

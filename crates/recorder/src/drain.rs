@@ -171,11 +171,10 @@ impl KernelRecorder {
             for class in 0..record::CLASSES {
                 let class = Class::of_cpu(cpu, first, class);
                 for (series, rows) in drained.series.iter_mut().enumerate() {
-                    let Some(taken) = class.take(&view, series) else { continue };
-                    rows.cpus.push(taken.row);
-                    drained.counts.beyond += taken.beyond;
-                    if let Some(mut worst) = taken.worst {
-                        worst.release = ReleaseFound::of(&self.maps.cpus, cpu, worst.wakeup.mono_ns);
+                    let Some(drained_row) = class.take(&view, series) else { continue };
+                    rows.cpus.push(drained_row.row);
+                    drained.counts.beyond += drained_row.beyond;
+                    if let Some(worst) = drained_row.worst {
                         keep_worst(&mut drained.worst, worst, SERIES_NAMES[series]);
                     }
                 }
@@ -187,7 +186,7 @@ impl KernelRecorder {
             let view = self.maps.threads.view(entry..entry + 1).map_err(|error| refusals::no_map(&error))?;
             let class = Class::of_thread(chosen, entry);
             for (series, rows) in drained.series.iter_mut().enumerate() {
-                rows.threads.extend(class.take(&view, series).map(|taken| taken.row));
+                rows.threads.extend(class.take(&view, series).map(|drained_row| drained_row.row));
             }
         }
         self.take_switched(epoch, busy, drained)

@@ -255,21 +255,21 @@ mod tests {
 
     /// Integers by encoding and size: those of sched_exit_tp.
     fn exit_with(parameters: &[(u32, u32)], members: &[&str]) -> Result<ExitFields, String> {
-        let mut made = Made::default();
-        let data = made.add("", PTR, 0, 0, &[]);
+        let mut types = Made::default();
+        let data = types.add("", PTR, 0, 0, &[]);
         let mut words = vec![0, data];
         for (encoding, size) in parameters {
-            let number = made.add("int", INT, 0, *size, &[(encoding << 24) | (size * 8)]);
-            words.extend([0, made.add("name", TYPEDEF, 0, number, &[])]);
+            let number = types.add("int", INT, 0, *size, &[(encoding << 24) | (size * 8)]);
+            words.extend([0, types.add("name", TYPEDEF, 0, number, &[])]);
         }
-        let long = made.add("long unsigned int", INT, 0, 8, &[64]);
+        let long = types.add("long unsigned int", INT, 0, 8, &[64]);
         let members: Vec<_> =
             members.iter().zip((0..).step_by(8)).map(|(name, at)| (*name, long, at)).collect();
-        made.structure("task_struct", &members);
-        let function = made.add("", FUNC_PROTO, words.len() / 2, 0, &words);
-        let pointer = made.add("", PTR, 0, function, &[]);
-        made.add("btf_trace_sched_exit_tp", TYPEDEF, 0, pointer, &[]);
-        ExitFields::find(Btf::parse(&made.bytes()).unwrap())
+        types.structure("task_struct", &members);
+        let function = types.add("", FUNC_PROTO, words.len() / 2, 0, &words);
+        let pointer = types.add("", PTR, 0, function, &[]);
+        types.add("btf_trace_sched_exit_tp", TYPEDEF, 0, pointer, &[]);
+        ExitFields::find(Btf::parse(&types.bytes()).unwrap())
     }
 
     #[test]

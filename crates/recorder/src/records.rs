@@ -79,7 +79,7 @@ pub(crate) struct CountedRows {
 }
 
 /// One histogram that was read.
-pub(crate) struct Taken {
+pub(crate) struct DrainedRow {
     pub row: WatchRow,
     pub worst: Option<WorstFound>,
     /// Samples beyond the last row.
@@ -106,7 +106,7 @@ impl RowOwner {
     }
 
     /// The row and the largest wake-up; `None` if there were none.
-    pub fn row(&self, counted: CountedRows, series: WatchSeries) -> Option<Taken> {
+    pub fn row(&self, counted: CountedRows, series: WatchSeries) -> Option<DrainedRow> {
         let CountedRows { filled, sum, least, worst } = counted;
         if filled.is_empty() {
             return None;
@@ -130,7 +130,7 @@ impl RowOwner {
             victim: found.map(|found| found.victim.clone()).unwrap_or_default(),
             ..WatchRow::default()
         };
-        Some(Taken { row, worst, beyond: in_row(BEYOND) })
+        Some(DrainedRow { row, worst, beyond: in_row(BEYOND) })
     }
 }
 
@@ -152,20 +152,20 @@ impl Class {
     }
 
     /// Moves a histogram and its maximum out of the record.
-    pub fn take(&self, view: &MapView, series: usize) -> Option<Taken> {
+    pub fn take(&self, view: &MapView, series: usize) -> Option<DrainedRow> {
         let worst = self.maximum(view, series);
         self.clear_maximum(view, series);
-        self.taken(view, series, SERIES_NAMES[series], worst)
+        self.drain_rows(view, series, SERIES_NAMES[series], worst)
     }
 
     /// Moves a histogram out; with its maximum, which was.
-    pub fn taken(
+    pub fn drain_rows(
         &self,
         view: &MapView,
         number: usize,
         series: WatchSeries,
         worst: Option<WorstFound>,
-    ) -> Option<Taken> {
+    ) -> Option<DrainedRow> {
         let at = |member: i16| (number * histogram::SIZE) as i16 + member;
         let rows = view.u32s(self.entry, at(histogram::ROWS), BEYOND + 1);
         let filled: Vec<(usize, u64)> = rows

@@ -158,13 +158,13 @@ mod tests {
 
     #[test]
     fn interpreted_programs_are_refused_where_the_compiler_has_the_cpu() {
-        for (machine, version, taken) in [
+        for (machine, version, is_accepted) in [
             ("riscv64", Some((6, 12)), false),
             ("aarch64", None, false),
             ("riscv64", Some((6, 1)), true),
             ("x86_64", Some((6, 12)), true),
         ] {
-            assert_eq!(refuse_interpreted(machine, version).is_ok(), taken, "{machine} {version:?}");
+            assert_eq!(refuse_interpreted(machine, version).is_ok(), is_accepted, "{machine} {version:?}");
         }
     }
 

@@ -10,7 +10,7 @@ use model::watch::{Holder, SeriesRows, WatchSeries, WatchTask, WorstWakeup};
 use crate::drain::DrainedEpoch;
 use crate::layout::switched;
 use crate::recorder::KernelRecorder;
-use crate::records::{Class, HOLDERS, RowOwner, Taken, VICTIMS, WorstFound, comm_of, keep_worst};
+use crate::records::{Class, DrainedRow, HOLDERS, RowOwner, VICTIMS, WorstFound, comm_of, keep_worst};
 use crate::refusals;
 
 /// The series in the order of a record's histograms.
@@ -30,10 +30,10 @@ impl KernelRecorder {
                 for (series, rows) in all.iter_mut().enumerate() {
                     let (cpu, holder) = (Some(Cpu(cpu as u32)), OF_CPU[series]);
                     let class = Class { owner: RowOwner { cpu, holder, victims, thread: None }, entry };
-                    let Some(taken) = take(&class, &view, series) else { continue };
-                    rows.cpus.push(taken.row);
-                    drained.counts.beyond += taken.beyond;
-                    if let Some(worst) = taken.worst {
+                    let Some(drained_row) = take(&class, &view, series) else { continue };
+                    rows.cpus.push(drained_row.row);
+                    drained.counts.beyond += drained_row.beyond;
+                    if let Some(worst) = drained_row.worst {
                         keep_worst(&mut drained.worst, worst, NAMES[series]);
                     }
                 }
@@ -45,7 +45,7 @@ impl KernelRecorder {
             let view = threads.view(entry..entry + 1).map_err(|error| refusals::no_map(&error))?;
             let class = Class::of_thread(chosen, entry);
             for (series, rows) in all.iter_mut().enumerate() {
-                rows.threads.extend(take(&class, &view, series).map(|taken| taken.row));
+                rows.threads.extend(take(&class, &view, series).map(|drained_row| drained_row.row));
             }
         }
         drained.series.extend(all);
@@ -54,11 +54,11 @@ impl KernelRecorder {
 }
 
 /// Moves a histogram and its maximum out of the record.
-fn take(class: &Class, view: &MapView, series: usize) -> Option<Taken> {
+fn take(class: &Class, view: &MapView, series: usize) -> Option<DrainedRow> {
     let base = (switched::MAXIMA + series * switched::LARGEST) as i16;
     let worst = largest(class, view, base);
     view.u64s(class.entry, base, switched::LARGEST / 8).iter().for_each(|word| word.store(0, Relaxed));
-    class.taken(view, series, NAMES[series], worst)
+    class.drain_rows(view, series, NAMES[series], worst)
 }
 
 /// The largest; the previous thread is known only if it is a maximum of another series, too.

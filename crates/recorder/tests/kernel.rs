@@ -5,7 +5,7 @@
 #![allow(clippy::disallowed_methods)] // These tests start threads of their own.
 #![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
 
-mod shown;
+mod usable_cpu;
 
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard};
@@ -31,7 +31,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// The recorder; `None` after a refusal that gives its reason.
 fn armed(reading: Reading) -> Option<KernelRecorder> {
-    shown::look();
+    usable_cpu::look();
     let pulse = rt::affinity().unwrap().iter().next();
     match KernelRecorder::arm(&Options { reading, chosen_limit: 4, pulse, ..Options::default() }) {
         Ok(recorder) => {
@@ -53,7 +53,7 @@ fn is_a_refusal(failure: &Failure) {
 /// True if a thread of this process may have a real-time policy, which loading programs does not
 /// imply, on a CPU whose switches are shown.
 fn real_time() -> bool {
-    std::thread::spawn(|| rt::set_policy(Policy::Fifo, 80).is_ok() && shown::pin()).join().unwrap()
+    std::thread::spawn(|| rt::set_policy(Policy::Fifo, 80).is_ok() && usable_cpu::pin()).join().unwrap()
 }
 
 /// Starts a real-time thread, which waits until the recorder knows it.
@@ -61,15 +61,15 @@ fn thread<T: Send + 'static>(
     recorder: &mut KernelRecorder,
     body: impl FnOnce(recorder::ThreadSums) -> T + Send + 'static,
 ) -> (u32, JoinHandle<T>) {
-    let (told, tells) = channel();
+    let (sender, receiver) = channel();
     let (go, goes) = channel();
     let handle = std::thread::spawn(move || {
         rt::set_policy(Policy::Fifo, 80).unwrap();
-        assert!(shown::pin());
-        told.send(rt::thread_id() as u32).unwrap();
+        assert!(usable_cpu::pin());
+        sender.send(rt::thread_id() as u32).unwrap();
         body(goes.recv().unwrap())
     });
-    let tid = tells.recv().unwrap();
+    let tid = receiver.recv().unwrap();
     recorder.choose(tid).unwrap();
     go.send(recorder.sums_of(tid).unwrap()).unwrap();
     (tid, handle)
@@ -297,9 +297,9 @@ fn nothing_is_left_behind() {
 }
 
 /// Drops all capabilities but these from the calling thread.
-fn keep_only(kept: CapabilitySet) {
+fn keep_only(capabilities: CapabilitySet) {
     let now = rustix::thread::capabilities(None).unwrap();
-    let left = now.permitted & kept;
+    let left = now.permitted & capabilities;
     let sets = CapabilitySets { effective: left, permitted: left, inheritable: CapabilitySet::empty() };
     rustix::thread::set_capabilities(None, sets).unwrap();
 }
@@ -308,15 +308,16 @@ fn keep_only(kept: CapabilitySet) {
 fn what_is_missing_is_named() {
     let _one = alone();
     let had = rustix::thread::capabilities(None).unwrap().permitted;
-    for (kept, missing) in [(CapabilitySet::empty(), "CAP_BPF"), (CapabilitySet::BPF, "CAP_PERFMON")] {
+    for (capabilities, missing) in [(CapabilitySet::empty(), "CAP_BPF"), (CapabilitySet::BPF, "CAP_PERFMON")]
+    {
         let refused = std::thread::spawn(move || {
-            keep_only(kept);
+            keep_only(capabilities);
             KernelRecorder::arm(&Options::default()).err().expect("no recorder without capabilities")
         });
         let failure = refused.join().unwrap();
         is_a_refusal(&failure);
         let supported = failure.exit == Exit::NotPermitted;
-        assert!(!supported || failure.message.contains(missing) || !had.contains(kept), "{failure}");
+        assert!(!supported || failure.message.contains(missing) || !had.contains(capabilities), "{failure}");
     }
 }
 

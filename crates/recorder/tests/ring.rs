@@ -4,7 +4,7 @@
 #![allow(clippy::disallowed_methods)] // These tests start threads of their own.
 #![allow(clippy::unwrap_used)] // Clippy knows unit tests as tests, not helpers of integration tests.
 
-mod shown;
+mod usable_cpu;
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -31,7 +31,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// The ring; `None` after a refusal that gives its reason.
 fn armed(ring_kib: Option<u64>) -> Option<RingRecorder> {
-    shown::look();
+    usable_cpu::look();
     match RingRecorder::arm(&Options { ring_kib, chosen_limit: 4, ..Options::default() }) {
         Ok(recorder) => {
             assert_eq!((recorder.about().reading, &*recorder.about().unlearned), (Reading::Ring, &[][..]));
@@ -47,7 +47,7 @@ fn armed(ring_kib: Option<u64>) -> Option<RingRecorder> {
 
 /// True if a thread of this process may have a real-time policy on a CPU whose switches are shown.
 fn real_time() -> bool {
-    std::thread::spawn(|| rt::set_policy(Policy::Fifo, 80).is_ok() && shown::pin()).join().unwrap()
+    std::thread::spawn(|| rt::set_policy(Policy::Fifo, 80).is_ok() && usable_cpu::pin()).join().unwrap()
 }
 
 /// The rows of a chosen thread in a series.
@@ -58,13 +58,13 @@ fn rows_of(drained: &DrainedEpoch, tid: u32, series: WatchSeries) -> Vec<&WatchR
 
 /// A thread that sleeps once in a given way at each request, and sends its lateness.
 fn sleeper() -> (u32, Sender<usize>, Receiver<i64>, JoinHandle<()>) {
-    let (told, tells) = channel();
+    let (sender, receiver) = channel();
     let (go, goes) = channel();
     let (late, lates) = channel();
     let handle = std::thread::spawn(move || {
         rt::set_policy(Policy::Fifo, 80).unwrap();
-        assert!(shown::pin());
-        told.send(rt::thread_id() as u32).unwrap();
+        assert!(usable_cpu::pin());
+        sender.send(rt::thread_id() as u32).unwrap();
         let (timer, signal, word) = (TimerFd::new().unwrap(), SignalTimer::new().unwrap(), futex_word());
         for way in goes {
             let at = Nanos(monotonic().0 + STEP);
@@ -77,7 +77,7 @@ fn sleeper() -> (u32, Sender<usize>, Receiver<i64>, JoinHandle<()>) {
             late.send(monotonic().0 - at.0).unwrap();
         }
     });
-    (tells.recv().unwrap(), go, lates, handle)
+    (receiver.recv().unwrap(), go, lates, handle)
 }
 
 #[test]
@@ -118,20 +118,20 @@ fn nothing_is_lost_by_reading() {
     let _one = alone();
     let Some(mut recorder) = armed(None).filter(|_| real_time()) else { return };
     let (end, ends) = channel::<()>();
-    let (told, tells) = channel();
+    let (sender, receiver) = channel();
     let (done, is_done) = channel();
     let (go, goes) = channel();
     let handle = std::thread::spawn(move || {
         rt::set_policy(Policy::Fifo, 80).unwrap();
-        assert!(shown::pin());
-        told.send(rt::thread_id() as u32).unwrap();
+        assert!(usable_cpu::pin());
+        sender.send(rt::thread_id() as u32).unwrap();
         goes.recv().unwrap();
         // From now on each time: an absolute time in the past is no sleep.
         (1..500).for_each(|_| _ = nanosleep_until(Nanos(monotonic().0 + STEP)));
         done.send(()).unwrap();
         let _ = ends.recv();
     });
-    let tid = tells.recv().unwrap();
+    let tid = receiver.recv().unwrap();
     recorder.choose(tid).unwrap();
     // It sleeps when the count of its recorded wake-ups begins.
     recorder.take();
@@ -163,24 +163,24 @@ fn nothing_is_lost_by_reading() {
 /// reach into the next time: reading frees room, for which the writer of that message is woken
 /// (`unix_write_space`, net/unix/af_unix.c). The last such wait ends with the yield.
 fn hand_over(count: usize, goes: Receiver<i64>) -> (Receiver<i32>, Receiver<i64>, JoinHandle<()>) {
-    let (told, tells) = channel();
+    let (sender, receiver) = channel();
     let (long, longest) = channel();
     let (mut a, mut b) = UnixStream::pair().unwrap();
-    let settle = move |told: &Sender<i32>| {
-        assert!(shown::pin());
+    let settle = move |sender: &Sender<i32>| {
+        assert!(usable_cpu::pin());
         rt::set_policy(Policy::Fifo, 80).unwrap();
-        told.send(rt::thread_id()).unwrap();
+        sender.send(rt::thread_id()).unwrap();
     };
-    let also = told.clone();
+    let also = sender.clone();
     std::thread::spawn(move || {
         settle(&also);
         let mut byte = [0];
         while b.read(&mut byte).is_ok_and(|read| read == 1) && b.write_all(&byte).is_ok() {}
     });
     let handle = std::thread::spawn(move || {
-        settle(&told);
-        let told = goes.recv().unwrap();
-        let (mut byte, mut longest, mut begins) = ([0], 0, [told, told]);
+        settle(&sender);
+        let tid = goes.recv().unwrap();
+        let (mut byte, mut longest, mut begins) = ([0], 0, [tid, tid]);
         for nth in 0..count {
             a.write_all(&byte).unwrap();
             a.read_exact(&mut byte).unwrap();
@@ -194,7 +194,7 @@ fn hand_over(count: usize, goes: Receiver<i64>) -> (Receiver<i32>, Receiver<i64>
         long.send(longest).unwrap();
         let _ = goes.recv();
     });
-    (tells, longest, handle)
+    (receiver, longest, handle)
 }
 
 #[test]
@@ -203,8 +203,8 @@ fn what_finds_no_room_is_counted_and_no_latency_spans_it() {
     let Some(mut recorder) = armed(Some(8)).filter(|_| real_time()) else { return };
     // Megabytes of events, through two pages that are looked at after 20 ms at the earliest.
     let (go, goes) = channel();
-    let (tells, longest, handle) = hand_over(20_000, goes);
-    let tids: Vec<i32> = tells.iter().take(2).collect();
+    let (receiver, longest, handle) = hand_over(20_000, goes);
+    let tids: Vec<i32> = receiver.iter().take(2).collect();
     recorder.take();
     go.send(monotonic().0).unwrap();
     let longest = longest.recv().unwrap();

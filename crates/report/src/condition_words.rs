@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn fields_are_read_as_words_and_their_values_have_units() {
-        let said = |what: &str, text: &str| format!("{}: {}", name(what), value(what, text));
+        let text_of = |what: &str, text: &str| format!("{}: {}", name(what), value(what, text));
         for (what, text, words) in [
             ("plan.interval_ns", "500000", "interval: 500 us"),
             ("plan.interval_ns", "500000 | 1000000", "interval: 500 us | 1 ms"),
@@ -133,7 +133,7 @@ mod tests {
             ("/proc/sys/vm/swappiness", "60", "/proc/sys/vm/swappiness: 60"),
             ("load", "", "load: (none)"),
         ] {
-            assert_eq!(said(what, text), words);
+            assert_eq!(text_of(what, text), words);
         }
     }
 

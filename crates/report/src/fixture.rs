@@ -159,7 +159,7 @@ fn make_cpu(
     }
     all.sort_unstable_by_key(|&(ns, _)| std::cmp::Reverse(ns));
     let min = all.last().map(|worst| Nanos(worst.0));
-    let mut made = CpuRun {
+    let mut run = CpuRun {
         cpu: Some(Cpu(cpu)),
         t0_mono_ns: Some(Nanos(T0)),
         interval_ns: Some(interval),
@@ -176,8 +176,8 @@ fn make_cpu(
         worst: all.iter().take(8).map(|&(ns, slot)| worst_at(ns, slot, interval)).collect(),
         ..CpuRun::default()
     };
-    made.fill_quantiles();
-    made
+    run.fill_quantiles();
+    run
 }
 
 fn worst_at(ns: i64, slot: u64, interval: Nanos) -> Worst {

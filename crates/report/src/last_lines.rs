@@ -63,7 +63,7 @@ impl LastLines {
     }
 
     /// Sets the path for the last line, if the run was written just now.
-    pub fn kept(&mut self, place: Option<RunPlace>) -> &mut LastLines {
+    pub fn location(&mut self, place: Option<RunPlace>) -> &mut LastLines {
         self.kept_in = place.filter(|place| place.fresh).map(|place| place.path.to_owned());
         self
     }

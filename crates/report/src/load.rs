@@ -172,7 +172,7 @@ mod tests {
     fn a_run_names_its_loads_among_its_conditions() {
         let run = |loads| Run { loads, ..Run::default() };
         assert_eq!(condition(&run(vec![])), None);
-        let told = condition(&run(vec![load("mem", true), load("hdd", false)])).unwrap();
-        assert_eq!(told, "mem (2.5 G bytes/s), hdd (2.5 G bytes/s) on CPUs 0-1, not loading all the time");
+        let text = condition(&run(vec![load("mem", true), load("hdd", false)])).unwrap();
+        assert_eq!(text, "mem (2.5 G bytes/s), hdd (2.5 G bytes/s) on CPUs 0-1, not loading all the time");
     }
 }

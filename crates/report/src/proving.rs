@@ -159,7 +159,7 @@ fn pairs(page: &mut String, run: &ExperimentRun, palette: Palette) {
 /// Verdict in a sentence.
 pub fn verdict(proof: &Proof) -> String {
     let counted = proof.counted.many();
-    let said = match proof.verdict {
+    let sentence = match proof.verdict {
         Verdict::Better => format!("Better: fewer late {counted} with the change"),
         Verdict::Worse if proof.reason.is_empty() => {
             format!("Worse: more late {counted} with the change")
@@ -171,8 +171,8 @@ pub fn verdict(proof: &Proof) -> String {
         Verdict::Inconclusive => "Inconclusive".to_owned(),
     };
     match proof.reason.as_str() {
-        "" => format!("{said}."),
-        reason => format!("{said}: {}.", clean(reason)),
+        "" => format!("{sentence}."),
+        reason => format!("{sentence}: {}.", clean(reason)),
     }
 }
 
@@ -213,7 +213,7 @@ mod tests {
         ExperimentRun { plan, segments, ..ExperimentRun::default() }
     }
 
-    fn said(run: &ExperimentRun) -> String {
+    fn page_of(run: &ExperimentRun) -> String {
         let tally = PairTally::of(&run.segments);
         let (proof, needs) = (prove(&run.plan, &tally), ProofNeeds::of(&run.plan, &tally));
         text(&Proven { run, proof: &proof, needs, differing: None, next: None }, 10_000, false)
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_proof_is_told_with_what_it_rests_on() {
-        let told = said(&run(&[(10, 2); 7]));
+        let page = page_of(&run(&[(10, 2); 7]));
         for part in [
             "vmstat-interval=120: with it (b) against without it (a)\n",
             "late is 100 us or more; CPUs 2-3, no load; segments of 10 s, 2 s skipped before each; seed 5\n",
@@ -232,9 +232,9 @@ mod tests {
             "\nfair    not known: the conditions are not recorded\n",
             "\nnext    sudo onbeat tune apply --cpus 2-3 vmstat-interval=120 (it is undone now)\n",
         ] {
-            assert!(told.contains(part), "{part}: {told}");
+            assert!(page.contains(part), "{part}: {page}");
         }
-        assert!(!told.contains("so few") && !told.contains("dropped"), "{told}");
+        assert!(!page.contains("so few") && !page.contains("dropped"), "{page}");
     }
 
     #[test]
@@ -246,7 +246,7 @@ mod tests {
         }
         let line = "With the change the load mem:1 did 0.90 times the work that it did without it (in the \
                     typical pair from 0.90 to 0.90, with 95 %).\n";
-        assert!(said(&run).contains(line), "{}", said(&run));
+        assert!(page_of(&run).contains(line), "{}", page_of(&run));
     }
 
     #[test]
@@ -259,33 +259,34 @@ mod tests {
         run.plan.settle_trial_ns = Nanos(20_000_000_000);
         run.trial = vec![seen(b, 0), seen(a, 0)];
         assert!(
-            said(&run).contains("No change of the results was seen after either switch: 2 s are skipped")
+            page_of(&run).contains("No change of the results was seen after either switch: 2 s are skipped")
         );
-        assert!(said(&run).contains("at least 2 s skipped before each"), "{}", said(&run));
+        assert!(page_of(&run).contains("at least 2 s skipped before each"), "{}", page_of(&run));
         (run.trial, run.plan.settle_ns) = (vec![seen(b, 7), seen(a, 4)], Nanos(7_000_000_000));
-        assert!(said(&run).contains("the results with the change changed for 7 s: 7 s are skipped"));
+        assert!(page_of(&run).contains("the results with the change changed for 7 s: 7 s are skipped"));
         run.trial[1] = SettleRun { unsettled: true, ..seen(a, 10) };
-        let told = said(&run);
-        assert!(told.contains("without it still changed after 10 s") && told.contains("--settle"), "{told}");
+        let page = page_of(&run);
+        assert!(page.contains("without it still changed after 10 s") && page.contains("--settle"), "{page}");
         run.trial[1] = SettleRun { arm: a, why: "the clock\u{1b} stepped".into(), ..SettleRun::default() };
-        let told = said(&run);
-        assert!(told.contains("without it could not be determined (the clock"), "{told}");
+        let page = page_of(&run);
+        assert!(page.contains("without it could not be determined (the clock"), "{page}");
     }
 
     #[test]
     fn an_interrupt_that_was_nowhere_is_named_and_other_cpus_are_spoken_of() {
         let mut run = run(&[(10, 2); 7]);
         assert!(
-            said(&run).contains("CPUs other than 2-3 were not measured") && !said(&run).contains("interrupt")
+            page_of(&run).contains("CPUs other than 2-3 were not measured")
+                && !page_of(&run).contains("interrupt")
         );
         (run.segments[1].astray, run.segments[2].astray) = (vec![24], vec![9, 24]);
         run.segments[0].settled_ns = Nanos(9_000_000_000);
-        let told = said(&run);
+        let page = page_of(&run);
         assert!(
-            told.contains("In 2 of 7 pairs, interrupts arrived") && told.contains("place them (9, 24)"),
-            "{told}"
+            page.contains("In 2 of 7 pairs, interrupts arrived") && page.contains("place them (9, 24)"),
+            "{page}"
         );
-        assert!(told.contains("35 s skipped after switches"), "{told}");
+        assert!(page.contains("35 s skipped after switches"), "{page}");
     }
 
     #[test]
@@ -297,14 +298,14 @@ mod tests {
 
     #[test]
     fn what_was_not_proven_says_what_would_be_needed() {
-        let told = said(&run(&[(3, 2), (2, 3), (4, 4)]));
+        let page = page_of(&run(&[(3, 2), (2, 3), (4, 4)]));
         assert!(
-            told.contains("as many in 1")
-                && told.contains("With so few pairs or late wake-ups, no change can be detected."),
-            "{told}"
+            page.contains("as many in 1")
+                && page.contains("With so few pairs or late wake-ups, no change can be detected."),
+            "{page}"
         );
-        assert!(told.contains("Inconclusive: it was ended after 3 pairs"), "{told}");
-        let nothing = said(&run(&[(0, 0); 16]));
+        assert!(page.contains("Inconclusive: it was ended after 3 pairs"), "{page}");
+        let nothing = page_of(&run(&[(0, 0); 16]));
         assert!(nothing.contains("Inconclusive: nothing was late"), "{nothing}");
     }
 
@@ -313,8 +314,8 @@ mod tests {
         let mut run = run(&[(10, 2); 5]);
         run.segments[3].valid = false;
         run.segments[3].why = "the load\u{1b}[2J stopped".into();
-        let told = said(&run);
-        assert!(told.contains("! pair 2, b: the load") && !told.contains('\u{1b}'), "{told}");
-        assert!(told.contains("1 pair was dropped"), "{told}");
+        let page = page_of(&run);
+        assert!(page.contains("! pair 2, b: the load") && !page.contains('\u{1b}'), "{page}");
+        assert!(page.contains("1 pair was dropped"), "{page}");
     }
 }

@@ -175,8 +175,8 @@ fn remarks(suite: &SuiteRun) -> Vec<String> {
     let woken = suite.phases.iter().filter(|phase| phase.valid && !is_spun(phase));
     let worst = woken.filter_map(|phase| phase.max_ns).max();
     if let (Some(limit), Some(worst)) = (suite.limit_ns, worst) {
-        let said = if worst <= limit { "was not exceeded" } else { "was exceeded" };
-        lines.push(format!("the recipe's limit of {} us {said}", us(limit)));
+        let result = if worst <= limit { "was not exceeded" } else { "was exceeded" };
+        lines.push(format!("the recipe's limit of {} us {result}", us(limit)));
     }
     lines
 }
@@ -199,7 +199,7 @@ pub fn last_lines(suite: &SuiteRun, folder: &str, fresh: bool, columns: usize, c
     };
     answer.styled("late", page::verdict(suite), BOLD).row("who", who);
     answer.row("fair", fair(suite)).row("next", next.join("; "));
-    answer.kept(Some(RunPlace { path: folder, newest: false, fresh }));
+    answer.location(Some(RunPlace { path: folder, newest: false, fresh }));
     answer.render(columns, Palette(color))
 }
 

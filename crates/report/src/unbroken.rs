@@ -34,13 +34,13 @@ mod tests {
 
     #[test]
     fn a_number_keeps_its_unit() {
-        let shown = |text: &str| unbroken(text).replace(NO_BREAK, "_");
+        let text_of = |text: &str| unbroken(text).replace(NO_BREAK, "_");
         assert_eq!(
-            shown("within 219  us. Then (0.6 %), 2 min 5 s"),
+            text_of("within 219  us. Then (0.6 %), 2 min 5 s"),
             "within 219_us. Then (0.6_%), 2_min 5_s"
         );
-        assert_eq!(shown("on CPU 1 of 2 CPUs 0-1"), "on CPU_1 of 2 CPUs_0-1");
-        assert_eq!(shown("a d and 3 days, 20 h_x"), "a d and 3 days, 20 h_x");
-        assert_eq!(shown(""), "");
+        assert_eq!(text_of("on CPU 1 of 2 CPUs 0-1"), "on CPU_1 of 2 CPUs_0-1");
+        assert_eq!(text_of("a d and 3 days, 20 h_x"), "a d and 3 days, 20 h_x");
+        assert_eq!(text_of(""), "");
     }
 }

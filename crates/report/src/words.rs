@@ -64,7 +64,7 @@ impl MachineClock {
     pub fn new(started: &str, utc_offset_s: Option<i32>) -> MachineClock {
         // No zone on earth is further from UTC: a larger offset in a bundle is ignored.
         let ahead_s = utc_offset_s.filter(|ahead| ahead.unsigned_abs() <= 86_400).unwrap_or(0);
-        MachineClock { started: shown(started, ahead_s), ahead_s }
+        MachineClock { started: local_time(started, ahead_s), ahead_s }
     }
 
     /// Offset from UTC.
@@ -83,7 +83,7 @@ impl MachineClock {
 
     /// Time for a table with the zone in its heading: without its date if that is the run's.
     pub fn time_of_day(&self, time: &str) -> String {
-        time_of_day(&shown(time, self.ahead_s), &self.started)
+        time_of_day(&local_time(time, self.ahead_s), &self.started)
     }
 
     /// Time for a sentence: `09:12:31.123 UTC`.
@@ -94,7 +94,7 @@ impl MachineClock {
 
     /// Date and time to the second, without the zone: `2026-11-22 05:38:38`.
     pub fn second(&self, time: &str) -> String {
-        clean(&shown(time, self.ahead_s)).replacen('T', " ", 1).chars().take(19).collect()
+        clean(&local_time(time, self.ahead_s)).replacen('T', " ", 1).chars().take(19).collect()
     }
 
     /// Date and time to the minute, without the zone.
@@ -110,7 +110,7 @@ impl MachineClock {
 }
 
 /// UTC time as a clock with this offset shows it; any other text unchanged.
-fn shown(time: &str, ahead_s: i32) -> String {
+fn local_time(time: &str, ahead_s: i32) -> String {
     let ahead = (ahead_s != 0 && time.ends_with('Z')).then(|| shifted(time, ahead_s)).flatten();
     ahead.unwrap_or_else(|| time.to_owned())
 }

@@ -151,14 +151,14 @@ fn with_names(text: String) -> String {
 pub fn finding(knob: &'static Knob, survey: &Survey, intent: &Intent) -> Finding {
     let judged = MachineView::new(survey, intent, knob.reads).judge(knob.judge);
     let Judgement { verdict, value, wanted, reason, remedy, severity, persistence, cause: _ } = judged;
-    let or = |said: String, otherwise: &str| if said.is_empty() { otherwise.to_owned() } else { said };
+    let or = |text: String, otherwise: &str| if text.is_empty() { otherwise.to_owned() } else { text };
     let (none, fails) = (Cmdline::default(), verdict == AuditVerdict::Fail);
     let booted = survey.facts.cmdline.known().unwrap_or(&none);
     let mut remedy = if fails { remedy.or_usual(knob.fix).remaining(booted) } else { Remedy::default() };
     if let Some((major, minor)) = survey.facts.release.known().and_then(|release| series(release)) {
         remedy = remedy.known_to(major, minor);
     }
-    let said = with_names(remedy.text(booted));
+    let advice = with_names(remedy.text(booted));
     Finding {
         rule: knob.id,
         verdict,
@@ -171,7 +171,7 @@ pub fn finding(knob: &'static Knob, survey: &Survey, intent: &Intent) -> Finding
         } else {
             persistence.unwrap_or(knob.persistence)
         },
-        fix: if said.is_empty() { said } else { said + &competing_tuners::warning(knob, survey) },
+        fix: if advice.is_empty() { advice } else { advice + &competing_tuners::warning(knob, survey) },
         remedy,
         source: knob.sources.first().map_or("", |source| source.url),
         disputed: knob.disputed,

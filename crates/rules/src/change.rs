@@ -279,22 +279,22 @@ pub fn write_command(paths: &[String], value: &str) -> Option<String> {
     if !is_alike || !paths.iter().all(|path| path.chars().all(is_plain)) {
         return None;
     }
-    let (mut shown, mut loops, mut count) = (Vec::new(), Vec::new(), 1);
+    let (mut parts, mut loops, mut count) = (Vec::new(), Vec::new(), 1);
     for at in 0..first.len() {
         let names: BTreeSet<&str> = split.iter().map(|path| path[at]).collect();
         if names.len() == 1 {
-            shown.push(first[at].to_owned());
+            parts.push(first[at].to_owned());
             continue;
         }
         let variable = ["n", "m"].get(loops.len())?;
         let (before, list, after) = list(&names);
         let is_longer = after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
         let variable_here = if is_longer { format!("{{{variable}}}") } else { (*variable).to_owned() };
-        shown.push(format!("{before}${variable_here}{after}"));
+        parts.push(format!("{before}${variable_here}{after}"));
         count *= names.len();
         loops.push((variable, Some(list).filter(|list| list.len() <= MAX_LIST)?));
     }
-    let write = format!("echo {value} >{}", shown.join("/"));
+    let write = format!("echo {value} >{}", parts.join("/"));
     let nest =
         |inner, (variable, list): &(&&str, String)| format!("for {variable} in {list}; do {inner}; done");
     // Nested loops combine each name with each other.

@@ -77,9 +77,9 @@ pub mod tests {
     }
 
     fn line(found: &Finding) -> String {
-        let said = if found.value.is_empty() { &found.reason } else { &found.value };
+        let words = if found.value.is_empty() { &found.reason } else { &found.value };
         let severity = if found.verdict == AuditVerdict::Fail { found.severity.name() } else { "" };
-        format!("{:<14} {severity:<6} {}: {said}\n", found.verdict.name(), found.rule)
+        format!("{:<14} {severity:<6} {}: {words}\n", found.verdict.name(), found.rule)
     }
 
     /// Compares the verdicts for one purpose with the recorded ones, or records them.
@@ -89,9 +89,10 @@ pub mod tests {
         if std::env::var("ONBEAT_GOLDEN").is_ok_and(|value| value == "write") {
             fs::write(golden, &text).unwrap();
         }
-        let kept = fs::read_to_string(golden).unwrap_or_default();
-        let differs = text.lines().zip(kept.lines().chain(std::iter::repeat(""))).find(|(is, was)| is != was);
-        (kept != text).then(|| {
+        let golden_text = fs::read_to_string(golden).unwrap_or_default();
+        let differs =
+            text.lines().zip(golden_text.lines().chain(std::iter::repeat(""))).find(|(is, was)| is != was);
+        (golden_text != text).then(|| {
             format!(
                 "{}:\n  was {}\n  is  {}",
                 golden.display(),
@@ -134,9 +135,9 @@ pub mod tests {
                 continue;
             }
             tried += 1;
-            let told = [verdict(knob, knob.examples.fires), verdict(knob, knob.examples.unknown)];
-            if told != [AuditVerdict::Fail, AuditVerdict::Unknown] {
-                wrong.push(format!("{}: {} and {}", knob.id, told[0].name(), told[1].name()));
+            let verdicts = [verdict(knob, knob.examples.fires), verdict(knob, knob.examples.unknown)];
+            if verdicts != [AuditVerdict::Fail, AuditVerdict::Unknown] {
+                wrong.push(format!("{}: {} and {}", knob.id, verdicts[0].name(), verdicts[1].name()));
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -269,7 +270,7 @@ pub mod tests {
                     if path == sets || matched(sets, &path).is_some() {
                         given.insert(found.rule);
                     }
-                    match controls::find(&path).map(|control| control.accepts.taken(value, &survey)) {
+                    match controls::find(&path).map(|control| control.accepts.normalize(value, &survey)) {
                         Some(Ok(_)) => drop(tried.insert(path)),
                         Some(Err(why)) => drop(missing.insert(format!("{}: {path}: {why}", found.rule))),
                         None => drop(missing.insert(format!("{}: {path}", found.rule))),

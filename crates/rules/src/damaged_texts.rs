@@ -72,11 +72,11 @@ mod tests {
         for (path, seen) in &mut machine.answers {
             if let (true, Access::File(bytes)) = (path.starts_with("/boot/config-"), seen) {
                 let text = String::from_utf8_lossy(bytes).into_owned();
-                let kept = text.lines().filter(|line| match line.split_once("CONFIG_") {
+                let lines = text.lines().filter(|line| match line.split_once("CONFIG_") {
                     Some((_, rest)) => asked.contains(rest.split(['=', ' ']).next().unwrap_or_default()),
                     None => true,
                 });
-                *bytes = kept.map(|line| format!("{line}\n")).collect::<String>().into_bytes();
+                *bytes = lines.map(|line| format!("{line}\n")).collect::<String>().into_bytes();
             }
         }
         machine

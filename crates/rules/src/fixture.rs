@@ -275,9 +275,9 @@ pub fn agree(fix: &str, persistence: Persistence) -> bool {
     let found = REMEDIES.iter().filter_map(|(words, persistence)| Some((fix.find(words)?, *persistence)));
     let first = found.min_by_key(|(at, _)| *at).map(|(_, persistence)| persistence);
     // An echo into a file that is read at boot counts as one of these.
-    let kept =
+    let is_lasting_echo =
         fix.starts_with("echo ") && fix.split(" and ").next().is_some_and(|step| step.contains(">/etc/"));
-    first.is_none_or(|first| persistence == if kept { Persistence::Boot } else { first })
+    first.is_none_or(|first| persistence == if is_lasting_echo { Persistence::Boot } else { first })
 }
 
 /// Judges the well-set machine after some edits and compares with `VERDICT [SEVERITY, if it fails]

@@ -290,8 +290,8 @@ mod tests {
             _ => Err(Judgement::not_applicable(format!("n{n}"))),
         };
         let judged = join(legs.chars().enumerate().map(leg).collect()).unwrap();
-        let said = if judged.value.is_empty() { judged.reason } else { judged.value };
-        assert_eq!(format!("{} {said}", judged.verdict.name()), expected, "{legs}");
+        let words = if judged.value.is_empty() { judged.reason } else { judged.value };
+        assert_eq!(format!("{} {words}", judged.verdict.name()), expected, "{legs}");
     }
 
     #[test]

@@ -229,9 +229,9 @@ fn verdicts_are_those_of_the_kernels_source() {
             String::new()
         };
         let words = if found.value.is_empty() { &found.reason } else { &found.value };
-        let said = format!("{}{severity} {words}", found.verdict.name());
-        if said != verdict && !said.starts_with(&format!("{verdict} ")) {
-            wrong.push(format!("{kernel}, {short}: {rule} {said}; expected {verdict} ({source})"));
+        let verdict_text = format!("{}{severity} {words}", found.verdict.name());
+        if verdict_text != verdict && !verdict_text.starts_with(&format!("{verdict} ")) {
+            wrong.push(format!("{kernel}, {short}: {rule} {verdict_text}; expected {verdict} ({source})"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -91,7 +91,7 @@ fn param(word: &str) -> Option<Param> {
 }
 
 /// A parameter as written, with printable characters only and truncated.
-fn shown(param: &Param) -> String {
+fn parameter_text(param: &Param) -> String {
     param
         .value
         .as_ref()
@@ -118,14 +118,15 @@ pub fn other_values(cmdline: &Cmdline, word: &str) -> Vec<String> {
         return Vec::new();
     }
     let named = cmdline.params.iter().filter(|one| same_name(&one.name, &wanted.name));
-    named.filter(|one| one.value != wanted.value).map(shown).collect()
+    named.filter(|one| one.value != wanted.value).map(parameter_text).collect()
 }
 
 /// A parameter, or a parameter and its value, as spelled on that line; the word itself if it is not
 /// there.
 pub fn as_written(cmdline: &Cmdline, word: &str) -> Vec<String> {
     let Some(meant) = param(word) else { return vec![word.to_owned()] };
-    let found: Vec<String> = cmdline.params.iter().filter(|one| is(one, &meant)).map(shown).collect();
+    let found: Vec<String> =
+        cmdline.params.iter().filter(|one| is(one, &meant)).map(parameter_text).collect();
     if found.is_empty() { vec![word.to_owned()] } else { found }
 }
 

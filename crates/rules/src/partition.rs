@@ -236,7 +236,7 @@ mod tests {
         read_groups(&MachineFiles::in_memory(files.collect())).known().unwrap().clone()
     }
 
-    fn made(files: &str, cpus: &str) -> Result<Vec<String>, String> {
+    fn settings(files: &str, cpus: &str) -> Result<Vec<String>, String> {
         let all = of_groups(&groups(files), &CpuSet::parse(cpus).unwrap(), &CpuSet::parse("3").unwrap());
         let all = all.map_err(|obstacle| obstacle.to_string())?;
         Ok(all.iter().map(|setting| format!("{} {}", setting.key, setting.wanted)).collect())
@@ -257,13 +257,13 @@ mod tests {
             "cgroup:onbeat/rt/cpuset.cpus.partition isolated",
         ];
         let neighbour = format!("{NESTED}\na/cpuset.cpus: 0-3\na/cpuset.cpus.partition: member");
-        assert_eq!(made(NESTED, "2-3").unwrap(), expected);
+        assert_eq!(settings(NESTED, "2-3").unwrap(), expected);
         // No group of another program is changed.
-        assert_eq!(made(&neighbour, "2-3").unwrap(), expected);
+        assert_eq!(settings(&neighbour, "2-3").unwrap(), expected);
         let by_group = "cgroup.controllers: cpuset
             a/cpuset.cpus.partition: member
             a/cpuset.cpus.exclusive: ";
-        assert_eq!(made(by_group, "2-3").unwrap(), expected);
+        assert_eq!(settings(by_group, "2-3").unwrap(), expected);
     }
 
     #[test]
@@ -286,13 +286,13 @@ mod tests {
             "cgroup:onbeat/cgroup.subtree_control +cpuset",
             "cgroup:onbeat/rt/ present",
         ];
-        assert_eq!(made(files, "2-3").unwrap(), expected);
+        assert_eq!(settings(files, "2-3").unwrap(), expected);
     }
 
     #[test]
     fn what_is_in_the_way_is_named() {
         let refused = |files: &str, words: &str| {
-            let why = made(files, "2-3").unwrap_err();
+            let why = settings(files, "2-3").unwrap_err();
             assert!(why.contains(words), "{why}");
         };
         refused("cgroup.controllers: cpu memory", "isolcpus=managed_irq,domain,2-3");

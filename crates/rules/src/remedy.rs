@@ -209,9 +209,9 @@ impl Remedy {
 impl Part {
     /// First alternative that `onbeat tune` can make.
     pub fn settable(&self) -> Option<&Alternative> {
-        let made =
+        let is_settable =
             |way: &&Alternative| !way.changes.is_empty() && way.changes.iter().all(Change::is_settable);
-        self.alternatives.iter().find(made)
+        self.alternatives.iter().find(is_settable)
     }
 
     fn push(&mut self, way: Alternative) {
@@ -221,17 +221,17 @@ impl Part {
     }
 
     fn text(&self, booted: &Cmdline) -> String {
-        let mut said = String::new();
+        let mut text = String::new();
         for way in &self.alternatives {
             let words = way.text(booted);
-            said = match said.as_str() {
+            text = match text.as_str() {
                 "" => words,
                 // The alternative to the first is not another way to keep it.
                 before if before.contains(';') => format!("{before}; or {words}"),
                 before => format!("{before}, or {words}"),
             };
         }
-        said
+        text
     }
 }
 
@@ -254,23 +254,24 @@ impl Alternative {
         };
         let others = self.changes.iter().filter(|change| !matches!(change, Change::Kconfig { .. }));
         let now: Vec<String> = kernel.into_iter().chain(others.map(|change| now(change, booted))).collect();
-        let mut said = now.join(", and ");
+        let mut text = now.join(", and ");
         // One of the changes keeps it; a word that must not be there is removed in any case.
         let off = |change: &&Change| matches!(change, Change::CmdlineRemove { .. });
-        let ways = self.persist.iter().filter(|change| !off(change)).map(|change| kept(change, booted));
+        let ways =
+            self.persist.iter().filter(|change| !off(change)).map(|change| lasting_clause(change, booted));
         // The lines of one alternative keep it together; each further change is another way.
         let lines = together(&self.changes.iter().filter_map(kept_line).collect::<Vec<_>>());
         let ways: Vec<String> = lines.into_iter().chain(ways).collect();
-        let gone = self.persist.iter().filter(off).map(|change| kept(change, booted));
+        let gone = self.persist.iter().filter(off).map(|change| lasting_clause(change, booted));
         let keep: Vec<String> =
             Some(ways.join(", or ")).filter(|ways| !ways.is_empty()).into_iter().chain(gone).collect();
         if !keep.is_empty() {
-            said += &format!("; to keep it, {}", keep.join(", and "));
+            text += &format!("; to keep it, {}", keep.join(", and "));
         }
         if !self.note.is_empty() {
-            said += &format!("; {}", self.note);
+            text += &format!("; {}", self.note);
         }
-        said
+        text
     }
 }
 
@@ -348,7 +349,7 @@ fn now(change: &Change, booted: &Cmdline) -> String {
 }
 
 /// A change in words, as a clause that describes a lasting setting.
-fn kept(change: &Change, booted: &Cmdline) -> String {
+fn lasting_clause(change: &Change, booted: &Cmdline) -> String {
     let line = line_of(booted);
     match change {
         Change::CmdlineAdd { word } => match other_values(booted, word).as_slice() {

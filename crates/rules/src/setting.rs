@@ -152,7 +152,7 @@ pub fn with_value(
     }
     let mut all: Vec<Setting> = usual.iter().take_while(|setting| !is_of(setting)).cloned().collect();
     for path in paths {
-        let value = control.taken(&path, value, survey)?;
+        let value = control.normalize(&path, value, survey)?;
         all.extend(control.setting(&path, &value, survey));
     }
     Ok(all)
@@ -194,14 +194,14 @@ mod tests {
         let (survey, intent) = machine.survey();
         let knob = crate::find(rule).unwrap();
         let remedy = finding(knob, &survey, &intent).remedy;
-        let told = match with_value(&survey, knob, &remedy, &intent.cpus, value) {
+        let text = match with_value(&survey, knob, &remedy, &intent.cpus, value) {
             Ok(settings) => {
                 let one = |setting: &Setting| format!("{}={}", setting.key, setting.wanted);
                 settings.iter().map(one).collect::<Vec<_>>().join(" ")
             }
             Err(why) => why,
         };
-        assert_eq!(told, expected);
+        assert_eq!(text, expected);
     }
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
                 for setting in with_value(&survey, knob, &none, &intent.cpus, &value).unwrap_or_default() {
                     let control = controls::find(&setting.key.path()).unwrap();
                     let first = setting.wanted.split(' ').next().unwrap_or_default();
-                    prop_assert_eq!(control.accepts.taken(first, &survey), Ok(first.to_owned()));
+                    prop_assert_eq!(control.accepts.normalize(first, &survey), Ok(first.to_owned()));
                     prop_assert!(!setting.wanted.contains('\n'));
                 }
             }

@@ -186,8 +186,8 @@ fn hostile_texts_upset_no_rule() {
         let survey = machine.read();
         for knob in ALL {
             let found = super::audit::finding(knob, &survey, &intent);
-            let said = [&found.value, &found.reason, &found.fix, &found.wanted];
-            assert!(said.iter().all(|text| text.len() < 5000), "{found:#?}");
+            let texts = [&found.value, &found.reason, &found.fix, &found.wanted];
+            assert!(texts.iter().all(|text| text.len() < 5000), "{found:#?}");
         }
     };
     let files =

@@ -20,13 +20,13 @@ fn wrong(name: &str, text: &str) -> Vec<String> {
         let (rule, expected) = line.strip_prefix("= ")?.split_once(' ')?;
         let found = machine.finding(find(rule).unwrap_or_else(|| panic!("{name}: there is no rule {rule}")));
         let (verdict, severity) = (found.verdict.name(), found.severity.name());
-        let said = match verdict {
+        let verdict_text = match verdict {
             "fail" => format!("fail {severity} {}", found.value),
             _ if found.value.is_empty() => format!("{verdict} {}", found.reason),
             _ => format!("{verdict} {}", found.value),
         };
-        let is_same = said == expected || said.starts_with(&format!("{expected} "));
-        (!is_same).then(|| format!("{name}: {rule}: {said}; expected {expected}"))
+        let is_same = verdict_text == expected || verdict_text.starts_with(&format!("{expected} "));
+        (!is_same).then(|| format!("{name}: {rule}: {verdict_text}; expected {expected}"))
     };
     text.lines().filter(is_verdict).filter_map(differing).collect()
 }

@@ -120,8 +120,8 @@ mod tests {
             let survey = stopped(&BootTexts { kconfig: Some(kconfig), cmdline });
             let found = findings(&survey, Profile::ControlLoop);
             let found = found.into_iter().find(|found| found.rule == rule).unwrap();
-            let said = if found.value.is_empty() { found.reason } else { found.value };
-            format!("{} {said}", found.verdict.name())
+            let description = if found.value.is_empty() { found.reason } else { found.value };
+            format!("{} {description}", found.verdict.name())
         };
         let lists = "isolcpus=managed_irq,domain,2-3 rcu_nocbs=2-3 irqaffinity=0-1";
         for (options, words, rule, expected) in [
@@ -155,8 +155,8 @@ mod tests {
             ("CONFIG_PREEMPT_RT=y\n", "", "transparent-hugepages", "not-applicable PREEMPT_RT kernels do"),
             ("CONFIG_PREEMPT_RT=y\n", "", "numa-balancing", "not-applicable PREEMPT_RT kernels do"),
         ] {
-            let said = of(options, words, rule);
-            assert!(said.starts_with(expected), "{rule} with {options:?} and {words:?}: {said}");
+            let verdict = of(options, words, rule);
+            assert!(verdict.starts_with(expected), "{rule} with {options:?} and {words:?}: {verdict}");
         }
         // 7.0 refuses lists that leave no CPU, and which there are is not known.
         let newer = |words: &str| {
@@ -259,8 +259,8 @@ mod tests {
         };
         let of = |options: &str, rule: &str, expected: &str| {
             let found = verdicts(options).into_iter().find(|found| found.rule == rule).unwrap();
-            let shown = format!("{} {}", found.verdict.name(), found.value);
-            assert_eq!(shown.trim(), expected, "{rule}: {options}");
+            let verdict_text = format!("{} {}", found.verdict.name(), found.value);
+            assert_eq!(verdict_text.trim(), expected, "{rule}: {options}");
         };
         let governor =
             |name: &str| format!("CONFIG_CPU_FREQ_DEFAULT_GOV_{name}=y\nCONFIG_CPU_FREQ_GOV_{name}=y\n");

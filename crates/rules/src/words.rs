@@ -12,7 +12,7 @@ const MAX_CHARS: usize = 160;
 /// Control characters become `?`: even the name of an interface can contain them.
 pub fn truncate_list<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
     let mut known = BTreeSet::new();
-    let (mut shown, mut more, mut used) = (String::new(), 0, 0);
+    let (mut list, mut more, mut used) = (String::new(), 0, 0);
     for name in names {
         let name: String = name.as_ref().chars().map(printable).collect();
         if !known.insert(name.clone()) {
@@ -21,16 +21,16 @@ pub fn truncate_list<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> Strin
         used += name.chars().count() + 2;
         if used > MAX_CHARS {
             more += 1;
-        } else if shown.is_empty() {
-            shown = name;
+        } else if list.is_empty() {
+            list = name;
         } else {
-            shown = format!("{shown}, {name}");
+            list = format!("{list}, {name}");
         }
     }
-    match (shown.is_empty(), more) {
-        (_, 0) => shown,
+    match (list.is_empty(), more) {
+        (_, 0) => list,
         (true, _) => format!("{more} with {}", if more == 1 { "a long name" } else { "long names" }),
-        _ => format!("{shown} and {more} more"),
+        _ => format!("{list} and {more} more"),
     }
 }
 
@@ -77,9 +77,9 @@ pub fn cpu_list(cpus: &CpuSet) -> String {
 
 /// Values with their CPUs: `ondemand on CPU 2; performance on CPU 3`; in order of appearance, at
 /// most three, and the number of further ones.
-pub fn group_by_value(said: impl IntoIterator<Item = (Cpu, String)>) -> String {
+pub fn group_by_value(values: impl IntoIterator<Item = (Cpu, String)>) -> String {
     let (mut order, mut groups) = (Vec::new(), BTreeMap::<String, CpuSet>::new());
-    for (cpu, words) in said {
+    for (cpu, words) in values {
         let words: String = words.chars().take(40).map(printable).collect();
         let group = groups.entry(words.clone()).or_default();
         if group.is_empty() {
@@ -87,11 +87,11 @@ pub fn group_by_value(said: impl IntoIterator<Item = (Cpu, String)>) -> String {
         }
         group.0.insert(cpu);
     }
-    let shown: Vec<String> =
+    let phrases: Vec<String> =
         order.iter().take(3).map(|words| format!("{words} on {}", cpu_list(&groups[words]))).collect();
-    match order.len() - shown.len() {
-        0 => shown.join("; "),
-        more => format!("{}; and {more} more", shown.join("; ")),
+    match order.len() - phrases.len() {
+        0 => phrases.join("; "),
+        more => format!("{}; and {more} more", phrases.join("; ")),
     }
 }
 

@@ -118,15 +118,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn blocks_are_returned_as_pushed(made in proptest::collection::vec((any::<i64>(), any::<i64>(), any::<i64>(), any::<u32>(), any::<u64>(), any::<u32>()), 0..40), length: i64) {
+        fn blocks_are_returned_as_pushed(list in proptest::collection::vec((any::<i64>(), any::<i64>(), any::<i64>(), any::<u32>(), any::<u64>(), any::<u32>()), 0..40), length: i64) {
             let of = |(index, max, at, cpu, n, cpus)| BlockMaximum { index, max: Nanos(max), at: Nanos(at), cpu: Cpu(cpu), n, cpus };
-            let made: Vec<BlockMaximum> = made.into_iter().map(of).collect();
+            let list: Vec<BlockMaximum> = list.into_iter().map(of).collect();
             let mut blocks = Blocks::new(Nanos(length));
-            made.iter().for_each(|block| blocks.push(*block));
-            prop_assert!(blocks.iter().eq(made.iter().copied()));
-            prop_assert!(blocks.maxima().eq(made.iter().map(|block| block.max)));
-            let level = made.first().map_or(Nanos(0), |block| block.max);
-            prop_assert!(blocks.reaching(level).eq(made.iter().filter(|block| block.max >= level).copied()));
+            list.iter().for_each(|block| blocks.push(*block));
+            prop_assert!(blocks.iter().eq(list.iter().copied()));
+            prop_assert!(blocks.maxima().eq(list.iter().map(|block| block.max)));
+            let level = list.first().map_or(Nanos(0), |block| block.max);
+            prop_assert!(blocks.reaching(level).eq(list.iter().filter(|block| block.max >= level).copied()));
         }
     }
 }

@@ -203,8 +203,8 @@ impl Collector {
 
     /// Length of a line that states none: a block, or the time of its wake-ups if that is longer.
     fn usual(&self, n: u64) -> Nanos {
-        let taken = self.interval.0.saturating_mul(i64::try_from(n).unwrap_or(i64::MAX));
-        if taken > BLOCK.0 / 2 * 3 { Nanos(taken) } else { BLOCK }
+        let wakeups = self.interval.0.saturating_mul(i64::try_from(n).unwrap_or(i64::MAX));
+        if wakeups > BLOCK.0 / 2 * 3 { Nanos(wakeups) } else { BLOCK }
     }
 
     fn place(&mut self, block: BlockMaximum) {
@@ -243,11 +243,11 @@ impl Collector {
         self.short.iter().filter(|block| block.max != NONE).for_each(|block| partial.push(*block));
         // Time in which one CPU was not watched does not count for the machine.
         let covered = self.lanes.values().map(|lane| lane.span).min();
-        let said = observed.filter(|length| length.0 > 0);
-        let watched = match (covered, said) {
-            (Some(covered), Some(said)) => covered.min(said.0),
+        let length = observed.filter(|length| length.0 > 0);
+        let watched = match (covered, length) {
+            (Some(covered), Some(length)) => covered.min(length.0),
             (Some(covered), None) => covered,
-            (None, said) => said.map_or(0, |said| said.0),
+            (None, length) => length.map_or(0, |length| length.0),
         };
         Series {
             block: BLOCK,
@@ -257,7 +257,7 @@ impl Collector {
             partial,
             joined: self.joined,
             observed: Nanos(watched),
-            unrecorded: Nanos(said.map_or(0, |said| said.0.saturating_sub(watched).max(0))),
+            unrecorded: Nanos(length.map_or(0, |length| length.0.saturating_sub(watched).max(0))),
             cpus: self.lanes.into_keys().collect(),
             unseen: Vec::new(),
         }
@@ -304,7 +304,7 @@ fn with_late(blocks: &Blocks, late: &mut Vec<BlockMaximum>) -> Blocks {
         };
         let Some(next) = next else { break };
         match &mut open {
-            Some(kept) if kept.index == next.index => kept.join(&next),
+            Some(last) if last.index == next.index => last.join(&next),
             _ => open.replace(next).into_iter().for_each(|done| all.push(done)),
         }
     }
@@ -315,10 +315,10 @@ fn with_late(blocks: &Blocks, late: &mut Vec<BlockMaximum>) -> Blocks {
 /// Sorts blocks, and joins those of the same time.
 fn join_by_index(blocks: &mut Vec<BlockMaximum>) {
     blocks.compact_sort_by_key(|block| block.index);
-    blocks.dedup_by(|next, kept| {
-        let same = next.index == kept.index;
+    blocks.dedup_by(|next, previous| {
+        let same = next.index == previous.index;
         if same {
-            kept.join(next);
+            previous.join(next);
         }
         same
     });
@@ -363,17 +363,17 @@ mod tests {
     fn a_block_is_the_machine_s_largest_of_that_second() {
         let lines: Vec<Peak> =
             (0..3).flat_map(|s| [line(0, s, BLOCK.0, 10 + s), line(1, s, BLOCK.0, 12 - s)]).collect();
-        let made = series(&lines);
-        let values: Vec<i64> = made.blocks.iter().map(|block| block.max.0).collect();
+        let series = series(&lines);
+        let values: Vec<i64> = series.blocks.iter().map(|block| block.max.0).collect();
         assert_eq!(values, [12, 11, 12]);
         assert_eq!(
-            (made.blocks.get(2).cpu, made.blocks.get(2).n, made.observed),
+            (series.blocks.get(2).cpu, series.blocks.get(2).n, series.observed),
             (Cpu(0), 2_000, Nanos(3 * BLOCK.0))
         );
         let mut backwards = lines;
         backwards.reverse();
-        let again = series(&backwards);
-        assert_eq!(again.blocks.values(), made.blocks.values(), "the order of the lines does not matter");
+        let again = self::series(&backwards);
+        assert_eq!(again.blocks.values(), series.blocks.values(), "the order of the lines does not matter");
     }
 
     #[test]
@@ -381,10 +381,10 @@ mod tests {
         let mut lines: Vec<Peak> =
             (0..10).flat_map(|s| [line(0, s, BLOCK.0, 5), line(1, s, BLOCK.0, 6)]).collect();
         lines.extend((0..60).map(|s| line(0, s, BLOCK.0, 7)));
-        let made = series(&lines);
-        assert_eq!((made.blocks.len(), made.partial.len()), (10, 50));
-        assert_eq!(made.observed, Nanos(10 * BLOCK.0), "CPU 1 was watched no longer");
-        assert_eq!(made.blocks.get(3).max, Nanos(7), "yet what the second line saw is kept");
+        let series = series(&lines);
+        assert_eq!((series.blocks.len(), series.partial.len()), (10, 50));
+        assert_eq!(series.observed, Nanos(10 * BLOCK.0), "CPU 1 was watched no longer");
+        assert_eq!(series.blocks.get(3).max, Nanos(7), "yet what the second line saw is kept");
     }
 
     #[test]
@@ -402,10 +402,10 @@ mod tests {
         lines.push(silent(0, 3, 2));
         lines.push(line(0, 5, BLOCK.0, 90));
         for _ in 0..2 {
-            let made = series(&lines);
-            let values: Vec<i64> = made.blocks.iter().map(|block| block.max.0).collect();
-            assert_eq!((values, made.partial.len(), made.joined), (vec![10, 11, 12, 23, 24, 90], 0, 0));
-            assert_eq!(made.observed, Nanos(6 * BLOCK.0));
+            let series = series(&lines);
+            let values: Vec<i64> = series.blocks.iter().map(|block| block.max.0).collect();
+            assert_eq!((values, series.partial.len(), series.joined), (vec![10, 11, 12, 23, 24, 90], 0, 0));
+            assert_eq!(series.observed, Nanos(6 * BLOCK.0));
             lines.reverse();
         }
         // Blocks with a line are not silent, and a stretch of any length is one step.
@@ -418,34 +418,37 @@ mod tests {
         let mut lines: Vec<Peak> =
             (0..3).flat_map(|s| [line(0, s, BLOCK.0, 5), line(1, s, BLOCK.0, 6)]).collect();
         lines.extend([line(0, 3, BLOCK.0 / 4, 8), line(1, 3, BLOCK.0 / 4, 9)]);
-        let made = series(&lines);
-        assert_eq!((made.blocks.len(), made.partial.len(), made.partial.get(0).max), (3, 1, Nanos(9)));
+        let series = series(&lines);
+        assert_eq!((series.blocks.len(), series.partial.len(), series.partial.get(0).max), (3, 1, Nanos(9)));
     }
 
     #[test]
     fn what_no_block_covers_was_not_observed() {
         let mut collector = Collector::new(None, Nanos(1_000_000));
         (0..60).for_each(|s| collector.add(&line(0, s, BLOCK.0, 5)));
-        let made = collector.finish(Nanos(1), Nanos(1_000_000), Some(Nanos(i64::MAX)));
-        assert_eq!((made.observed, made.unrecorded), (Nanos(60 * BLOCK.0), Nanos(i64::MAX - 60 * BLOCK.0)));
+        let series = collector.finish(Nanos(1), Nanos(1_000_000), Some(Nanos(i64::MAX)));
+        assert_eq!(
+            (series.observed, series.unrecorded),
+            (Nanos(60 * BLOCK.0), Nanos(i64::MAX - 60 * BLOCK.0))
+        );
     }
 
     #[test]
     fn a_block_that_lacks_a_cpu_is_not_compared_with_whole_ones() {
-        let made = series(&[line(0, 0, BLOCK.0, 1), line(1, 0, BLOCK.0, 2), line(0, 1, BLOCK.0, 99)]);
-        assert_eq!((made.blocks.len(), made.partial.len()), (1, 1));
-        assert_eq!(made.worst().map(|block| block.max), Some(Nanos(99)), "yet nothing is lost");
+        let series = series(&[line(0, 0, BLOCK.0, 1), line(1, 0, BLOCK.0, 2), line(0, 1, BLOCK.0, 99)]);
+        assert_eq!((series.blocks.len(), series.partial.len()), (1, 1));
+        assert_eq!(series.worst().map(|block| block.max), Some(Nanos(99)), "yet nothing is lost");
     }
 
     #[test]
     fn a_merged_line_is_placed_where_its_largest_latency_was() {
         let mut lines = vec![line(0, 0, BLOCK.0, 5), line(0, 1, 10 * BLOCK.0, 50)];
         lines.extend((11..20).map(|s| line(0, s, BLOCK.0, 6)));
-        let made = series(&lines);
-        assert_eq!((made.joined, made.blocks.len()), (1, 11));
-        assert_eq!((made.blocks.get(1).index, made.blocks.get(1).max), (10, Nanos(50)));
+        let series = series(&lines);
+        assert_eq!((series.joined, series.blocks.len()), (1, 11));
+        assert_eq!((series.blocks.get(1).index, series.blocks.get(1).max), (10, Nanos(50)));
         assert_eq!(
-            made.coarser(10).iter().collect::<Vec<_>>(),
+            series.coarser(10).iter().collect::<Vec<_>>(),
             [50],
             "the first ten seconds are not all known, the next are"
         );
@@ -454,9 +457,9 @@ mod tests {
     #[test]
     fn a_cut_end_and_an_empty_second_are_no_blocks() {
         let empty = Peak { max_ns: None, n: 0, ..line(0, 1, BLOCK.0, 0) };
-        let made = series(&[line(0, 0, BLOCK.0, 5), empty, line(0, 2, 10_000_000, 70)]);
-        assert_eq!((made.blocks.len(), made.partial.len()), (1, 1));
-        assert_eq!(made.worst().map(|block| block.max), Some(Nanos(70)));
+        let series = series(&[line(0, 0, BLOCK.0, 5), empty, line(0, 2, 10_000_000, 70)]);
+        assert_eq!((series.blocks.len(), series.partial.len()), (1, 1));
+        assert_eq!(series.worst().map(|block| block.max), Some(Nanos(70)));
         assert_eq!(Series::default().worst(), None);
     }
 
@@ -475,8 +478,8 @@ mod tests {
     fn times_out_of_range_do_no_harm() {
         for (mono, span) in [(i64::MAX, i64::MAX), (i64::MIN, -5), (0, i64::MIN)] {
             let peak = Peak { mono_ns: Nanos(mono), span_ns: Some(Nanos(span)), ..line(0, 0, 1, 3) };
-            let made = series(&[line(0, 0, BLOCK.0, 5), peak]);
-            assert_eq!(made.every().count(), 2);
+            let series = series(&[line(0, 0, BLOCK.0, 5), peak]);
+            assert_eq!(series.every().count(), 2);
         }
     }
 }

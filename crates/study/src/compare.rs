@@ -285,16 +285,16 @@ pub fn remarks(a: &[Measurement], b: &[Measurement], which: Remarks) -> Vec<Stri
 
 /// Remarks on reading the inputs; one that applies to many of them appears once.
 pub fn reading_remarks(measurements: &[&Measurement]) -> Vec<String> {
-    let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut sources: Vec<(&str, Vec<&str>)> = Vec::new();
     for measurement in measurements {
         for remark in &measurement.remarks {
-            match said.iter_mut().find(|(other, _)| other == remark) {
+            match sources.iter_mut().find(|(other, _)| other == remark) {
                 Some((_, of)) => of.push(&measurement.title),
-                None => said.push((remark, vec![&measurement.title])),
+                None => sources.push((remark, vec![&measurement.title])),
             }
         }
     }
-    said.into_iter().map(|(remark, of)| of_these(&of, remark)).collect()
+    sources.into_iter().map(|(remark, of)| of_these(&of, remark)).collect()
 }
 
 /// A remark with the first of those that it is of.

@@ -82,7 +82,7 @@ pub fn hunted(
     begun: CureHunt,
     limit: Nanos,
     machine: &Curable,
-    kept: &[String],
+    in_force: &[String],
     allowed: Risk,
 ) -> Result<CureHunt> {
     let run = Bundle::open(&folder.join(&begun.bundle))?.run;
@@ -100,7 +100,7 @@ pub fn hunted(
     let of = |&(culprit, decisive): &(&Culprit, Option<u64>)| {
         let moved = elsewhere(&run, culprit, &machine.files, &machine.kernel, &machine.cpus);
         let (mut candidates, mut left) =
-            (candidates(&culprit.knobs, &machine.offered, kept, allowed), Vec::new());
+            (candidates(&culprit.knobs, &machine.offered, in_force, allowed), Vec::new());
         match moved {
             Some(moved) if rank(moved.risk) <= rank(allowed) => candidates.push(moved),
             Some(moved) => left.push(CureRemaining {
@@ -229,7 +229,7 @@ fn offer(finding: &Finding, document: &PlanDocument) -> std::result::Result<Opti
     let against = knobs::ALL.iter().filter(|other| other.conflicts.contains(&finding.rule));
     let mut conflicts: Vec<String> = knob.map_or_else(Vec::new, |knob| owned(knob.conflicts));
     conflicts.extend(against.map(|other| other.id.to_owned()));
-    let told = document.changes.iter().map(|change| {
+    let changes = document.changes.iter().map(|change| {
         // Numbers in one file are separated by tabs.
         let now = change.now.split_whitespace().collect::<Vec<_>>().join(" ");
         let now = if now.is_empty() { "?" } else { &now };
@@ -237,7 +237,7 @@ fn offer(finding: &Finding, document: &PlanDocument) -> std::result::Result<Opti
     });
     Ok(Some(OfferedChange {
         rule: finding.rule.to_owned(),
-        changes: told.collect(),
+        changes: changes.collect(),
         risk,
         after: knob.map_or_else(Vec::new, |knob| owned(knob.after)),
         conflicts,
@@ -318,11 +318,11 @@ pub fn machine(changes: usize) -> String {
 
 /// The page of a cure's story.
 pub fn page(folder: &Path, record: &CureRun) -> Result<String> {
-    let kept = record.kept();
+    let changes = record.kept_changes();
     let open = |run: &CureCleanRun| ReadOptions::default().open(&folder.join(&run.bundle)).ok();
     let counting = || record.runs.iter().filter(|run| run.counts());
     let before: Vec<Measurement> = counting().filter(|run| run.changes == 0).filter_map(open).collect();
-    let after = counting().filter(|run| run.changes == kept && kept > 0);
+    let after = counting().filter(|run| run.changes == changes && changes > 0);
     let after: Vec<Measurement> = after.filter_map(open).collect();
     let cpus = CpuSet::parse(&record.plan.cpus).ok();
     let map_of = |path: &Path| {
@@ -333,7 +333,7 @@ pub fn page(folder: &Path, record: &CureRun) -> Result<String> {
     let map = |changes: usize, side: &[Measurement]| {
         map_of(&folder.join(machine(changes))).or_else(|| map_of(&side.last()?.path))
     };
-    let maps = [map(0, &before), if kept > 0 { map(kept, &after) } else { None }];
+    let maps = [map(0, &before), if changes > 0 { map(changes, &after) } else { None }];
     let story = CureStory { record, before: series(&before), after: series(&after), maps };
     Ok(html(&story, &json(record)?))
 }

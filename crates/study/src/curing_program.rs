@@ -14,20 +14,20 @@ pub fn by_counting(run: &CureCleanRun, horizon: Nanos) -> (String, String) {
     let needed = 20f64.ln() * horizon.as_secs();
     match (run.late, run.observed_ns.as_secs() >= needed) {
         (0, true) => {
-            let said = format!(
+            let sentence = format!(
                 "Supported by counting: a cycle is late at most once in {} on average (95 %).",
                 horizon.spoken()
             );
-            ("supported".into(), said)
+            ("supported".into(), sentence)
         }
         (0, false) => {
-            let said = format!(
+            let sentence = format!(
                 "No cycle was late in {}, and {} are needed for a horizon of {}.",
                 run.observed_ns.spoken(),
                 Nanos((needed * 1e9) as i64).spoken(),
                 horizon.spoken()
             );
-            ("inconclusive".into(), said)
+            ("inconclusive".into(), sentence)
         }
         _ => ("failed".into(), String::new()),
     }
@@ -102,14 +102,14 @@ mod tests {
             found("futex", "unknown", "x"),
         ];
         let check = serde_json::json!({ "process": { "comm": "robot" }, "findings": findings });
-        let told = program_findings(check.to_string().as_bytes()).unwrap();
-        let told: Vec<(&str, &str)> =
-            told.iter().map(|one| (one.culprit.as_str(), one.what.as_str())).collect();
+        let findings = program_findings(check.to_string().as_bytes()).unwrap();
+        let pairs: Vec<(&str, &str)> =
+            findings.iter().map(|one| (one.culprit.as_str(), one.what.as_str())).collect();
         let wanted = [
             ("robot, memory-lock", "call mlockall (`onbeat rules memory-lock`)"),
             ("robot, busy-waiting", "seen (`onbeat rules busy-waiting`)"),
         ];
-        assert_eq!(told, wanted);
+        assert_eq!(pairs, wanted);
         assert!(program_findings(b"{}").is_err() && program_findings(b"").is_err());
     }
 }

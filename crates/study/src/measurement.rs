@@ -131,8 +131,8 @@ impl ReadOptions {
             ));
         }
         if let Some(thread) = bundle.run.cpus.iter().find(|cpu| cpu.cpu.is_none() && wanted.is_some()) {
-            let (name, shown) = (thread.name(), quoted(path));
-            return Err(Failure::usage(format!("{shown} does not state the CPU of {name}: remove -a")));
+            let (name, quoted_path) = (thread.name(), quoted(path));
+            return Err(Failure::usage(format!("{quoted_path} does not state the CPU of {name}: remove -a")));
         }
         if let Some(missing) =
             wanted.iter().flat_map(CpuSet::iter).find(|cpu| !bundle.run.plan.cpus.contains(cpu))
@@ -161,10 +161,10 @@ impl ReadOptions {
     }
 
     fn list(&self, path: &Path) -> Result<Measurement> {
-        let shown = quoted(path);
+        let name = quoted(path);
         let failed = |error: std::io::Error| self.unreadable(path, &error);
         if self.cpus.is_some() {
-            return Err(Failure::usage(format!("{shown} is a list, which has no CPUs: remove -a")));
+            return Err(Failure::usage(format!("{name} is a list, which has no CPUs: remove -a")));
         }
         let block = self.block.unwrap_or(BLOCK);
         let mut lines = host::Lines::open(path, LINE_LIMIT).map_err(failed)?;
@@ -173,22 +173,22 @@ impl ReadOptions {
         while let Some(line) = lines.next_line().map_err(failed)? {
             if std::mem::take(&mut first) && line.starts_with(b"{") {
                 return Err(Failure::usage(format!(
-                    "{shown} is JSON: give a bundle's folder; `onbeat import` converts a result of cyclictest"
+                    "{name} is JSON: give a bundle's folder; `onbeat import` converts a result of cyclictest"
                 )));
             }
-            maxima.line(line).map_err(|what| Failure::usage(format!("{shown}: {what}")))?;
+            maxima.line(line).map_err(|what| Failure::usage(format!("{name}: {what}")))?;
         }
         if lines.too_long() > 0 {
             return Err(Failure::usage(format!(
-                "{shown}: a line is longer than {LINE_LIMIT} bytes: expected one integer in ns"
+                "{name}: a line is longer than {LINE_LIMIT} bytes: expected one integer in ns"
             )));
         }
         let (list, mut remarks) =
-            maxima.finish().map_err(|what| Failure::usage(format!("{shown}: {what}")))?;
+            maxima.finish().map_err(|what| Failure::usage(format!("{name}: {what}")))?;
         let length = (list.len() as i64).checked_mul(block.0);
         if length.is_none() {
             return Err(Failure::usage(format!(
-                "{shown}: these blocks last longer than 292 years: give a shorter --block"
+                "{name}: these blocks last longer than 292 years: give a shorter --block"
             )));
         }
         let step = match (self.resolution, coarse_step(|| maxima::values(&list).flatten())) {

@@ -39,6 +39,6 @@ pub fn read(
         }
         work();
     });
-    let taken = slots.into_iter().map(|slot| slot.into_inner().ok().flatten());
-    taken.map(|read| read.unwrap_or_else(|| Err(Failure::internal("an input was not read")))).collect()
+    let results = slots.into_iter().map(|slot| slot.into_inner().ok().flatten());
+    results.map(|read| read.unwrap_or_else(|| Err(Failure::internal("an input was not read")))).collect()
 }

@@ -317,14 +317,14 @@ mod tests {
 
     #[test]
     fn a_run_without_a_cycle_or_a_wake_up_says_so() {
-        let said = |cycles: u64, threads: Vec<ThreadRun>| {
+        let reason = |cycles: u64, threads: Vec<ThreadRun>| {
             let cpus = vec![CpuRun { cycles: Some(cycles), ..CpuRun::default() }];
             nothing_measured(&Run { cpus, threads, ..Run::default() })
         };
         let thread = |cycles| vec![ThreadRun { cycles, ..ThreadRun::default() }];
-        assert_eq!(said(0, vec![]).as_deref(), Some("no wake-up was measured"));
-        assert_eq!(said(9, thread(0)).as_deref(), Some("no cycle was measured"));
-        assert_eq!((said(9, vec![]), said(9, thread(1))), (None, None));
+        assert_eq!(reason(0, vec![]).as_deref(), Some("no wake-up was measured"));
+        assert_eq!(reason(9, thread(0)).as_deref(), Some("no cycle was measured"));
+        assert_eq!((reason(9, vec![]), reason(9, thread(1))), (None, None));
     }
 
     #[test]

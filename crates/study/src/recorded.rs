@@ -58,10 +58,10 @@ pub fn record(path: &Path) -> Result<WatchSummary> {
         summary.losses = manifest.losses.clone();
         summary.recording.clone_from(&manifest.recording);
     }
-    let shown = path
+    let name = path
         .file_name()
         .map_or_else(|| summary.recording.clone(), |name| name.to_string_lossy().into_owned());
-    summary.title = shown;
+    summary.title = name;
     summary.remarks.append(&mut reader.remarks);
     Ok(summary)
 }
@@ -225,14 +225,14 @@ impl Fold {
                 all.len() - 1
             }
         };
-        let made = &mut all[place];
-        made.totals.n = made.totals.n.saturating_add(row.n);
-        made.totals.missed = made.totals.missed.saturating_add(row.missed);
-        made.totals.early = made.totals.early.saturating_add(row.early);
-        made.totals.min_ns = [made.totals.min_ns, row.min_ns].into_iter().flatten().min();
-        made.totals.max_ns = made.totals.max_ns.max(row.max_ns);
-        made.sum += i128::from(row.sum_ns.0);
-        made.rows.add_all(&row.hist);
+        let sums = &mut all[place];
+        sums.totals.n = sums.totals.n.saturating_add(row.n);
+        sums.totals.missed = sums.totals.missed.saturating_add(row.missed);
+        sums.totals.early = sums.totals.early.saturating_add(row.early);
+        sums.totals.min_ns = [sums.totals.min_ns, row.min_ns].into_iter().flatten().min();
+        sums.totals.max_ns = sums.totals.max_ns.max(row.max_ns);
+        sums.sum += i128::from(row.sum_ns.0);
+        sums.rows.add_all(&row.hist);
     }
 
     fn column(&self, at: Nanos) -> usize {
@@ -275,8 +275,8 @@ impl Fold {
         cut(&mut summary.worst_of_kernel_threads);
         summary.marks.compact_sort_by_key(|mark| mark.from);
         self.totals.compact_sort_by_key(|(series, class, _)| (*class, *series));
-        for (series, class, made) in self.totals {
-            let mut all: Vec<WaitTotals> = made.into_iter().map(TotalsBeingMade::finish).collect();
+        for (series, class, sums) in self.totals {
+            let mut all: Vec<WaitTotals> = sums.into_iter().map(TotalsBeingMade::finish).collect();
             all.compact_sort_by_key(|totals| {
                 (totals.cpu, totals.thread.as_ref().and_then(|thread| thread.tid))
             });

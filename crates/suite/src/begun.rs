@@ -66,11 +66,11 @@ mod tests {
 
     #[test]
     fn what_differs_is_said() {
-        let told = |from: &str, to: &str| {
+        let difference_of = |from: &str, to: &str| {
             let map = |text: &str| described(&Recipe::parse(text, "own").unwrap());
             difference(&map(RECIPE), &map(&RECIPE.replacen(from, to, 1)))
         };
-        for (from, to, said) in [
+        for (from, to, expected) in [
             ("80", "81", "priority was 80 and is 81 now"),
             ("\npri", "\ninterval = \"2ms\"\npri", "interval was 1 ms and is 2 ms now"),
             ("samples = 10", "samples = 11", "samples of idle was 10 and is 11 now"),
@@ -79,10 +79,10 @@ mod tests {
             ("\"busy\"", "\"more\"", "phases was idle busy and is idle more now"),
             ("samples = 20", "samples = 20\nsettings = [\"isolate\"]", "settings of busy was none"),
         ] {
-            let changed = told(from, to);
-            assert!(changed.as_ref().is_some_and(|told| told.starts_with(said)), "{to}: {changed:?}");
+            let changed = difference_of(from, to);
+            assert!(changed.as_ref().is_some_and(|text| text.starts_with(expected)), "{to}: {changed:?}");
         }
-        assert_eq!(told("title = \"t\"", "title = \"u\""), None, "words are no measurement");
+        assert_eq!(difference_of("title = \"t\"", "title = \"u\""), None, "words are no measurement");
         assert_eq!(difference(&BTreeMap::new(), &described(&Recipe::parse(RECIPE, "").unwrap())), None);
     }
 }

@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_line_and_column() {
         assert!(Recipe::parse(GOOD, "a.toml").is_ok());
-        for (from, to, said) in [
+        for (from, to, message) in [
             ("priority = 80", "prio = 80", "a.toml:4:1: unknown field `prio`"),
             ("priority = 80", "priority = \"80\"", "a.toml:4:12: invalid type"),
             ("priority = 80", "priority = 100", "a.toml:4:1: priority: expected 1 to 99"),
@@ -179,7 +179,7 @@ mod tests {
             ("name", "name =", "a.toml:1"),
         ] {
             let error = Recipe::parse(&GOOD.replacen(from, to, 1), "a.toml").expect_err(to);
-            assert!(error.starts_with(said) && !error.contains('\n'), "{to}: {error}");
+            assert!(error.starts_with(message) && !error.contains('\n'), "{to}: {error}");
         }
         let twice = format!("{GOOD}[[phase]]\nid = \"idle\"\nsamples = 1\n");
         assert!(Recipe::parse(&twice, "a").is_err_and(|error| error.contains("two phases")));

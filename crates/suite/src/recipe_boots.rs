@@ -69,7 +69,7 @@ mod tests {
             without: "regular".into(),
             rt_implies: true,
         };
-        for (has_word, is_rt, this, other, said) in [
+        for (has_word, is_rt, this, other, advice) in [
             (false, false, "regular", "threaded", "a boot with threadirqs"),
             (true, false, "threaded", "regular", "a boot without threadirqs"),
             (false, true, "threaded", "regular", "a kernel without PREEMPT_RT"),
@@ -77,7 +77,7 @@ mod tests {
         ] {
             let (row, (left_out, why)) = boots.rows(has_word, is_rt);
             assert_eq!((row, left_out), (this, other));
-            assert!(why.contains(said) && why.contains("--with"), "{why}");
+            assert!(why.contains(advice) && why.contains("--with"), "{why}");
         }
         let unlike =
             |with: &str, word: &str| RecipeBoots { with: with.into(), word: word.into(), ..boots.clone() };

@@ -22,8 +22,8 @@ fn of_cpu(cpu: &CpuRun, gaps: &[SpinGap], length: Nanos, period: Nanos) -> Optio
     let own = gaps.iter().filter(|gap| gap.cpu == number);
     for gap in own.clone() {
         let at = (gap.mono_ns.0.saturating_sub(begun.0)).div_euclid(period.0.max(1));
-        if let Some(kept) = usize::try_from(at).ok().and_then(|at| longest.get_mut(at)) {
-            *kept = gap.ns.max(*kept);
+        if let Some(longest_gap) = usize::try_from(at).ok().and_then(|at| longest.get_mut(at)) {
+            *longest_gap = gap.ns.max(*longest_gap);
         }
     }
     longest.sort_unstable();

@@ -258,9 +258,9 @@ mod tests {
     fn wakings_are_taken_with_their_times() {
         let woken = What::Waking { task: Task { pid: 7, ..Task::default() }, target: Cpu(0) };
         let mut activity = counted(&[event(8, 0, woken.clone()), event(0, 0, woken)]);
-        let taken = activity.take_wakings();
+        let wakings = activity.take_wakings();
         assert_eq!(
-            taken.iter().map(|waking| waking.by).collect::<Vec<_>>(),
+            wakings.iter().map(|waking| waking.by).collect::<Vec<_>>(),
             [Waker::Thread(8), Waker::Interrupt]
         );
         assert_eq!((activity.take_wakings(), activity.of(7).unwrap().woken()), (Vec::new(), 2));

@@ -18,16 +18,16 @@ impl<const L: usize> FixedStr<L> {
     pub fn new(text: &[u8]) -> FixedStr<L> {
         // An array of the kernel is as long as this one, so the copy has a fixed length.
         let mut bytes = text.first_chunk::<L>().copied().unwrap_or_else(|| padded(text));
-        let mut kept = u64::MAX;
+        let mut mask = u64::MAX;
         let mut words = bytes.chunks_exact_mut(8);
         for word in words.by_ref() {
             let Ok(word) = <&mut [u8; 8]>::try_from(word) else { break };
-            let text = up_to_zero(u64::from_le_bytes(*word)) & kept;
+            let text = up_to_zero(u64::from_le_bytes(*word)) & mask;
             *word = text.to_le_bytes();
             // The last byte of an unfinished word is not zero.
-            kept = if text >> 56 == 0 { 0 } else { kept };
+            mask = if text >> 56 == 0 { 0 } else { mask };
         }
-        let mut ended = kept == 0;
+        let mut ended = mask == 0;
         for byte in words.into_remainder() {
             ended |= *byte == 0;
             *byte = if ended { 0 } else { *byte };

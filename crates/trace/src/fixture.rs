@@ -109,13 +109,13 @@ impl Writer {
     /// Page with as many of the items as fit, and their number; `lost` as noted by the kernel.
     pub fn page(&self, start: u64, items: &[RingItem], lost: Option<Option<u64>>) -> (Vec<u8>, usize) {
         let mut data = Vec::new();
-        let mut taken = 0;
+        let mut count = 0;
         for bytes in items.iter().map(|item| self.item(item)) {
             if 8 + self.order.long + data.len() + bytes.len() > self.size {
                 break;
             }
             data.extend(bytes);
-            taken += 1;
+            count += 1;
         }
         let mut commit = data.len() as u64;
         let room = self.size - 8 - self.order.long - data.len() >= self.order.long;
@@ -131,7 +131,7 @@ impl Writer {
         page.extend(self.long(commit));
         page.extend(data);
         page.resize(self.size, 0);
-        (page, taken)
+        (page, count)
     }
 
     /// Record with the common head, followed by `rest`.

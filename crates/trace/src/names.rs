@@ -73,8 +73,8 @@ impl Names {
     /// Address that an interrupt stopped, in a stack taken in its handler.
     pub fn interrupted(&mut self, frames: &[Address]) -> Option<Address> {
         let names: Vec<String> = frames.iter().map(|&at| self.name(at.saturating_sub(1))).collect();
-        let shown: Vec<&str> = names.iter().map(String::as_str).collect();
-        irq_enable_site::interrupted(&shown).map(|at| frames[at])
+        let list: Vec<&str> = names.iter().map(String::as_str).collect();
+        irq_enable_site::interrupted(&list).map(|at| frames[at])
     }
 
     /// Starts a window, in which objects are numbered anew from 1.
@@ -115,8 +115,8 @@ impl Names {
             names[at] = self.name(frames[at]);
             let caller = frames.get(at + 1).copied().unwrap_or(0);
             let found = at + self.judge(frames[at], caller, &names[at])?;
-            let shown: Vec<&str> = names.iter().map(String::as_str).collect();
-            let below = irq_enable_site::outward(&shown, found)?;
+            let list: Vec<&str> = names.iter().map(String::as_str).collect();
+            let below = irq_enable_site::outward(&list, found)?;
             if below == found {
                 return Some(found);
             }
@@ -185,8 +185,8 @@ impl Naming<Address, String> for Names {
         // Frames are return addresses: the byte before one belongs to the call, and so to the
         // calling function.
         let mut names: Vec<String> = frames.iter().map(|&at| self.name(at.saturating_sub(1))).collect();
-        let shown: Vec<&str> = names.iter().map(String::as_str).collect();
-        let Some(at) = irq_enable_site::interrupted(&shown) else { return (names, None) };
+        let functions: Vec<&str> = names.iter().map(String::as_str).collect();
+        let Some(at) = irq_enable_site::interrupted(&functions) else { return (names, None) };
         let enables = self.enabling(&frames, &mut names, at);
         (names, enables)
     }

@@ -263,8 +263,8 @@ mod tests {
                 RingItem::Empty,
                 RingItem::Data(9, vec![4; 8]),
             ];
-            let (bytes, taken) = writer.page(1000, &items, None);
-            assert_eq!(taken, items.len());
+            let (bytes, count) = writer.page(1000, &items, None);
+            assert_eq!(count, items.len());
             let (records, page) = read(writer, &bytes);
             let times: Vec<_> = records.iter().map(|record| record.0).collect();
             assert_eq!(times, [1005, 1012 + (1 << 40), (5 << 40) + 3]);
@@ -277,12 +277,12 @@ mod tests {
     fn lost_records_have_their_number_where_there_was_room() {
         for (big, long, size) in WRITERS {
             let writer = Writer::new(big, long, size);
-            for (lost, told) in
+            for (lost, expected) in
                 [(None, Lost::Nothing), (Some(None), Lost::Some), (Some(Some(77)), Lost::Records(77))]
             {
                 let (bytes, _) = writer.page(1, &[RingItem::Data(1, vec![0; 8])], lost);
                 let (records, page) = read(writer, &bytes);
-                assert_eq!((records.len(), page.lost, page.cut), (1, told, false));
+                assert_eq!((records.len(), page.lost, page.cut), (1, expected, false));
             }
         }
     }

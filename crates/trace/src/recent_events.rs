@@ -140,7 +140,7 @@ mod tests {
         Event { time: Nanos(time), cpu: Cpu(cpu), pid: 0, context: Context(0), preempt: 0, what }
     }
 
-    fn shown(recent: &mut RecentEvents, from: i64, to: i64) -> Vec<i64> {
+    fn event_times(recent: &mut RecentEvents, from: i64, to: i64) -> Vec<i64> {
         let mut times = Vec::new();
         recent.events(Cpu(0), Nanos(from), Nanos(to), &mut |event| times.push(event.time.0));
         times
@@ -153,11 +153,11 @@ mod tests {
         for (time, switch) in [(10, true), (20, false), (30, true), (40, false), (110, false), (120, true)] {
             recent.push(&event(time, 0, switch));
         }
-        assert_eq!(shown(&mut recent, 100, 115), [30, 40, 110, 120]);
+        assert_eq!(event_times(&mut recent, 100, 115), [30, 40, 110, 120]);
         recent.need_from(Nanos(115));
-        assert_eq!(shown(&mut recent, 115, 115), [30, 40, 110, 120]);
+        assert_eq!(event_times(&mut recent, 115, 115), [30, 40, 110, 120]);
         recent.need_from(Nanos(130));
-        assert_eq!((shown(&mut recent, 130, 140), recent.held), (vec![120], 1));
+        assert_eq!((event_times(&mut recent, 130, 140), recent.held), (vec![120], 1));
     }
 
     #[test]
@@ -197,8 +197,8 @@ mod tests {
                 event.time.0 < from && matches!(event.what, What::Switch { .. })
             });
             let expected: Vec<i64> = own[switched.unwrap_or(0)..].iter().map(|event| event.time.0).collect();
-            let shown = shown(&mut recent, from, i64::MAX);
-            prop_assert!(shown.ends_with(&expected) || expected.ends_with(&shown) && needs.len() > 1);
+            let times = event_times(&mut recent, from, i64::MAX);
+            prop_assert!(times.ends_with(&expected) || expected.ends_with(&times) && needs.len() > 1);
             prop_assert_eq!(recent.held, recent.cpus.values().map(|cpu| cpu.events.len()).sum::<usize>());
         }
     }

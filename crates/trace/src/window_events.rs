@@ -200,9 +200,9 @@ impl CpuEvents {
             if !within && !shows_after {
                 return;
             }
-            let mut keep = |kept: &mut Vec<Raw>, event: Raw| {
-                if kept.len() < max_events {
-                    kept.push(event);
+            let mut keep = |list: &mut Vec<Raw>, event: Raw| {
+                if list.len() < max_events {
+                    list.push(event);
                 } else {
                     left_out += 1;
                 }

@@ -94,8 +94,8 @@ pub fn apply(
             break;
         }
         // The rule has the texts; the journal is read by programs.
-        let told = PlannedChange { why: String::new(), cost: String::new(), ..change.clone() };
-        match entry.make(&told) {
+        let entry_change = PlannedChange { why: String::new(), cost: String::new(), ..change.clone() };
+        match entry.make(&entry_change) {
             Ok(applied) => {
                 note(change, &applied);
                 if let (Applied::Refused(why), false) =

@@ -132,11 +132,11 @@ fn require_one_value(rules: &[RuleRequest]) -> Result<()> {
     for (at, named) in rules.iter().enumerate() {
         let other = |other: &&RuleRequest| other.rule == named.rule && other.value != named.value;
         if let Some(other) = rules.iter().take(at).find(other) {
-            let told = |one: &RuleRequest| match &one.value {
+            let request_text = |one: &RuleRequest| match &one.value {
                 Some(value) => format!("{}={}", one.rule, quoted_value(value)),
                 None => one.rule.clone(),
             };
-            let (first, second) = (told(other), told(named));
+            let (first, second) = (request_text(other), request_text(named));
             return Err(Failure::usage(format!(
                 "{first} and {second} are two values of one rule: omit one of them"
             )));

@@ -211,8 +211,8 @@ mod tests {
         let mut plan = PlanDocument::new("", KEYS.iter().map(change).collect(), Vec::new());
         let files = MachineFiles::in_memory(machine.answers.clone());
         leave_out(&machine.read(), &files, &mut plan, take_over);
-        let kept = plan.changes.iter().map(|change| change.setting.key.to_string()).collect();
-        (kept, plan.left_out.into_iter().map(|left| left.why).collect())
+        let keys = plan.changes.iter().map(|change| change.setting.key.to_string()).collect();
+        (keys, plan.left_out.into_iter().map(|left| left.why).collect())
     }
 
     fn without(gone: &[&str]) -> Vec<String> {
@@ -222,8 +222,8 @@ mod tests {
     #[test]
     fn each_leaves_out_what_it_sets_and_no_more() {
         assert_eq!(after("", false), (without(&[]), vec![]));
-        let (kept, left) = after("program + irqbalance", false);
-        assert_eq!(kept, without(&["irq:24"]));
+        let (keys, left) = after("program + irqbalance", false);
+        assert_eq!(keys, without(&["irq:24"]));
         assert!(left[0].starts_with("irqbalance runs and owns irq:24: it moves interrupts"), "{left:?}");
         let governor = "sysfs:devices/system/cpu/cpu1/cpufreq/scaling_governor";
         assert_eq!(after("program + auto-cpufreq", false).0, without(&[governor]));
@@ -245,8 +245,8 @@ mod tests {
             | vm.stat_interval=10
             | [net]
             | channels=1";
-        let (kept, left) = after(profile, false);
-        assert_eq!(kept, without(&["sysctl:vm.stat_interval", "sysctl:kernel.timer_migration"]));
+        let (keys, left) = after(profile, false);
+        assert_eq!(keys, without(&["sysctl:vm.stat_interval", "sysctl:kernel.timer_migration"]));
         assert_eq!(left.len(), 1, "{left:?}");
         let says = "tuned with profile mine runs and owns sysctl:vm.stat_interval and 1 more";
         assert!(left[0].starts_with(says), "{left:?}");
@@ -256,8 +256,8 @@ mod tests {
             without(&["sysctl:kernel.timer_migration", "irq:24", "irq:default", "task:12/34"])
         );
         // An unreadable profile may set anything that tuned can.
-        let (kept, _) = after("program + tuned", false);
-        assert_eq!(kept, ["sysfs:kernel/rcu_normal", "cgroup:kubepods.slice/cpuset.cpus", KEYS[8]]);
+        let (keys, _) = after("program + tuned", false);
+        assert_eq!(keys, ["sysfs:kernel/rcu_normal", "cgroup:kubepods.slice/cpuset.cpus", KEYS[8]]);
     }
 
     #[test]

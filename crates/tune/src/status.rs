@@ -15,8 +15,8 @@ pub fn status(
     boot_ns: i64,
     all: bool,
 ) -> PlanDocument {
-    let shown = entries.iter().filter(|entry| all || is_open(entry, boot));
-    let changes = shown.flat_map(|entry| {
+    let open_entries = entries.iter().filter(|entry| all || is_open(entry, boot));
+    let changes = open_entries.flat_map(|entry| {
         let steps = entry.steps.iter().filter(move |step| all || step.is_live() || step.is_kept());
         steps.map(move |step| changed(kernel, entry, step, boot, boot_ns))
     });

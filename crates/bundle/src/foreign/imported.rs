@@ -135,9 +135,9 @@ impl ImportedThread {
         let step = if mean % i128::from(unit.0) == 0 { i128::from(unit.0) } else { rounding };
         let is_possible =
             (mean + step).checked_mul(count)? >= least && (mean - step).checked_mul(count)? <= most;
-        let shown = mean / i128::from(unit.0);
+        let value = mean / i128::from(unit.0);
         (!is_possible)
-            .then(|| format!("the mean, {shown}, does not match the rows: give the output as it was"))
+            .then(|| format!("the mean, {value}, does not match the rows: give the output as it was"))
     }
 
     /// The thread with the extremes that cyclictest's unsigned arithmetic hides.
@@ -335,12 +335,12 @@ fn extremes(thread: &ImportedThread, unit: Nanos) -> Result<(Option<i128>, Optio
     }
     // Printed values are rounded to the unit, and some tools use a row's upper edge as its values.
     let edge = |value: i128| value.saturating_mul(unit.0.into());
-    let shown = mean.0 / unit.0.max(1);
+    let value = mean.0 / unit.0.max(1);
     if let Some(max) = max.filter(|&max| i128::from(mean.0) > edge(max + i128::from(thread.width.max(1)))) {
-        return Err(format!("the mean, {shown}, is above the maximum, {max}"));
+        return Err(format!("the mean, {value}, is above the maximum, {max}"));
     }
     if let Some(min) = min.filter(|&min| i128::from(mean.0) < edge(min - 1)) {
-        return Err(format!("the mean, {shown}, is below the minimum, {min}"));
+        return Err(format!("the mean, {value}, is below the minimum, {min}"));
     }
     Ok((min, max))
 }

@@ -54,11 +54,11 @@ impl Maxima {
             self.blank += usize::from(!self.values.is_empty());
             return Ok(());
         }
-        let shown: String =
+        let excerpt: String =
             text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(40).collect();
         match number(text, self.unit) {
             Ok(value) if value.0 < 0 => {
-                refused(&format!("{shown} is negative: the largest latency of a block is at least 0 ns"))
+                refused(&format!("{excerpt} is negative: the largest latency of a block is at least 0 ns"))
             }
             Ok(_) if self.values.len() + self.blank >= MOST => {
                 refused(&format!("more than {MOST} blocks: give fewer, longer ones with --block"))
@@ -79,13 +79,13 @@ impl Maxima {
                     return match heading_unit(text) {
                         Ok(unit) => {
                             self.unit = unit.or(self.unit);
-                            self.heading = Some(shown);
+                            self.heading = Some(excerpt);
                             Ok(())
                         }
-                        Err(what) => refused(&format!("invalid heading '{shown}': {what}")),
+                        Err(what) => refused(&format!("invalid heading '{excerpt}': {what}")),
                     };
                 }
-                refused(&format!("'{shown}' {what}"))
+                refused(&format!("'{excerpt}' {what}"))
             }
         }
     }
@@ -210,10 +210,10 @@ mod tests {
     #[test]
     fn omissions_are_reported() {
         let (_, remarks) = read(b"max\n# x\n1\n\n2\n\n").expect("a list");
-        let said = remarks.join("; ");
+        let text = remarks.join("; ");
         assert!(
-            said.contains("'max'") && said.contains("1 blank") && said.contains("1 line with #"),
-            "{said}"
+            text.contains("'max'") && text.contains("1 blank") && text.contains("1 line with #"),
+            "{text}"
         );
         assert_eq!(read(b"1000\n2\n").expect("a list").1.len(), 0);
     }

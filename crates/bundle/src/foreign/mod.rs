@@ -241,9 +241,9 @@ fn with_documents(mut source: SourceText) -> SourceText {
 
 /// A piece of the input for an error: one line, short, no control characters.
 fn quoted(text: &str) -> String {
-    let shown: String = text.chars().take(40).flat_map(char::escape_debug).collect();
+    let excerpt: String = text.chars().take(40).flat_map(char::escape_debug).collect();
     let more = if text.chars().nth(40).is_some() { "..." } else { "" };
-    format!("'{shown}{more}'")
+    format!("'{excerpt}{more}'")
 }
 
 #[cfg(test)]

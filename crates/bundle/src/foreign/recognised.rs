@@ -84,8 +84,8 @@ impl Recognised<'_> {
             if is_row(last) && is_row(cut) {
                 return true;
             }
-            let shown = cut.char_indices().nth(2).map_or(cut, |(end, _)| &cut[..end]);
-            !shown.is_empty() && last.starts_with(shown)
+            let short = cut.char_indices().nth(2).map_or(cut, |(end, _)| &cut[..end]);
+            !short.is_empty() && last.starts_with(short)
         };
         self.source.is_cut_at(next) && lines.is_some_and(alike)
     }

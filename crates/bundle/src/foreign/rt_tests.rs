@@ -193,8 +193,8 @@ fn known_cpus(threads: &[OtherThread], affinity: GivenOption) -> Vec<Option<i64>
     let first = threads.first().and_then(|thread| thread.cpu);
     let differ = cpus.clone().any(|cpu| cpu != first);
     let is_one = affinity.number::<i64>().is_some_and(|cpu| Some(cpu) == first);
-    let taken = cpus.enumerate().map(|(index, cpu)| cpu.filter(|_| differ || is_one || index == 0));
-    taken.collect()
+    let known = cpus.enumerate().map(|(index, cpu)| cpu.filter(|_| differ || is_one || index == 0));
+    known.collect()
 }
 
 fn alone(

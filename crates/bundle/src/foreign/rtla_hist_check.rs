@@ -24,7 +24,7 @@ pub(super) fn thousandths(word: &str) -> Option<RtlaSummary> {
 }
 
 /// A value of thousandths as printed, without the fraction.
-fn shown(value: u128) -> u128 {
+fn printed_value(value: u128) -> u128 {
     value / 1000
 }
 
@@ -65,7 +65,7 @@ pub(super) fn columns(hist: &RtlaHist, shape: &HistShape) -> Result<(), ImportEr
                 "line {}: count: says {} for {name}, its rows and over: hold {total}: give the output \
                  as it was",
                 line(0),
-                shown(count)
+                printed_value(count)
             ));
         }
         if total == 0 && table_is_osnoise(hist) {
@@ -87,7 +87,7 @@ pub(super) fn columns(hist: &RtlaHist, shape: &HistShape) -> Result<(), ImportEr
             ));
         };
         // An early wake-up, printed as a number near 2^64, spoils the largest and the average.
-        let is_early = i64::try_from(shown(max)).is_err();
+        let is_early = i64::try_from(printed_value(max)).is_err();
         if (min > avg || avg > max) && !is_early {
             return refuse(format!(
                 "line {}: avg: of {name} is not between min: and max:: give the output as it was",
@@ -96,9 +96,9 @@ pub(super) fn columns(hist: &RtlaHist, shape: &HistShape) -> Result<(), ImportEr
         }
         let Some(width) = shape.width.map(u128::from) else { continue };
         let within = |value: u128, bucket: &(u64, u64)| {
-            (u128::from(bucket.0)..u128::from(bucket.0) + width).contains(&shown(value))
+            (u128::from(bucket.0)..u128::from(bucket.0) + width).contains(&printed_value(value))
         };
-        if buckets.first().map_or(shown(min) < hist.last.into(), |first| !within(min, first)) {
+        if buckets.first().map_or(printed_value(min) < hist.last.into(), |first| !within(min, first)) {
             return refuse(format!(
                 "line {}: min: of {name} is not in its first row: give the output as it was",
                 line(1)
@@ -106,7 +106,7 @@ pub(super) fn columns(hist: &RtlaHist, shape: &HistShape) -> Result<(), ImportEr
         }
         let fits = match buckets.last() {
             Some(last) if hist.overflows(index) == 0 => within(max, last),
-            _ => is_early || shown(max) >= shape.end.into(),
+            _ => is_early || printed_value(max) >= shape.end.into(),
         };
         if !fits {
             return refuse(format!(
@@ -149,7 +149,7 @@ pub(super) fn all(hist: &RtlaHist) -> Result<(), ImportError> {
         }
         // The minimum of a column without a sample is undefined, and may be that of ALL; an early
         // wake-up, printed as a number near 2^64, spoils the largest and the average.
-        let is_early = |max: u128| i64::try_from(shown(max)).is_err();
+        let is_early = |max: u128| i64::try_from(printed_value(max)).is_err();
         if own().any(|index| hist.value(0, index) == Some(0)) || values(3).any(is_early) {
             continue;
         }
@@ -178,7 +178,7 @@ fn average_fits<I: Iterator<Item = (RtlaSummary, RtlaSummary)>>(
         })
     };
     let (Some(all), Some((total, least)), Some((_, most))) = (all, sum(0), sum(1)) else { return true };
-    total == 0 || (least / total..=most / total).contains(&shown(all))
+    total == 0 || (least / total..=most / total).contains(&printed_value(all))
 }
 
 impl RtlaHist {

@@ -235,8 +235,8 @@ fn clean(text: Cow<'_, str>) -> Cow<'_, str> {
     if !text.contains(is_odd) && !text.contains("^M\n") {
         return text;
     }
-    let kept = text.chars().filter(|&c| c != '\0').map(|c| if is_odd(c) { ' ' } else { c });
-    Cow::Owned(kept.collect::<String>().replace("^M\n", "\n"))
+    let text_chars = text.chars().filter(|&c| c != '\0').map(|c| if is_odd(c) { ' ' } else { c });
+    Cow::Owned(text_chars.collect::<String>().replace("^M\n", "\n"))
 }
 
 /// The text without terminal escapes, and only the messages of a log in lines of YAML or JSON.

@@ -85,7 +85,7 @@ struct Instance<'a> {
     extremes: Option<(Nanos, Nanos)>,
     percentiles: BTreeMap<i64, Nanos>,
     width: Option<Nanos>,
-    shown: Option<u64>,
+    bucket_count: Option<u64>,
     unit: Option<Nanos>,
     rows: Vec<(u64, u64)>,
     /// Upper edge of the last row.
@@ -108,7 +108,7 @@ impl<'a> Instance<'a> {
                 self.percentiles.insert(per_million, latency);
             }
             CyclicMessage::Distribution { width } => self.width = Some(width),
-            CyclicMessage::Shown { buckets } => self.shown = Some(buckets),
+            CyclicMessage::Shown { buckets } => self.bucket_count = Some(buckets),
             CyclicMessage::Heading { unit } => self.unit = Some(unit),
             CyclicMessage::Row { lower, count } => self.take_row(lower, count)?,
             CyclicMessage::Gap => self.gap = true,
@@ -142,11 +142,11 @@ impl<'a> Instance<'a> {
             return Err("mean and percentiles contradict min and max: give the whole output".into());
         }
         let width = self.width.map_or(0, |width| width.0 as u64);
-        let whole = self.shown.map(|shown| shown.checked_mul(width));
+        let whole = self.bucket_count.map(|count| count.checked_mul(width));
         if whole.is_some_and(|whole| whole != Some(self.end)) {
-            let shown = self.shown.unwrap_or_default();
+            let count = self.bucket_count.unwrap_or_default();
             return Err(ImportError(format!(
-                "the rows end at {} ns and not behind {shown} buckets: give the whole output",
+                "the rows end at {} ns and not behind {count} buckets: give the whole output",
                 self.end
             )));
         }

@@ -301,14 +301,14 @@ mod tests {
             (spike.cpu, spike.latency_ns, spike.unexplained_ns),
             (Cpu(23), Nanos(41_960), Nanos(28_280))
         );
-        let told: Vec<_> = spike
+        let slices: Vec<_> = spike
             .slices
             .iter()
             .map(|slice| (slice.kind.as_str(), slice.ns.0, slice.who.function.as_str()))
             .collect();
         let expected =
             [("timer-irq", 9_590, ""), ("thread", 3_790, "_raw_spin_unlock_irqrestore"), ("irq", 300, "")];
-        assert_eq!(told, expected);
+        assert_eq!(slices, expected);
         assert!(spike.notes[0].contains("without a reason"));
     }
 

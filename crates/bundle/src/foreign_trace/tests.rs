@@ -176,8 +176,8 @@ fn a_text_that_lacks_events_of_its_heading_says_so() {
     let text = std::str::from_utf8(file("ftrace.txt")).expect("text");
     let events = text.lines().filter(|line| !line.starts_with('#')).count();
     let notes = |text: &str| read(text.as_bytes()).expect("events").facts.notes;
-    let said = format!("{events} of the 7025 events in its heading are in the file: it may be truncated");
-    assert_eq!(notes(text), [said]);
+    let remark = format!("{events} of the 7025 events in its heading are in the file: it may be truncated");
+    assert_eq!(notes(text), [remark]);
     let whole = text.replacen("7025/7025", &format!("{events}/7025"), 1);
     assert_eq!(notes(&whole), [""; 0]);
 }

@@ -230,11 +230,11 @@ mod tests {
             assert!(samples.line(&LineHead::parse(line).expect(line)), "{line}");
         }
         let spikes = samples.spikes();
-        let told = |spike: &Spike| {
+        let slices = |spike: &Spike| {
             spike.slices.iter().map(|slice| (slice.kind.as_str().to_owned(), slice.ns.0)).collect::<Vec<_>>()
         };
         let expected = [("thread", 69_000), ("timer-irq", 10_000), ("thread", 20_000)];
-        assert_eq!(told(&spikes[0]), expected.map(|(kind, ns)| (kind.to_owned(), ns)));
+        assert_eq!(slices(&spikes[0]), expected.map(|(kind, ns)| (kind.to_owned(), ns)));
         assert_eq!((spikes[0].latency_ns, spikes[0].unexplained_ns), (Nanos(100_000), Nanos(1_000)));
         assert_eq!((spikes[1].latency_ns, spikes[1].unexplained_ns), (Nanos(40_000), Nanos(40_000)));
     }

@@ -22,7 +22,7 @@ pub struct MergeCounts {
     /// Number of lines that were read.
     pub lines: u64,
     /// Number of lines that were written.
-    pub made: u64,
+    pub output_lines: u64,
     /// Number of lines that could not be read.
     pub unread: u64,
     /// Number of sections with a wrong checksum or a cut.
@@ -113,11 +113,11 @@ fn largest(all: &[WorstWakeup]) -> Vec<WorstWakeup> {
             }
         }
     }
-    let mut kept = Vec::new();
+    let mut worst = Vec::new();
     for ((series, ..), _, at) in &best {
-        add_worst(&mut kept, &WorstWakeup { worst_of: vec![Word::from(*series)], ..all[*at].clone() });
+        add_worst(&mut worst, &WorstWakeup { worst_of: vec![Word::from(*series)], ..all[*at].clone() });
     }
-    kept
+    worst
 }
 
 /// Sum of lines in progress.
@@ -142,7 +142,7 @@ impl<D: RecordDisk, L: Summable> Sum<'_, '_, D, L> {
             self.to.json(&header)?;
             self.written = Some(header);
         }
-        self.counts.made += 1;
+        self.counts.output_lines += 1;
         self.to.json(&line)
     }
 
@@ -173,7 +173,7 @@ impl<D: RecordDisk, L: Summable> Sum<'_, '_, D, L> {
             serde_json::from_slice(line).map(|line| self.line(line))
         };
         match parsed {
-            Ok(taken) => taken,
+            Ok(outcome) => outcome,
             Err(_) => {
                 self.counts.unread += 1;
                 // The following lines are of an unknown boot, and not of the one before.

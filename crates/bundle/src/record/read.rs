@@ -62,10 +62,10 @@ pub fn is_record_of(names: &[String]) -> bool {
 impl RecordReader<RecordFolder> {
     /// Opens the record in a folder.
     pub fn open_folder(path: &Path) -> Result<RecordReader<RecordFolder>> {
-        let shown = quoted(path);
+        let name = quoted(path);
         let failed = |error: &io::Error| {
             Failure::of_call(
-                format!("cannot read {shown}"),
+                format!("cannot read {name}"),
                 error,
                 Exit::Usage,
                 "expected a record of `onbeat watch`",
@@ -74,12 +74,12 @@ impl RecordReader<RecordFolder> {
         let folder = RecordFolder::open(path).map_err(|error| failed(&error))?;
         RecordReader::open(folder).map_err(|fault| match fault {
             ManifestFault::Newer(schema) => Failure::usage(format!(
-                "the record in {shown} is of schema {schema:?} instead of {WATCH_SCHEMA:?}: it was written \
+                "the record in {name} is of schema {schema:?} instead of {WATCH_SCHEMA:?}: it was written \
                  by a newer onbeat, use that version"
             )),
             ManifestFault::Io(error) => failed(&error),
             ManifestFault::Missing | ManifestFault::Damaged => {
-                Failure::usage(format!("{shown} is not a record: expected a folder of `onbeat watch`"))
+                Failure::usage(format!("{name} is not a record: expected a folder of `onbeat watch`"))
             }
         })
     }

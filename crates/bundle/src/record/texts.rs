@@ -101,14 +101,14 @@ mod tests {
 
     #[test]
     fn each_interval_makes_another_state() {
-        let made = MadeRecord { cpus: 1, span: Nanos(300 * Nanos::SECOND.0), reboot: 9, wakeups: 1_000 };
+        let source = MadeRecord { cpus: 1, span: Nanos(300 * Nanos::SECOND.0), reboot: 9, wakeups: 1_000 };
         let place = tempfile::tempdir().unwrap();
         let record = place.path().join("watch");
         assert!(record_state(&record).is_err());
         let (mut writer, _) = RecordWriter::open_folder(&record, DEFAULT_SIZE).unwrap();
         let mut states = vec![record_state(&record).unwrap()];
         for n in 0..20 {
-            writer.append(&made.run(n), &made.interval(n)).unwrap();
+            writer.append(&source.run(n), &source.interval(n)).unwrap();
             let state = record_state(&record).unwrap();
             assert_eq!(record_state(&record).unwrap(), state);
             assert!(!states.contains(&state), "{n}");

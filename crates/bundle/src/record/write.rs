@@ -47,7 +47,7 @@ pub struct Appended {
 impl RecordWriter<RecordFolder> {
     /// Opens the record in a folder, or begins one there; returns remarks on repairs.
     pub fn open_folder(path: &Path, size: u64) -> Result<(RecordWriter<RecordFolder>, Vec<String>)> {
-        let shown = quoted(path);
+        let name = quoted(path);
         if size < LEAST_SIZE {
             return Err(Failure::usage(format!(
                 "invalid --size: expected at least {} MiB",
@@ -56,7 +56,7 @@ impl RecordWriter<RecordFolder> {
         }
         let failed = |error: &io::Error| {
             Failure::of_call(
-                format!("cannot write to {shown}"),
+                format!("cannot write to {name}"),
                 error,
                 Exit::Usage,
                 "choose another folder with -o",
@@ -66,14 +66,14 @@ impl RecordWriter<RecordFolder> {
         let lock = folder.lock().map_err(|error| failed(&error))?.ok_or_else(|owner| {
             let who = if owner.pid > 0 { format!("process {}", owner.pid) } else { "another onbeat".into() };
             Failure::not_permitted(format!(
-                "{who} records to {shown}: stop it, or choose another folder with -o"
+                "{who} records to {name}: stop it, or choose another folder with -o"
             ))
         })?;
         let id = format!("{:016x}", host::random_u64());
-        let opened = RecordWriter::open(folder, size, &id).map_err(|fault| fault.failure(&shown))?;
+        let opened = RecordWriter::open(folder, size, &id).map_err(|fault| fault.failure(&name))?;
         let (mut writer, remarks) = opened;
         writer._lock = Some(lock);
-        Ok((writer, remarks.into_iter().map(|remark| format!("{shown}: {remark}")).collect()))
+        Ok((writer, remarks.into_iter().map(|remark| format!("{name}: {remark}")).collect()))
     }
 }
 
@@ -93,24 +93,24 @@ impl From<io::Error> for RecordFault {
 }
 
 impl RecordFault {
-    fn failure(self, shown: &str) -> Failure {
+    fn failure(self, folder_name: &str) -> Failure {
         match self {
             RecordFault::Io(error) | RecordFault::Manifest(ManifestFault::Io(error)) => Failure::of_call(
-                format!("cannot write to {shown}"),
+                format!("cannot write to {folder_name}"),
                 &error,
                 Exit::Usage,
                 "choose another folder with -o",
             ),
             RecordFault::Manifest(ManifestFault::Newer(schema)) => Failure::usage(format!(
-                "the record in {shown} has schema {schema:?} of a newer onbeat: use that version, or choose \
+                "the record in {folder_name} has schema {schema:?} of a newer onbeat: use that version, or choose \
                  another folder with -o"
             )),
             RecordFault::Manifest(_) => Failure::usage(format!(
-                "{MANIFEST} in {shown} is damaged: `onbeat report` still shows the readable part; record to \
+                "{MANIFEST} in {folder_name} is damaged: `onbeat report` still shows the readable part; record to \
                  another folder with -o"
             )),
             RecordFault::Foreign(name) => Failure::usage(format!(
-                "{shown} contains {} but no record: choose a new folder with -o",
+                "{folder_name} contains {} but no record: choose a new folder with -o",
                 quoted(&name)
             )),
         }
@@ -244,9 +244,9 @@ impl<D: RecordDisk> RecordWriter<D> {
             wall_ns: interval.wall_ns,
             env: interval.env.clone(),
         });
-        let kept = if self.is_due() { self.close() } else { Ok(()) };
-        let kept = kept.and_then(|()| self.keep());
-        Ok(Appended { seq, trouble: kept.err().map(|error| self.lost(&error)) })
+        let result = if self.is_due() { self.close() } else { Ok(()) };
+        let result = result.and_then(|()| self.keep());
+        Ok(Appended { seq, trouble: result.err().map(|error| self.lost(&error)) })
     }
 
     /// Gives up an interval that could not be written: the next one counts it.

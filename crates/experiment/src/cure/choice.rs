@@ -27,11 +27,12 @@ pub struct OfferedChange {
 pub fn candidates(
     cures: &[String],
     offered: &[OfferedChange],
-    kept: &[String],
+    in_force: &[String],
     allowed: Risk,
 ) -> Vec<CureCandidate> {
     let may = |change: &&OfferedChange| {
-        rank(change.risk) <= rank(allowed) && !kept.iter().any(|rule| forbids(offered, &change.rule, rule))
+        rank(change.risk) <= rank(allowed)
+            && !in_force.iter().any(|rule| forbids(offered, &change.rule, rule))
     };
     let find = |rule: &String| offered.iter().find(|change| change.rule == *rule).filter(may);
     let mut single: Vec<&OfferedChange> = cures.iter().filter_map(find).collect();
@@ -118,9 +119,9 @@ mod tests {
         OfferedChange { rule: rule.into(), changes, risk, after: owned(after), conflicts: owned(conflicts) }
     }
 
-    fn tried(cures: &[&str], offered: &[OfferedChange], kept: &[&str], allowed: Risk) -> Vec<String> {
+    fn tried(cures: &[&str], offered: &[OfferedChange], in_force: &[&str], allowed: Risk) -> Vec<String> {
         let owned = |words: &[&str]| -> Vec<String> { words.iter().map(|word| (*word).to_owned()).collect() };
-        let found = candidates(&owned(cures), offered, &owned(kept), allowed);
+        let found = candidates(&owned(cures), offered, &owned(in_force), allowed);
         found.iter().map(CureCandidate::name).collect()
     }
 

@@ -60,8 +60,8 @@ pub fn drawn_plan() -> CurePlan {
 impl DrawnMachine {
     /// Late wake-ups per second, with the kept changes and further ones.
     fn rate(&self, record: &CureRun, more: &[String]) -> f64 {
-        let kept = record.steps.iter().filter(|step| step.kept).flat_map(|step| &step.candidate.rules);
-        let in_force: Vec<&String> = kept.chain(more).collect();
+        let rules = record.steps.iter().filter(|step| step.kept).flat_map(|step| &step.candidate.rules);
+        let in_force: Vec<&String> = rules.chain(more).collect();
         let of = |fault: &DrawnFault| {
             let set = |(name, _): &&(&str, f64)| in_force.iter().any(|rule| rule == name);
             fault.rate * fault.changes.iter().filter(set).map(|(_, factor)| factor).product::<f64>()
@@ -123,7 +123,7 @@ impl Patient<'_> {
         };
         self.passes(length, AROUND);
         self.record.runs.push(CureCleanRun {
-            changes: self.record.kept(),
+            changes: self.record.kept_changes(),
             long,
             valid,
             observed_ns: length,
@@ -134,14 +134,14 @@ impl Patient<'_> {
     }
 
     fn hunt(&mut self, length: Nanos) {
-        let kept: Vec<String> =
+        let changes: Vec<String> =
             self.record.steps.iter().filter(|step| step.kept).map(|step| step.change.clone()).collect();
         let mut culprits = Vec::new();
         for fault in &self.machine.faults {
             let of = DrawnMachine { faults: vec![fault.clone()], unrest: self.machine.unrest };
             let rate = of.rate(&self.record, &[]);
             let spikes = poisson(self.rng, rate * self.drift.exp() * length.as_secs());
-            let open = fault.changes.iter().filter(|(name, _)| !kept.iter().any(|rule| rule == name));
+            let open = fault.changes.iter().filter(|(name, _)| !changes.iter().any(|rule| rule == name));
             let candidates = open.map(|(name, _)| CureCandidate {
                 rules: vec![(*name).to_owned()],
                 ..CureCandidate::default()
@@ -157,7 +157,7 @@ impl Patient<'_> {
         culprits.retain(|culprit| culprit.spikes > 0);
         culprits.sort_by_key(|culprit| std::cmp::Reverse(culprit.lost_ns));
         self.passes(length, AROUND_HUNT);
-        let changes = self.record.kept();
+        let changes = self.record.kept_changes();
         self.record.hunts.push(CureHunt { changes, length_ns: length, culprits, ..CureHunt::default() });
     }
 

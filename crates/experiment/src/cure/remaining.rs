@@ -9,13 +9,14 @@ use super::negligible::{is_negligible, share};
 pub fn remaining(record: &CureRun) -> Vec<CureRemaining> {
     let Some(hunt) = record.hunts.last() else { return Vec::new() };
     // A culprit seen after the change against it was kept is not cured by that change.
-    let before = hunt.changes < record.kept();
+    let before = hunt.changes < record.kept_changes();
     let cured = |name: &str| before && record.steps.iter().any(|step| step.kept && step.culprit == name);
     let untraced = unexplained(hunt).filter(|_| !before && !record.held);
     let mut all: Vec<CureRemaining> = untraced.into_iter().collect();
     for culprit in hunt.culprits.iter().filter(|culprit| !cured(&culprit.name)) {
-        let of_it = |kept: bool| -> Vec<&str> {
-            let steps = record.steps.iter().filter(|step| step.culprit == culprit.name && step.kept == kept);
+        let of_it = |is_kept: bool| -> Vec<&str> {
+            let steps =
+                record.steps.iter().filter(|step| step.culprit == culprit.name && step.kept == is_kept);
             steps.map(|step| step.change.as_str()).collect()
         };
         let (cures, in_vain) = (of_it(true), of_it(false));

@@ -30,14 +30,14 @@ fn hunt(changes: usize, culprits: &[(&str, &[&[&str]])]) -> CureHunt {
     CureHunt { changes, culprits: culprits.iter().map(culprit).collect(), ..CureHunt::default() }
 }
 
-fn step(hunt: usize, culprit: &str, rules: &[&str], verdict: &str, kept: bool) -> CureStep {
-    let why = if verdict == "better" && !kept { "" } else { "so" };
+fn step(hunt: usize, culprit: &str, rules: &[&str], verdict: &str, is_kept: bool) -> CureStep {
+    let why = if verdict == "better" && !is_kept { "" } else { "so" };
     CureStep {
         hunt,
         culprit: culprit.into(),
         candidate: candidate(rules),
         verdict: verdict.into(),
-        kept,
+        kept: is_kept,
         why: why.into(),
         ..CureStep::default()
     }
@@ -201,7 +201,7 @@ fn two_faults_with_a_cure_each_are_cured() {
     let cures: Vec<CureRun> = (0..20)
         .map(|_| machine(faults.clone(), DrawnExperiment::STEADY).cure(drawn_plan(), &mut rng))
         .collect();
-    let held = cures.iter().filter(|cure| cure.held && cure.kept() == 2).count();
+    let held = cures.iter().filter(|cure| cure.held && cure.kept_changes() == 2).count();
     assert!(held >= 18, "{held} of 20: {:?}", cures.iter().map(|cure| &cure.why).collect::<Vec<_>>());
 }
 
@@ -228,8 +228,8 @@ fn of_200_machines_where_nothing_helps_at_most_two_keep_something() {
         let mut rng = Rng::new(29);
         let machine = machine(faults.clone(), unrest);
         let cures: Vec<CureRun> = (0..200).map(|_| machine.cure(drawn_plan(), &mut rng)).collect();
-        let kept = cures.iter().filter(|cure| cure.kept() > 0).count();
-        assert!(kept <= 2, "{kept} of 200 with {unrest:?}");
+        let false_cures = cures.iter().filter(|cure| cure.kept_changes() > 0).count();
+        assert!(false_cures <= 2, "{false_cures} of 200 with {unrest:?}");
         assert!(cures.iter().all(|cure| cure.spent_ns <= cure.plan.at_most_ns && !cure.held));
         assert!(cures.iter().any(|cure| cure.steps.len() >= 3));
     }
@@ -240,11 +240,11 @@ fn what_there_was_no_time_for_is_among_what_remains() {
     let hunts = vec![hunt(0, &[("a", &[&["one"], &["two"]]), ("b", &[&["three"]])])];
     let steps = vec![step(0, "a", &["one"], "worse", false)];
     let mut record = record(vec![run(0, 5, false)], hunts, steps);
-    let told = |record: &CureRun| remaining(record).into_iter().map(|one| one.what).collect::<Vec<_>>();
+    let texts = |record: &CureRun| remaining(record).into_iter().map(|one| one.what).collect::<Vec<_>>();
     let open = ["not tried yet: two", "tried, but not proven to help: ", "not tried yet: three"];
-    assert_eq!(told(&record), open);
+    assert_eq!(texts(&record), open);
     record.held = true;
-    assert_eq!(told(&record), ["tried, but not proven to help: "]);
+    assert_eq!(texts(&record), ["tried, but not proven to help: "]);
 }
 
 #[test]
@@ -259,8 +259,11 @@ fn what_took_next_to_nothing_is_not_tried_and_that_is_said() {
     let over = record(late(), vec![found.clone()], vec![step(0, "irq", &["a"], "equivalent", false)]);
     let CureMove::End(CureEnd::NoCandidate, why) = next(&over, LONG) else { panic!("b is tried") };
     assert!(why.contains("a negligible part"), "{why}");
-    let told: Vec<String> = remaining(&over).into_iter().map(|one| one.what).collect();
-    assert!(told.contains(&"not tried, because it took 0.3 % of the time lost: b, c".to_owned()), "{told:?}");
+    let texts: Vec<String> = remaining(&over).into_iter().map(|one| one.what).collect();
+    assert!(
+        texts.contains(&"not tried, because it took 0.3 % of the time lost: b, c".to_owned()),
+        "{texts:?}"
+    );
     // A culprit that decides a late wake-up is tried like any other.
     found.culprits[1].decisive = Some(1);
     let decides = record(late(), vec![found], vec![step(0, "irq", &["a"], "equivalent", false)]);
@@ -270,15 +273,15 @@ fn what_took_next_to_nothing_is_not_tried_and_that_is_said() {
 #[test]
 fn what_is_kept_is_not_said_to_have_been_in_vain() {
     let hunts = vec![hunt(0, &[("irq", &[])]), hunt(1, &[("irq", &[])])];
-    let tried = |change: &str, kept| CureStep {
+    let tried = |change: &str, is_kept| CureStep {
         change: change.into(),
-        ..step(0, "irq", &[change], if kept { "better" } else { "equivalent" }, kept)
+        ..step(0, "irq", &[change], if is_kept { "better" } else { "equivalent" }, is_kept)
     };
     let steps = vec![tried("none", false), tried("half", true)];
-    let told = remaining(&record(vec![run(1, 5, false)], hunts, steps));
-    let told: Vec<&str> = told.iter().map(|one| one.what.as_str()).collect();
+    let remainder = remaining(&record(vec![run(1, 5, false)], hunts, steps));
+    let texts: Vec<&str> = remainder.iter().map(|one| one.what.as_str()).collect();
     let wanted = ["it still takes time with the kept changes: half", "tried, but not proven to help: none"];
-    assert_eq!(told, wanted);
+    assert_eq!(texts, wanted);
 }
 
 #[test]

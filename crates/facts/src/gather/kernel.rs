@@ -39,8 +39,8 @@ impl Reader<'_> {
                 Fact::Known(name)
             }
             Fact::Absent => {
-                let shown = || cpuinfo.and_then(|info| info.machine).map(str::to_owned);
-                kconfig.and_then(Kconfig::machine).or_else(shown).map_or(Fact::Absent, Fact::Known)
+                let machine = || cpuinfo.and_then(|info| info.machine).map(str::to_owned);
+                kconfig.and_then(Kconfig::machine).or_else(machine).map_or(Fact::Absent, Fact::Known)
             }
             fact => fact,
         }

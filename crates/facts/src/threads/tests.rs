@@ -46,7 +46,7 @@ fn machine() -> String {
 }
 
 /// Result for a machine and for its capture, which have to be the same.
-fn told(text: &str) -> (Threads, BTreeMap<String, Access>) {
+fn read_tree(text: &str) -> (Threads, BTreeMap<String, Access>) {
     let (host, _dir) = tree(text);
     let host = host.recording();
     let live = read_threads(&host, &["tuned", "irqbalance"]);
@@ -72,7 +72,7 @@ fn a_guest_is_known_by_its_threads() {
         thread(602, "CPU 1/KVM", 1, 1, "3"),
         thread(603, "IO iothread1", 0, 0, "0-1"),
     );
-    let (threads, accesses) = told(&text);
+    let (threads, accesses) = read_tree(&text);
     let [guest] = &threads.guests[..] else { panic!("{threads:?}") };
     assert_eq!(short(&guest.emulator), ("qemu-kvm", 0, Some("0-1".into()), false));
     let vcpus: Vec<_> = guest.vcpus.iter().map(short).collect();
@@ -92,7 +92,7 @@ fn short(thread: &Thread) -> (&str, u32, Option<String>, bool) {
 
 #[test]
 fn the_kernels_threads_real_time_threads_and_rivals() {
-    let (threads, _) = told(&machine());
+    let (threads, _) = read_tree(&machine());
     let cpus = |text: &str| Some(text.to_owned());
     assert_eq!(
         threads.kernel.iter().map(short).collect::<Vec<_>>(),
@@ -116,7 +116,7 @@ fn the_kernels_threads_real_time_threads_and_rivals() {
 
 #[test]
 fn a_capture_contains_nothing_of_other_threads() {
-    let (_, accesses) = told(&machine());
+    let (_, accesses) = read_tree(&machine());
     let paths: Vec<&str> = accesses.keys().map(String::as_str).collect();
     assert!(paths.contains(&"/proc/400/task/401/status"));
     for path in ["/proc/17/stat", "/proc/300/stat", "/proc/301/task", "/proc/500/stat", "/proc/16/status"] {
@@ -135,17 +135,17 @@ fn a_capture_contains_nothing_of_other_threads() {
 
 #[test]
 fn unreadable_threads_are_reported_live_and_from_a_capture() {
-    assert!(told(&format!("{}\n/proc/900/status: gone", machine())).0.complete);
+    assert!(read_tree(&format!("{}\n/proc/900/status: gone", machine())).0.complete);
     for failure in [
         "/proc/900/stat: broken",
         "/proc/900/stat -> stat",
         "/proc/400/task/402/stat -> stat",
         "/proc/400/task/402/stat: broken\n/proc/900/stat: broken",
     ] {
-        assert!(!told(&format!("{}\n{failure}", machine())).0.complete, "{failure}");
+        assert!(!read_tree(&format!("{}\n{failure}", machine())).0.complete, "{failure}");
     }
     let hidden = format!("/proc/600/stat: {}\n/proc/600/task -> task", stat("mystery", 0, 2, 0, 0));
-    let (threads, accesses) = told(&hidden);
+    let (threads, accesses) = read_tree(&hidden);
     assert!(!threads.complete && matches!(accesses["/proc/600/task"], Access::Refused(_)));
 }
 
@@ -170,7 +170,8 @@ fn an_unknown_affinity_is_not_invented() {
         ("/proc/5/status -> status", "Refused"),
         ("", "Absent"),
     ] {
-        let (threads, _) = told(&format!("/proc/5/stat: {}\n{status}", stat("rcu_preempt", KERNEL, 1, 0, 0)));
+        let (threads, _) =
+            read_tree(&format!("/proc/5/stat: {}\n{status}", stat("rcu_preempt", KERNEL, 1, 0, 0)));
         assert!(format!("{:?}", threads.kernel[0].allowed).starts_with(expected), "{status}");
     }
     let (host, _dir) = tree("/sys/x: 1");
@@ -193,21 +194,21 @@ proptest! {
         }
         let text: Vec<String> = lines.iter().map(|(path, line)| format!("{path}: {line}")).collect();
         if !text.is_empty() {
-            told(&text.join("\n"));
+            read_tree(&text.join("\n"));
         }
     }
 
     #[test]
     fn names_keep_no_part_of_an_address(comm in "[a-z/]{0,4}(enx|wlx)[0-9a-f]{4,12}") {
-        let shown = without_address(&comm);
-        prop_assert!(shown.ends_with("-address"), "{}", shown);
-        prop_assert_eq!(without_address(&shown), shown);
+        let name = without_address(&comm);
+        prop_assert!(name.ends_with("-address"), "{}", name);
+        prop_assert_eq!(without_address(&name), name);
     }
 }
 
 #[test]
 fn a_record_knows_which_programs_it_was_asked_for() {
-    let (_, accesses) = told(&machine());
+    let (_, accesses) = read_tree(&machine());
     let again = read_threads(&MachineFiles::in_memory(accesses), &["tuned", "slabtop"]);
     let again = again.known().unwrap();
     assert!(again.programs.contains("tuned"));

@@ -265,7 +265,7 @@ fn compared(
     let (a, b) = (series(&in_a), series(&in_b));
     let page = Versus {
         compared: &found.compared,
-        said: None,
+        texts: None,
         differing: found.differing(),
         remarks: &found.remarks,
         a,

@@ -9,7 +9,7 @@ use model::rows::{RowSums, row_edges};
 use model::text::excerpt;
 use model::units::Nanos;
 use report::compare::last_words;
-use report::compare::page::{SaidOfPairs, Versus, parts};
+use report::compare::page::{Versus, VersusTexts, parts};
 use report::compare::text::{numbers, sentence};
 use report::html::PageParts;
 use stats::compare::{CompareQuestion, Metric, compare_units};
@@ -192,7 +192,7 @@ fn judged(
     let lines = last_words::sentences(&found.compared);
     let page = Versus {
         compared: &found.compared,
-        said: Some(SaidOfPairs {
+        texts: Some(VersusTexts {
             heading: &asked.heading,
             verdict: &verdict,
             numbers: &lines,

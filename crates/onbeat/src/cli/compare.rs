@@ -112,7 +112,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     outputs.json_pretty(&args.output.json, &comparison);
     outputs.write(&args.page, || {
         let (a, b) = (series(&in_a), series(&in_b));
-        let page = Versus { compared, said: None, differing, remarks: &comparison.remarks, a, b };
+        let page = Versus { compared, texts: None, differing, remarks: &comparison.remarks, a, b };
         Ok(page::html(&page, &json(&comparison)?))
     });
     let shown = remarks(&in_a, &in_b, if seen { Remarks::WithoutReading } else { Remarks::All });

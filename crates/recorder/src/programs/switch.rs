@@ -28,15 +28,15 @@ pub fn switched(fields: &EventFields, maps: &Maps) -> Result<Vec<u64>, BadCode> 
 
 impl Writer<'_> {
     fn arriving(&mut self, out: Label) {
-        let (ours, taken, woken) = (self.code.label(), self.code.label(), self.code.label());
+        let (ours, other_thread, woken) = (self.code.label(), self.code.label(), self.code.label());
         self.gets_the_cpu(out);
         self.slot_at(TID, out);
         self.code.load(Width::B4, R1, SLOT, slot::TID);
         self.code.jump_reg_32(Cond::Eq, R1, TID, ours);
-        self.code.jump_imm_32(Cond::Ne, R1, 0, taken);
+        self.code.jump_imm_32(Cond::Ne, R1, 0, other_thread);
         self.claim(Side::Next, out);
         self.code.jump(out);
-        self.code.place(taken);
+        self.code.place(other_thread);
         self.config(R1, R2, Width::B4, config::CLAIM);
         self.code.jump_imm(Cond::Eq, R1, 0, out);
         self.count(CPU, CountedEvent::Collisions);

@@ -15,7 +15,7 @@ use crate::drain::{DrainedEpoch, RecorderCounts, coverage_of};
 use crate::held::clocks_are_apart;
 use crate::layout::{BOTH, COUNTS, CountedEvent, WAKEUP};
 use crate::recorder::Options;
-use crate::records::{CountedRows, RowOwner, SERIES_NAMES, Taken, WorstFound, keep_worst};
+use crate::records::{CountedRows, DrainedRow, RowOwner, SERIES_NAMES, WorstFound, keep_worst};
 use crate::slots::Looked;
 
 /// Bounds of the time between two passes.
@@ -165,10 +165,10 @@ impl RingState {
         for ((cpu, holder, victims), of_class) in tallies.cpus {
             let owner = RowOwner::of_cpu(cpu, holder, victims);
             for (nth, tally) in of_class.into_iter().enumerate() {
-                let Some(taken) = row(&owner, tally, nth, &mut names) else { continue };
-                series[nth].cpus.push(taken.row);
-                beyond += taken.beyond;
-                if let Some(found) = taken.worst {
+                let Some(drained_row) = row(&owner, tally, nth, &mut names) else { continue };
+                series[nth].cpus.push(drained_row.row);
+                beyond += drained_row.beyond;
+                if let Some(found) = drained_row.worst {
                     keep_worst(&mut worst, found, SERIES_NAMES[nth]);
                 }
             }
@@ -177,7 +177,9 @@ impl RingState {
             let Some(chosen) = self.threads.chosen.iter().find(|chosen| chosen.tid == tid) else { continue };
             let owner = RowOwner::of_thread(chosen);
             for (nth, tally) in of_thread.into_iter().enumerate() {
-                series[nth].threads.extend(row(&owner, tally, nth, &mut names).map(|taken| taken.row));
+                series[nth]
+                    .threads
+                    .extend(row(&owner, tally, nth, &mut names).map(|drained_row| drained_row.row));
             }
         }
         (drained.series, drained.worst, drained.counts.beyond) = (series.into(), worst, beyond);
@@ -233,7 +235,7 @@ impl RingState {
     }
 }
 
-fn row(owner: &RowOwner, tally: RingTally, series: usize, names: &mut ThreadNames) -> Option<Taken> {
+fn row(owner: &RowOwner, tally: RingTally, series: usize, names: &mut ThreadNames) -> Option<DrainedRow> {
     let worst = tally.worst.map(|(_, sample)| {
         let mut found = sample.found();
         names.complete(&mut found);

@@ -284,8 +284,8 @@ impl Bench {
                 let context = self.timer(timer, FUNCTIONS[kind], now as i64 - pass + shift, 0, false, wall);
                 self.kernel.run(&self.fired, &context);
                 // A record does not show the distance of the wall clock: the pass is lost.
-                let shown = if wall && !self.types { shift - pass } else { shift };
-                self.rules.fire(cpu, kind, TIMER_AT + 64 * timer, now, shown);
+                let reading = if wall && !self.types { shift - pass } else { shift };
+                self.rules.fire(cpu, kind, TIMER_AT + 64 * timer, now, reading);
             }
             Op::Wake { cpu, task } => {
                 self.runs(cpu, 0);
@@ -472,8 +472,8 @@ fn a_switch_has_a_length_where_both_ends_of_it_were_seen() {
     let counted = |then: &[Op]| {
         let bench = after_its_switch(then);
         let of: Vec<i64> = bench.rules.switched.values().map(|found| found.sum).collect();
-        let told = bench.rules.records.values().filter(|found| found.switch.is_some()).count();
-        assert_eq!(of.len(), told);
+        let switches = bench.rules.records.values().filter(|found| found.switch.is_some()).count();
+        assert_eq!(of.len(), switches);
         of
     };
     assert_eq!(counted(std::slice::from_ref(&gone_on)), [700]);
@@ -584,16 +584,16 @@ fn the_latest_pulses_are_kept_with_what_they_found() {
         bench.kernel.in_program = in_program;
         bench.kernel.now += pulse::PERIOD + late;
         bench.kernel.run(&code, &[0; 16]);
-        let kept = (0..LATE_PULSES as i16).map(|nth| {
+        let pulses = (0..LATE_PULSES as i16).map(|nth| {
             let at = config::LATE_PULSES + nth * late_pulse::SIZE as i16;
             let [late, came] =
                 [late_pulse::LATE, late_pulse::CAME].map(|of| bench.kernel.long(6, 0, at + of));
             assert!(late == 0 || came <= bench.kernel.now && came > 0);
             (late / MS, bench.kernel.long(6, 0, at + late_pulse::IN_KERNEL))
         });
-        let mut kept: Vec<(u64, u64)> = kept.filter(|(late, _)| *late > 0).collect();
-        kept.sort_unstable();
-        kept
+        let mut pulses: Vec<(u64, u64)> = pulses.filter(|(late, _)| *late > 0).collect();
+        pulses.sort_unstable();
+        pulses
     };
     assert_eq!(pulse(500 * MS, 0, false), [], "the first has none before it");
     assert_eq!(pulse(MS, 0, false), [], "too short");

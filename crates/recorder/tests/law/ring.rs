@@ -65,8 +65,8 @@ impl RingBench {
                 let what = What::TimerEntry { timer, function, now: Nanos(now - pass + shift) };
                 self.machine.take(&event(now, cpu, 0, what));
                 // As of a record that a program reads.
-                let shown = if wall { shift - pass } else { shift };
-                self.rules.fire(cpu, kind, timer, now as u64, shown);
+                let reading = if wall { shift - pass } else { shift };
+                self.rules.fire(cpu, kind, timer, now as u64, reading);
             }
             Op::Wake { cpu, task: woken } => {
                 let what = What::Waking { task: task(TASKS[woken]), target: Cpu(0) };

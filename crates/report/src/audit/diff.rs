@@ -57,7 +57,7 @@ pub fn sentence(diff: &AuditDiff) -> String {
         0 => String::new(),
         n => format!(" {} could not be compared.", several(n, "rule", "rules")),
     };
-    let said = match (worse, better) {
+    let change = match (worse, better) {
         (0, 0) => "Equal: no verdict changed.".to_owned(),
         (0, better) => format!("Better: {} no longer.", several(better, "rule fails", "rules fail")),
         (worse, 0) => format!("Worse: {} that did not.", several(worse, "rule fails", "rules fail")),
@@ -68,7 +68,7 @@ pub fn sentence(diff: &AuditDiff) -> String {
             )
         }
     };
-    said + &unknown
+    change + &unknown
 }
 
 #[cfg(test)]

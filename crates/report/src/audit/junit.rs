@@ -30,14 +30,14 @@ pub fn suites(suite: Markup) -> String {
 /// Test case of a finding by a command, under a name.
 pub fn case(command: &str, name: &str, found: &Finding) -> Markup {
     let class = format!("onbeat.{command}.{}", found.severity.name());
-    let said = printable(if found.value.is_empty() { &found.reason } else { &found.value });
+    let text = printable(if found.value.is_empty() { &found.reason } else { &found.value });
     html! {
         testcase name=(name) classname=(class) {
             @match found.verdict {
                 AuditVerdict::Pass => {}
-                AuditVerdict::Fail => failure type=(found.severity.name()) message=(said) { (detail(found)) }
-                AuditVerdict::Unknown => error type="unknown" message=(said) {}
-                AuditVerdict::NotApplicable => skipped message=(said) {}
+                AuditVerdict::Fail => failure type=(found.severity.name()) message=(text) { (detail(found)) }
+                AuditVerdict::Unknown => error type="unknown" message=(text) {}
+                AuditVerdict::NotApplicable => skipped message=(text) {}
             }
         }
     }

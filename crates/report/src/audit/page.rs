@@ -269,8 +269,8 @@ fn rest(audit: &Audit, verdict: AuditVerdict, heading: &str) -> Markup {
             details {
                 summary { (heading) " (" (found.len()) ")" }
                 (scroll(heading, html! { table { tbody { @for found in found {
-                    @let said = if found.value.is_empty() { &found.reason } else { &found.value };
-                    tr { th class="left" { (found.rule) } td class="wrap" { (prose(said)) } }
+                    @let text = if found.value.is_empty() { &found.reason } else { &found.value };
+                    tr { th class="left" { (found.rule) } td class="wrap" { (prose(text)) } }
                 } } } }))
             }
         }

@@ -63,8 +63,8 @@ pub fn brief(audit: &Audit, gains: Option<&HuntGains>, width: usize) -> String {
 
 fn in_a_line(page: &mut String, failed: Vec<&Finding>, width: usize) {
     for found in failed {
-        let said = format!("{}: {}, should be {}", found.rule, clean(&found.value), clean(&found.wanted));
-        filled(page, &format!("  {:<6} ", found.severity.name()), &said, 11, width);
+        let text = format!("{}: {}, should be {}", found.rule, clean(&found.value), clean(&found.wanted));
+        filled(page, &format!("  {:<6} ", found.severity.name()), &text, 11, width);
     }
 }
 
@@ -153,8 +153,8 @@ fn rest(page: &mut String, audit: &Audit, verdict: AuditVerdict, heading: &str, 
     }
     let _ = writeln!(page, "\n{heading}");
     for found in found {
-        let said = if found.value.is_empty() { &found.reason } else { &found.value };
-        wrapped(page, &format!("  {}: {}", found.rule, clean(said)), width);
+        let text = if found.value.is_empty() { &found.reason } else { &found.value };
+        wrapped(page, &format!("  {}: {}", found.rule, clean(text)), width);
     }
 }
 

@@ -21,7 +21,7 @@ pub struct BoundsStyle {
 /// Answer as text.
 pub fn render(bounds: &Bounds, run: Option<&Run>, place: RunPlace, style: BoundsStyle) -> String {
     let mut answer = LastLines::default();
-    let (words, look) = said(bounds);
+    let (words, look) = headline(bounds);
     answer.styled("answer", words, look).row("basis", basis(bounds, run));
     if let Some(sentence) = not_covered(bounds) {
         answer.row("beyond", sentence.trim_start_matches("Not covered: "));
@@ -31,7 +31,7 @@ pub fn render(bounds: &Bounds, run: Option<&Run>, place: RunPlace, style: Bounds
 }
 
 /// Verdict on the limit; without a limit the observed maximum and the expected one.
-fn said(bounds: &Bounds) -> (String, Style) {
+fn headline(bounds: &Bounds) -> (String, Style) {
     let style = match bounds.verdict {
         BoundsVerdict::Supported => GREEN,
         BoundsVerdict::Failed => RED,
@@ -74,8 +74,8 @@ fn said(bounds: &Bounds) -> (String, Style) {
 
 fn extrapolated(bounds: &Bounds) -> String {
     let beyond = &bounds.extrapolation;
-    let shown = beyond.upper_nonneg_shape_ns.zip(beyond.horizon_ns);
-    let Some((upper, horizon)) = shown.filter(|_| beyond.status == ExtrapolationStatus::Ok) else {
+    let bound = beyond.upper_nonneg_shape_ns.zip(beyond.horizon_ns);
+    let Some((upper, horizon)) = bound.filter(|_| beyond.status == ExtrapolationStatus::Ok) else {
         return String::new();
     };
     format!(

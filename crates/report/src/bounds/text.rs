@@ -118,8 +118,11 @@ mod tests {
     fn a_verdict_states_its_conditions_and_why_counting_does_not_suffice() {
         let found = asked(0.02, Some(Nanos(20_000)));
         let claim = found.claim.as_ref().expect("a limit was asked for");
-        let said = verdict(&found, claim);
-        assert!(said.starts_with("Failed: ") && said.contains("if the maxima did not rise (G1"), "{said}");
+        let sentence = verdict(&found, claim);
+        assert!(
+            sentence.starts_with("Failed: ") && sentence.contains("if the maxima did not rise (G1"),
+            "{sentence}"
+        );
         let mut found = asked(0.0, Some(Nanos(900_000)));
         (found.verdict, found.basis) = (BoundsVerdict::Supported, VerdictBasis::Extrapolation);
         let mut claim = found.claim.expect("a limit was asked for");
@@ -146,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_shown_bound_is_never_below_the_bound() {
-        for (ns, shown) in [
+        for (ns, text) in [
             (26_340.2, "26.4 us"),
             (26_300.0, "26.3 us"),
             (108_000.1, "109 us"),
@@ -155,7 +158,7 @@ mod tests {
             (12.1, "13 ns"),
             (-5.0, "-5 ns"),
         ] {
-            assert_eq!(span(rounded_up(ns)), shown);
+            assert_eq!(span(rounded_up(ns)), text);
         }
         assert!(rounded_up(f64::INFINITY).0 > 8_999_999_999_999_999_999);
     }
@@ -172,10 +175,10 @@ mod tests {
             times_seen: Some(13.1),
             ..Extrapolation::default()
         };
-        let said = beyond(&bounds);
+        let text = beyond(&bounds);
         assert!(
-            said[1].contains("exceeding 260 us (263 us without") && said[1].contains("13 times"),
-            "{said:?}"
+            text[1].contains("exceeding 260 us (263 us without") && text[1].contains("13 times"),
+            "{text:?}"
         );
         bounds.extrapolation.times_seen = Some(1.2);
         assert!(!beyond(&bounds)[1].contains("times"));

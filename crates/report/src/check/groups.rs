@@ -34,16 +34,16 @@ pub fn groups(check: &ProgramCheck, verdict: AuditVerdict) -> Vec<FindingGroup<'
         }
     }
     groups.compact_sort_by_key(|(found, _)| std::cmp::Reverse(found.finding.severity));
-    let mut shown: Vec<FindingGroup> = Vec::new();
+    let mut list: Vec<FindingGroup> = Vec::new();
     for (found, tids) in groups {
         let finding = &found.finding;
-        let same = shown.iter().filter(|group| group.finding.rule == finding.rule).count();
-        match shown.iter_mut().rfind(|group| group.finding.rule == finding.rule) {
+        let same = list.iter().filter(|group| group.finding.rule == finding.rule).count();
+        match list.iter_mut().rfind(|group| group.finding.rule == finding.rule) {
             Some(last) if same == MAX_OF_RULE => last.more += 1,
-            _ => shown.push(FindingGroup { finding, threads: threads(check, &tids), more: 0 }),
+            _ => list.push(FindingGroup { finding, threads: threads(check, &tids), more: 0 }),
         }
     }
-    shown
+    list
 }
 
 /// Number of findings of a rule that are not shown, in words; `""` for none.
@@ -59,11 +59,11 @@ pub fn lines(found: &[FindingGroup]) -> Vec<(Vec<&'static str>, String)> {
     let mut lines: Vec<(Vec<&str>, String)> = Vec::new();
     for group in found {
         let finding = group.finding;
-        let said = clean(if finding.value.is_empty() { &finding.reason } else { &finding.value });
-        match lines.iter_mut().find(|(_, own)| *own == said) {
+        let text = clean(if finding.value.is_empty() { &finding.reason } else { &finding.value });
+        match lines.iter_mut().find(|(_, own)| *own == text) {
             Some((rules, _)) if rules.contains(&finding.rule) => {}
             Some((rules, _)) => rules.push(finding.rule),
-            None => lines.push((vec![finding.rule], said)),
+            None => lines.push((vec![finding.rule], text)),
         }
     }
     lines

@@ -96,8 +96,8 @@ fn list(found: &[FindingGroup], heading: &str) -> Markup {
         @if !found.is_empty() {
             details open[heading.starts_with("What")] {
                 summary { (heading) " (" (found.len()) ")" }
-                (scroll(heading, html! { table { tbody { @for (rules, said) in lines(found) {
-                    tr { th class="left" { (rules.join(", ")) } td class="wrap" { (prose(&said)) } }
+                (scroll(heading, html! { table { tbody { @for (rules, text) in lines(found) {
+                    tr { th class="left" { (rules.join(", ")) } td class="wrap" { (prose(&text)) } }
                 } } } }))
             }
         }

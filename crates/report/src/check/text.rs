@@ -56,8 +56,8 @@ pub fn brief(check: &ProgramCheck, width: usize) -> String {
     let mut page = String::new();
     for found in groups(check, AuditVerdict::Fail) {
         let place = if found.threads.is_empty() { String::new() } else { format!(" ({})", found.threads) };
-        let said = format!("{}: {}{}", found.finding.rule, clean(&found.finding.value), clean(&place));
-        filled(&mut page, &format!("  {:<6} ", found.finding.severity.name()), &said, 11, width);
+        let text = format!("{}: {}{}", found.finding.rule, clean(&found.finding.value), clean(&place));
+        filled(&mut page, &format!("  {:<6} ", found.finding.severity.name()), &text, 11, width);
     }
     page
 }
@@ -66,8 +66,8 @@ fn list(page: &mut String, found: &[FindingGroup], heading: &str, width: usize) 
     if !found.is_empty() {
         let _ = writeln!(page, "\n{heading}");
     }
-    for (rules, said) in lines(found) {
-        filled(page, "  ", &format!("{}: {said}", rules.join(", ")), 4, width);
+    for (rules, text) in lines(found) {
+        filled(page, "  ", &format!("{}: {text}", rules.join(", ")), 4, width);
     }
 }
 

@@ -42,11 +42,11 @@ pub fn grouped(number: u64) -> String {
 }
 
 /// Range of the values of a side's units.
-fn range<T: Ord + Copy>(values: impl Iterator<Item = T>, shown: impl Fn(T) -> String) -> String {
+fn range<T: Ord + Copy>(values: impl Iterator<Item = T>, format: impl Fn(T) -> String) -> String {
     let values: Vec<T> = values.collect();
     match (values.iter().min(), values.iter().max()) {
-        (Some(least), Some(most)) if least == most => shown(*least),
-        (Some(least), Some(most)) => format!("{} to {}", shown(*least), shown(*most)),
+        (Some(least), Some(most)) if least == most => format(*least),
+        (Some(least), Some(most)) => format!("{} to {}", format(*least), format(*most)),
         _ => String::new(),
     }
 }

@@ -52,12 +52,12 @@ fn by_how_much(compared: &Compared) -> String {
         _ => "95 %".to_owned(),
     };
     // The verdict's interval, if it has one: the other may reach beyond the margin.
-    let (shown, sure) = match compared.equivalence_ci.filter(|_| compared.verdict == Verdict::Equivalent) {
+    let (interval, sure) = match compared.equivalence_ci.filter(|_| compared.verdict == Verdict::Equivalent) {
         Some(ends) => (Some(ends), "90 %, which is 95 % at either end".to_owned()),
         None => (compared.ci, sure),
     };
     if let Some(difference) = compared.difference_ns {
-        let ci = shown.map_or_else(String::new, |[low, high]| {
+        let ci = interval.map_or_else(String::new, |[low, high]| {
             format!(" (between {} and {} with {sure})", signed(low), signed(high))
         });
         let metric = if compared.metric == "max" { "maximum" } else { &compared.metric };
@@ -71,7 +71,7 @@ fn by_how_much(compared: &Compared) -> String {
     let (Some(in_a), Some(in_b)) = (events(&compared.a), events(&compared.b)) else { return String::new() };
     let end = |value: f64| if value.is_finite() { factor(value) } else { "no bound".into() };
     let ratio = compared.rate_ratio.map_or_else(String::new, |ratio| {
-        let ci = shown.map_or_else(String::new, |[low, high]| {
+        let ci = interval.map_or_else(String::new, |[low, high]| {
             format!(" (between {} and {} with {sure})", end(low), end(high))
         });
         format!(": {} times as often{ci}", factor(ratio))
@@ -90,7 +90,7 @@ fn can_show(compared: &Compared) -> String {
         Some(_) => span(Nanos(size as i64)),
         None => format!("a factor of {}", factor(size)),
     };
-    let Some(shown) = compared.smallest_detectable.map(size) else {
+    let Some(detectable) = compared.smallest_detectable.map(size) else {
         let how = match (compared.unit, compared.design) {
             (ComparedUnit::Run, Design::Paired) => ", because alternating runs are compared in pairs",
             (ComparedUnit::Run, Design::Unpaired) => ", or six alternating pairs",
@@ -106,7 +106,7 @@ fn can_show(compared: &Compared) -> String {
     };
     let margin = size(compared.margin);
     let more = needed.map_or_else(String::new, |n| format!("; for {margin}, {n} are needed"));
-    format!("with so few {many}, {shown} is detected only four times in five{more}")
+    format!("with so few {many}, {detectable} is detected only four times in five{more}")
 }
 
 /// Sentence on the conditions of A and B: the same, or the first that differ.
@@ -219,9 +219,9 @@ mod tests {
         assert!(low >= 0.5 && high <= 2.0 && low < high, "{low} {high}");
         // With more spread the 95 % interval still reaches beyond the margin.
         compared.ci = Some([0.49, 2.04]);
-        let told = by_how_much(&compared);
+        let text = by_how_much(&compared);
         let between = format!("(between {} and {} with 90 %, ", factor(low), factor(high));
-        assert!(told.contains(&between) && !told.contains("2.04"), "{told}");
+        assert!(text.contains(&between) && !text.contains("2.04"), "{text}");
         compared.verdict = Verdict::Inconclusive;
         assert!(by_how_much(&compared).contains("(between 0.49 and 2.04 with 95 %)"));
     }
@@ -266,8 +266,8 @@ mod tests {
         assert!(runs.starts_with("more runs: 30 runs of each are needed; fix"), "{runs}");
         // As many as there are, and more than is practical.
         for needed in [Some(6), None] {
-            let told = undecided(Design::Unpaired, needed, Some(5.0));
-            assert!(told.starts_with("more runs than these; fix"), "{told}");
+            let text = undecided(Design::Unpaired, needed, Some(5.0));
+            assert!(text.starts_with("more runs than these; fix"), "{text}");
         }
         assert!(undecided(Design::Unpaired, Some(4), None).starts_with("more runs: at least four of each, "));
         // The pairs that were requested are too few.

@@ -25,7 +25,7 @@ use stats::series::Series;
 pub struct Versus<'a> {
     pub compared: &'a Compared,
     /// Heading and basis of the verdict, if they differ from those of `compare`.
-    pub said: Option<SaidOfPairs<'a>>,
+    pub texts: Option<VersusTexts<'a>>,
     /// Differing conditions; none if they are not recorded.
     pub differing: Option<&'a [Difference]>,
     /// Further remarks.
@@ -36,9 +36,9 @@ pub struct Versus<'a> {
     pub b: Vec<&'a Series>,
 }
 
-/// Words of an experiment's page.
+/// Heading and basis of a verdict.
 #[derive(Clone, Copy)]
-pub struct SaidOfPairs<'a> {
+pub struct VersusTexts<'a> {
     pub heading: &'a str,
     pub verdict: &'a str,
     pub numbers: &'a [String],
@@ -54,27 +54,27 @@ pub fn html(versus: &Versus, json: &str) -> String {
 /// Parts of that page.
 pub fn parts(versus: &Versus, json: &str) -> PageParts {
     let compared = versus.compared;
-    let (verdict, lines) = match versus.said {
-        Some(said) => (said.verdict.to_owned(), said.numbers.to_vec()),
+    let (verdict, lines) = match versus.texts {
+        Some(texts) => (texts.verdict.to_owned(), texts.numbers.to_vec()),
         None => (sentence(compared), numbers(compared)),
     };
     let side = |name: &str, units: &[Unit]| match units {
         [one] => format!("{name}: {}", clean(&one.title)),
         several => format!("{name}: {} {}", several.len(), compared.unit.many()),
     };
-    let heading = match versus.said {
-        Some(said) => clean(said.heading),
+    let heading = match versus.texts {
+        Some(texts) => clean(texts.heading),
         None => format!("{} against {}", side("B", &compared.b), side("A", &compared.a)),
     };
     let body = html! {
         p class="lead" { strong { (verdict) } }
-        @let own = versus.said.and_then(|said| said.next);
+        @let own = versus.texts.and_then(|texts| texts.next);
         @let usual = match compared.remedy.as_str() {
-            "" => step(compared.verdict, versus.said.is_some()).to_owned(),
+            "" => step(compared.verdict, versus.texts.is_some()).to_owned(),
             remedy => full_stop(&capitalised(remedy)),
         };
         (next(&[own.map_or(usual, str::to_owned)]))
-        @if versus.said.is_none() {
+        @if versus.texts.is_none() {
             @for line in last_words::sentences(compared) { p { (prose(&line)) } }
             details { summary { "Calculation" } (list(&lines)) }
         } @else { (list(&lines)) }
@@ -118,11 +118,11 @@ fn step(verdict: Verdict, of_pairs: bool) -> &'static str {
 }
 
 fn differences(differing: Option<&[Difference]>) -> Markup {
-    let said = alike(differing);
+    let summary = alike(differing);
     let differing = differing.unwrap_or_default();
     let value = |one: &Difference, text: &str| condition_words::value(&one.what, text);
     html! {
-        @if let Some(sentence) = said { p { (sentence) } }
+        @if let Some(sentence) = summary { p { (sentence) } }
         @else {
             (scroll("Conditions that differ", html! {
                 table {
@@ -245,7 +245,7 @@ mod tests {
         let json = serde_json::to_string(&compared).unwrap();
         let versus = Versus {
             compared: &compared,
-            said: None,
+            texts: None,
             differing: Some(&differing),
             remarks: &remarks,
             a: vec![&a.series],
@@ -273,7 +273,7 @@ mod tests {
         (compared.a, compared.b, compared.quantiles) = (Vec::new(), Vec::new(), Vec::new());
         let versus = Versus {
             compared: &compared,
-            said: None,
+            texts: None,
             differing: None,
             remarks: &[],
             a: Vec::new(),

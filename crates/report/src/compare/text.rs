@@ -96,11 +96,12 @@ fn units(page: &mut String, compared: &Compared, width: usize) {
     let widths: Vec<usize> = (0..head.len())
         .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
         .collect();
-    let mut shown: Vec<usize> = (0..head.len()).collect();
-    let needed = |shown: &[usize]| shown.iter().map(|&at| widths[at] + 2).sum::<usize>().saturating_sub(2);
+    let mut columns: Vec<usize> = (0..head.len()).collect();
+    let needed =
+        |columns: &[usize]| columns.iter().map(|&at| widths[at] + 2).sum::<usize>().saturating_sub(2);
     for column in LEFT_OUT {
-        if needed(&shown) > width {
-            shown.retain(|&at| at != column);
+        if needed(&columns) > width {
+            columns.retain(|&at| at != column);
         }
     }
     for row in &rows {
@@ -108,7 +109,7 @@ fn units(page: &mut String, compared: &Compared, width: usize) {
             let (text, width) = (&row[column], widths[column]);
             if column < 2 { format!("{text:<width$}") } else { format!("{text:>width$}") }
         };
-        let line: Vec<String> = shown.iter().map(cell).collect();
+        let line: Vec<String> = columns.iter().map(cell).collect();
         let _ = writeln!(page, "{}", line.join("  ").trim_end());
     }
     let note = "latencies in us; a larger maximum alone means little: it may be chance";
@@ -356,7 +357,7 @@ mod tests {
         late.iter().map(&mut run).collect()
     }
 
-    fn said(a: &[usize], b: &[usize]) -> String {
+    fn page_text(a: &[usize], b: &[usize]) -> String {
         let (a, b) = (runs(a, 1), runs(b, 2));
         let limit = Some(Nanos(50_000));
         let question =
@@ -368,19 +369,19 @@ mod tests {
 
     #[test]
     fn one_sentence_states_whether_the_e_value_is_valid() {
-        let even = said(&[30, 31, 29, 30], &[2, 1, 2, 1]);
+        let even = page_text(&[30, 31, 29, 30], &[2, 1, 2, 1]);
         assert!(
             even.contains("20 is reached, you may stop") && !even.contains("no reason to stop"),
             "{even}"
         );
-        let spread = said(&[80, 2, 60, 1], &[2, 1, 2, 1]);
+        let spread = page_text(&[80, 2, 60, 1], &[2, 1, 2, 1]);
         assert!(spread.contains("no reason to stop") && !spread.contains("you may stop"), "{spread}");
         assert_eq!([&even, &spread].map(|text| text.matches("e-value").count()), [1, 1]);
     }
 
     #[test]
     fn the_larger_of_two_p_is_not_called_exact() {
-        let rates = said(&[30, 31, 29, 30], &[2, 1, 2, 1]);
+        let rates = page_text(&[30, 31, 29, 30], &[2, 1, 2, 1]);
         let how = "4 and 4 runs; p is the larger of that by all permutations and that of the events only";
         assert!(rates.contains(how) && !rates.contains("exact"), "{rates}");
     }
@@ -400,10 +401,10 @@ mod tests {
     #[test]
     fn conditions_that_are_not_recorded_are_not_called_equal() {
         assert!(
-            alike(None).is_some_and(|said| said.starts_with("The conditions of A or B are not recorded"))
+            alike(None).is_some_and(|line| line.starts_with("The conditions of A or B are not recorded"))
         );
         // In the last lines, and only there.
-        assert_eq!(said(&[3; 4], &[2; 4]).matches("are not recorded").count(), 1);
+        assert_eq!(page_text(&[3; 4], &[2; 4]).matches("are not recorded").count(), 1);
         let mixed = Difference { what: "load".into(), a: "cpu | mem".into(), b: "cpu | mem".into() };
         assert!(differences(Some(&[mixed]), "", 80).ends_with("\n  load: mixed on both sides, cpu | mem\n"));
         assert_eq!(differences(Some(&[]), "", 80), "No recorded condition of A and B differs.\n");

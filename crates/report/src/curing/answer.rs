@@ -46,15 +46,15 @@ fn bar(culprit: &CureCulprit, hunt: &CureHunt, record: &CureRun) -> Markup {
 
 /// Outcome for a culprit: the changes, or what its cure needs.
 fn became(culprit: &CureCulprit, record: &CureRun) -> String {
-    let steps = |kept: bool, name: &dyn Fn(&CureStep) -> String| -> Vec<String> {
-        let against = record.steps.iter().filter(|step| step.culprit == culprit.name && step.kept == kept);
+    let steps = |is_kept: bool, name: &dyn Fn(&CureStep) -> String| -> Vec<String> {
+        let against = record.steps.iter().filter(|step| step.culprit == culprit.name && step.kept == is_kept);
         against.map(name).collect()
     };
     // Both numbers are of the same time: each pair has both runs.
     let helped = |step: &CureStep| {
         format!("{} ({} late without it, {} with it)", clean(&step.change), step.late[0], step.late[1])
     };
-    let (kept, tried) = (steps(true, &helped), steps(false, &|step| clean(&step.change)));
+    let (helpful, tried) = (steps(true, &helped), steps(false, &|step| clean(&step.change)));
     // The need is a reboot, a kernel or hardware; else the reason that nothing was done.
     let left = record.remaining.iter().filter(|one| one.culprit == culprit.name);
     let left = left.min_by_key(|one| one.needs == "decision");
@@ -66,14 +66,14 @@ fn became(culprit: &CureCulprit, record: &CureRun) -> String {
             _ => format!("Needed: {what}."),
         }
     });
-    let done = match (kept.as_slice(), tried.as_slice()) {
+    let done = match (helpful.as_slice(), tried.as_slice()) {
         ([], []) if takes.is_some() => None,
         ([], []) => Some("Nothing was tried against it.".to_owned()),
         ([], tried) => Some(format!("Tried and undone: {}.", tried.join(", "))),
-        (kept, _) => Some(format!("Kept: {}.", kept.join(", "))),
+        (changes, _) => Some(format!("Kept: {}.", changes.join(", "))),
     };
     // If a change helped, further needs are listed below.
-    let takes = takes.filter(|_| kept.is_empty());
+    let takes = takes.filter(|_| helpful.is_empty());
     done.into_iter().chain(takes).collect::<Vec<_>>().join(" ")
 }
 
@@ -111,8 +111,8 @@ mod tests {
     fn every_culprit_and_every_end_has_a_next_step() {
         for mut record in [cured(), untouched(), CureRun::default()] {
             let text = bars(&record).into_string();
-            for told in text.split("class=\"cure\">").skip(1) {
-                assert!(!told.starts_with("</p>"), "{text}");
+            for paragraph in text.split("class=\"cure\">").skip(1) {
+                assert!(!paragraph.starts_with("</p>"), "{text}");
             }
             for (held, ended) in [(true, "held"), (false, "time"), (false, "no-gain"), (false, "")] {
                 (record.held, record.ended) = (held, ended.into());

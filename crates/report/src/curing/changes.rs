@@ -14,12 +14,12 @@ pub fn together(changes: &[String]) -> Vec<String> {
             None => all.push((kind, vec![which], done)),
         }
     }
-    let told = |(kind, which, done): &(&str, Vec<&str>, &str)| {
+    let group_text = |(kind, which, done): &(&str, Vec<&str>, &str)| {
         let kind = if kind.is_empty() { String::new() } else { format!("{kind}:") };
         let done = if done.is_empty() { String::new() } else { format!(": {done}") };
         clean(&format!("{kind}{}{done}", which.join(", ")))
     };
-    all.iter().map(told).collect()
+    all.iter().map(group_text).collect()
 }
 
 #[cfg(test)]
@@ -28,14 +28,14 @@ mod tests {
 
     #[test]
     fn what_is_done_alike_is_told_once() {
-        let told = |changes: &[&str]| {
+        let texts = |changes: &[&str]| {
             together(&changes.iter().map(|change| (*change).to_owned()).collect::<Vec<_>>())
         };
         let alike = ["irq:1: 0-3 -> 0-1", "irq:4: 0-3 -> 0-1", "irq:34: 2 -> 0-1"];
-        assert_eq!(told(&alike), ["irq:1, 4: 0-3 -> 0-1", "irq:34: 2 -> 0-1"]);
+        assert_eq!(texts(&alike), ["irq:1, 4: 0-3 -> 0-1", "irq:34: 2 -> 0-1"]);
         let other = ["irq:1: 0 -> 1", "sysctl:vm.swappiness: 0 -> 1", "task:7/8:mask: 2 -> 0-1 (a: b)"];
-        assert_eq!(told(&other), other);
-        assert_eq!(told(&["x", "", "a:", ": b"]), ["x, ", "a:", ": b"]);
-        assert!(told(&[]).is_empty());
+        assert_eq!(texts(&other), other);
+        assert_eq!(texts(&["x", "", "a:", ": b"]), ["x, ", "a:", ": b"]);
+        assert!(texts(&[]).is_empty());
     }
 }

@@ -25,7 +25,7 @@ fn culprit(name: &str, ms: i64, spikes: u64) -> CureCulprit {
     CureCulprit { name: name.into(), lost_ns: Nanos(ms * MS), spikes, ..CureCulprit::default() }
 }
 
-fn kept() -> CureStep {
+fn helpful_step() -> CureStep {
     CureStep {
         culprit: "an interrupt's thread".into(),
         change: "irq-affinity".into(),
@@ -106,7 +106,7 @@ pub fn cured() -> CureRun {
         ended: "held".into(),
         why: "the last run supports the limit".into(),
         plan,
-        steps: vec![kept(), in_vain()],
+        steps: vec![helpful_step(), in_vain()],
         remaining: vec![left],
         runs: vec![run(40, 20, 0), run(3, 20, 1), last],
         hunts: vec![hunt, after],

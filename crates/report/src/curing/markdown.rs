@@ -77,10 +77,10 @@ mod tests {
     fn the_same_story_is_told_and_nothing_in_it_is_markup() {
         let mut record = cured();
         record.steps[1].culprit = "<img src=x>\n# *evil*".into();
-        let told = render(&record);
-        assert!(told.starts_with("# Wake-ups of CPU 2 within 30 ms\n\n**Held: 1 change is kept."), "{told}");
-        assert!(told.contains("### 1. irq-affinity, against an interrupt's thread: kept\n"), "{told}");
-        assert!(!told.contains("<img") || told.contains("\\<img"), "{told}");
-        assert!(told.contains("\\# \\*evil\\*") && told.contains("needs a reboot"), "{told}");
+        let text = render(&record);
+        assert!(text.starts_with("# Wake-ups of CPU 2 within 30 ms\n\n**Held: 1 change is kept."), "{text}");
+        assert!(text.contains("### 1. irq-affinity, against an interrupt's thread: kept\n"), "{text}");
+        assert!(!text.contains("<img") || text.contains("\\<img"), "{text}");
+        assert!(text.contains("\\# \\*evil\\*") && text.contains("needs a reboot"), "{text}");
     }
 }

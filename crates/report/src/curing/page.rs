@@ -91,7 +91,8 @@ fn curve_of(counted: CountedUnit) -> &'static str {
 fn culprits(record: &CureRun) -> Markup {
     let Some(first) = record.hunts.first() else { return html! {} };
     let last = last_hunt(record);
-    let quiet = last.is_none() && last_run(record).is_some_and(|run| run.late == 0) && record.kept() > 0;
+    let quiet =
+        last.is_none() && last_run(record).is_some_and(|run| run.late == 0) && record.kept_changes() > 0;
     html! {
         h2 { "Culprits" }
         ul { @for line in of_hunt(first, record.plan.counted()) { li { (line) } } }
@@ -184,9 +185,9 @@ const CELLS: &str = "A figure in a cell counts the interrupts that land there, o
                      there.";
 
 fn machine(story: &CureStory) -> Markup {
-    let told = [("The machine before", &story.maps[0]), ("The machine after", &story.maps[1])];
+    let maps = [("The machine before", &story.maps[0]), ("The machine after", &story.maps[1])];
     html! {
-        @for (heading, map) in told { @if let Some(map) = map.as_ref().filter(|map| !map.cpus.is_empty()) {
+        @for (heading, map) in maps { @if let Some(map) = map.as_ref().filter(|map| !map.cpus.is_empty()) {
             h2 { (heading) }
             (figure(CELLS, |size| map_svg::draw(map, size, &PAGE)))
         } }

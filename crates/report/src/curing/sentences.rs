@@ -71,9 +71,9 @@ pub fn circumstances(record: &CureRun) -> String {
 
 /// Result, with the reason for the end.
 pub fn verdict(record: &CureRun) -> String {
-    let kept = match record.kept() {
+    let changes = match record.kept_changes() {
         0 => "nothing was changed".to_owned(),
-        kept => format!("{} kept", several(kept as u64, "change is", "changes are")),
+        count => format!("{} kept", several(count as u64, "change is", "changes are")),
     };
     let why = match record.why.trim().trim_end_matches('.') {
         "" => String::new(),
@@ -87,7 +87,7 @@ pub fn verdict(record: &CureRun) -> String {
         (_, _, true) => "Not held",
         _ => "Not known",
     };
-    format!("{head}: {kept}.{why}")
+    format!("{head}: {changes}.{why}")
 }
 
 /// First run that counts.
@@ -96,8 +96,8 @@ pub fn first_run(record: &CureRun) -> Option<&CureCleanRun> {
 }
 
 pub fn last_run(record: &CureRun) -> Option<&CureCleanRun> {
-    let kept = record.kept();
-    record.runs.iter().rev().find(|run| run.counts() && run.changes == kept)
+    let changes = record.kept_changes();
+    record.runs.iter().rev().find(|run| run.counts() && run.changes == changes)
 }
 
 /// Number of late units in a run, and the worst.
@@ -170,7 +170,7 @@ pub fn step_head(number: usize, step: &CureStep) -> String {
 pub fn step_why(step: &CureStep) -> String {
     let settling = match step.settling.trim() {
         "" => String::new(),
-        said => format!("; {}", clean(said)),
+        reason => format!("; {}", clean(reason)),
     };
     match (step.verdict.as_str(), step.why.trim()) {
         ("", _) => "it was interrupted".to_owned(),
@@ -210,7 +210,7 @@ pub fn left_of<'a>(record: &'a CureRun, needs: &str) -> Vec<(String, &'a str)> {
     let mut all: Vec<(String, &str)> = Vec::new();
     for one in record.remaining.iter().filter(|one| one.needs == needs) {
         let (culprit, what) = (clean(&one.culprit), one.what.as_str());
-        match all.iter_mut().find(|(_, told)| *told == what) {
+        match all.iter_mut().find(|(_, text)| *text == what) {
             Some((culprits, _)) => *culprits += &format!("; {culprit}"),
             None => all.push((culprit, what)),
         }
@@ -229,7 +229,7 @@ pub fn next_step(record: &CureRun) -> Option<String> {
     let threads = record.steps.iter().any(|step| step.kept && !step.candidate.threads.is_empty());
     let of_threads =
         if threads { " Set the CPUs of program threads where the programs are started." } else { "" };
-    (record.kept() > 0).then(|| {
+    (record.kept_changes() > 0).then(|| {
         let lasting = lasting(record).map_or_else(String::new, |how| format!(" `{how}` makes it permanent,"));
         format!(
             "The kept state lasts until the next boot:{lasting} `onbeat tune undo` reverts it.{of_threads}"
@@ -239,7 +239,7 @@ pub fn next_step(record: &CureRun) -> Option<String> {
 
 /// Commands to type next; `""` if nothing was kept.
 pub fn next_commands(record: &CureRun) -> String {
-    if record.kept() == 0 {
+    if record.kept_changes() == 0 {
         return String::new();
     }
     let lasts = lasting(record).map(|how| format!("{how} (permanent)"));
@@ -253,9 +253,9 @@ pub fn next_commands(record: &CureRun) -> String {
 /// audit misses, unproven. Only names are copied from the record into the command.
 fn lasting(record: &CureRun) -> Option<String> {
     let is_name = |rule: &&String| rule.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-');
-    let kept = record.steps.iter().filter(|step| step.kept);
+    let steps = record.steps.iter().filter(|step| step.kept);
     let mut rules: Vec<&str> = Vec::new();
-    for rule in kept.flat_map(|step| &step.candidate.rules).filter(is_name) {
+    for rule in steps.flat_map(|step| &step.candidate.rules).filter(is_name) {
         if !rules.contains(&rule.as_str()) {
             rules.push(rule);
         }

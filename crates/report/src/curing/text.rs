@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_story_has_what_it_was_each_step_and_how_it_ended() {
-        let told = render(&cured(), 10_000, false);
+        let page = render(&cured(), 10_000, false);
         for part in [
             "Wake-ups of CPU 2 within 30 ms\n",
             "Before: 40 of 20000 wake-ups in 20 s reached 30 ms; the worst took 81 ms.\n",
@@ -107,16 +107,16 @@ mod tests {
             "\nnext    onbeat tune export tuning --cpus 2 irq-affinity (permanent); onbeat tune undo \
              (reverts all)\n",
         ] {
-            assert!(told.contains(part), "{part}\n{told}");
+            assert!(page.contains(part), "{part}\n{page}");
         }
-        assert!(told.lines().count() < 40);
+        assert!(page.lines().count() < 40);
     }
 
     #[test]
     fn of_a_program_its_cycles_are_told() {
         let mut record = cured();
         record.plan.program = vec!["./robot".into(), "--arg".into()];
-        let told = render(&record, 10_000, false);
+        let page = render(&record, 10_000, false);
         for part in [
             "Cycles of ./robot within 30 ms\n",
             "30 ms or more; cycles of ./robot --arg on CPU 2, no load;",
@@ -124,7 +124,7 @@ mod tests {
             " in 38 late cycles\n",
             "late cycles: 160 without it",
         ] {
-            assert!(told.contains(part), "{part}\n{told}");
+            assert!(page.contains(part), "{part}\n{page}");
         }
         record.plan.program.clear();
         record.plan.victim = "jackd".into();
@@ -138,14 +138,14 @@ mod tests {
         let last = record.runs.last_mut().unwrap();
         (last.long, last.late, last.valid) = (true, 1, false);
         last.why = "the load stood still".into();
-        let told = render(&record, 10_000, false);
+        let page = render(&record, 10_000, false);
         for part in [
             "\nlate    1 of 90000 wake-ups in 90 s reached 30 ms",
             "This ended the run. It is also invalid (the load stood still), but its late ones still count.",
             "\nanswer  Not held: 1 change is kept.",
             "\nwho     a thread of higher priority: isolation-lists: boot with isolcpus\n",
         ] {
-            assert!(told.contains(part), "{part}\n{told}");
+            assert!(page.contains(part), "{part}\n{page}");
         }
     }
 
@@ -153,9 +153,9 @@ mod tests {
     fn what_was_not_touched_says_so_and_hostile_words_are_harmless() {
         let mut record = untouched();
         record.steps[0].culprit = "\u{1b}[2Jevil".into();
-        let told = render(&record, 80, false);
-        assert!(told.contains("Not held: nothing was changed.") && !told.contains('\u{1b}'), "{told}");
-        assert!(!told.contains("tune export"));
+        let page = render(&record, 80, false);
+        assert!(page.contains("Not held: nothing was changed.") && !page.contains('\u{1b}'), "{page}");
+        assert!(!page.contains("tune export"));
         assert!(render(&CureRun::default(), 80, false).contains("Interrupted: nothing was changed."));
     }
 }

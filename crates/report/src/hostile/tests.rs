@@ -138,14 +138,14 @@ fn a_hunt_through_every_form() {
         assert_harmless("hunt", &hunt::text::render(&run, width, false));
         assert_harmless("brief hunt", &hunt::text::brief(&run, width, false));
     }
-    let mut kept = Windows::default();
-    traced.iter().for_each(|window| kept.add(window.clone()));
+    let mut windows = Windows::default();
+    traced.iter().for_each(|window| windows.add(window.clone()));
     let sample = hostile();
-    let input = Input { run: &run, windows: Some(&kept), ..sample.input() };
+    let input = Input { run: &run, windows: Some(&windows), ..sample.input() };
     assert_harmless("page of a hunt", &render(&[input], ReportFormat::Html).unwrap());
     // Also the names in the windows, with valid spikes.
     let honest = hunts::run();
-    let input = Input { run: &honest, windows: Some(&kept), ..sample.input() };
+    let input = Input { run: &honest, windows: Some(&windows), ..sample.input() };
     assert_harmless("page with hostile windows", &render(&[input], ReportFormat::Html).unwrap());
     let traced = perfetto::Traced { title: ATTACK, run: &run, windows: &traced };
     let trace = perfetto::render(&[traced]);
@@ -174,7 +174,7 @@ fn answers_through_every_form() {
     assert_harmless("answer of a comparison", &last);
     let (a, b) = (vec![&sample.series], vec![&sample.series]);
     let versus =
-        Versus { compared: &answer, said: None, differing: Some(&differing), remarks: &remarks, a, b };
+        Versus { compared: &answer, texts: None, differing: Some(&differing), remarks: &remarks, a, b };
     assert_harmless(
         "page of a comparison",
         &super::compare::page::html(&versus, &serde_json::to_string(&answer).unwrap()),

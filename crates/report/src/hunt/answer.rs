@@ -7,7 +7,7 @@ use super::culprit_thread;
 use super::kinds::{self, KindStyle};
 use super::next_step::next_step;
 use super::sentences;
-use super::{shares, taken};
+use super::{cpu_time, shares};
 use crate::plot::axis::number;
 use crate::plot::theme::PAGE;
 use crate::prose::prose;
@@ -23,14 +23,14 @@ const LEAST: f64 = 0.01;
 /// Bars with their texts; nothing for a run without spikes.
 pub fn bars(run: &Run) -> Markup {
     let large = run.culprits.iter().take(BARS).enumerate();
-    let shown = large.take_while(|(at, culprit)| *at == 0 || culprit.share >= LEAST).count();
-    let rest: f64 = run.culprits.iter().skip(shown).map(|culprit| culprit.share).sum();
-    let more = run.culprits.len() - shown;
+    let bars = large.take_while(|(at, culprit)| *at == 0 || culprit.share >= LEAST).count();
+    let rest: f64 = run.culprits.iter().skip(bars).map(|culprit| culprit.share).sum();
+    let more = run.culprits.len() - bars;
     html! {
         @if !run.spikes.is_empty() {
             ol class="bars" {
                 @if let Some((ns, share)) = shares::mostly_unexplained(run) { li { (unexplained(ns, share)) } }
-                @for at in 0..shown { (bar(run, at)) }
+                @for at in 0..bars { (bar(run, at)) }
             }
             p class="muted" {
                 @if more > 0 {
@@ -76,7 +76,7 @@ fn bar(run: &Run, at: usize) -> Markup {
                 span class="share" { (sentences::percent(culprit.share)) }
                 span class="who" { (clean(&culprit.name)) }
                 span class="took" {
-                    (taken::numbers(culprit)) " in " (several(culprit.spikes, "spike", "spikes"))
+                    (cpu_time::numbers(culprit)) " in " (several(culprit.spikes, "spike", "spikes"))
                 }
                 (filled(culprit.share, &kind))
             }

@@ -41,8 +41,8 @@ pub fn document(input: &Input, flame: &Flame, involved: &[Involved]) -> Markup {
 /// Section of the interactive pictures with its buttons; hidden until the script has filled it.
 pub fn place(input: &Input) -> Markup {
     let run = input.run;
-    let kept = run.spikes.len();
-    let lanes = if kept > KEPT_LANES {
+    let count = run.spikes.len();
+    let lanes = if count > KEPT_LANES {
         format!(
             " Stacks and the activity of every CPU are stored for the {KEPT_LANES} latest and for one \
              typical spike of each culprit; slices and evidence for all. The run's document at the end of \

@@ -171,17 +171,17 @@ impl Writer<'_> {
         // Maps places in the run's list to ranks in the order of latency.
         let mut ranks = vec![0usize; order.len()];
         order.iter().enumerate().for_each(|(rank, &at)| ranks[at] = rank);
-        let told = |(culprit, part): (&Culprit, &Involved)| CulpritData {
+        let data = |(culprit, part): (&Culprit, &Involved)| CulpritData {
             name: self.texts.place(clean(&culprit.name)),
             spikes: part.spikes.iter().map(|&at| ranks[at]).collect(),
             typical: part.typical.map(|at| ranks[at]),
         };
-        self.run.culprits.iter().zip(involved).map(told).collect()
+        self.run.culprits.iter().zip(involved).map(data).collect()
     }
 
     fn spike(&mut self, spike: &Spike) -> SpikeData {
-        let kept = self.input.windows.and_then(|windows| windows.lanes(spike));
-        let (shown, others, length) = longest(parts(spike), PARTS);
+        let tracks = self.input.windows.and_then(|windows| windows.lanes(spike));
+        let (longest_parts, others, length) = longest(parts(spike), PARTS);
         let mut data = SpikeData {
             cpu: spike.cpu,
             at: spike.actual_ns.0.saturating_sub(self.start.0),
@@ -192,9 +192,9 @@ impl Writer<'_> {
             classes: self.texts.place(sentences::classes(spike)),
             most: self.most(spike),
             notes: Vec::new(),
-            parts: shown.iter().map(|part| self.part(part, kept.is_some())).collect(),
-            marks: self.marks(spike, kept),
-            lanes: kept.map_or_else(Vec::new, |kept| self.lanes(spike, kept)),
+            parts: longest_parts.iter().map(|part| self.part(part, tracks.is_some())).collect(),
+            marks: self.marks(spike, tracks),
+            lanes: tracks.map_or_else(Vec::new, |tracks| self.lanes(spike, tracks)),
         };
         let mut note = |text: String| data.notes.push(self.texts.place(text));
         if let Some(victim) = sentences::victim(spike) {
@@ -212,7 +212,7 @@ impl Writer<'_> {
             note(format!("Reason why it is unexplained: {}.", clean(&spike.unexplained_why)));
         }
         spike.notes.iter().for_each(|text| note(clean(text)));
-        kept.into_iter().flat_map(|kept| &kept.notes).for_each(|text| note(text.clone()));
+        tracks.into_iter().flat_map(|tracks| &tracks.notes).for_each(|text| note(text.clone()));
         data
     }
 
@@ -251,14 +251,14 @@ impl Writer<'_> {
         self.kinds.len() - 1
     }
 
-    fn marks(&mut self, spike: &Spike, kept: Option<&KeptLanes>) -> Vec<(usize, i64)> {
+    fn marks(&mut self, spike: &Spike, tracks: Option<&KeptLanes>) -> Vec<(usize, i64)> {
         let bare = Landmarks {
             expected: spike.expected_ns,
             switch: spike.switched_ns,
             actual: spike.actual_ns,
             ..Landmarks::default()
         };
-        let named = kept.map_or_else(|| bare.named(), |kept| kept.marks.clone());
+        let named = tracks.map_or_else(|| bare.named(), |tracks| tracks.marks.clone());
         let mark = |(name, time): (&'static str, Nanos)| {
             (
                 self.texts.place(picture::mark_name(name, spike).to_owned()),
@@ -268,9 +268,9 @@ impl Writer<'_> {
         named.into_iter().map(mark).collect()
     }
 
-    fn lanes(&mut self, spike: &Spike, kept: &KeptLanes) -> Vec<Vec<LaneItem>> {
+    fn lanes(&mut self, spike: &Spike, tracks: &KeptLanes) -> Vec<Vec<LaneItem>> {
         let mut lanes = Vec::new();
-        for lane in &kept.lanes {
+        for lane in &tracks.lanes {
             let mut row = vec![LaneItem::Of(lane.cpu)];
             for stretch in &lane.spans {
                 let look = look_of(stretch, spike.victim.pid).map_or(-1, |look| look as i64);

@@ -49,10 +49,10 @@ pub fn of(run: &Run) -> Option<Disagreement> {
         1 => "1 spike".to_owned(),
         counted => format!("{counted} of {}", several(ranked.max(counted), "spike", "spikes")),
     };
-    let said = format!("in {many} the timestamps of the trace and of the thread disagree");
+    let clause = format!("in {many} the timestamps of the trace and of the thread disagree");
     // Unlisted spikes, and those whose parts were not kept, cannot be subtracted.
     if (suspects.len() as u64) < counted {
-        let sentence = format!("{said}; their explanation is unreliable");
+        let sentence = format!("{clause}; their explanation is unreliable");
         return Some(Disagreement { sentence, which: listed(&numbers, counted), holds: false, few });
     }
     let (holds, first) = without(run, &suspects);
@@ -63,7 +63,7 @@ pub fn of(run: &Run) -> Option<Disagreement> {
         (false, Some((name, of))) => format!("without them {name} may be first, with {}", percent(of)),
         (_, None) => "without them no culprit remains".to_owned(),
     };
-    Some(Disagreement { sentence: format!("{said}; {end}"), which: listed(&numbers, counted), holds, few })
+    Some(Disagreement { sentence: format!("{clause}; {end}"), which: listed(&numbers, counted), holds, few })
 }
 
 /// True for a spike of onbeat's own threads without a switch in the trace. A thread that still ran
@@ -90,8 +90,8 @@ fn without(run: &Run, suspects: &[&Spike]) -> (bool, Option<(String, f64)>) {
     let whole = Nanos(total(run).0.saturating_sub(late).max(0));
     let left = |place: usize, all: bool| {
         let culprit = &run.culprits[place];
-        let kept = culprit.kind == SliceKind::Unexplained && !all;
-        culprit.total_ns.0.saturating_sub(if kept { 0 } else { took[place] }).max(0)
+        let is_fixed = culprit.kind == SliceKind::Unexplained && !all;
+        culprit.total_ns.0.saturating_sub(if is_fixed { 0 } else { took[place] }).max(0)
     };
     let compared =
         run.culprits.iter().take(COMPARED).take_while(|culprit| culprit.share >= LEAST).count().max(1);
@@ -105,18 +105,19 @@ fn without(run: &Run, suspects: &[&Spike]) -> (bool, Option<(String, f64)>) {
         orders.iter().all(|order| order.iter().take(compared).copied().eq(0..compared.min(order.len())));
     let other = orders.iter().filter_map(|order| order.first()).find(|place| **place != 0);
     let first = other.or(orders[0].first()).filter(|place| left(**place, true) > 0);
-    let told = |&place: &usize| (clean(&run.culprits[place].name), share(Nanos(left(place, true)), whole));
-    (holds, first.map(told))
+    let name_and_share =
+        |&place: &usize| (clean(&run.culprits[place].name), share(Nanos(left(place, true)), whole));
+    (holds, first.map(name_and_share))
 }
 
 /// Numbers of the spikes, and the count of those whose number is not known.
 fn listed(numbers: &[usize], counted: u64) -> String {
-    let shown: Vec<String> = numbers.iter().take(LISTED).map(usize::to_string).collect();
+    let examples: Vec<String> = numbers.iter().take(LISTED).map(usize::to_string).collect();
     let known = match numbers.len() {
         0 => return String::new(),
-        1 => format!("spike {}", shown[0]),
-        many if many > LISTED => format!("spikes {} and {} more", shown.join(", "), many - LISTED),
-        _ => format!("spikes {}", shown.join(", ")),
+        1 => format!("spike {}", examples[0]),
+        many if many > LISTED => format!("spikes {} and {} more", examples.join(", "), many - LISTED),
+        _ => format!("spikes {}", examples.join(", ")),
     };
     match counted.saturating_sub(numbers.len() as u64) {
         0 => known,

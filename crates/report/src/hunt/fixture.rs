@@ -119,17 +119,17 @@ pub fn locked_cycle() -> MadeSpike {
         slice("blocked", 100_000, 500_000, Who { function, ..who(logger) }, "futex, woken by logger:812"),
         slice("own", 605_000, 95_000, who(control), "it ran itself, from switch to switch"),
     ];
-    let mut made = case(31, 700_000, slices, |story| {
+    let mut spike_case = case(31, 700_000, slices, |story| {
         story.switch(3_000, 1, idle(), control).switch(100_000, 1, control, idle());
         story.switch(40_000, 0, idle(), logger).switch(640_000, 0, logger, idle());
         story.add(600_000, 0, 812, What::Waking { task: control, target: Cpu(1) });
         story.switch(605_000, 1, idle(), control);
     });
-    made.spike.deadline_ns = Some(Nanos(500_000));
-    (made.spike.victim, made.spike.switched_ns) = (who(control), None);
-    (made.window.victim, made.window.own) = (control, false);
-    made.window.deadline_ns = made.spike.deadline_ns;
-    made
+    spike_case.spike.deadline_ns = Some(Nanos(500_000));
+    (spike_case.spike.victim, spike_case.spike.switched_ns) = (who(control), None);
+    (spike_case.window.victim, spike_case.window.own) = (control, false);
+    spike_case.window.deadline_ns = spike_case.spike.deadline_ns;
+    spike_case
 }
 
 /// Spike of these slices, at starts since the expected time, and its window.

@@ -55,14 +55,14 @@ impl Flame {
         }
         let mut order: Vec<(Leaf, i64)> = sums.into_iter().collect();
         order.compact_sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        let (mut kept, mut pooled) = (BTreeMap::<Leaf, i64>::new(), HashMap::new());
+        let (mut sums_by_name, mut pooled) = (BTreeMap::<Leaf, i64>::new(), HashMap::new());
         for (at, (own, ns)) in order.into_iter().enumerate() {
             let name = if at < LEAVES { own.clone() } else { [own[0].clone(), OTHERS.into(), String::new()] };
-            let sum = kept.entry(name.clone()).or_default();
+            let sum = sums_by_name.entry(name.clone()).or_default();
             *sum = sum.saturating_add(ns);
             pooled.insert(own, name);
         }
-        let leaves = by_size(kept);
+        let leaves = by_size(sums_by_name);
         let total = leaves.iter().fold(0i64, |sum, leaf| sum.saturating_add(leaf.1));
         let at = |name: &Leaf| leaves.iter().position(|leaf| leaf.0 == *name).unwrap_or(0);
         let places = pooled.into_iter().map(|(own, name)| (own, at(&name))).collect();

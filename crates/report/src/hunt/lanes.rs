@@ -112,11 +112,14 @@ mod tests {
             });
         }
         window.events.sort_by_key(|event| event.time);
-        let kept = KeptLanes::of(&window);
-        let stretches: usize = kept.lanes.iter().map(|lane| lane.spans.len()).sum();
+        let lanes = KeptLanes::of(&window);
+        let stretches: usize = lanes.lanes.iter().map(|lane| lane.spans.len()).sum();
         assert_eq!(stretches, STRETCHES);
-        assert!(kept.notes.iter().any(|note| note.ends_with("shorter stretches are not drawn.")), "{kept:?}");
-        assert_eq!(kept.lanes[0].cpu, window.cpu);
-        assert!(kept.marks.iter().any(|mark| mark.0 == "actual"));
+        assert!(
+            lanes.notes.iter().any(|note| note.ends_with("shorter stretches are not drawn.")),
+            "{lanes:?}"
+        );
+        assert_eq!(lanes.lanes[0].cpu, window.cpu);
+        assert!(lanes.marks.iter().any(|mark| mark.0 == "actual"));
     }
 }

@@ -3,7 +3,7 @@
 
 use super::next_step::{first_step, with_spike};
 use super::typical::{self, InvolvedRun};
-use super::{culprit_thread, disagreement, outside, program, sentences, shares, taken, threads, unlisted};
+use super::{cpu_time, culprit_thread, disagreement, outside, program, sentences, shares, threads, unlisted};
 use crate::last_lines::{LastLines, MOST_LINES, RunPlace};
 use crate::palette::{BOLD, Palette, RED, Style};
 use crate::run::answer::{at_worst, besides_the_host, free_space};
@@ -41,12 +41,12 @@ fn is_ranked(run: &Run) -> bool {
     !run.spikes.is_empty() || run.spikes_dropped > unlisted::passed_over(run)
 }
 
-fn answer(known: &InvolvedRun, place: Option<RunPlace>, shown: usize, brief: bool) -> LastLines {
+fn answer(known: &InvolvedRun, place: Option<RunPlace>, bars: usize, brief: bool) -> LastLines {
     let run = known.run;
     let mut answer = LastLines::default();
     answer.styled("late", how_late(run), BOLD);
-    let follow = run.culprits.first().filter(|_| shown > 0).and_then(theirs(run));
-    let unexplained = shares::mostly_unexplained(run).filter(|_| shown > 0);
+    let follow = run.culprits.first().filter(|_| bars > 0).and_then(theirs(run));
+    let unexplained = shares::mostly_unexplained(run).filter(|_| bars > 0);
     if let Some((ns, share)) = unexplained {
         let words = format!("unexplained: no event accounts for {}", span(ns));
         answer.styled("who", format!("{} {words}", cells(share)), BOLD);
@@ -55,7 +55,7 @@ fn answer(known: &InvolvedRun, place: Option<RunPlace>, shown: usize, brief: boo
     if none && program::void(run).is_none() && run.samples().is_some_and(|samples| samples > 0) {
         answer.row("who", "no culprit: no latency reached the spike threshold");
     }
-    for at in 0..shown {
+    for at in 0..bars {
         let (name, style) = (if at == 0 && unexplained.is_none() { "who" } else { " " }, BOLD);
         let thread = if at == 0 && !brief { culprit_thread::short(&run.culprits[at]) } else { String::new() };
         answer.styled(name, bar(&run.culprits[at], brief), style).below(thread, 2);
@@ -67,7 +67,7 @@ fn answer(known: &InvolvedRun, place: Option<RunPlace>, shown: usize, brief: boo
     }
     let (words, style) = relied_on(run);
     answer.styled("fair", words, style).row("next", next(run, place, follow, brief));
-    answer.kept(place);
+    answer.location(place);
     answer
 }
 
@@ -107,11 +107,11 @@ fn how_late(run: &Run) -> String {
 /// Culprit's share as a bar, with its name and its number of spikes.
 fn bar(culprit: &Culprit, brief: bool) -> String {
     let (name, kind) = (clean(&culprit.name), clean(culprit.kind.as_str()));
-    let said = brief || name.split([' ', ':']).any(|word| word == kind);
-    let kind = if said { String::new() } else { format!(" ({kind})") };
+    let has_kind = brief || name.split([' ', ':']).any(|word| word == kind);
+    let kind = if has_kind { String::new() } else { format!(" ({kind})") };
     let spikes = several(culprit.spikes, "spike", "spikes");
     let spikes = if brief { String::new() } else { format!(" in {spikes}") };
-    format!("{} {name}{kind}: {}{spikes}", cells(culprit.share), taken::numbers(culprit))
+    format!("{} {name}{kind}: {}{spikes}", cells(culprit.share), cpu_time::numbers(culprit))
 }
 
 /// Share as a number and a bar.

@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod ask;
 pub mod ask_data;
+pub mod cpu_time;
 pub mod culprit_thread;
 pub mod cycle_rows;
 pub mod disagreement;
@@ -29,7 +30,6 @@ pub mod spike_text;
 pub mod stages;
 pub mod strip;
 pub mod swatches;
-pub mod taken;
 pub mod text;
 mod thread_lanes;
 pub mod threads;

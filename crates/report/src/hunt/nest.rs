@@ -152,10 +152,10 @@ impl<'a> Walk<'a> {
     }
 
     fn switch(&mut self, time: Nanos, prev: &Task, next: &Task) {
-        let kept = self.close_all(time);
+        let stretches = self.close_all(time);
         self.pid = prev.pid;
         self.thread(time);
-        self.suspended.insert(prev.pid, kept);
+        self.suspended.insert(prev.pid, stretches);
         self.pid = next.pid;
         self.since = time;
         let back = self.suspended.remove(&next.pid).unwrap_or_default();

@@ -38,7 +38,7 @@ const TYPICAL: &str = "a typical spike";
 /// short.
 pub fn with_spike(step: &str, number: Option<usize>, place: Option<RunPlace>) -> String {
     let Some(number) = number else { return step.to_owned() };
-    let shown = match place {
+    let reference = match place {
         Some(place) if place.newest => {
             format!("`{}`", place.command("explain", &format!("--spike {number}")))
         }
@@ -47,7 +47,7 @@ pub fn with_spike(step: &str, number: Option<usize>, place: Option<RunPlace>) ->
     // Rules of culprits add the owner.
     let of_it = format!("{TYPICAL} of it");
     let named = if step.contains(&of_it) { of_it.as_str() } else { TYPICAL };
-    step.replace(named, &format!("{named} ({shown})"))
+    step.replace(named, &format!("{named} ({reference})"))
 }
 
 /// True if the step is to look at a spike.
@@ -129,13 +129,13 @@ mod tests {
     fn a_typical_spike_is_shown_by_a_command() {
         let unknown = Culprit { kind: SliceKind::IrqsOff.into(), ..Culprit::default() };
         let place = RunPlace { path: "/runs/x", newest: true, fresh: false };
-        let said = with_spike(&first_step(&[unknown], 0), Some(17), Some(place));
-        assert!(said.ends_with("of a typical spike (`onbeat explain --spike 17`)."), "{said}");
+        let step = with_spike(&first_step(&[unknown], 0), Some(17), Some(place));
+        assert!(step.ends_with("of a typical spike (`onbeat explain --spike 17`)."), "{step}");
         let elsewhere = RunPlace { newest: false, ..place };
-        let said = with_spike("Look at a typical spike.", Some(17), Some(elsewhere));
-        assert_eq!(said, "Look at a typical spike (number 17).");
-        let said = with_spike("Look at a typical spike of it: it grew.", Some(17), Some(elsewhere));
-        assert_eq!(said, "Look at a typical spike of it (number 17): it grew.");
+        let step = with_spike("Look at a typical spike.", Some(17), Some(elsewhere));
+        assert_eq!(step, "Look at a typical spike (number 17).");
+        let step = with_spike("Look at a typical spike of it: it grew.", Some(17), Some(elsewhere));
+        assert_eq!(step, "Look at a typical spike of it (number 17): it grew.");
         assert_eq!(with_spike("Keep it off.", Some(17), Some(place)), "Keep it off.");
         assert_eq!(with_spike("Look at a typical spike.", None, Some(place)), "Look at a typical spike.");
     }

@@ -54,9 +54,9 @@ fn most(run: &Run) -> Option<(String, Outside)> {
     let sum = |ns: &dyn Fn(&model::run::Spike) -> i64| {
         Nanos(run.spikes.iter().fold(0i64, |sum, spike| sum.saturating_add(ns(spike).max(0))))
     };
-    let kept = sum(&|spike| spike.latency_ns.0);
-    let taken = sum(&|spike| spike.stopped_ns.0);
-    let (stopped, unknown) = (share(taken, kept), share(unexplained(run), total(run)));
+    let latency = sum(&|spike| spike.latency_ns.0);
+    let outage = sum(&|spike| spike.stopped_ns.0);
+    let (stopped, unknown) = (share(outage, latency), share(unexplained(run), total(run)));
     let metal = run.host.virtualization == "none";
     let guest = !metal && !run.host.virtualization.is_empty();
     let by = if metal { "firmware (SMI) or hardware" } else { "firmware, hardware or a hypervisor" };

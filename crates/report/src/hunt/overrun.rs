@@ -91,9 +91,9 @@ mod tests {
         let half = |at: i64| Slice { start_ns: Nanos(at), ns: Nanos(7_500_000), ..hog.clone() };
         let third = spike(2, vec![half(0), half(1)], 16);
         let run = Run { spikes: vec![third.clone(), spike(0, vec![own.clone()], 0)], ..Run::default() };
-        let told = "16 ms are an overrun of the cycle due 2 ms before (spike 1), caused by hog (thread)";
-        assert_eq!(sentence(&third, &run).as_deref(), Some(told));
-        assert_eq!(sentence(&third, &Run::default()), Some(told.replace(" (spike 1)", "")));
+        let text = "16 ms are an overrun of the cycle due 2 ms before (spike 1), caused by hog (thread)";
+        assert_eq!(sentence(&third, &run).as_deref(), Some(text));
+        assert_eq!(sentence(&third, &Run::default()), Some(text.replace(" (spike 1)", "")));
         assert_eq!(sentence(&run.spikes[1], &run), None);
         let mut unknown = spike(2, vec![own], 16);
         let words = |spike: &Spike| sentence(spike, &run).expect("it inherited");

@@ -81,11 +81,11 @@ pub fn merged<'a>(parts: &[SpikePart<'a>]) -> Vec<MergedParts<'a>> {
         let whose = part.slice.map(|slice| sentences::who(&slice.who)).unwrap_or_default();
         rows.entry((part.kind(), whose)).or_default().push(*part);
     }
-    let told = |((_, whose), parts): ((&str, String), Vec<SpikePart<'a>>)| {
+    let row = |((_, whose), parts): ((&str, String), Vec<SpikePart<'a>>)| {
         let ns = Nanos(parts.iter().fold(0i64, |sum, part| sum.saturating_add(part.ns.0)));
         MergedParts { whose, parts, ns }
     };
-    let mut rows: Vec<MergedParts> = rows.into_iter().map(told).collect();
+    let mut rows: Vec<MergedParts> = rows.into_iter().map(row).collect();
     rows.compact_sort_by_key(|row| std::cmp::Reverse(row.ns));
     rows
 }

@@ -350,9 +350,9 @@ mod tests {
         let all = events(&[hunt]).iter().filter(|event| event["ph"] != "M").count();
         let document: Value = serde_json::from_str(&bounded(&[hunt], 20)).unwrap();
         assert_from_zero(&document);
-        let kept =
+        let count =
             document["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] != "M").count();
-        assert_eq!((kept, &document["otherData"]["events_left_out"]), (20, &json!(all - 20)));
+        assert_eq!((count, &document["otherData"]["events_left_out"]), (20, &json!(all - 20)));
     }
 
     #[test]

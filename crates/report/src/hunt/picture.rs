@@ -124,11 +124,11 @@ impl<'a> Canvas<'a> {
 
     /// Names of the landmarks before a time, and of the last one.
     fn pins(&self, until: f64) -> Markup {
-        let shown = self
+        let marks = self
             .landmarks()
             .into_iter()
             .filter(|&(name, at)| at < until || name == "actual" || name == "finished");
-        let points: Vec<(&str, f64)> = shown.map(|(name, at)| (name, self.time.at(at))).collect();
+        let points: Vec<(&str, f64)> = marks.map(|(name, at)| (name, self.time.at(at))).collect();
         pins::draw(&points, self.plot.left - 40.0, self.plot.right + 10.0, 0.0, self.theme)
     }
 

@@ -12,7 +12,7 @@ use super::parts::{SpikePart, by_latency, longest, parts, share, total, worst};
 use super::typical::{self, Involved};
 use super::windows::{KEPT, Windows};
 use super::{
-    ask, culprit_thread, disagreement, kinds, overrun, path, picture, sentences, shares, taken, threads,
+    ask, cpu_time, culprit_thread, disagreement, kinds, overrun, path, picture, sentences, shares, threads,
     unlisted,
 };
 use crate::html::{cards, figure};
@@ -76,11 +76,11 @@ pub fn section(input: &Input) -> Markup {
 /// Typical spike of each culprit that the worst spikes may not show.
 fn typical_ones(run: &Run, involved: &[Involved], windows: Option<&Windows>) -> Markup {
     let order = by_latency(run);
-    let mut shown: Vec<usize> = order.iter().take(KEPT).copied().collect();
+    let mut spikes: Vec<usize> = order.iter().take(KEPT).copied().collect();
     let mut others: Vec<(usize, usize)> = Vec::new();
     for (culprit, part) in involved.iter().enumerate().take(TYPICAL) {
-        if let Some(at) = part.typical.filter(|at| !shown.contains(at)) {
-            shown.push(at);
+        if let Some(at) = part.typical.filter(|at| !spikes.contains(at)) {
+            spikes.push(at);
             others.push((culprit, at));
         }
     }
@@ -182,7 +182,7 @@ fn culprit_row(run: &Run, at: usize, involved: &[Involved]) -> Markup {
             td class="wrap" {
                 strong { (clean(&culprit.name)) }
                 @if !culprit.threads.is_empty() { br; (culprit_thread::sentence_at(run, at)) }
-                @let took = taken::sentence(culprit);
+                @let took = cpu_time::sentence(culprit);
                 @if !took.is_empty() { br; "took " (took) }
                 @if !culprit.functions.is_empty() && !named { br; span class="muted" { "in " (sentences::functions(culprit)) } }
             }
@@ -220,7 +220,7 @@ pub fn one(number: usize, spike: &Spike, run: &Run, window: Option<&Window>) -> 
     let followed: Vec<i32> = run.threads.iter().map(|thread| thread.tid).collect();
     let when = sentences::when(spike, run);
     let when = if when.is_empty() { when } else { format!(", {when}") };
-    let (shown, others, length) = longest(parts(spike), ROWS);
+    let (longest_parts, others, length) = longest(parts(spike), ROWS);
     html! {
         section class="spike" id=(threads::place_of(number)) {
             h3 { (number) ". " (threads::late(spike)) " on CPU " (spike.cpu) (when) ": " (sentences::classes(spike)) }
@@ -236,7 +236,7 @@ pub fn one(number: usize, spike: &Spike, run: &Run, window: Option<&Window>) -> 
                         th class="more" { "from, us" } th { "length, us" } th class="more" { "share" } th class="left" { "kind" }
                         th class="left" { "who" } th class="left" { "evidence" }
                     } }
-                    tbody { @for part in &shown { (row(part, spike)) } }
+                    tbody { @for part in &longest_parts { (row(part, spike)) } }
                 }
             }))
             @if others > 0 { p class="muted" { "And " (several(others as u64, "shorter part", "shorter parts")) ", " (span(length)) " together." } }
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
     use crate::hunt::fixture;
 
-    fn told(run: &Run, windows: Option<&Windows>) -> String {
+    fn section_html(run: &Run, windows: Option<&Windows>) -> String {
         let sample = crate::fixture::quiet();
         crate::run::section::run(&Input { run, windows, ..sample.input() }, None).into_string()
     }
@@ -281,12 +281,12 @@ mod tests {
     #[test]
     fn every_spike_has_a_picture_and_a_table() {
         let run = fixture::run();
-        let text = told(&run, Some(&fixture::windows()));
+        let text = section_html(&run, Some(&fixture::windows()));
         assert_eq!(text.matches("<section class=\"spike\"").count(), 8);
         assert!(text.contains("lanes: the late thread"));
         assert_eq!(text.matches("id=\"onbeat-spikes\"").count(), 1);
         assert!(text.contains("not the machine's latency"));
-        assert!(told(&run, None).contains("is not in this bundle"));
+        assert!(section_html(&run, None).contains("is not in this bundle"));
     }
 
     #[test]
@@ -301,9 +301,9 @@ mod tests {
             }
         }
         run.culprits.iter_mut().for_each(|culprit| culprit.name = attack.into());
-        let text = told(&run, Some(&fixture::windows()));
+        let text = section_html(&run, Some(&fixture::windows()));
         assert!(text.matches("<script").count() == 1 && !text.contains('\u{1b}'), "the data alone");
-        let text = told(&fixture::run(), Some(&fixture::windows()));
+        let text = section_html(&fixture::run(), Some(&fixture::windows()));
         assert!(!text.contains("http"), "an address on the page");
     }
 
@@ -327,7 +327,7 @@ mod tests {
         run.culprits[3].share = 0.004;
         run.culprits[4].share = 0.003;
         run.culprits[5].share = 0.0001;
-        let text = told(&run, None);
+        let text = section_html(&run, None);
         assert!(text.contains("<summary>3 culprits under 1 % each, 0.7 % together</summary>"), "{text}");
         assert!(text.contains("&lt;0.1 %") && !text.contains("0.0 %"), "{text}");
     }
@@ -336,9 +336,9 @@ mod tests {
     fn other_commands_have_none_and_a_hunt_without_spikes_a_sentence() {
         let mut run = fixture::run();
         run.spikes.clear();
-        let text = told(&run, None);
+        let text = section_html(&run, None);
         assert!(text.contains("No wake-up was later than 100 us") && !text.contains("The worst spikes"));
         run.command = "measure".into();
-        assert!(!told(&run, None).contains("Culprits"));
+        assert!(!section_html(&run, None).contains("Culprits"));
     }
 }

@@ -69,9 +69,9 @@ pub fn stack(slice: &Slice) -> String {
     if slice.stack.is_empty() {
         return String::new();
     }
-    let shown: Vec<String> = slice.stack.iter().take(FRAMES).map(|frame| clean(frame)).collect();
+    let frames: Vec<String> = slice.stack.iter().take(FRAMES).map(|frame| clean(frame)).collect();
     let more = if slice.stack.len() > FRAMES { " < ..." } else { "" };
-    format!("; stack {}{more}", shown.join(" < "))
+    format!("; stack {}{more}", frames.join(" < "))
 }
 
 /// Time of a spike: the time of day if it is among a CPU's worst, else the time since the start.
@@ -103,16 +103,16 @@ pub fn victim(spike: &Spike) -> Option<String> {
 
 /// Threads whose wake-ups were measured; none for onbeat's own threads.
 pub fn followed(run: &Run) -> Option<String> {
-    let said =
+    let names =
         run.plan.notes.iter().filter(|_| run.follows()).find_map(|note| note.strip_prefix("following "))?;
-    Some(format!("Followed: {}.", clean(said)))
+    Some(format!("Followed: {}.", clean(names)))
 }
 
 /// Number of cycles later than their deadline, including those that were not kept.
 fn late_cycles(run: &Run) -> u64 {
-    let kept = run.spikes.iter().filter(|spike| spike.deadline_ns.is_some()).count() as u64;
+    let listed_count = run.spikes.iter().filter(|spike| spike.deadline_ns.is_some()).count() as u64;
     let counted = run.threads.iter().filter_map(|thread| thread.late).fold(0u64, u64::saturating_add);
-    kept.max(counted)
+    listed_count.max(counted)
 }
 
 fn of_deadline(cycles: u64) -> &'static str {
@@ -124,8 +124,8 @@ pub fn found(run: &Run) -> String {
     if let Some(nothing) = program::void(run) {
         return format!("Nothing was measured: {}.", nothing.what);
     }
-    let kept = run.spikes.len() as u64;
-    let all = kept.saturating_add(run.spikes_dropped);
+    let listed_count = run.spikes.len() as u64;
+    let all = listed_count.saturating_add(run.spikes_dropped);
     let over = run.recorder.as_ref().map(|recorder| recorder.over_ns.filter(|over| over.0 > 0));
     let length = run.elapsed_ns.map_or_else(String::new, |length| format!(" in {}", duration(length)));
     // A tool's own account of a wake-up does not name the CPUs it covered.
@@ -223,10 +223,10 @@ fn armed_events(recorder: &Recorder) -> String {
 
 /// First few names; the others are counted.
 pub fn listed(names: &[String]) -> String {
-    let shown: Vec<String> = names.iter().take(LISTED).map(|name| clean(name)).collect();
+    let examples: Vec<String> = names.iter().take(LISTED).map(|name| clean(name)).collect();
     let more = names.len().saturating_sub(LISTED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", shown.join(", "))
+    format!("{}{more}", examples.join(", "))
 }
 
 /// Functions of a culprit, and its count in functions that are not listed.
@@ -380,8 +380,8 @@ mod tests {
         assert_eq!(who(&Who::default()), "");
         let behind = |comm: &str| Some(Behind { comm: comm.into(), pid: 7 });
         let stopper = Who { asked_by: behind("insmod"), inherited_from: behind("high"), ..thread };
-        let told = "rcuc/1:23 (real-time 1), asked for by insmod:7, priority inherited from high:7";
-        assert_eq!(who(&stopper), told);
+        let description = "rcuc/1:23 (real-time 1), asked for by insmod:7, priority inherited from high:7";
+        assert_eq!(who(&stopper), description);
         assert_eq!(who(&Who { inherited_from: behind(""), ..Who::default() }), "");
         for (prio, text) in
             [(-1, "deadline or stopper"), (0, "real-time 99"), (120, "nice 0"), (100, "nice -20")]
@@ -414,13 +414,13 @@ mod tests {
     fn unexplained_spikes_are_neither_ranked_nor_in_the_sum() {
         let mut run = fixture::run();
         let listed = run.spikes.len() as u64;
-        let mut told = |dropped: u64, passed_over: u64| {
+        let mut sentences_of = |dropped: u64, passed_over: u64| {
             run.spikes_dropped = dropped;
             run.recorder.as_mut().expect("a hunt has one").spikes_passed_over = passed_over;
             let page = crate::hunt::text::render(&run, 400, false);
             (found(&run), summed(&run), left_out(&run), page)
         };
-        let (all, sum, rest, page) = told(12, 7);
+        let (all, sum, rest, page) = sentences_of(12, 7);
         let end =
             "; 5 of them are ranked but not stored; 7 came too fast to be examined and are only counted.";
         assert!(all.starts_with(&format!("{} wake-ups", listed + 12)) && all.ends_with(end), "{all}");
@@ -428,14 +428,14 @@ mod tests {
         assert_eq!(rest, "The latency of 7 spikes that were only counted is not included in the sum.");
         assert!(page.contains(&format!("{sum} late by")) && page.contains(&rest), "{page}");
         assert_eq!(sum, format!("{} spikes", listed + 5));
-        let (all, sum, ..) = told(1, 1);
+        let (all, sum, ..) = sentences_of(1, 1);
         let end = "; 1 of them came too fast to be examined and is only counted.";
         assert!(all.ends_with(end) && sum == format!("{listed} spikes"), "{all}");
-        assert_eq!(told(12, 0).2, None);
+        assert_eq!(sentences_of(12, 0).2, None);
         // A bundle may contain any text.
-        assert!(told(u64::MAX, u64::MAX).2.is_some());
-        told(u64::MAX, 0);
-        told(0, u64::MAX);
+        assert!(sentences_of(u64::MAX, u64::MAX).2.is_some());
+        sentences_of(u64::MAX, 0);
+        sentences_of(0, u64::MAX);
     }
 
     #[test]
@@ -443,10 +443,10 @@ mod tests {
         let mut run = fixture::run();
         let Some(recorder) = &mut run.recorder else { panic!("a hunt has one") };
         (recorder.stacks_cost_ns, recorder.cost_noise_ns) = (Some(Nanos(-40)), Some(Nanos(120)));
-        let told = |run: &Run| cost(run.recorder.as_ref().expect("one")).expect("medians");
+        let cost_of = |run: &Run| cost(run.recorder.as_ref().expect("one")).expect("medians");
         assert!(armed(&run).contains("is below the noise of the medians (120 ns)"), "{}", armed(&run));
-        assert!(told(&run).contains("with events and stacks (below the noise of the medians (120 ns))"));
-        assert!(told(&run).contains("(+900 ns)"), "{}", told(&run));
+        assert!(cost_of(&run).contains("with events and stacks (below the noise of the medians (120 ns))"));
+        assert!(cost_of(&run).contains("(+900 ns)"), "{}", cost_of(&run));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use maud::html;
 
 use super::next_step::{looks_at_a_spike, next_step};
 use super::parts::{by_latency, share};
-use super::{kinds, section, sentences, taken, typical};
+use super::{cpu_time, kinds, section, sentences, typical};
 use crate::html::PageParts;
 use crate::prose::prose;
 use crate::words::{clean, span};
@@ -23,7 +23,7 @@ pub fn parts(run: &Run, number: usize, window: Option<&Window>) -> Option<PagePa
         @for (at, ns) in named(run, spike) {
             @let culprit = &run.culprits[at];
             h2 { (clean(&culprit.name)) }
-            p { "It took " (span(ns)) " of this spike. In all it caused " (taken::numbers(culprit)) ", "
+            p { "It took " (span(ns)) " of this spike. In all it caused " (cpu_time::numbers(culprit)) ", "
                 (sentences::percent(culprit.share)) " of this run's lateness." }
             @match sentences::cure(&run.culprits, at) {
                 sentences::Cure::As(above) => {
@@ -138,8 +138,8 @@ mod tests {
         assert_eq!(lead(&spike), "The wake-up was 2 ms late. The largest part of it: interrupts were off.");
         spike.deadline_ns = Some(model::units::Nanos(1_000_000));
         spike.classes = vec!["unexplained".into()];
-        let said = lead(&spike);
-        assert!(said.starts_with("The cycle took 2 ms, its deadline was 1 ms; no event"), "{said}");
+        let answer = lead(&spike);
+        assert!(answer.starts_with("The cycle took 2 ms, its deadline was 1 ms; no event"), "{answer}");
     }
 
     #[test]

@@ -7,7 +7,8 @@ use super::next_step::{next_step, with_spike};
 use super::parts::{by_latency, total};
 use super::typical::{self, InvolvedRun};
 use super::{
-    culprit_thread, disagreement, outside, program, sentences, shares, spike_rows, taken, threads, unlisted,
+    cpu_time, culprit_thread, disagreement, outside, program, sentences, shares, spike_rows, threads,
+    unlisted,
 };
 use crate::palette::{BOLD, DIM, Palette, RED, YELLOW};
 use crate::run::table;
@@ -60,18 +61,19 @@ fn written(known: &InvolvedRun, all: bool, columns: usize, color: bool) -> Strin
     let most = SPIKES[usize::from(all)];
     let example = typical::example(run, &known.involved);
     heading(&mut page, &spikes_line(run, most, example), width, palette);
-    for (number, spike) in shown(run, most, example) {
+    for (number, spike) in numbered_spikes(run, most, example) {
         let _ = writeln!(page);
         spike_rows::render(&mut page, number, spike, run, all, width, palette);
     }
     if run.spikes.len() > most {
-        let kept = run.spikes.len();
-        let any = format!("Each of the {kept}: `onbeat explain --spike N`, where 1 is the worst.");
+        let count = run.spikes.len();
+        let any = format!("Each of the {count}: `onbeat explain --spike N`, where 1 is the worst.");
         let _ = writeln!(page);
         wrapped(&mut page, &any, width);
     }
     if !run.spikes.is_empty() {
-        let drawn: Vec<usize> = shown(run, most, example).iter().map(|(number, _)| *number).collect();
+        let drawn: Vec<usize> =
+            numbered_spikes(run, most, example).iter().map(|(number, _)| *number).collect();
         culprits(&mut page, known, CULPRITS[usize::from(all)], &drawn, width, palette);
     }
     page
@@ -110,7 +112,7 @@ fn spikes_line(run: &Run, most: usize, example: Option<usize>) -> String {
 }
 
 /// An example, if there is one, then the worst spikes; each with its place among the latest.
-fn shown(run: &Run, most: usize, example: Option<usize>) -> Vec<(usize, &Spike)> {
+fn numbered_spikes(run: &Run, most: usize, example: Option<usize>) -> Vec<(usize, &Spike)> {
     let order = by_latency(run);
     let numbered = order.iter().enumerate().map(|(rank, &at)| (at, rank + 1, &run.spikes[at]));
     let first = numbered.clone().filter(|(at, ..)| Some(*at) == example);
@@ -196,7 +198,7 @@ fn one_culprit(
             filled(page, &format!("           {what}"), &words, 13, width);
         }
     };
-    say("took: ", taken::sentence(culprit));
+    say("took: ", cpu_time::sentence(culprit));
     say("is: ", culprit_thread::sentence_at(run, at));
     let typical = number.filter(|_| !drawn).map(|number| format!("spike {number}"));
     say("typical: ", typical.unwrap_or_default());

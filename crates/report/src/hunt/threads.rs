@@ -74,10 +74,10 @@ impl FollowedSums<'_> {
 
 /// Answer: the number of late cycles, and the worst response.
 pub fn answer(run: &Run) -> Option<String> {
-    let FollowedSums { threads, cycles: made, judged, late, worst } = FollowedSums::of(run)?;
+    let FollowedSums { threads, cycles: count, judged, late, worst } = FollowedSums::of(run)?;
     let of = several(threads, "thread", "threads");
     // The first cycles of a thread come before its period is known.
-    let unjudged = made.saturating_sub(judged);
+    let unjudged = count.saturating_sub(judged);
     let judged_cycles = match unjudged {
         0 => cycles(judged),
         more => format!("{} (not counting {more} before the period was known)", cycles(judged)),
@@ -98,12 +98,12 @@ pub fn answer(run: &Run) -> Option<String> {
 
 /// Short answer, for below a table that has the rest.
 pub fn short_answer(run: &Run) -> Option<String> {
-    let FollowedSums { cycles: made, judged, late, worst, .. } = FollowedSums::of(run)?;
+    let FollowedSums { cycles: count, judged, late, worst, .. } = FollowedSums::of(run)?;
     let took = worst.worst_ns.map_or_else(|| "an unknown time".to_owned(), span);
     let least = if run.unseen_wakeups().is_some() { "at least " } else { "" };
     let worst = format!("the worst took {least}{took} ({})", name(worst));
     Some(match judged {
-        0 => format!("{} without a known deadline; {worst}.", cycles(made)),
+        0 => format!("{} without a known deadline; {worst}.", cycles(count)),
         _ => format!("{late} of {} late; {worst}.", cycles(judged)),
     })
 }
@@ -124,15 +124,15 @@ pub fn render(page: &mut String, run: &Run, width: usize, palette: Palette) {
     let late = run.threads.iter().any(|thread| thread.late.is_some_and(|late| late > 0));
     let _ = writeln!(page, "{}\n", palette.paint(if late { RED } else { BOLD }, text.trim_end()));
     let all = ranked(run);
-    let mut shown: Vec<usize> = (1..COLUMNS.len()).collect();
+    let mut columns: Vec<usize> = (1..COLUMNS.len()).collect();
     for column in LEFT_OUT {
-        if 20 + shown.iter().map(|at| 1 + WIDTHS[at - 1]).sum::<usize>() > width {
-            shown.retain(|&at| at != column);
+        if 20 + columns.iter().map(|at| 1 + WIDTHS[at - 1]).sum::<usize>() > width {
+            columns.retain(|&at| at != column);
         }
     }
     let line = |cells: [String; COLUMNS.len()]| {
         let mut text = format!("{:<20}", cells[0]);
-        for &at in &shown {
+        for &at in &columns {
             let _ = write!(text, " {:>width$}", cells[at], width = WIDTHS[at - 1]);
         }
         text
@@ -287,8 +287,8 @@ fn pictures(thread: &ThreadRun, run: &Run) -> Markup {
 
 /// Late cycles of a thread, the longest first, with their anchors on the page.
 fn latest<'a>(thread: &ThreadRun, run: &'a Run) -> Vec<CycleRow<'a>> {
-    let shown = worst(run, KEPT);
-    let link = |spike: &Spike| shown.iter().position(|one| *one == spike).map(|at| place_of(at + 1));
+    let latest = worst(run, KEPT);
+    let link = |spike: &Spike| latest.iter().position(|one| *one == spike).map(|at| place_of(at + 1));
     let own = |spike: &&Spike| spike.deadline_ns.is_some() && spike.victim.pid == thread.tid;
     let mut own: Vec<&Spike> = run.spikes.iter().filter(own).collect();
     own.compact_sort_by_key(|spike| (std::cmp::Reverse(spike.latency_ns), spike.expected_ns));

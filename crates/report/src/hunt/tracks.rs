@@ -62,8 +62,8 @@ impl<'a> Tracks<'a> {
             tracks.notes.push("The activity of the other CPUs is not in this bundle.".into());
             return tracks;
         };
-        let mut kept = KeptLanes::of(window);
-        (tracks.lanes, tracks.notes) = (std::mem::take(&mut kept.lanes), kept.notes);
+        let mut lanes = KeptLanes::of(window);
+        (tracks.lanes, tracks.notes) = (std::mem::take(&mut lanes.lanes), lanes.notes);
         tracks
     }
 
@@ -103,7 +103,7 @@ impl<'a> Tracks<'a> {
     }
 
     fn lane(&self, lane: &CpuTrack, top: f64) -> Markup {
-        let shown = |stretch: &&TrackSpan| {
+        let is_within = |stretch: &&TrackSpan| {
             self.end(stretch) >= self.time.lo() && self.since(stretch.start) <= self.time.hi()
         };
         let middle = top + HEIGHT / 2.0;
@@ -111,7 +111,7 @@ impl<'a> Tracks<'a> {
             (text(self.plot.left - 7.0, middle + 4.0, "end", self.theme.ink, &format!("CPU {}", lane.cpu)))
             path d=(format!("M{} {}H{}", Px(self.plot.left), Px(middle), Px(self.plot.right)))
                 stroke=(self.theme.grid) stroke-width="2" fill="none" {}
-            @for stretch in lane.spans.iter().filter(shown) { (self.stretch(stretch, top)) }
+            @for stretch in lane.spans.iter().filter(is_within) { (self.stretch(stretch, top)) }
         }
     }
 

@@ -41,7 +41,7 @@ impl Windows {
         self.keep_lanes(&window);
         // Spans of a damaged file may overflow.
         let latency = |window: &Window| window.actual_ns.0.saturating_sub(window.expected_ns.0);
-        let at = self.worst.partition_point(|kept| latency(kept) >= latency(&window));
+        let at = self.worst.partition_point(|other| latency(other) >= latency(&window));
         if at < KEPT {
             self.worst.insert(at, window);
             self.worst.truncate(KEPT);
@@ -104,10 +104,10 @@ mod tests {
 
     #[test]
     fn lanes_are_those_of_the_latest_and_of_the_wanted() {
-        let made = fixture::fifo();
+        let case = fixture::fifo();
         let later =
-            |by: i64| Window { actual_ns: Nanos(made.window.actual_ns.0 + by * 10), ..made.window.clone() };
-        let spike = |by: i64| Spike { actual_ns: later(by).actual_ns, ..made.spike.clone() };
+            |by: i64| Window { actual_ns: Nanos(case.window.actual_ns.0 + by * 10), ..case.window.clone() };
+        let spike = |by: i64| Spike { actual_ns: later(by).actual_ns, ..case.spike.clone() };
         let wanted = spike(3);
         let mut windows = Windows::wanting([&wanted].into_iter());
         (0..KEPT_LANES as i64 + 50).for_each(|by| windows.add(later(by)));

@@ -98,12 +98,12 @@ fn threads(
             clean(&thread.comm)
         }
     };
-    let mut said: Vec<&str> = Vec::new();
+    let mut reasons: Vec<&str> = Vec::new();
     for thread in threads {
-        if said.contains(&thread.why.as_str()) && !verbose {
+        if reasons.contains(&thread.why.as_str()) && !verbose {
             continue;
         }
-        said.push(&thread.why);
+        reasons.push(&thread.why);
         let alike: Vec<String> = if verbose {
             vec![named(thread)]
         } else {

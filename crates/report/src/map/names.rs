@@ -56,11 +56,11 @@ pub fn collapsed<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     }
     let mut kinds: Vec<(String, Kind)> = kinds.into_iter().collect();
     kinds.compact_sort_by_key(|(_, (first, _))| *first);
-    let shown = |(kind, (_, all)): &(String, Kind)| match all.len() {
+    let entry = |(kind, (_, all)): &(String, Kind)| match all.len() {
         1 => joined(kind, all),
         several => format!("{} ({several})", joined(kind, all)),
     };
-    kinds.iter().map(shown).collect()
+    kinds.iter().map(entry).collect()
 }
 
 #[cfg(test)]
@@ -70,20 +70,20 @@ mod tests {
 
     #[test]
     fn only_what_differs_becomes_n() {
-        let shown = |names: &[&str]| collapsed(names.iter().copied()).join(" ");
-        assert_eq!(shown(&["ktimers/0", "acpi", "ktimers/1", "ktimers/12"]), "ktimers/N (3) acpi");
-        assert_eq!(shown(&["irq/9-nvme0q1", "irq/10-nvme0q2"]), "irq/N-nvme0qN (2)");
-        assert_eq!(shown(&["eth0-rx-0", "eth0-tx-0"]), "eth0-rx-0 eth0-tx-0");
-        assert_eq!(shown(&["acpi", "acpi", "rcu_sched"]), "acpi (2) rcu_sched");
-        assert_eq!(shown(&[]), "");
+        let text_of = |names: &[&str]| collapsed(names.iter().copied()).join(" ");
+        assert_eq!(text_of(&["ktimers/0", "acpi", "ktimers/1", "ktimers/12"]), "ktimers/N (3) acpi");
+        assert_eq!(text_of(&["irq/9-nvme0q1", "irq/10-nvme0q2"]), "irq/N-nvme0qN (2)");
+        assert_eq!(text_of(&["eth0-rx-0", "eth0-tx-0"]), "eth0-rx-0 eth0-tx-0");
+        assert_eq!(text_of(&["acpi", "acpi", "rcu_sched"]), "acpi (2) rcu_sched");
+        assert_eq!(text_of(&[]), "");
     }
 
     proptest! {
         #[test]
         fn no_name_is_lost(names in proptest::collection::vec("[a-c0-2/\0]{0,5}", 0..9)) {
-            let shown = collapsed(names.iter().map(String::as_str));
+            let entries = collapsed(names.iter().map(String::as_str));
             let count = |name: &String| name.rsplit_once(" (").and_then(|(_, n)| n.trim_end_matches(')').parse().ok());
-            prop_assert_eq!(shown.iter().map(|name| count(name).unwrap_or(1)).sum::<usize>(), names.len());
+            prop_assert_eq!(entries.iter().map(|name| count(name).unwrap_or(1)).sum::<usize>(), names.len());
         }
     }
 }

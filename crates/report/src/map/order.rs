@@ -49,12 +49,12 @@ mod tests {
             };
             (0..cpus).map(line).collect::<String>()
         };
-        let shown = |cpus: u32, edits: &str| {
+        let order_of = |cpus: u32, edits: &str| {
             let order = order(&map_of(&machine(cpus as usize, &(core(cpus) + edits))));
             order.iter().take(4).map(Cpu::to_string).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(shown(4, ""), "0 2 1 3");
-        assert_eq!(shown(64, "/sys/devices/system/cpu/isolated: 4-31,36-63"), "0 32 1 33");
-        assert_eq!(shown(64, "/sys/devices/system/cpu/isolated: 32-63"), "0 1 2 3");
+        assert_eq!(order_of(4, ""), "0 2 1 3");
+        assert_eq!(order_of(64, "/sys/devices/system/cpu/isolated: 4-31,36-63"), "0 32 1 33");
+        assert_eq!(order_of(64, "/sys/devices/system/cpu/isolated: 32-63"), "0 1 2 3");
     }
 }

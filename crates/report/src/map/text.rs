@@ -40,11 +40,11 @@ pub fn render(map: &Map, width: usize, color: bool) -> String {
 }
 
 fn table(page: &mut String, map: &Map, width: usize, palette: Palette) {
-    let shown = &map.groups[..map.groups.len().min(GROUPS)];
+    let groups = &map.groups[..map.groups.len().min(GROUPS)];
     let column = |head, least, cell: &dyn Fn(usize, &CpuGroup) -> String| FoldedColumn {
         head,
         least,
-        cells: shown.iter().enumerate().map(|(at, group)| cell(at, group)).collect(),
+        cells: groups.iter().enumerate().map(|(at, group)| cell(at, group)).collect(),
     };
     let letters = by_group(map, width);
     let columns = vec![
@@ -68,7 +68,7 @@ fn table(page: &mut String, map: &Map, width: usize, palette: Palette) {
             None => "?".to_owned(),
         }),
     ];
-    let style = |at: usize| if shown[at].alike.matters { BOLD } else { PLAIN };
+    let style = |at: usize| if groups[at].alike.matters { BOLD } else { PLAIN };
     write_columns(page, columns, width, &style, palette);
     if map.groups.len() > GROUPS {
         let _ = writeln!(

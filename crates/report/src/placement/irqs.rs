@@ -26,15 +26,15 @@ pub fn render(document: &IrqsDocument, all: bool, layout: ListLayout) -> String 
     let counts = document.irqs.iter().any(|irq| !irq.counts.is_empty());
     // The architecture lists interrupts that most machines never see.
     let is_shown = |irq: &&PlacedIrq| all || irq.is_numbered() || !irq.counts.is_empty();
-    let shown: Vec<&PlacedIrq> = document.irqs.iter().filter(is_shown).collect();
-    let silent = document.irqs.len() - shown.len();
+    let irqs: Vec<&PlacedIrq> = document.irqs.iter().filter(is_shown).collect();
+    let silent = document.irqs.len() - irqs.len();
     let row = |group: &[&PlacedIrq]| row(group, document.counted_ns, counts);
     let alike = |irq: &PlacedIrq| (kind_of(&irq.name), irq.kind, irq.movable, irq.is_numbered());
     let list = List {
         answer: answer(document),
         heads: if document.counted_ns.is_some() { RATES } else { HEADS },
-        rows: shown.iter().map(|&irq| row(&[irq])).collect(),
-        joined: &|| grouped(&shown, alike).iter().map(|group| row(group)).collect(),
+        rows: irqs.iter().map(|&irq| row(&[irq])).collect(),
+        joined: &|| grouped(&irqs, alike).iter().map(|group| row(group)).collect(),
         remarks: &document.remarks,
     };
     let layout = if all { ListLayout { rows: None, ..layout } } else { layout };
@@ -83,16 +83,16 @@ fn counts_of(group: &[&PlacedIrq], counted_ns: Option<i64>) -> String {
         let sum = by_cpu.entry(Cpu(count.cpu)).or_default();
         *sum = sum.saturating_add(value(count));
     }
-    let shown = |count: u64| counted_ns.map_or_else(|| count.to_string(), |ns| rate(count, ns));
+    let amount = |count: u64| counted_ns.map_or_else(|| count.to_string(), |ns| rate(count, ns));
     if by_cpu.is_empty() {
         return "0".to_owned();
     }
     if by_cpu.len() > COUNTED {
         let sum = by_cpu.values().fold(0u64, |sum, count| sum.saturating_add(*count));
-        return format!("{}:{}", by_cpu.into_keys().collect::<CpuSet>(), shown(sum));
+        return format!("{}:{}", by_cpu.into_keys().collect::<CpuSet>(), amount(sum));
     }
     let each: Vec<String> =
-        by_cpu.into_iter().map(|(cpu, count)| format!("{cpu}:{}", shown(count))).collect();
+        by_cpu.into_iter().map(|(cpu, count)| format!("{cpu}:{}", amount(count))).collect();
     each.join(" ")
 }
 

@@ -60,9 +60,9 @@ fn render(list: List, foot: impl Fn(usize, bool) -> String, layout: ListLayout) 
     }
     let joined = (list.joined)();
     let most = joined.len().min(layout.rows.unwrap_or(usize::MAX));
-    let shortened = |shown: usize| {
-        let left = joined[shown..].iter().map(|row| row.entries).sum();
-        page(&joined[..shown], left, true)
+    let shortened = |count: usize| {
+        let left = joined[count..].iter().map(|row| row.entries).sum();
+        page(&joined[..count], left, true)
     };
     (0..=most).rev().map(shortened).find(fits).unwrap_or(whole)
 }

@@ -26,7 +26,7 @@ const HEADS: &Heads =
 pub fn render(document: &ThreadsDocument, rows: ThreadRows, layout: ListLayout) -> String {
     let (realtime, others): (Vec<_>, Vec<_>) =
         document.threads.iter().partition(|thread| thread.policy != ThreadPolicy::Other);
-    let shown =
+    let entries =
         if rows == ThreadRows::All { [realtime.clone(), others.clone()].concat() } else { realtime.clone() };
     let alike = |thread: &PlacedThread| {
         // `onbeat irqs` lists the threads of interrupts one by one.
@@ -37,8 +37,8 @@ pub fn render(document: &ThreadsDocument, rows: ThreadRows, layout: ListLayout) 
     let list = List {
         answer: answer(document, &realtime),
         heads: HEADS,
-        rows: shown.iter().map(|&thread| row(&[thread])).collect(),
-        joined: &|| grouped(&shown, alike).iter().map(|group| row(group)).collect(),
+        rows: entries.iter().map(|&thread| row(&[thread])).collect(),
+        joined: &|| grouped(&entries, alike).iter().map(|group| row(group)).collect(),
         remarks: &document.remarks,
     };
     let counted: &[&PlacedThread] = if rows == ThreadRows::All { &[] } else { &others };

@@ -32,8 +32,8 @@ pub fn draw(lines: &[PlotLine], size: Size, theme: &Theme) -> Option<Picture> {
     let (lo, hi) = line::extent(lines)?;
     let curves: Vec<Curve> =
         lines.iter().map(|line| curve(&line.rows, line.overflows, line.beyond_from, line.max)).collect();
-    let shown = line::alone(lines);
-    let dashed: Vec<(usize, Curve)> = shown
+    let singles = line::alone(lines);
+    let dashed: Vec<(usize, Curve)> = singles
         .iter()
         .enumerate()
         .filter_map(|(colour, &i)| Some((colour, curve(lines[i].deadline?, 0, None, None))))
@@ -46,17 +46,17 @@ pub fn draw(lines: &[PlotLine], size: Size, theme: &Theme) -> Option<Picture> {
     let x = Scale::log(from as f64, to as f64, plot.left, plot.right);
     // Whole decades, and room below the last step.
     let y = Scale::log(10f64.powf((least / 1.3).log10().floor()), 1.0, plot.bottom, plot.top);
-    let keys = keys(lines, &shown, !dashed.is_empty(), theme);
+    let keys = keys(lines, &singles, !dashed.is_empty(), theme);
     let (legend, legend_height) = legend(&keys, &plot, plot.bottom + 58.0, theme);
     let body = html! {
         (plot.x_axis(&x, &x.ticks(size.x_ticks(), span_label), "latency, logarithmic", theme))
         (plot.y_axis(&y, &y.ticks(8, power_label), "share of wake-ups at least this late", theme))
-        @if shown.len() < lines.len() { (band(&curves, &x, &y, theme)) }
+        @if singles.len() < lines.len() { (band(&curves, &x, &y, theme)) }
         @for (colour, curve) in &dashed {
             path d=(curve.path(&x, &y).0) fill="none" stroke=(theme.lines[colour % LINES])
                 stroke-width="1.3" stroke-dasharray="5 4" {}
         }
-        @for (colour, &i) in shown.iter().enumerate() {
+        @for (colour, &i) in singles.iter().enumerate() {
             path d=(curves[i].path(&x, &y).0) fill="none" stroke=(theme.lines[colour % LINES])
                 stroke-width="1.7" { title { (lines[i].words()) } }
         }
@@ -83,14 +83,14 @@ pub fn draw(lines: &[PlotLine], size: Size, theme: &Theme) -> Option<Picture> {
     })
 }
 
-fn keys(lines: &[PlotLine], shown: &[usize], dashed: bool, theme: &Theme) -> Vec<LegendEntry> {
+fn keys(lines: &[PlotLine], singles: &[usize], dashed: bool, theme: &Theme) -> Vec<LegendEntry> {
     let line = |(colour, &i): (usize, &usize)| LegendEntry {
         colour: theme.lines[colour % LINES],
         area: false,
         words: lines[i].name.clone(),
     };
-    let mut keys: Vec<LegendEntry> = shown.iter().enumerate().map(line).collect();
-    if shown.len() < lines.len() {
+    let mut keys: Vec<LegendEntry> = singles.iter().enumerate().map(line).collect();
+    if singles.len() < lines.len() {
         let words = format!("all {}", lines.len());
         keys.push(LegendEntry { colour: theme.band, area: true, words });
     }

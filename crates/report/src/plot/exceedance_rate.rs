@@ -33,9 +33,9 @@ pub fn draw(series: &Series, bounds: &Bounds, size: Size, theme: &Theme) -> Opti
     let levels = [beyond.upper_nonneg_shape_ns, beyond.upper_ns].into_iter().flatten();
     let seen = levels.filter(|_| beyond.status == ExtrapolationStatus::Ok).fold(worst, f64::max);
     // The limit is shown as long as the curve keeps most of the picture.
-    let shown = limit.filter(|limit| limit.0 as f64 / 4.0 <= seen && limit.0 as f64 * 4.0 >= low);
-    let lowest = shown.map_or(low, |limit| low.min(limit.0 as f64));
-    let furthest = shown.map_or(seen, |limit| seen.max(limit.0 as f64));
+    let limit_mark = limit.filter(|limit| limit.0 as f64 / 4.0 <= seen && limit.0 as f64 * 4.0 >= low);
+    let lowest = limit_mark.map_or(low, |limit| low.min(limit.0 as f64));
+    let furthest = limit_mark.map_or(seen, |limit| seen.max(limit.0 as f64));
     let horizon = beyond.horizon_ns.unwrap_or(bounds.counting.horizon_ns);
     let once = HOUR / horizon.as_secs().max(1e-9);
     let plot = Plot::new(size, 30.0, if size == Size::Wide { 290.0 } else { 250.0 });
@@ -53,11 +53,11 @@ pub fn draw(series: &Series, bounds: &Bounds, size: Size, theme: &Theme) -> Opti
         path d=(curve.path(&sketch.x, &sketch.y, curve.observed()).0) fill="none" stroke=(theme.lines[0]) stroke-width="1.7" {}
         (sketch.horizon(horizon))
         (sketch.levels(bounds))
-        @if let Some(shown) = shown { (self::limit(shown, &plot, &sketch.x, theme)) }
+        @if let Some(limit_mark) = limit_mark { (self::limit(limit_mark, &plot, &sketch.x, theme)) }
         (plot.frame(theme))
         (legend)
     };
-    let far = limit.filter(|_| shown.is_none());
+    let far = limit.filter(|_| limit_mark.is_none());
     let refused = (beyond.status != ExtrapolationStatus::Ok)
         .then(|| "No extrapolation: see the checks below.".to_owned());
     Some(Picture {
@@ -175,8 +175,8 @@ impl Sketch<'_> {
         let colour = self.theme.lines[1];
         html! {
             @for (level, name, down) in marks {
-                @if let Some((level, shown)) = level {
-                    @let words = format!("{name} {}", span(shown));
+                @if let Some((level, bound)) = level {
+                    @let words = format!("{name} {}", span(bound));
                     @let x = self.x.at(level);
                     circle cx=(Px(x)) cy=(Px(y)) r="4" fill=(colour) stroke=(self.theme.background) stroke-width="1.2" { title { (words) } }
                     (text_over((x + 5.0).min(self.plot.right - 4.0), y + down, "end", colour, self.theme, &words))
@@ -241,8 +241,8 @@ mod tests {
         }
         for (far, side) in [(low / 20.0, "left"), (worst * 1e4, "right")] {
             let picture = drawn(far);
-            let told = picture.notes.iter().any(|note| note.contains(&format!("far to the {side}")));
-            assert!(told && !picture.body.into_string().contains(">limit"), "{:?}", picture.notes);
+            let has_note = picture.notes.iter().any(|note| note.contains(&format!("far to the {side}")));
+            assert!(has_note && !picture.body.into_string().contains(">limit"), "{:?}", picture.notes);
         }
     }
 

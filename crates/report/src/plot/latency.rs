@@ -61,19 +61,19 @@ struct Subject<'a> {
 /// separately, each in the next colour.
 pub fn draw_marked(
     lines: &[PlotLine],
-    shown: &[usize],
+    singles: &[usize],
     marks: &[LatencyMark],
     limit: Option<Nanos>,
     modes: &[Mode],
     size: Size,
     theme: &Theme,
 ) -> Picture {
-    compose(lines, shown, marks, &Subject { limit, modes, words: &OF_WAKEUPS }, size, theme)
+    compose(lines, singles, marks, &Subject { limit, modes, words: &OF_WAKEUPS }, size, theme)
 }
 
 fn compose(
     lines: &[PlotLine],
-    shown: &[usize],
+    singles: &[usize],
     marks: &[LatencyMark],
     subject: &Subject,
     size: Size,
@@ -84,12 +84,12 @@ fn compose(
     let columns = choose(lines, lo, hi.max(limit_within(limit, hi)));
     let counts: Vec<Vec<u64>> = lines.iter().map(|line| columns.count(line)).collect();
     let sketch = Sketch::new(&columns, &counts, modes, size);
-    let keys = keys(lines, shown, theme);
+    let keys = keys(lines, singles, theme);
     let (legend, legend_height) = legend(&keys, &sketch.plot, sketch.plot.bottom + 58.0, theme);
     let body = html! {
         (sketch.axes(&columns, words, size, theme))
-        @if shown.len() < lines.len() { (sketch.envelope(&counts, theme)) }
-        @for (colour, &i) in shown.iter().enumerate() {
+        @if singles.len() < lines.len() { (sketch.envelope(&counts, theme)) }
+        @for (colour, &i) in singles.iter().enumerate() {
             path d=(sketch.steps(&counts[i]).0) fill="none" stroke=(theme.lines[colour % LINES])
                 stroke-width="1.6" stroke-linejoin="round" { title { (lines[i].words()) } }
             @let dots = sketch.dots(&counts[i]);
@@ -100,7 +100,7 @@ fn compose(
         }
         @if let Some(limit) = limit { (sketch.limit(limit, words.limit, modes::room(modes), theme)) }
         (modes::draw(modes, &sketch.plot, &sketch.x, size, theme))
-        (sketch.marks(marks, &counts, shown, size, theme))
+        (sketch.marks(marks, &counts, singles, size, theme))
         (sketch.plot.frame(theme))
         (legend)
     };
@@ -129,14 +129,14 @@ fn nothing(size: Size, theme: &Theme) -> Picture {
     }
 }
 
-fn keys(lines: &[PlotLine], shown: &[usize], theme: &Theme) -> Vec<LegendEntry> {
+fn keys(lines: &[PlotLine], singles: &[usize], theme: &Theme) -> Vec<LegendEntry> {
     let line = |(colour, &i): (usize, &usize)| LegendEntry {
         colour: theme.lines[colour % LINES],
         area: false,
         words: lines[i].words(),
     };
-    let mut keys: Vec<LegendEntry> = shown.iter().enumerate().map(line).collect();
-    if shown.len() < lines.len() {
+    let mut keys: Vec<LegendEntry> = singles.iter().enumerate().map(line).collect();
+    if singles.len() < lines.len() {
         let words = format!("all {}, least to most", lines.len());
         keys.push(LegendEntry { colour: theme.band, area: true, words });
     }
@@ -267,14 +267,14 @@ impl Sketch {
         &self,
         marks: &[LatencyMark],
         counts: &[Vec<u64>],
-        shown: &[usize],
+        singles: &[usize],
         size: Size,
         theme: &Theme,
     ) -> Markup {
         let mut marks: Vec<(f64, String, usize)> = marks
             .iter()
             .filter_map(|mark| {
-                let colour = shown.iter().position(|line| *line == mark.line)?;
+                let colour = singles.iter().position(|line| *line == mark.line)?;
                 Some((self.x.at(mark.latency.0 as f64), mark.name.clone(), colour))
             })
             .collect();
@@ -282,7 +282,7 @@ impl Sketch {
         let fitting = if size == Size::Wide { LABELS } else { 3 };
         let named = marks.split_off(marks.len().saturating_sub(fitting));
         let anchors: Vec<(f64, &str)> = named.iter().map(|mark| (mark.0, mark.1.as_str())).collect();
-        let places = place_labels(&anchors, &self.plot, |place| self.is_free(place, counts, shown));
+        let places = place_labels(&anchors, &self.plot, |place| self.is_free(place, counts, singles));
         let y = self.plot.bottom;
         html! {
             @for ((x, words, colour), place) in named.iter().zip(&places) {
@@ -299,7 +299,7 @@ impl Sketch {
     }
 
     /// True if nothing is drawn at the place of a label.
-    fn is_free(&self, place: &LabelPlace, counts: &[Vec<u64>], shown: &[usize]) -> bool {
+    fn is_free(&self, place: &LabelPlace, counts: &[Vec<u64>], singles: &[usize]) -> bool {
         let first = self.edges.partition_point(|&edge| edge <= place.left()).saturating_sub(1);
         let last = self.edges.partition_point(|&edge| edge < place.x + 5.0).min(self.edges.len() - 1);
         let meets = |top: f64, bottom: f64| top < place.bottom() && place.top() < bottom;
@@ -310,10 +310,10 @@ impl Sketch {
                 meets(at(line, i).min(at(line, i + 1)) - 2.0, at(line, i).max(at(line, i + 1)) + 2.0)
             })
         };
-        if shown.iter().any(|&i| line_meets(&counts[i])) {
+        if singles.iter().any(|&i| line_meets(&counts[i])) {
             return false;
         }
-        let whole = shown.len() == counts.len();
+        let whole = singles.len() == counts.len();
         whole || !(first..last).any(|i| counts.iter().any(|line| at(line, i) < place.bottom()))
     }
 }

@@ -129,9 +129,9 @@ mod tests {
         assert_eq!(alone(&of_run(&fixture::eight().run)).len(), 8);
         let many = fixture::many().run;
         let lines = of_run(&many);
-        let shown = alone(&lines);
-        assert_eq!(shown.len(), WORST);
+        let singles = alone(&lines);
+        assert_eq!(singles.len(), WORST);
         let worst = (0..lines.len()).max_by_key(|&i| lines[i].max).unwrap();
-        assert!(shown.contains(&worst));
+        assert!(singles.contains(&worst));
     }
 }

@@ -56,9 +56,9 @@ pub fn draw(history: &History, marks: Marks, size: Size, theme: &Theme) -> Optio
     // Room for the name of the largest value above it.
     let y = Scale::log(low as f64, top_ns as f64, plot.bottom - 8.0, plot.top + 24.0 + marks.room());
     let worst: Vec<Option<Worst>> = cpus.iter().map(|(_, slots)| worst_of(slots)).collect();
-    let shown = alone(&worst);
+    let singles = alone(&worst);
     let below = plot.bottom + 58.0;
-    let mut keys = keys(history, &cpus, &worst, &shown, theme);
+    let mut keys = keys(history, &cpus, &worst, &singles, theme);
     keys.extend(marks.key(&plot, theme));
     let (legend, legend_height) = legend(&keys, &plot, below, theme);
     let sketch = Sketch { history, plot, time: &time.scale, y: &y };
@@ -66,17 +66,17 @@ pub fn draw(history: &History, marks: Marks, size: Size, theme: &Theme) -> Optio
         (marks.shade(&plot, &time.scale, theme))
         (plot.x_axis(&time.scale, &time.ticks, &time.title, theme))
         (plot.y_axis(&y, &y.ticks(7, span_label), &every(history), theme))
-        @if shown.len() < cpus.len() { (sketch.band(&cpus, theme)) }
-        @for (colour, &i) in shown.iter().enumerate() {
+        @if singles.len() < cpus.len() { (sketch.band(&cpus, theme)) }
+        @for (colour, &i) in singles.iter().enumerate() {
             path d=(sketch.steps(cpus[i].1).0) fill="none" stroke=(theme.lines[colour % LINES])
                 stroke-width="1.4" stroke-linejoin="round" { title { "CPU " (cpus[i].0) } }
         }
         (marks.rings(history, &plot, &time.scale, &y, theme))
         @if missed > 0 { (sketch.missed(&cpus, theme)) }
-        @for (colour, &i) in shown.iter().enumerate() {
+        @for (colour, &i) in singles.iter().enumerate() {
             @if let Some(worst) = &worst[i] { (sketch.mark(cpus[i].0, worst, theme.lines[colour % LINES], theme)) }
         }
-        (sketch.name_worst(&cpus, &worst, &shown, theme))
+        (sketch.name_worst(&cpus, &worst, &singles, theme))
         (plot.frame(theme))
         (legend)
     };
@@ -127,7 +127,7 @@ fn keys(
     history: &History,
     cpus: &[(Cpu, &[HistoryColumn])],
     worst: &[Option<Worst>],
-    shown: &[usize],
+    singles: &[usize],
     theme: &Theme,
 ) -> Vec<LegendEntry> {
     let key = |(colour, &i): (usize, &usize)| {
@@ -144,8 +144,8 @@ fn keys(
         };
         LegendEntry { colour: theme.lines[colour % LINES], area: false, words }
     };
-    let mut keys: Vec<LegendEntry> = shown.iter().enumerate().map(key).collect();
-    if shown.len() < cpus.len() {
+    let mut keys: Vec<LegendEntry> = singles.iter().enumerate().map(key).collect();
+    if singles.len() < cpus.len() {
         let words = format!("all {} CPUs, least to most", cpus.len());
         keys.push(LegendEntry { colour: theme.band, area: true, words });
     }
@@ -231,11 +231,11 @@ impl Sketch<'_> {
         &self,
         cpus: &[(Cpu, &[HistoryColumn])],
         worst: &[Option<Worst>],
-        shown: &[usize],
+        singles: &[usize],
         theme: &Theme,
     ) -> Markup {
         let candidates =
-            shown.iter().enumerate().filter_map(|(colour, &i)| Some((colour, i, worst[i].as_ref()?)));
+            singles.iter().enumerate().filter_map(|(colour, &i)| Some((colour, i, worst[i].as_ref()?)));
         let Some((colour, i, worst)) = candidates.max_by_key(|(_, _, worst)| worst.latency) else {
             return html! {};
         };

@@ -39,9 +39,9 @@ pub fn draw(groups: &[RunGroup], limit: Option<Nanos>, size: Size, theme: &Theme
     let (lowest, worst) = (least(|curve| curve.extent().0)?, most(|curve| curve.extent().1)?);
     // The limit is shown as long as the curves keep most of the picture.
     let near = |limit: &Nanos| limit.0 as f64 / 4.0 <= worst && limit.0 as f64 * 4.0 >= lowest;
-    let shown = limit.filter(near);
-    let furthest = shown.map_or(worst, |limit| worst.max(limit.0 as f64));
-    let lowest = shown.map_or(lowest, |limit| lowest.min(limit.0 as f64));
+    let limit_mark = limit.filter(near);
+    let furthest = limit_mark.map_or(worst, |limit| worst.max(limit.0 as f64));
+    let lowest = limit_mark.map_or(lowest, |limit| lowest.min(limit.0 as f64));
     let plot = Plot::new(size, 30.0, if size == Size::Wide { 290.0 } else { 250.0 });
     // The picture holds all that is compared, so its axis need not match another. The largest value
     // has room at the end.
@@ -63,7 +63,7 @@ pub fn draw(groups: &[RunGroup], limit: Option<Nanos>, size: Size, theme: &Theme
             @let width = if drawn.single.is_empty() { "1.7" } else { "2.8" };
             path d=(path(&drawn.all)) fill="none" stroke=(theme.lines[i]) stroke-width=(width) { title { (groups[i].name) } }
         }
-        @if let Some(limit) = shown { (exceedance_rate::limit(limit, &plot, &x, theme)) }
+        @if let Some(limit) = limit_mark { (exceedance_rate::limit(limit, &plot, &x, theme)) }
         (plot.frame(theme))
         (legend)
     };
@@ -75,7 +75,10 @@ pub fn draw(groups: &[RunGroup], limit: Option<Nanos>, size: Size, theme: &Theme
             "Rate at which a latency is reached, of {}.",
             several(groups.len() as u64, "group", "groups")
         ),
-        notes: notes(groups, limit.filter(|_| shown.is_none()).map(|limit| (limit, limit.0 as f64 > worst))),
+        notes: notes(
+            groups,
+            limit.filter(|_| limit_mark.is_none()).map(|limit| (limit, limit.0 as f64 > worst)),
+        ),
     })
 }
 

@@ -45,7 +45,7 @@ struct Panel<'a> {
 
 /// Picture; none if nothing was recorded.
 pub fn draw(of: &WatchSummary, size: Size, theme: &Theme) -> Option<Picture> {
-    let shown = coloured(of);
+    let coloured_cpus = coloured(of);
     let holds = |part: &Part| of.columns.iter().any(|cpu| (part.columns)(cpu).iter().any(Option::is_some));
     let held: Vec<Part> = PARTS.into_iter().filter(holds).collect();
     if held.is_empty() {
@@ -66,16 +66,16 @@ pub fn draw(of: &WatchSummary, size: Size, theme: &Theme) -> Option<Picture> {
         .collect();
     let last = panels.last()?.plot;
     let (title, ticks) = axis(of, &time, size);
-    let keys = keys(of, &shown, &own, theme);
+    let keys = keys(of, &coloured_cpus, &own, theme);
     let (legend, legend_height) = legend(&keys, &last, last.bottom + 58.0, theme);
     let body = html! {
         (spans(&own, &panels, &time, strip, theme))
         @for (at, panel) in panels.iter().enumerate() {
             @let bottom = at + 1 == panels.len();
             (panel.axes(&ticks, bottom.then_some(title.as_str()), theme))
-            (panel.lines(of, &shown, theme))
+            (panel.lines(of, &coloured_cpus, theme))
             (events(of, panel, theme))
-            (panel.worst(of, &shown, theme))
+            (panel.worst(of, &coloured_cpus, theme))
             (panel.plot.frame(theme))
         }
         (legend)
@@ -154,11 +154,11 @@ pub fn coloured(of: &WatchSummary) -> Vec<usize> {
     order
 }
 
-fn keys(of: &WatchSummary, shown: &[usize], own: &[&PlacedMark], theme: &Theme) -> Vec<LegendEntry> {
+fn keys(of: &WatchSummary, coloured_cpus: &[usize], own: &[&PlacedMark], theme: &Theme) -> Vec<LegendEntry> {
     let largest = |values: &[Option<Nanos>]| {
         values.iter().flatten().max().map_or_else(|| "none".to_owned(), |ns| span(*ns))
     };
-    let mut keys: Vec<LegendEntry> = shown
+    let mut keys: Vec<LegendEntry> = coloured_cpus
         .iter()
         .enumerate()
         .map(|(colour, &at)| {
@@ -167,7 +167,7 @@ fn keys(of: &WatchSummary, shown: &[usize], own: &[&PlacedMark], theme: &Theme) 
             LegendEntry { colour: theme.lines[colour % LINES], area: false, words }
         })
         .collect();
-    if shown.len() < of.columns.len() {
+    if coloured_cpus.len() < of.columns.len() {
         let words = format!("all {} CPUs, least to most", of.columns.len());
         keys.push(LegendEntry { colour: theme.band, area: true, words });
     }
@@ -256,10 +256,10 @@ impl Panel<'_> {
         self.plot.left + (self.plot.right - self.plot.left) * share
     }
 
-    fn lines(&self, of: &WatchSummary, shown: &[usize], theme: &Theme) -> Markup {
+    fn lines(&self, of: &WatchSummary, coloured_cpus: &[usize], theme: &Theme) -> Markup {
         html! {
-            @if shown.len() < of.columns.len() { path d=(self.band(of).0) fill=(theme.band) {} }
-            @for (colour, &at) in shown.iter().enumerate() {
+            @if coloured_cpus.len() < of.columns.len() { path d=(self.band(of).0) fill=(theme.band) {} }
+            @for (colour, &at) in coloured_cpus.iter().enumerate() {
                 path d=(self.steps((self.part.columns)(&of.columns[at])).0) fill="none"
                     stroke=(theme.lines[colour % LINES]) stroke-width="1.3" stroke-linejoin="round" {
                     title { "CPU " (of.columns[at].cpu) }
@@ -301,7 +301,7 @@ impl Panel<'_> {
     }
 
     /// Worst wake-ups of the table, by their numbers in it.
-    fn worst(&self, of: &WatchSummary, shown: &[usize], theme: &Theme) -> Markup {
+    fn worst(&self, of: &WatchSummary, coloured_cpus: &[usize], theme: &Theme) -> Markup {
         let mut named: Vec<(f64, f64)> = Vec::new();
         let mut places = Vec::new();
         for (at, worst) in of.worst.iter().take(MARKED).enumerate() {
@@ -313,7 +313,7 @@ impl Panel<'_> {
                 above -= 1.0;
             }
             named.push((x, above));
-            places.push((at + 1, span(ns), x, y, above, colour_of_worst(of, worst, shown, theme)));
+            places.push((at + 1, span(ns), x, y, above, colour_of_worst(of, worst, coloured_cpus, theme)));
         }
         html! {
             @for (number, words, x, y, above, colour) in places {
@@ -331,9 +331,9 @@ impl Panel<'_> {
 pub fn colour_of_worst(
     of: &WatchSummary,
     worst: &PlacedWorst,
-    shown: &[usize],
+    coloured_cpus: &[usize],
     theme: &Theme,
 ) -> &'static str {
-    let line = shown.iter().position(|&at| Some(of.columns[at].cpu) == worst.wakeup.cpu);
+    let line = coloured_cpus.iter().position(|&at| Some(of.columns[at].cpu) == worst.wakeup.cpu);
     line.map_or(theme.ink, |line| theme.lines[line % LINES])
 }

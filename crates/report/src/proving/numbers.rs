@@ -14,8 +14,8 @@ use stats::pair::verdict::Verdict;
 /// Basis of the verdict, in sentences.
 pub fn numbers(run: &ExperimentRun, proof: &Proof, needs: ProofNeeds) -> Vec<String> {
     let plan = &run.plan;
-    let mut lines = vec![of_pairs(proof), taken(run)];
-    lines.extend(settling(run).map(|said| format!("{}.", capitalised(&said))));
+    let mut lines = vec![of_pairs(proof), duration_sentence(run)];
+    lines.extend(settling(run).map(|clause| format!("{}.", capitalised(&clause))));
     let missing = [(proof.dropped, "dropped"), (proof.interrupted, "interrupted")];
     for (pairs, how) in missing.into_iter().filter(|(pairs, _)| *pairs > 0) {
         lines.push(match pairs {
@@ -90,7 +90,7 @@ fn of_pairs(proof: &Proof) -> String {
     )
 }
 
-fn taken(run: &ExperimentRun) -> String {
+fn duration_sentence(run: &ExperimentRun) -> String {
     let count = i64::try_from(run.segments.len()).unwrap_or(i64::MAX);
     format!(
         "It took {}: {} measured, {} skipped after switches.",

@@ -42,7 +42,7 @@ pub fn render(run: &Run, place: Option<RunPlace>, width: usize, color: bool) -> 
         answer.row("expect", expect.join(" "));
     }
     answer.styled("fair", fair, style).row("next", next(run, place));
-    answer.kept(place);
+    answer.location(place);
     answer.render(width, Palette(color))
 }
 
@@ -75,8 +75,8 @@ pub fn late(run: &Run) -> String {
 
 /// Culprit of the lateness, as far as a run without a recorder has one.
 pub fn who(run: &Run) -> String {
-    if let Some(taken) = probes::time_taken(run) {
-        return taken;
+    if let Some(culprit) = probes::time_taken(run) {
+        return culprit;
     }
     match run.probe() {
         _ if run.command == Command::Import || run.samples().is_none_or(|samples| samples == 0) => "",
@@ -282,8 +282,8 @@ mod tests {
         let mut run = fixture::quiet().run;
         run.cpus[0].missed = Some(694);
         assert!(run.cpus[0].deadline_histogram.is_some());
-        let said = fair(&run).0;
-        assert_eq!(said, "in part: 694 slots missed (dashed in the report)");
+        let verdict = fair(&run).0;
+        assert_eq!(verdict, "in part: 694 slots missed (dashed in the report)");
         run.cpus.iter_mut().for_each(|cpu| cpu.deadline_histogram = None);
         assert!(fair(&run).0.contains("lateness unknown"), "{}", fair(&run).0);
     }

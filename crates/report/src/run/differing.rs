@@ -97,15 +97,15 @@ mod tests {
         let inputs = [&a, &a, &b].map(|sample| sample.input());
         let inputs: Vec<Input> =
             inputs.into_iter().zip(titles).map(|(input, title)| Input { title, ..input }).collect();
-        let said = text(&inputs, 200);
-        assert!(said.starts_with("\nWhat differs in the conditions\n"), "{said}");
+        let page = text(&inputs, 200);
+        assert!(page.starts_with("\nWhat differs in the conditions\n"), "{page}");
         let interval = a.run.plan.interval_ns.expect("onbeat's own run has one").to_string();
         assert!(
-            said.contains(&format!("  interval: {interval} in first, second; 250 us in third\n")),
-            "{said}"
+            page.contains(&format!("  interval: {interval} in first, second; 250 us in third\n")),
+            "{page}"
         );
-        assert!(said.contains("  load: (none) in first, second; cpu in third\n"), "{said}");
-        assert!(said.contains("  CPUs of the load: (none) in first, second; 1 in third\n"), "{said}");
+        assert!(page.contains("  load: (none) in first, second; cpu in third\n"), "{page}");
+        assert!(page.contains("  CPUs of the load: (none) in first, second; 1 in third\n"), "{page}");
         assert_eq!(text(&inputs[..1], 80), "");
         assert!(text(&inputs[..2], 80).contains("No recorded condition"), "{}", text(&inputs[..2], 80));
     }

@@ -87,8 +87,8 @@ pub fn answer(runs: &[&Run], places: &[String], width: usize, color: bool) -> St
     if !all.is_empty() {
         answer.row("next", format!("onbeat report {all} -o ipc.html (pictures)"));
     }
-    let kept = places.iter().map(|path| format!("kept in {path}\n"));
-    answer.render(width, Palette(color)) + &kept.collect::<String>()
+    let locations = places.iter().map(|path| format!("kept in {path}\n"));
+    answer.render(width, Palette(color)) + &locations.collect::<String>()
 }
 
 fn cells(cpu: &CpuRun) -> [String; HEADS.len()] {

@@ -193,12 +193,12 @@ pub fn gaps(run: &Run) -> Vec<String> {
     let mut longest: Vec<&SpinGap> = gaps.iter().collect();
     longest.compact_sort_by_key(|gap| std::cmp::Reverse(gap.ns));
     let named = |gap: &&SpinGap| format!("{} on CPU {} at {}", span(gap.ns), gap.cpu, when(run, gap));
-    let shown: Vec<String> = longest.iter().take(SHOWN).map(named).collect();
-    let mut lines = vec![format!("longest gaps: {}", shown.join("; "))];
+    let examples: Vec<String> = longest.iter().take(SHOWN).map(named).collect();
+    let mut lines = vec![format!("longest gaps: {}", examples.join("; "))];
     if let Some(dropped) = run.gaps_dropped.filter(|&n| n > 0) {
-        let kept = several(gaps.len() as u64, "gap", "gaps");
+        let count = several(gaps.len() as u64, "gap", "gaps");
         lines.push(format!(
-            "run.json lists the longest {kept} with their times; {dropped} are only in the histogram"
+            "run.json lists the longest {count} with their times; {dropped} are only in the histogram"
         ));
     }
     for cpu in run.cpus.iter().filter(|cpu| !cpu.interrupts.is_empty()) {
@@ -238,54 +238,56 @@ mod tests {
         run.plan.policy = Policy::Other.into();
         let lost = |cpu, ppm| CpuRun { cpu: Some(Cpu(cpu)), lost_ppm: Some(ppm), ..CpuRun::default() };
         run.cpus = vec![lost(0, 10.0), lost(1, 852_092.0)];
-        let said = seen_under(&run).expect("it spun");
+        let policy = seen_under(&run).expect("it spun");
         assert!(
-            said.starts_with("It ran under SCHED_OTHER") && said.contains("took 85 % of CPU 1"),
-            "{said}"
+            policy.starts_with("It ran under SCHED_OTHER") && policy.contains("took 85 % of CPU 1"),
+            "{policy}"
         );
-        assert!(said.contains("-p 1 "), "{said}");
+        assert!(policy.contains("-p 1 "), "{policy}");
         let text = super::super::table::brief(&run, 200, false);
-        assert!(text.starts_with(&said), "{text}");
+        assert!(text.starts_with(&policy), "{text}");
         (run.plan.policy, run.plan.priority) = (Policy::Fifo.into(), Some(1));
-        let said = seen_under(&run).expect("it spun");
-        assert!(said.starts_with("It ran under SCHED_FIFO, priority 1: as a real-time task"), "{said}");
+        let policy = seen_under(&run).expect("it spun");
+        assert!(policy.starts_with("It ran under SCHED_FIFO, priority 1: as a real-time task"), "{policy}");
         let answer = super::super::answer::render(&run, None, 80, false);
         assert!(answer.contains("\nwho     the kernel, firmware, a hypervisor or a thread of"), "{answer}");
         run.host.online = "0-2".into();
-        assert!(seen_under(&run).is_some_and(|said| said.contains("priority 1, on CPUs 0-1 of 0-2: as a")));
+        assert!(
+            seen_under(&run).is_some_and(|policy| policy.contains("priority 1, on CPUs 0-1 of 0-2: as a"))
+        );
         // The longest gap matches the fair server's share, or else that of throttling.
         run.cpus[1].max_ns = Some(Nanos(50_500_000));
         run.cpus[0].max_ns = Some(Nanos(9_000));
         run.host.rt_runtime_us = Some(950_000);
         run.host.rt_period_us = Some(1_000_000);
-        let said = seen_under(&run).expect("it spun");
+        let policy = seen_under(&run).expect("it spun");
         assert!(
-            said.contains(
+            policy.contains(
                 "Real-time throttling or the fair server gave ordinary threads up to 50 ms of each 1 s"
             ),
-            "{said}"
+            "{policy}"
         );
         run.host.fair_server_runtime_ns = Some(50_000_000);
-        let said = seen_under(&run).expect("it spun");
+        let policy = seen_under(&run).expect("it spun");
         assert!(
-            said.contains("The fair server gave ") && said.contains("`onbeat rules fair-server`"),
-            "{said}"
+            policy.contains("The fair server gave ") && policy.contains("`onbeat rules fair-server`"),
+            "{policy}"
         );
-        let taken = time_taken(&run).expect("it spun");
-        assert!(taken.starts_with("the fair server (up to 50 ms of each 1 s), the kernel, "), "{taken}");
+        let culprit = time_taken(&run).expect("it spun");
+        assert!(culprit.starts_with("the fair server (up to 50 ms of each 1 s), the kernel, "), "{culprit}");
         // A gap ten times as long has another cause, and a server without runtime takes nothing.
         run.cpus[1].max_ns = Some(Nanos(500_000_000));
-        assert!(time_taken(&run).is_some_and(|taken| taken.starts_with("the kernel, ")));
+        assert!(time_taken(&run).is_some_and(|culprit| culprit.starts_with("the kernel, ")));
         run.cpus[1].max_ns = Some(Nanos(50_500_000));
         run.host.fair_server_runtime_ns = Some(0);
-        assert!(time_taken(&run).is_some_and(|taken| taken.starts_with("real-time throttling (up to ")));
+        assert!(time_taken(&run).is_some_and(|culprit| culprit.starts_with("real-time throttling (up to ")));
         run.cpus[1].max_ns = Some(Nanos(9_000));
-        assert!(time_taken(&run).is_some_and(|taken| taken.starts_with("the kernel, ")));
+        assert!(time_taken(&run).is_some_and(|culprit| culprit.starts_with("the kernel, ")));
         run.plan.policy = Policy::Other.into();
         let answer = super::super::answer::render(&run, None, 80, false);
         assert!(answer.contains("\nwho     other programs and the kernel: 85 % of CPU 1\n"), "{answer}");
         run.host.virtualization = "kvm".into();
-        let said = seen_under(&run).expect("it spun");
-        assert!(said.contains(": other programs, the kernel and the hypervisor took 85 % of"), "{said}");
+        let policy = seen_under(&run).expect("it spun");
+        assert!(policy.contains(": other programs, the kernel and the hypervisor took 85 % of"), "{policy}");
     }
 }

@@ -154,9 +154,9 @@ fn cpus(run: &Run) -> Markup {
     }
 }
 
-fn cpu_table(run: &Run, shown: &[&CpuRun]) -> Markup {
+fn cpu_table(run: &Run, cpus: &[&CpuRun]) -> Markup {
     let mut types: Vec<&str> = Vec::new();
-    for cpu in shown {
+    for cpu in cpus {
         if !types.contains(&cpu.core_type.as_str()) {
             types.push(&cpu.core_type);
         }
@@ -176,7 +176,7 @@ fn cpu_table(run: &Run, shown: &[&CpuRun]) -> Markup {
                             @let name = if core_type.is_empty() { "other" } else { core_type };
                             tr class="group" { th colspan="12" { (clean(name)) " cores" } }
                         }
-                        @for cpu in shown.iter().filter(|cpu| cpu.core_type == **core_type) { (cpu_row(cpu, run)) }
+                        @for cpu in cpus.iter().filter(|cpu| cpu.core_type == **core_type) { (cpu_row(cpu, run)) }
                     }
                     @if run.cpus.len() > 1 { (sum_row(run)) }
                 }

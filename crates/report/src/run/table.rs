@@ -189,14 +189,14 @@ fn rows(run: &Run, listed: &[&CpuRun], width: usize, palette: Palette, text: &mu
     if run.cpus.len() > 1 {
         lines.push(Line::Cells(Box::new(sum(run))));
     }
-    let (shown, widths) = fitting(&lines, width);
+    let (columns, widths) = fitting(&lines, width);
     for (i, line) in lines.iter().enumerate() {
         let style = if i == 0 { BOLD } else { PLAIN };
         let _ = match line {
             Line::Heading(name) => writeln!(text, "{}", palette.paint(BOLD, name)),
             Line::Cells(cells) => {
                 let cells: Vec<String> =
-                    shown.iter().map(|&c| format!("{:>width$}", cells[c], width = widths[c])).collect();
+                    columns.iter().map(|&c| format!("{:>width$}", cells[c], width = widths[c])).collect();
                 writeln!(text, "{}", palette.paint(style, cells.join("  ").trim_end()))
             }
         };
@@ -228,13 +228,13 @@ fn fitting(lines: &[Line], available: usize) -> (Vec<usize>, [usize; COLUMNS.len
             }
         }
     }
-    let mut shown: Vec<usize> = (0..COLUMNS.len()).collect();
-    let needed = |shown: &[usize]| shown.iter().map(|&c| widths[c] + 2).sum::<usize>().saturating_sub(2);
-    while needed(&shown) > available && shown.len() > 4 {
-        let lowest = shown.iter().enumerate().min_by_key(|&(_, &c)| COLUMNS[c].1).map_or(0, |(at, _)| at);
-        shown.remove(lowest);
+    let mut columns: Vec<usize> = (0..COLUMNS.len()).collect();
+    let needed = |columns: &[usize]| columns.iter().map(|&c| widths[c] + 2).sum::<usize>().saturating_sub(2);
+    while needed(&columns) > available && columns.len() > 4 {
+        let lowest = columns.iter().enumerate().min_by_key(|&(_, &c)| COLUMNS[c].1).map_or(0, |(at, _)| at);
+        columns.remove(lowest);
     }
-    (shown, widths)
+    (columns, widths)
 }
 
 fn cells(cpu: &CpuRun, clock: &MachineClock) -> [String; COLUMNS.len()] {

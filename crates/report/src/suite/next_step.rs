@@ -98,16 +98,16 @@ mod tests {
             phases: vec![phase("", 4), phase("mem:x4M hdd", 9), phase("cpu", 7)],
             ..SuiteRun::default()
         };
-        let said = |suite: &SuiteRun, folder| sentences(&next_commands(suite, folder));
-        let text = said(&suite, "/s").join(" ");
+        let steps = |suite: &SuiteRun, folder| sentences(&next_commands(suite, folder));
+        let text = steps(&suite, "/s").join(" ");
         let hunt = "`onbeat hunt -D 60s -a 2-3 -i 200us --load 'mem:x4M hdd' --load-cpus 0-1`";
         assert!(text.contains(hunt) && text.contains("`onbeat bounds /s/phases/9 --limit 100us`"), "{text}");
         suite.phases[1].load = "a`b".into();
-        let ticks = said(&suite, "'a b'");
+        let ticks = steps(&suite, "'a b'");
         assert!(ticks[0].starts_with("onbeat hunt") && ticks[1].starts_with("`onbeat bounds 'a b'/phases/9"));
         suite.phases.iter_mut().for_each(|phase| phase.measure = "spin".into());
-        assert!(said(&suite, "/s")[0].starts_with("`onbeat rules rt-throttling`"));
+        assert!(steps(&suite, "/s")[0].starts_with("`onbeat rules rt-throttling`"));
         suite.phases.iter_mut().for_each(|phase| phase.valid = false);
-        assert!(said(&suite, "/s")[0].starts_with("Fix"));
+        assert!(steps(&suite, "/s")[0].starts_with("Fix"));
     }
 }

@@ -114,15 +114,15 @@ mod tests {
         assert_eq!(lines[3], ["1", "rt-limit=x1", "100.0", "–", "–"], "{page}");
         assert!(title("6.12", &[&first, &third]).contains("stopped by the fair server, in ms"));
         let suite = SuiteRun { phases: vec![first, third, broken], ..SuiteRun::default() };
-        let said = super::super::last_lines(&suite, "/s", false, 80, false);
+        let text = super::super::last_lines(&suite, "/s", false, 80, false);
         assert!(
-            said.starts_with("\nlate    104 ms off CPU 1 at worst, in the phase 1 (2 phases).\n"),
-            "{said}"
+            text.starts_with("\nlate    104 ms off CPU 1 at worst, in the phase 1 (2 phases).\n"),
+            "{text}"
         );
-        assert!(said.contains("\nwho     the fair server\n"), "{said}");
+        assert!(text.contains("\nwho     the fair server\n"), "{text}");
         let woken = SuitePhase { valid: true, ..SuitePhase::default() };
         let suite = SuiteRun { phases: vec![woken], ..SuiteRun::default() };
-        let said = super::super::last_lines(&suite, "/s", false, 80, false);
-        assert!(said.contains("\nwho     not recorded: `onbeat hunt` names"), "{said}");
+        let text = super::super::last_lines(&suite, "/s", false, 80, false);
+        assert!(text.contains("\nwho     not recorded: `onbeat hunt` names"), "{text}");
     }
 }

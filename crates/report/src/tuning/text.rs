@@ -166,12 +166,12 @@ fn of_rule(page: &mut String, changes: &[PlannedChange], stage: Stage, layout: L
 
 /// True if both changes fit in one line.
 fn is_alike(a: &PlannedChange, b: &PlannedChange) -> bool {
-    let told = |change: &PlannedChange| (change.state, change.why.clone());
+    let outcome = |change: &PlannedChange| (change.state, change.why.clone());
     std::mem::discriminant(&a.setting.key) == std::mem::discriminant(&b.setting.key)
         && pattern(&a.setting.key) == pattern(&b.setting.key)
         && (a.now == b.now, a.setting.wanted == b.setting.wanted) == (true, true)
         && a.before == b.before
-        && told(a) == told(b)
+        && outcome(a) == outcome(b)
 }
 
 /// Key without its digits.
@@ -201,19 +201,19 @@ fn movement(change: &PlannedChange, stage: Stage) -> String {
     let now = if choice { marked(&change.now) } else { change.now.trim() };
     let before = if choice { marked(&change.before) } else { change.before.trim() };
     let empty = if change.setting.readback == Comparison::Unread { "(not read)" } else { "(none)" };
-    let shown = |text: &str| if text.is_empty() { empty.to_owned() } else { clean(text) };
+    let value = |text: &str| if text.is_empty() { empty.to_owned() } else { clean(text) };
     match stage {
-        Stage::Planned | Stage::Applied => format!("{} -> {}", shown(now), shown(&change.setting.wanted)),
+        Stage::Planned | Stage::Applied => format!("{} -> {}", value(now), value(&change.setting.wanted)),
         Stage::InForce if change.setting.is_met_by(&change.now) || change.now.is_empty() => {
-            format!("{}, was {}", shown(&change.setting.wanted), shown(before))
+            format!("{}, was {}", value(&change.setting.wanted), value(before))
         }
         Stage::InForce => {
-            format!("set to {}, was {}, reads {}", shown(&change.setting.wanted), shown(before), shown(now))
+            format!("set to {}, was {}, reads {}", value(&change.setting.wanted), value(before), value(now))
         }
         Stage::Undone if change.state == ChangeState::Undone && !change.before.is_empty() => {
-            format!("{} -> {}", shown(&change.setting.wanted), shown(before))
+            format!("{} -> {}", value(&change.setting.wanted), value(before))
         }
-        Stage::Undone => format!("from {}", shown(&change.setting.wanted)),
+        Stage::Undone => format!("from {}", value(&change.setting.wanted)),
     }
 }
 

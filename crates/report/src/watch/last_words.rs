@@ -42,7 +42,7 @@ pub fn render(found: &WatchFound, place: RunPlace, width: usize, color: bool) ->
     }
     answer.row("fair", fair(&found.coverage));
     answer.row("next", format!("{} (the worst, each CPU)", place.command("report", "")));
-    answer.kept(Some(place)).render(width, Palette(color))
+    answer.location(Some(place)).render(width, Palette(color))
 }
 
 /// Share that was recorded.

@@ -147,7 +147,7 @@ fn has_switch(list: &[PlacedWorst]) -> bool {
 /// Table of the worst; the first ones have the colours of their marks in the pictures.
 fn list(heading: &str, caption: &str, of: &WatchSummary, list: &[PlacedWorst]) -> Markup {
     let main = std::ptr::eq(list.as_ptr(), of.worst.as_ptr());
-    let (shown, switch) = (coloured(of), has_switch(list));
+    let (coloured_cpus, switch) = (coloured(of), has_switch(list));
     html! {
         @if !list.is_empty() {
             h2 { (heading) }
@@ -168,7 +168,7 @@ fn list(heading: &str, caption: &str, of: &WatchSummary, list: &[PlacedWorst]) -
                         tr {
                             th {
                                 @if main && at < MARKED {
-                                    (swatch(colour_of_worst(of, worst, &shown, &PAGE))) " "
+                                    (swatch(colour_of_worst(of, worst, &coloured_cpus, &PAGE))) " "
                                 }
                                 (at + 1)
                             }

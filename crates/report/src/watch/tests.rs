@@ -148,13 +148,13 @@ fn no_more_is_recorded_than_there_was() {
     let mut of = summary(1);
     of.coverage = WatchCoverage { recorded: 5845, voluntary: Some(5844), ..WatchCoverage::default() };
     of.coverage_share = of.coverage.share();
-    let said = words::coverage(&of);
-    assert!(said.contains("100.0 % were recorded (5844 of 5844,"), "{said}");
+    let text = words::coverage(&of);
+    assert!(text.contains("100.0 % were recorded (5844 of 5844,"), "{text}");
 }
 
 #[test]
 fn behind_a_higher_priority_only_who_had_the_cpu_for_long_is_said_to_have_kept_it() {
-    let said = |held, name: &str| {
+    let sentence = |held, name: &str| {
         let mut of = summary(1);
         let mut behind = worst(50, 0, 40, 300);
         behind.wakeup.previous.comm = "migration/0".into();
@@ -163,11 +163,11 @@ fn behind_a_higher_priority_only_who_had_the_cpu_for_long_is_said_to_have_kept_i
         of.worst_by_priority = vec![behind];
         words::answer(&of)[1].rsplit_once("; ").unwrap().1.to_owned()
     };
-    assert_eq!(said(Some(Nanos(280)), "hog"), "hog had the CPU.");
+    assert_eq!(sentence(Some(Nanos(280)), "hog"), "hog had the CPU.");
     let some = "migration/0 had the CPU at the end and for 10 ns of W, the rest is unknown.";
-    assert_eq!(said(Some(Nanos(10)), ""), some);
-    assert_eq!(said(Some(Nanos(300)), ""), "migration/0 had the CPU for all of W.");
-    assert_eq!(said(None, ""), "migration/0 had the CPU at the end, for an unknown time.");
+    assert_eq!(sentence(Some(Nanos(10)), ""), some);
+    assert_eq!(sentence(Some(Nanos(300)), ""), "migration/0 had the CPU for all of W.");
+    assert_eq!(sentence(None, ""), "migration/0 had the CPU at the end, for an unknown time.");
 }
 
 #[test]
@@ -187,10 +187,13 @@ fn what_was_merged_and_dropped_is_said() {
 #[test]
 fn a_colour_is_of_one_cpu_in_all_pictures_and_in_the_table() {
     let of = summary(12);
-    let shown = coloured(&of);
-    assert!(shown.contains(&11) && shown.contains(&0), "those of the marked wake-ups: {shown:?}");
-    let colour = PAPER.lines[shown.iter().position(|cpu| *cpu == 11).unwrap()];
-    assert_eq!(watch_over_time::colour_of_worst(&of, &of.worst[0], &shown, &PAPER), colour);
+    let coloured_cpus = coloured(&of);
+    assert!(
+        coloured_cpus.contains(&11) && coloured_cpus.contains(&0),
+        "those of the marked wake-ups: {coloured_cpus:?}"
+    );
+    let colour = PAPER.lines[coloured_cpus.iter().position(|cpu| *cpu == 11).unwrap()];
+    assert_eq!(watch_over_time::colour_of_worst(&of, &of.worst[0], &coloured_cpus, &PAPER), colour);
     let picture = watch_over_time::draw(&of, Size::Wide, &PAPER).unwrap().body.into_string();
     assert!(picture.contains(&format!(
         "stroke=\"{colour}\" stroke-width=\"1.3\" stroke-linejoin=\"round\"><title>CPU 11"
@@ -201,9 +204,10 @@ fn a_colour_is_of_one_cpu_in_all_pictures_and_in_the_table() {
     )));
     assert!(svg.contains("1: 340 ns"), "the worst is marked by its number");
     let html = page::html(&of).unwrap();
-    assert!(
-        html.contains(&format!("fill=\"var(--line{})\"", shown.iter().position(|cpu| *cpu == 11).unwrap()))
-    );
+    assert!(html.contains(&format!(
+        "fill=\"var(--line{})\"",
+        coloured_cpus.iter().position(|cpu| *cpu == 11).unwrap()
+    )));
 }
 
 #[test]

@@ -53,9 +53,9 @@ const CALLS: &[&str] = &["brk", "mmap", "munmap", "mprotect", "mremap", "madvise
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let calls = program.calls(thread);
-    let said = calls.as_ref().map_or_else(String::new, |calls| calls.words(CALLS));
-    if !said.is_empty() {
-        return Ok(Judgement::fail(format!("it called {said} in {}", thread.window.spoken())));
+    let names = calls.as_ref().map_or_else(String::new, |calls| calls.words(CALLS));
+    if !names.is_empty() {
+        return Ok(Judgement::fail(format!("it called {names} in {}", thread.window.spoken())));
     }
     let growth = program.growth()?;
     let faults = program.counted(thread)?.minor_faults;
@@ -122,8 +122,8 @@ mod tests {
 
     fn found(edits: &str) -> (AuditVerdict, String) {
         let finding = ExampleProgram::of(edits).findings(&CHECK).remove(0).finding;
-        let said = if finding.verdict == Unknown { finding.reason } else { finding.value };
-        (finding.verdict, said)
+        let words = if finding.verdict == Unknown { finding.reason } else { finding.value };
+        (finding.verdict, words)
     }
 
     #[test]

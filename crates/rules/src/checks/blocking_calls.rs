@@ -51,9 +51,9 @@ const CALLS: &[&str] = &[
 
 fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     if let Some(calls) = program.calls(thread) {
-        let said = calls.words(CALLS);
-        return if !said.is_empty() {
-            Ok(Judgement::fail(format!("it called {said} in {}", thread.window.spoken())))
+        let names = calls.words(CALLS);
+        return if !names.is_empty() {
+            Ok(Judgement::fail(format!("it called {names} in {}", thread.window.spoken())))
         } else if calls.complete {
             Ok(Judgement::pass(format!("none in {}", thread.window.spoken())))
         } else {
@@ -65,11 +65,11 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         let times = waits.in_call(call).map(|(_, times)| times).sum::<u64>();
         (times > 0).then(|| format!("{call} at {times} of {} samples", waits.looks()))
     });
-    let said = truncate_words(seen);
-    if said.is_empty() {
+    let names = truncate_words(seen);
+    if names.is_empty() {
         return Err(
             program.needs_calls("it was asleep in none of them; calls that did not sleep are not seen")
         );
     }
-    Ok(Judgement::fail(format!("it slept in {said}")))
+    Ok(Judgement::fail(format!("it slept in {names}")))
 }

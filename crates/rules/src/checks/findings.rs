@@ -145,7 +145,7 @@ fn no_thread(view: &ProgramView) -> Judgement {
 }
 
 fn finding(rule: &'static CheckRule, judged: Judgement) -> Finding {
-    let or = |said: String, otherwise: &str| if said.is_empty() { otherwise.to_owned() } else { said };
+    let or = |text: String, otherwise: &str| if text.is_empty() { otherwise.to_owned() } else { text };
     Finding {
         rule: rule.id,
         verdict: judged.verdict,

@@ -202,8 +202,8 @@ mod tests {
 
     fn found(edits: &str) -> (AuditVerdict, String) {
         let finding = ExampleProgram::of(edits).findings(&CHECK).remove(0).finding;
-        let said = if finding.verdict == Unknown { finding.reason } else { finding.value };
-        (finding.verdict, said)
+        let words = if finding.verdict == Unknown { finding.reason } else { finding.value };
+        (finding.verdict, words)
     }
 
     /// A lock that two processes share: FUTEX_WAIT without the private flag.

@@ -122,9 +122,9 @@ fn started(timers: &Result<Vec<(&ArmedTimer, u64)>, Judgement>, relative: bool) 
 
 /// Number of observations in a sleep for a span or until a time.
 fn seen(waits: &Waits, relative: bool) -> u64 {
-    let told = waits.in_call("clock_nanosleep");
-    let told =
-        told.filter(|(wait, _)| wait.args[1].is_some_and(|flags| (flags & TIMER_ABSTIME == 0) == relative));
+    let sleeps = waits.in_call("clock_nanosleep");
+    let sleeps =
+        sleeps.filter(|(wait, _)| wait.args[1].is_some_and(|flags| (flags & TIMER_ABSTIME == 0) == relative));
     let spans = waits.in_call("nanosleep").filter(|_| relative);
     // A condition's time-out is absolute (FUTEX_WAIT_BITSET is 9; the 4th argument points to it).
     let until = waits.in_call("futex").filter(|(wait, _)| {
@@ -132,7 +132,7 @@ fn seen(waits: &Waits, relative: bool) -> u64 {
             && wait.args[1].is_some_and(|op| op & 0x7f == 9)
             && wait.args[3].is_some_and(|limit| limit != 0)
     });
-    told.chain(spans).chain(until).map(|(_, times)| times).sum()
+    sleeps.chain(spans).chain(until).map(|(_, times)| times).sum()
 }
 
 /// Number of observations in a wait with a time-out for no descriptor at all.
@@ -152,8 +152,9 @@ fn for_nothing(waits: &Result<&Waits, Judgement>) -> u64 {
 /// Number of recorded calls to sleep until a time.
 fn called_until(program: &ProgramView, thread: &ProgramThread) -> u64 {
     let calls = program.calls(thread);
-    let made = calls.iter().flat_map(|calls| &calls.made).filter(|call| call.name == "clock_nanosleep");
-    made.filter(|call| call.args.is_some_and(|args| args[1] & TIMER_ABSTIME != 0))
+    let sleeps = calls.iter().flat_map(|calls| &calls.entries).filter(|call| call.name == "clock_nanosleep");
+    sleeps
+        .filter(|call| call.args.is_some_and(|args| args[1] & TIMER_ABSTIME != 0))
         .map(|call| call.times)
         .sum()
 }
@@ -161,8 +162,8 @@ fn called_until(program: &ProgramView, thread: &ProgramThread) -> u64 {
 /// Number of recorded calls to sleep for a span.
 fn called(program: &ProgramView, thread: &ProgramThread) -> u64 {
     let calls = program.calls(thread);
-    let made = calls.iter().flat_map(|calls| &calls.made);
-    let spans = made.filter(|call| match call.name {
+    let entries = calls.iter().flat_map(|calls| &calls.entries);
+    let spans = entries.filter(|call| match call.name {
         "clock_nanosleep" => call.args.is_some_and(|args| args[1] & TIMER_ABSTIME == 0),
         name => name == "nanosleep",
     });

@@ -25,7 +25,7 @@ pub struct Releases {
 struct Released {
     /// Observations after which no wake-up has been seen.
     open: Vec<Look>,
-    told: BTreeMap<(Wait, Waker), u64>,
+    counts: BTreeMap<(Wait, Waker), u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,14 +73,14 @@ impl Releases {
 
     /// Waits of a thread that were seen to end, with their wakers and the number of times.
     pub fn of(&self, tid: u32) -> impl Iterator<Item = (&Wait, Waker, u64)> {
-        let told = self.threads.get(&tid).map(|own| &own.told).into_iter().flatten();
-        told.map(|((wait, waker), times)| (wait, *waker, *times))
+        let counts = self.threads.get(&tid).map(|own| &own.counts).into_iter().flatten();
+        counts.map(|((wait, waker), times)| (wait, *waker, *times))
     }
 
     /// Notes that a waker ended a wait.
     #[cfg(any(test, feature = "fixture"))]
     pub fn tell(&mut self, tid: u32, wait: Wait, by: Waker, times: u64) {
-        *self.threads.entry(tid).or_default().told.entry((wait, by)).or_default() += times;
+        *self.threads.entry(tid).or_default().counts.entry((wait, by)).or_default() += times;
     }
 }
 
@@ -98,7 +98,7 @@ impl Released {
                 Some(waking) if counted == Some(waking.time) => {}
                 Some(waking) => {
                     counted = Some(waking.time);
-                    *self.told.entry((look.wait, waking.by)).or_default() += 1;
+                    *self.counts.entry((look.wait, waking.by)).or_default() += 1;
                 }
             }
         }
@@ -117,7 +117,7 @@ mod tests {
         ThreadWaking { tid: 7, time: Nanos(time), by: Waker::Thread(by) }
     }
 
-    fn told(releases: &Releases) -> Vec<(u64, Waker, u64)> {
+    fn waits_of_thread(releases: &Releases) -> Vec<(u64, Waker, u64)> {
         releases.of(7).map(|(wait, by, times)| (wait.args[0].unwrap(), by, times)).collect()
     }
 
@@ -128,7 +128,7 @@ mod tests {
         releases.look(7, Nanos(12), Nanos(13), wait(1));
         releases.look(7, Nanos(30), Nanos(31), wait(2));
         releases.wakings(vec![waking(40, 9), waking(20, 8), waking(5, 6)], Nanos(50));
-        assert_eq!(told(&releases), [(1, Waker::Thread(8), 1), (2, Waker::Thread(9), 1)]);
+        assert_eq!(waits_of_thread(&releases), [(1, Waker::Thread(8), 1), (2, Waker::Thread(9), 1)]);
         assert_eq!(releases.of(8).count(), 0);
     }
 
@@ -137,7 +137,7 @@ mod tests {
         let mut releases = Releases::default();
         releases.look(7, Nanos(10), Nanos(20), wait(1));
         releases.wakings(vec![waking(15, 8), waking(30, 9)], Nanos(50));
-        assert!(told(&releases).is_empty());
+        assert!(waits_of_thread(&releases).is_empty());
     }
 
     #[test]
@@ -149,10 +149,10 @@ mod tests {
         releases.wakings(vec![waking(40, 8)], Nanos(30));
         releases.forget(7);
         releases.wakings(Vec::new(), Nanos(50));
-        assert!(told(&releases).is_empty());
+        assert!(waits_of_thread(&releases).is_empty());
         releases.look(7, Nanos(60), Nanos(61), wait(3));
         releases.wakings(vec![waking(70, 9)], Nanos(80));
-        assert_eq!(told(&releases), [(3, Waker::Thread(9), 1)]);
+        assert_eq!(waits_of_thread(&releases), [(3, Waker::Thread(9), 1)]);
     }
 
     /// The buffers of the CPUs are read one after the other.
@@ -161,8 +161,8 @@ mod tests {
         let mut releases = Releases::default();
         releases.look(7, Nanos(10), Nanos(11), wait(1));
         releases.wakings(vec![waking(40, 9)], Nanos(30));
-        assert!(told(&releases).is_empty());
+        assert!(waits_of_thread(&releases).is_empty());
         releases.wakings(vec![waking(35, 8)], Nanos(60));
-        assert_eq!(told(&releases), [(1, Waker::Thread(8), 1)]);
+        assert_eq!(waits_of_thread(&releases), [(1, Waker::Thread(8), 1)]);
     }
 }

@@ -57,11 +57,11 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
     if timers.is_empty() && !seen.is_empty() && program.counted(thread)?.voluntary < SEVERAL {
         return Ok(Judgement::pass("it waits for signals, but hardly any arrived"));
     }
-    let said = truncate_phrases(seen.into_iter().chain(
+    let phrases = truncate_phrases(seen.into_iter().chain(
         timers.iter().map(|(timer, times)| format!("it started timers of {} {times} times", timer.function)),
     ));
-    if said.is_empty() {
+    if phrases.is_empty() {
         enough(waits)?;
     }
-    Ok(if said.is_empty() { Judgement::pass("it waits for no signal") } else { Judgement::fail(said) })
+    Ok(if phrases.is_empty() { Judgement::pass("it waits for no signal") } else { Judgement::fail(phrases) })
 }

@@ -74,11 +74,11 @@ pub fn by_signal(program: &ProgramView, thread: &ProgramThread, waits: &Waits) -
     }
     let set = spans_set(program, thread, "timer_settime", None);
     if set >= SEVERAL {
-        let said = format!(
+        let usage = format!(
             "it set a timer to a relative time {set} times (timer_settime), and waits for its \
                             signal"
         );
-        return Some(Ok(Judgement::fail(said)));
+        return Some(Ok(Judgement::fail(usage)));
     }
     // A periodic timer is restarted when its signal is delivered (`posixtimer_rearm()`), always to
     // an absolute time: whether the first start was for a span makes no difference.
@@ -101,8 +101,8 @@ pub fn by_signal(program: &ProgramView, thread: &ProgramThread, waits: &Waits) -
 /// Number of times that a thread set a timer for a span, by its recorded calls.
 fn spans_set(program: &ProgramView, thread: &ProgramThread, name: &str, number: Option<u64>) -> u64 {
     let calls = program.calls(thread);
-    let made = calls.iter().flat_map(|calls| &calls.made).filter(|call| call.name == name);
-    let spans = made.filter(|call| {
+    let entries = calls.iter().flat_map(|calls| &calls.entries).filter(|call| call.name == name);
+    let spans = entries.filter(|call| {
         call.args.is_some_and(|args| number.is_none_or(|own| args[0] == own) && args[1] & ABSTIME == 0)
     });
     spans.map(|call| call.times).sum()

@@ -151,7 +151,7 @@ impl<'a> ProgramView<'a> {
             Some(NamedCall { name: calls::call_name(call.number)?, args: call.args, times: *times })
         });
         let complete = activity.lost == 0 && own.has_all_calls();
-        Some(NamedCalls { made: named.collect(), complete })
+        Some(NamedCalls { entries: named.collect(), complete })
     }
 
     /// The unknown judgement for facts that only recorded calls would show.
@@ -192,8 +192,8 @@ impl<'a> ProgramView<'a> {
     pub fn released_by(&self, thread: &'a ProgramThread) -> Result<Vec<(&'a Wait, WokenBy)>, Judgement> {
         self.all_wakings(thread)?;
         self.named()?;
-        let told = self.releases.of(thread.tid);
-        Ok(told.filter_map(|(wait, waker, times)| Some((wait, self.waker(waker, times)?))).collect())
+        let releases = self.releases.of(thread.tid);
+        Ok(releases.filter_map(|(wait, waker, times)| Some((wait, self.waker(waker, times)?))).collect())
     }
 
     /// Number of waits of a thread that ended by an interrupt, such as a timer's, and by a thread;
@@ -278,7 +278,7 @@ pub const FAULT: &str = "exceptions:page_fault_user";
 
 /// System calls of a thread, restricted to those that rules use.
 pub struct NamedCalls {
-    pub made: Vec<NamedCall>,
+    pub entries: Vec<NamedCall>,
     /// True if none can be missing.
     pub complete: bool,
 }
@@ -293,7 +293,8 @@ pub struct NamedCall {
 impl NamedCalls {
     /// Number of calls by name, in words; `""` if there were none of these.
     pub fn words(&self, names: &[&str]) -> String {
-        let sum = |name: &str| self.made.iter().filter(|call| call.name == name).map(|call| call.times).sum();
+        let sum =
+            |name: &str| self.entries.iter().filter(|call| call.name == name).map(|call| call.times).sum();
         let sums = names.iter().map(|name| (name, sum(name))).filter(|(_, times): &(_, u64)| *times > 0);
         truncate_words(sums.map(|(name, times)| format!("{name} {}", several(times, "time", "times"))))
     }

@@ -78,7 +78,7 @@ fn by_counters(program: &ProgramView, thread: &ProgramThread) -> Judged {
     if wakes && counted.written_bytes == 8 * counted.writes {
         return Ok(Judgement::pass(format!("it wakes others through an eventfd, {} times", counted.writes)));
     }
-    let said = format!(
+    let total = format!(
         "it wrote {}, {} in all, in {}",
         several(counted.writes, "time", "times"),
         several(counted.written_bytes, "byte", "bytes"),
@@ -90,7 +90,7 @@ fn by_counters(program: &ProgramView, thread: &ProgramThread) -> Judged {
         let named = truncate_phrases(moved.iter().map(|open| open.words()));
         let severity = severity(moved.into_iter(), all);
         return Ok(
-            Judgement::fail(format!("{said}; descriptors whose position moved: {named}")).severity(severity)
+            Judgement::fail(format!("{total}; descriptors whose position moved: {named}")).severity(severity)
         );
     }
     // Two descriptors of one open file, as in a shell's `2>&1`, are one target.
@@ -100,17 +100,17 @@ fn by_counters(program: &ProgramView, thread: &ProgramThread) -> Judged {
         .partition(|open| open.kind == OpenKind::Null);
     let bus = to.iter().filter(|open| is_bus(open, all)).count();
     let named = truncate_phrases(to.iter().map(|open| open.words()));
-    let said = if named.is_empty() { said } else { format!("{said}; open for writing: {named}") };
+    let total = if named.is_empty() { total } else { format!("{total}; open for writing: {named}") };
     // A descriptor that was closed since, or a harmless one of these.
     match to.len() {
-        0 if discarded.is_empty() => Ok(Judgement::fail(said)),
-        0 => Ok(Judgement::pass(format!("{said}, to {}", discarded[0].name))),
-        count if bus == count => Ok(Judgement::fail(said).severity(Severity::Low)),
+        0 if discarded.is_empty() => Ok(Judgement::fail(total)),
+        0 => Ok(Judgement::pass(format!("{total}, to {}", discarded[0].name))),
+        count if bus == count => Ok(Judgement::fail(total).severity(Severity::Low)),
         _ if bus > 0 || !discarded.is_empty() => {
             let or = discarded.first().map_or(String::new(), |null| format!(", or {}", null.name));
-            Err(program.needs_calls(&format!("{said}{or}; which of them is not known")))
+            Err(program.needs_calls(&format!("{total}{or}; which of them is not known")))
         }
-        _ => Ok(Judgement::fail(said)),
+        _ => Ok(Judgement::fail(total)),
     }
 }
 
@@ -119,8 +119,8 @@ fn by_counters(program: &ProgramView, thread: &ProgramThread) -> Judged {
 fn no_write(program: &ProgramView, thread: &ProgramThread) -> Judged {
     let window = thread.window.spoken();
     if program.descriptors()?.iter().any(|open| open.kind == OpenKind::Socket) {
-        let said = format!("no write() in {window}, but a socket is open, and send() is not counted");
-        return Err(program.needs_calls(&said));
+        let remark = format!("no write() in {window}, but a socket is open, and send() is not counted");
+        return Err(program.needs_calls(&remark));
     }
     Ok(Judgement::pass(format!("no write() in {window}, and no socket is open")))
 }
@@ -141,7 +141,7 @@ fn by_calls(program: &ProgramView, thread: &ProgramThread, calls: &NamedCalls) -
     let mut harmless = [0; 2];
     let mut sums: Vec<(String, u64)> = Vec::new();
     let mut worst = Severity::Low;
-    for call in calls.made.iter().filter(|call| CALLS.contains(&call.name)) {
+    for call in calls.entries.iter().filter(|call| CALLS.contains(&call.name)) {
         let number = call.args.map(|args| args[0]);
         let to = open.iter().find(|open| Some(u64::from(open.number)) == number);
         match to.map(|open| open.kind) {
@@ -174,10 +174,10 @@ fn by_calls(program: &ProgramView, thread: &ProgramThread, calls: &NamedCalls) -
         };
         return Ok(Judgement::pass(format!("it wrote nothing in {}{wakes}", thread.window.spoken())));
     }
-    let said = truncate_phrases(
+    let sums_text = truncate_phrases(
         sums.iter().map(|(words, times)| format!("{words} {}", several(*times, "time", "times"))),
     );
-    Ok(Judgement::fail(format!("{said}, in {}", thread.window.spoken())).severity(worst))
+    Ok(Judgement::fail(format!("{sums_text}, in {}", thread.window.spoken())).severity(worst))
 }
 
 #[cfg(test)]
@@ -205,10 +205,10 @@ mod tests {
             "close 0\n{WRITES}descriptor 1 kind=null name=null\ndescriptor 3 kind=socket name=x"
         ));
         assert_eq!((bus.0, bus.1), (AuditVerdict::Fail, Severity::Low), "{bus:?}");
-        let told = found(&format!(
+        let verdict = found(&format!(
             "close 0\n{WRITES}descriptor 1 kind=null name=null\ncall 101 write 1,0 times=500"
         ));
-        assert_eq!(told.0, AuditVerdict::Pass, "{told:?}");
+        assert_eq!(verdict.0, AuditVerdict::Pass, "{verdict:?}");
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl Accepted {
     pub const SWITCH: Accepted = Accepted::Number(0, 1);
 
     /// The value in the form in which it is written, or a refusal with the expected values.
-    pub fn taken(self, value: &str, survey: &Survey) -> Result<String, String> {
+    pub fn normalize(self, value: &str, survey: &Survey) -> Result<String, String> {
         let value = value.trim();
         let fits = match self {
             Accepted::Number(first, last) => number(value, first, last),

@@ -85,16 +85,16 @@ impl Control {
     ///
     /// # Errors
     /// The expected value, or the absence of the file.
-    pub fn taken(&self, path: &str, value: &str, survey: &Survey) -> Result<String, String> {
+    pub fn normalize(&self, path: &str, value: &str, survey: &Survey) -> Result<String, String> {
         if is_absent(survey, path) {
             return Err(format!("this kernel has no {path}"));
         }
-        let value = self.accepts.taken(value, survey)?;
-        let shown = survey.texts.one(path).known().copied().filter(|_| self.readback == Comparison::Choice);
+        let value = self.accepts.normalize(value, survey)?;
+        let choices = survey.texts.one(path).known().copied().filter(|_| self.readback == Comparison::Choice);
         let bare = |word: &str| word.trim_matches(['[', ']', '(', ')']) == value;
-        match shown {
-            Some(shown) if !shown.split_whitespace().any(bare) => {
-                Err(format!("this kernel does not offer {value}, only {}", shown.trim()))
+        match choices {
+            Some(choices) if !choices.split_whitespace().any(bare) => {
+                Err(format!("this kernel does not offer {value}, only {}", choices.trim()))
             }
             _ => Ok(value),
         }

@@ -48,7 +48,7 @@ fn what_is_given_up_is_a_value_that_is_taken() {
     let survey = Machine::base().read();
     for control in all() {
         for value in control.gives_up {
-            assert!(control.accepts.taken(value, &survey).is_ok(), "{} {value}", control.pattern);
+            assert!(control.accepts.normalize(value, &survey).is_ok(), "{} {value}", control.pattern);
         }
     }
 }
@@ -58,7 +58,7 @@ fn check(path: &str, value: &str, expected: &str) {
     let survey = Machine::base().read();
     let setting = find(path).and_then(|control| control.setting(path, value, &survey)).unwrap();
     let keys = |keys: &[Key]| keys.iter().map(Key::to_string).collect::<Vec<_>>().join(",");
-    let told = format!(
+    let line = format!(
         "{} {} {:?} {:?} [{}] [{}]",
         setting.key,
         setting.wanted,
@@ -67,7 +67,7 @@ fn check(path: &str, value: &str, expected: &str) {
         keys(&setting.partners),
         keys(&setting.restored_first)
     );
-    assert_eq!(told, expected);
+    assert_eq!(line, expected);
 }
 
 #[test]
@@ -120,8 +120,8 @@ fn what_is_not_there_is_no_partner() {
 
 #[track_caller]
 fn takes(path: &str, value: &str, expected: Result<&str, &str>) {
-    let taken = find(path).unwrap().taken(path, value, &Machine::base().read());
-    assert_eq!(taken.as_ref().map(String::as_str).map_err(String::as_str), expected, "{path} {value}");
+    let form = find(path).unwrap().normalize(path, value, &Machine::base().read());
+    assert_eq!(form.as_ref().map(String::as_str).map_err(String::as_str), expected, "{path} {value}");
 }
 
 #[test]

@@ -141,7 +141,7 @@ mod tests {
         run
     }
 
-    fn told(mut run: Run) -> String {
+    fn renewed_remedy(mut run: Run) -> String {
         renew(&mut run);
         run.culprits[0].remedy.clone()
     }
@@ -149,12 +149,12 @@ mod tests {
     #[test]
     fn both_ways_are_said_with_the_numbers_that_are_known() {
         assert_eq!(
-            told(hunt(culprit("realtime-thread", "control", 19, "alive"))),
+            renewed_remedy(hunt(culprit("realtime-thread", "control", 19, "alive"))),
             "if `control` has the deadline, follow it: `onbeat hunt --victim control`; \
              otherwise give yours the higher priority (`chrt -f -p 81 PID`) or move the other thread to \
              another CPU (`taskset -pc 0-1 4203`)"
         );
-        let ended = told(hunt(culprit("realtime-thread", "control", 4, "ended")));
+        let ended = renewed_remedy(hunt(culprit("realtime-thread", "control", 4, "ended")));
         assert!(
             ended.ends_with(
                 "(`chrt -f -p 96 PID`) or move the other thread to another CPU (`taskset -pc 0-1 PID`)"
@@ -163,14 +163,14 @@ mod tests {
         );
         let mut all = hunt(culprit("realtime-thread", "control", 4, "alive"));
         all.plan.cpus = (0..4).map(Cpu).collect();
-        assert!(told(all).ends_with("(`taskset -pc CPUS 4203`)"));
+        assert!(renewed_remedy(all).ends_with("(`taskset -pc CPUS 4203`)"));
     }
 
     #[test]
     fn a_priority_that_nothing_goes_before_is_no_number_to_beat() {
-        let highest = told(hunt(culprit("realtime-thread", "hog", 0, "alive")));
+        let highest = renewed_remedy(hunt(culprit("realtime-thread", "hog", 0, "alive")));
         assert!(highest.contains("a priority below yours (`chrt -f -p 79 4203`)"), "{highest}");
-        let deadline = told(hunt(culprit("realtime-thread", "hog", -1, "alive")));
+        let deadline = renewed_remedy(hunt(culprit("realtime-thread", "hog", -1, "alive")));
         assert!(deadline.contains("otherwise separate the two with a cpuset") && !deadline.contains("chrt"));
     }
 
@@ -179,10 +179,10 @@ mod tests {
         let mut of_kernel = hunt(culprit("realtime-thread", "spi0", 49, "alive"));
         of_kernel.culprits[0].threads[0].found.as_mut().expect("found").kernel = Some(true);
         assert_eq!(follow(&of_kernel.culprits[0], &of_kernel), None);
-        assert_eq!(told(of_kernel), realtime_thread::CULPRIT.remedy);
+        assert_eq!(renewed_remedy(of_kernel), realtime_thread::CULPRIT.remedy);
         let mut other = hunt(culprit("irq-thread", "irq/24-eth0", 49, "alive"));
         other.culprits[0].remedy = "its own".into();
-        assert_eq!(told(other), "its own");
+        assert_eq!(renewed_remedy(other), "its own");
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
         run.threads = vec![ThreadRun { tid: 77, priority: 50, ..ThreadRun::default() }];
         assert_eq!(follow(&run.culprits[0], &run), None);
         assert_eq!(
-            told(run),
+            renewed_remedy(run),
             "give yours the higher priority (`chrt -f -p 81 77`) or move the other thread to another CPU \
              (`taskset -pc CPUS 4203`)"
         );
@@ -208,7 +208,7 @@ mod tests {
         ] {
             let run = hunt(culprit("realtime-thread", comm, 19, state));
             assert_eq!(follow(&run.culprits[0], &run).as_deref(), command, "{comm}");
-            assert!(!told(run).contains("$("));
+            assert!(!renewed_remedy(run).contains("$("));
         }
     }
 }

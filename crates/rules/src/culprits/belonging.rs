@@ -68,8 +68,8 @@ mod tests {
         for slice in spikes.iter().flat_map(|spike| &spike.slices) {
             took[place_of(&ranking.culprits, slice).expect("all are listed")] += slice.ns.0;
         }
-        let told: Vec<i64> = ranking.culprits.iter().map(|culprit| culprit.total_ns.0).collect();
-        assert_eq!(took, told);
+        let totals: Vec<i64> = ranking.culprits.iter().map(|culprit| culprit.total_ns.0).collect();
+        assert_eq!(took, totals);
         assert_eq!(place_of(&ranking.culprits, &slice("irq", "nobody", 0)), None);
     }
 }

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use super::cpu_time::{TakenFrom, TimeTaken};
 use super::naming::full_name;
 use super::patterns::{Recurrence, recurrence};
 use super::rule::CulpritRule;
 use super::spike_set::SpikeSet;
-use super::taken::{TakenFrom, TimeTaken};
 use super::turns::{SpikeSlice, ThreadTurns};
 use super::{names, subsystems};
 use model::keyword::Word;
@@ -37,7 +37,7 @@ pub struct CulpritGroup {
     inherited: i64,
     /// Part of the total whose length is estimated.
     estimated: i64,
-    taken: TimeTaken,
+    cpu_time: TimeTaken,
     spikes: SpikeSet,
     kinds: BTreeMap<Word<SliceKind>, i64>,
     functions: BTreeMap<String, (i64, u64)>,
@@ -58,7 +58,7 @@ impl CulpritGroup {
             total: 0,
             inherited: 0,
             estimated: 0,
-            taken: TimeTaken::default(),
+            cpu_time: TimeTaken::default(),
             spikes: SpikeSet::default(),
             kinds: BTreeMap::new(),
             functions: BTreeMap::new(),
@@ -94,7 +94,7 @@ impl CulpritGroup {
         if self.spikes.add(of.number) && self.times.len() < MAX_TIMES {
             self.times.push((of.number, of.end));
         }
-        self.taken.add(TakenFrom::of(of.cpu, slice), slice.start_ns, Nanos(ns));
+        self.cpu_time.add(TakenFrom::of(of.cpu, slice), slice.start_ns, Nanos(ns));
         self.turns.add(of);
         if room(&self.kinds, &slice.kind) {
             let took = self.kinds.entry(slice.kind.clone()).or_default();
@@ -124,7 +124,7 @@ impl CulpritGroup {
         self.total = self.total.saturating_add(other.total);
         self.inherited = self.inherited.saturating_add(other.inherited);
         self.estimated = self.estimated.saturating_add(other.estimated);
-        self.taken.merge(&other.taken);
+        self.cpu_time.merge(&other.cpu_time);
         self.spikes.merge(&other.spikes);
         for (name, ns) in &other.kinds {
             if room(&self.kinds, name) {
@@ -173,7 +173,7 @@ impl CulpritGroup {
             kind: self.kind(),
             spikes: self.spikes.count().min(all),
             total_ns: Nanos(self.total),
-            cpu_time_ns: Some(self.taken.total().min(Nanos(self.total))),
+            cpu_time_ns: Some(self.cpu_time.total().min(Nanos(self.total))),
             inherited_ns: Nanos(self.inherited),
             estimated_ns: Nanos(self.estimated),
             share,
@@ -199,14 +199,14 @@ impl CulpritGroup {
             1 => (*text).clone(),
             _ => format!("{text} ({count} times)"),
         };
-        let mut told: Vec<String> = seen.iter().take(MAX_EVIDENCE).map(counted).collect();
+        let mut lines: Vec<String> = seen.iter().take(MAX_EVIDENCE).map(counted).collect();
         if others > 0 {
-            told.push(several(others, "other observation", "other observations"));
+            lines.push(several(others, "other observation", "other observations"));
         }
         if let Some((function, subsystem)) =
             functions.iter().find_map(|name| self.modules.get_key_value(name))
         {
-            told.push(format!("{function} belongs to {subsystem}"));
+            lines.push(format!("{function} belongs to {subsystem}"));
         }
         // Threads that appear and end have no common clock; for one thread the distances of its
         // turns show more than the ends of spikes.
@@ -219,8 +219,8 @@ impl CulpritGroup {
         });
         let cut = self.spikes.count() > self.times.len() as u64;
         let period = period.map(|period| Recurrence { cut: cut || period.cut, ..period });
-        told.extend(period.filter(Recurrence::covers_most).map(|period| period.sentence()));
-        told
+        lines.extend(period.filter(Recurrence::covers_most).map(|period| period.sentence()));
+        lines
     }
 }
 

@@ -32,8 +32,8 @@ pub static CULPRIT: CulpritRule =
         fallback: true,
         matches: |context| {
             let slice = context.slice;
-            let told = (!slice.evidence.is_empty()).then(|| slice.evidence.clone());
-            Some(told.unwrap_or_else(|| {
+            let evidence = (!slice.evidence.is_empty()).then(|| slice.evidence.clone());
+            Some(evidence.unwrap_or_else(|| {
                 format!("{} had the CPU instead", names::thread_with_priority(&slice.who))
             }))
         },

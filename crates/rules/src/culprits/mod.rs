@@ -13,6 +13,7 @@
 pub mod advice;
 pub mod belonging;
 pub mod context;
+mod cpu_time;
 mod deferred;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -25,7 +26,6 @@ pub mod sources;
 mod spike_set;
 pub mod steal;
 pub mod subsystems;
-mod taken;
 pub mod tally;
 #[cfg(test)]
 mod tests;

@@ -83,8 +83,8 @@ pub fn fallback_name(slice: &Slice) -> String {
         };
     }
     let texts = [function_with_module(who), who.irq.clone(), thread_name(&who.comm).to_owned()];
-    let told = texts.into_iter().find(|text| !text.is_empty());
-    told.unwrap_or_else(|| kind_name(slice.kind.known()).to_owned())
+    let text = texts.into_iter().find(|text| !text.is_empty());
+    text.unwrap_or_else(|| kind_name(slice.kind.known()).to_owned())
 }
 
 /// Cause of the time in slices that no event attributes.

@@ -34,9 +34,9 @@ impl SpikeSet {
     pub fn merge(&mut self, other: &SpikeSet) {
         self.words.extend(&other.words);
         self.words.sort_unstable();
-        self.words.dedup_by(|next, kept| {
-            let same = next.0 == kept.0;
-            kept.1 |= if same { next.1 } else { 0 };
+        self.words.dedup_by(|next, previous| {
+            let same = next.0 == previous.0;
+            previous.1 |= if same { next.1 } else { 0 };
             same
         });
         let cut = self.words.drain(WORDS.min(self.words.len())..);
@@ -58,9 +58,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn of(numbers: impl IntoIterator<Item = u64>) -> SpikeSet {
-        let mut made = SpikeSet::default();
-        numbers.into_iter().for_each(|number| assert!(made.add(number)));
-        made
+        let mut set = SpikeSet::default();
+        numbers.into_iter().for_each(|number| assert!(set.add(number)));
+        set
     }
 
     #[test]

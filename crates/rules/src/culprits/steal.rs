@@ -48,10 +48,10 @@ pub fn retain_near<'a>(
         spans.sort_unstable();
         // Overlapping stretches are merged, so that only the last one that starts before a time has
         // to be checked.
-        spans.dedup_by(|next, kept| {
-            let one = next.0 <= kept.1;
+        spans.dedup_by(|next, previous| {
+            let one = next.0 <= previous.1;
             if one {
-                kept.1 = kept.1.max(next.1);
+                previous.1 = previous.1.max(next.1);
             }
             one
         });
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn time_that_the_hypervisor_counts_is_no_longer_unknown() {
         let host = Host { virtualization: "kvm".into(), ..Host::default() };
-        let told = |ns: i64| {
+        let explained_ns = |ns: i64| {
             let steal =
                 StealInterval { cpu: Cpu(1), from: Nanos(0), to: Nanos(1_000_000_000), ns: Nanos(ns) };
             let mut spike = Spike {
@@ -85,7 +85,7 @@ mod tests {
             attribute(&host, &[steal], &mut spike);
             spike.stopped_ns == Nanos(40_000_000) && spike.unexplained_ns == Nanos(0)
         };
-        assert!(told(40_000_000) && !told(10_000_000));
+        assert!(explained_ns(40_000_000) && !explained_ns(10_000_000));
     }
 
     #[test]

@@ -100,8 +100,8 @@ impl SpikeTally {
     /// Matches the spike's slices with rules, and counts them.
     pub fn add(&mut self, spike: &mut Spike, host: &run::Host) {
         let run = RunContext::of_machine(host);
-        let told = |slice| classify(&SliceContext { spike, slice, run: &run });
-        let found: Vec<Match> = spike.slices.iter().map(told).collect();
+        let rule_of = |slice| classify(&SliceContext { spike, slice, run: &run });
+        let found: Vec<Match> = spike.slices.iter().map(rule_of).collect();
         self.spikes += 1;
         self.corroboration.note(host, spike);
         self.latency = self.latency.saturating_add(spike.latency_ns.0.max(0));
@@ -218,7 +218,7 @@ impl SpikeTally {
         }
         let (named, unjudged) = self.name_unexplained(run, &mut groups);
         let share = |ns: i64| if self.latency > 0 { ns as f64 / self.latency as f64 } else { 0.0 };
-        let mut kept: Vec<(&String, &CulpritGroup)> = Vec::new();
+        let mut ranked: Vec<(&String, &CulpritGroup)> = Vec::new();
         for ((_, _, name), group) in &groups {
             let least = if group.kind().known().is_some_and(|kind| BOOKKEEPING.contains(&kind)) {
                 MIN_BOOKKEEPING_SHARE
@@ -228,17 +228,17 @@ impl SpikeTally {
             if share(group.total()) < least {
                 minor = minor.saturating_add(group.total());
             } else {
-                kept.push((name, group));
+                ranked.push((name, group));
             }
         }
-        kept.compact_sort_by_key(|(_, group)| std::cmp::Reverse(group.total()));
+        ranked.compact_sort_by_key(|(_, group)| std::cmp::Reverse(group.total()));
         let resolution = run.interval.unwrap_or(Nanos::MILLI);
-        let told = |(place, (name, group)): (usize, &(&String, &CulpritGroup))| {
+        let culprit = |(place, (name, group)): (usize, &(&String, &CulpritGroup))| {
             // Pooled slices have many causes: a period of their times shows nothing.
             let one = place < with_periods && name.as_str() != POOLED;
             group.culprit(name, share(group.total()), self.spikes, one.then_some(resolution))
         };
-        let mut culprits: Vec<run::Culprit> = kept.iter().enumerate().map(told).collect();
+        let mut culprits: Vec<run::Culprit> = ranked.iter().enumerate().map(culprit).collect();
         culprits.compact_sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.name.cmp(&b.name)));
         Ranking {
             culprits,
@@ -344,10 +344,10 @@ mod tests {
             .collect();
         let host = Host::default();
         let ranked = rank_all(&mut spikes, &RunContext::of_machine(&host));
-        let told: Vec<_> =
+        let totals: Vec<_> =
             ranked.culprits.iter().map(|culprit| (culprit.name.as_str(), culprit.total_ns.0)).collect();
         assert_eq!(
-            told,
+            totals,
             [
                 ("a real-time thread that runs first: hog", 6000),
                 ("a section with interrupts off: hold", 5000)
@@ -371,12 +371,12 @@ mod tests {
         let unknown = slice("thread", 200, "low", 30, "");
         let ranked =
             rank_all(&mut [spike(0, vec![nmi, unknown], 0)], &RunContext::of_machine(&Host::default()));
-        let told: Vec<_> = ranked
+        let names: Vec<_> = ranked
             .culprits
             .iter()
             .map(|culprit| (culprit.rule.clone(), culprit.name.as_str(), culprit.kind.as_str()))
             .collect();
-        assert_eq!(told, [(None, "ghes_notify_nmi", "nmi"), (None, "low", "thread")]);
+        assert_eq!(names, [(None, "ghes_notify_nmi", "nmi"), (None, "low", "thread")]);
     }
 
     #[test]
@@ -466,17 +466,17 @@ mod tests {
 
     #[test]
     fn one_at_a_time_is_the_same_as_all_together() {
-        let made = || {
+        let spikes = || {
             (0..50)
                 .map(|n| spike(n * n * 1000, vec![slice("thread", n, "hog", 9, "")], n))
                 .collect::<Vec<_>>()
         };
         let host = Host::default();
         let mut tally = SpikeTally::default();
-        made().iter_mut().for_each(|spike| tally.add(spike, &host));
+        spikes().iter_mut().for_each(|spike| tally.add(spike, &host));
         assert_eq!(
             tally.final_ranking(&RunContext::of_machine(&host)),
-            rank_all(&mut made(), &RunContext::of_machine(&host))
+            rank_all(&mut spikes(), &RunContext::of_machine(&host))
         );
     }
 
@@ -505,8 +505,8 @@ mod tests {
             prop_assert!(ranked.culprits.windows(2).all(|pair| pair[0].total_ns >= pair[1].total_ns));
             let bounded = |of: &run::Culprit| of.evidence.len() <= 8 && of.functions.len() <= 8;
             prop_assert!(ranked.culprits.iter().all(bounded));
-            let taken = |of: &run::Culprit| of.cpu_time_ns.is_some_and(|taken| taken <= of.total_ns);
-            prop_assert!(ranked.culprits.iter().all(taken));
+            let is_within_total = |of: &run::Culprit| of.cpu_time_ns.is_some_and(|ns| ns <= of.total_ns);
+            prop_assert!(ranked.culprits.iter().all(is_within_total));
         }
     }
 }

@@ -119,7 +119,7 @@ fn no_two_rules_know_the_same_slice_equally_well() {
 fn slices_of_cycles() -> Vec<Slice> {
     let functions = ["", "futex_do_wait", "__futex_wait", "futex_lock_pi", "n_tty_write [tty]", "write"];
     let kinds = [SliceKind::Own, SliceKind::Preempted, SliceKind::Blocked, SliceKind::PageFault];
-    let mut made = Vec::new();
+    let mut slices = Vec::new();
     for kind in kinds.into_iter().chain([SliceKind::Syscall]) {
         for comm in ["", "hog", "irq/24-eth0", "ksoftirqd/1", "rcuc/1"] {
             for (prio, function) in [-1, 0, 19, 50, 98, 99, 120]
@@ -130,11 +130,11 @@ fn slices_of_cycles() -> Vec<Slice> {
                 let pid = if itself { VICTIM } else { VICTIM + 1 };
                 let who = Who { comm: comm.into(), pid, prio, function: function.into(), ..Who::default() };
                 let evidence = "what was seen".to_owned();
-                made.push(Slice { kind: kind.into(), ns: Nanos(1_000), who, evidence, ..Slice::default() });
+                slices.push(Slice { kind: kind.into(), ns: Nanos(1_000), who, evidence, ..Slice::default() });
             }
         }
     }
-    made
+    slices
 }
 
 const VICTIM: i32 = 70;

@@ -225,9 +225,9 @@ impl ThreadTurns {
 
     /// Threads that took most time, in that order; and the number of all threads.
     pub fn threads(&self) -> (Vec<CulpritThread>, u64) {
-        let kept = |tid: i32| self.turns.range((tid, i64::MIN)..=(tid, i64::MAX)).count() as u64;
+        let open_turns = |tid: i32| self.turns.range((tid, i64::MIN)..=(tid, i64::MAX)).count() as u64;
         let whole = |thread: &CulpritThread| CulpritThread {
-            turns: thread.turns + kept(thread.tid),
+            turns: thread.turns + open_turns(thread.tid),
             ..thread.clone()
         };
         let mut threads: Vec<CulpritThread> = self.threads.values().map(whole).collect();
@@ -433,12 +433,12 @@ mod tests {
             }
             let [mut first, second] = parts;
             first.merge(&second);
-            let told = |turns: &ThreadTurns| {
+            let summary = |turns: &ThreadTurns| {
                 let (threads, seen) = turns.threads();
                 let each = |thread: &CulpritThread| (thread.tid, thread.total_ns, thread.turns);
                 (threads.iter().map(each).collect::<Vec<_>>(), seen)
             };
-            prop_assert_eq!(told(&first), told(&all));
+            prop_assert_eq!(summary(&first), summary(&all));
             prop_assert_eq!(first.summary(), all.summary());
         }
     }

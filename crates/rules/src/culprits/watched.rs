@@ -102,9 +102,10 @@ mod tests {
         let spikes = [held(), spike(SliceKind::Thread, hog), Spike::default()];
         let spikes = spikes.map(|spike| (spike, None)).into();
         let found = CulpritNames::default().name(&Host::default(), spikes);
-        let told = |culprit: &WatchCulprit| (culprit.rule.clone().unwrap_or_default(), culprit.name.clone());
-        assert_eq!(told(&found[0]), ("irqs-off-section".into(), "hold [faults]".into()));
-        assert_eq!(told(&found[1]), ("realtime-thread".into(), "hog".into()));
+        let name_of =
+            |culprit: &WatchCulprit| (culprit.rule.clone().unwrap_or_default(), culprit.name.clone());
+        assert_eq!(name_of(&found[0]), ("irqs-off-section".into(), "hold [faults]".into()));
+        assert_eq!(name_of(&found[1]), ("realtime-thread".into(), "hog".into()));
         assert_eq!((found[0].task.tid, found[0].share), (Some(71), Some(0.9)));
         assert_eq!(found[2], WatchCulprit::default());
     }

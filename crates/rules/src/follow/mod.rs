@@ -94,9 +94,9 @@ fn asked_again(
             AuditVerdict::Unknown => !own,
         };
         if !fine {
-            let said = if is.value.is_empty() { &is.reason } else { &is.value };
+            let words = if is.value.is_empty() { &is.reason } else { &is.value };
             found.push(format!(
-                "{when}, {} turns from {} to {}: {said}",
+                "{when}, {} turns from {} to {}: {words}",
                 knob.id,
                 was.verdict.name(),
                 is.verdict.name()

@@ -83,7 +83,7 @@ fn judge(machine: &MachineView) -> Judged {
     let cmdline = machine.facts().cmdline.known();
     for (option, name, state) in OPTIONS {
         let built = config.as_ref().is_ok_and(|config| config.is_yes(option));
-        if !built || found.iter().any(|said| said.starts_with(name)) {
+        if !built || found.iter().any(|entry| entry.starts_with(name)) {
             continue;
         }
         let off = cmdline.and_then(|words| words.value(state)) == Some("disabled");

@@ -72,17 +72,17 @@ fn judge(machine: &MachineView) -> Judged {
         return by_capacity(machine);
     }
     let kind_of = |cpu: Cpu| kinds.iter().find(|(_, cpus)| cpus.contains(cpu)).map(|(kind, _)| *kind);
-    let told: Vec<(Cpu, String)> =
+    let types: Vec<(Cpu, String)> =
         machine.cpus().iter().filter_map(|cpu| Some((cpu, kind_of(cpu)?.to_owned()))).collect();
-    if told.iter().any(|(_, kind)| *kind != told[0].1) {
-        return Ok(Judgement::fail(group_by_value(told)));
+    if types.iter().any(|(_, kind)| *kind != types[0].1) {
+        return Ok(Judgement::fail(group_by_value(types)));
     }
     match untold {
         Some(why) => Err(why),
-        None if told.len() < machine.cpus().len() => {
+        None if types.len() < machine.cpus().len() => {
             Err(Judgement::unknown("some of the audited CPUs are not listed in /sys/devices/cpu_*/cpus"))
         }
-        None => Ok(Judgement::pass(group_by_value(told))),
+        None => Ok(Judgement::pass(group_by_value(types))),
     }
 }
 
@@ -99,16 +99,16 @@ fn by_capacity(machine: &MachineView) -> Judged {
         })?;
         return Err(Judgement::not_applicable("this processor shows no kinds of cores"));
     }
-    let told = || {
+    let by_value = || {
         group_by_value(capacities.known.iter().map(|(&cpu, capacity)| (cpu, format!("capacity {capacity}"))))
     };
     let mut values = capacities.known.values();
     let first = values.next();
     if values.any(|value| Some(value) != first) {
-        return Ok(Judgement::fail(told()));
+        return Ok(Judgement::fail(by_value()));
     }
     capacities.all_known()?;
-    Ok(Judgement::pass(told()))
+    Ok(Judgement::pass(by_value()))
 }
 
 #[cfg(test)]

@@ -188,8 +188,8 @@ fn judge(machine: &MachineView) -> Judged {
     if !moving.is_empty() {
         moving.compact_sort_by_key(|&(severity, cpu, _)| (Reverse(severity), cpu));
         let cpus: CpuSet = moving.iter().map(|&(_, cpu, _)| cpu).collect();
-        let said = moving.into_iter().map(|(_, cpu, words)| (cpu, words));
-        let judged = Judgement::fail(group_by_value(said)).severity(worst);
+        let phrases = moving.into_iter().map(|(_, cpu, words)| (cpu, words));
+        let judged = Judgement::fail(group_by_value(phrases)).severity(worst);
         let by_platform = read.auto.that(|word| word == "1").and(&cpus);
         // With the governor alone the platform would go on choosing.
         let held = |governor: &String| matches!(governor.as_str(), "performance" | "powersave" | "userspace");
@@ -212,10 +212,10 @@ fn judge(machine: &MachineView) -> Judged {
         read.auto.all_known()?;
     }
     // The file of a CPU and that of its policy have the same content.
-    let shown: Vec<String> =
+    let names: Vec<String> =
         machine.each(GOVERNOR, parse_word)?.into_iter().map(|(_, governor)| governor).collect();
     let policies = machine.facts().governors.known();
-    if policies.is_some_and(|policies| policies.iter().any(|governor| !shown.contains(governor))) {
+    if policies.is_some_and(|policies| policies.iter().any(|governor| !names.contains(governor))) {
         return Err(Judgement::unknown(
             "a policy in /sys/devices/system/cpu/cpufreq has a governor that none of its CPUs shows",
         ));

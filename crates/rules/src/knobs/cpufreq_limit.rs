@@ -173,7 +173,7 @@ fn judge(machine: &MachineView) -> Judged {
     let has_turbo_state = low.iter().any(|(_, cpu, top)| highest.get(cpu) == Some(&(top + TURBO_STEP)));
     let (mut raised, _) = raised(machine, &cpus);
     raised.extend(percent.as_ref().map(|_| Change::write(MAX_PERCENT, 100)));
-    let said = low.into_iter().map(|(limit, cpu, top)| (cpu, format!("{} of {}", mhz(limit), mhz(top))));
+    let phrases = low.into_iter().map(|(limit, cpu, top)| (cpu, format!("{} of {}", mhz(limit), mhz(top))));
     let daemon = "if a power daemon set the limit, remove it from its profile";
     // The state that acpi-cpufreq has above it lets the processor choose a clock.
     let note = if has_turbo_state {
@@ -181,7 +181,7 @@ fn judge(machine: &MachineView) -> Judged {
     } else {
         daemon.to_owned()
     };
-    let limits: Vec<String> = [group_by_value(said)].into_iter().chain(percent).collect();
+    let limits: Vec<String> = [group_by_value(phrases)].into_iter().chain(percent).collect();
     Ok(Judgement::fail(limits.join("; ")).fix(Remedy::of(raised).note(note)))
 }
 

@@ -100,8 +100,8 @@ fn judge(machine: &MachineView) -> Judged {
             &truncate_list(on.iter().map(|one| one.0)),
             "N",
         );
-        let kept = on.iter().map(|one| Change::cmdline_add(format!("{}.enabled=N", one.0)));
-        let fix = kept.fold(Remedy::from(off), Remedy::persist);
+        let words = on.iter().map(|one| Change::cmdline_add(format!("{}.enabled=N", one.0)));
+        let fix = words.fold(Remedy::from(off), Remedy::persist);
         return Ok(Judgement::fail(truncate_list(on.iter().map(|one| one.0))).fix(fix));
     }
     let threads = machine.survey.threads.known();

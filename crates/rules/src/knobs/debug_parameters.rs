@@ -143,9 +143,9 @@ fn judge(machine: &MachineView) -> Judged {
     if found.is_empty() {
         return Ok(Judgement::pass("none in effect"));
     }
-    let mut shown: Vec<String> = found.iter().take(SHOWN).map(|param| excerpt(param)).collect();
+    let mut names: Vec<String> = found.iter().take(SHOWN).map(|param| excerpt(param)).collect();
     if found.len() > SHOWN {
-        shown.push(format!("and {} more", found.len() - SHOWN));
+        names.push(format!("and {} more", found.len() - SHOWN));
     }
     let boots_only = found.iter().all(|param| param.name == INITCALL_DEBUG);
     let severity = if boots_only { Severity::Info } else { Severity::Medium };
@@ -154,7 +154,7 @@ fn judge(machine: &MachineView) -> Judged {
         Some(word) => Change::cmdline_add(word),
         None => Change::cmdline_remove(&param.name),
     }));
-    Ok(Judgement::fail(shown.join(", ")).severity(severity).fix(off))
+    Ok(Judgement::fail(names.join(", ")).severity(severity).fix(off))
 }
 
 /// Parameters that enable something, each once with the value that counts, in the table's order.

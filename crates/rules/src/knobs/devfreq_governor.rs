@@ -95,7 +95,7 @@ fn judge(machine: &MachineView) -> Judged {
     if !moving.is_empty() {
         let paths = moving.iter().map(|(_, text)| text.path.clone()).collect();
         let devices = truncate_list(moving.iter().map(|(_, text)| text.names.join("/")));
-        let kept = Change::advice(AdviceReason::Program, "a udev rule or a unit at boot");
+        let lasting = Change::advice(AdviceReason::Program, "a udev rule or a unit at boot");
         let fix = if moving.iter().all(|(_, text)| has_performance(machine, &text.names)) {
             Change::each(paths, "/sys/class/devfreq/DEVICE/governor", &devices, "performance")
         } else {
@@ -108,8 +108,8 @@ fn judge(machine: &MachineView) -> Judged {
                 ),
             )
         };
-        return Ok(Judgement::fail(truncate_list(moving.iter().map(|(said, _)| said)))
-            .fix(Remedy::from(fix).persist(kept)));
+        return Ok(Judgement::fail(truncate_list(moving.iter().map(|(words, _)| words)))
+            .fix(Remedy::from(fix).persist(lasting)));
     }
     match untold {
         Some(why) => Err(why),

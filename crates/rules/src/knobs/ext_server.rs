@@ -100,13 +100,13 @@ fn judge(machine: &MachineView) -> Judged {
     // A period only sets the frequency: without it the server runs anyway.
     let periods = PerCpuSetting::of(machine, PERIOD, parse_u64);
     let span = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX)).spaced();
-    let said = runtimes.known.iter().filter(|&(_, &runtime)| runtime > 0).map(|(&cpu, &runtime)| {
+    let budgets = runtimes.known.iter().filter(|&(_, &runtime)| runtime > 0).map(|(&cpu, &runtime)| {
         let of = periods.known.get(&cpu).map(|&period| format!(" of {}", span(period)));
         (cpu, span(runtime) + &of.unwrap_or_default())
     });
     let loops = machine.has_profile(Profile::ControlLoop) || machine.has_profile(Profile::Audio);
     let severity = if loops { Severity::Medium } else { Severity::High };
-    Ok(Judgement::fail(group_by_value(said)).severity(severity).fix(
+    Ok(Judgement::fail(group_by_value(budgets)).severity(severity).fix(
         Remedy::advice(AdviceReason::Program, "end the BPF scheduler")
             .or(unthrottled(machine).and(Change::each_cpu(RUNTIME, &on, 0))),
     ))

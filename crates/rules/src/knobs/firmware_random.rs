@@ -119,16 +119,16 @@ fn judge(machine: &MachineView) -> Judged {
     let Some(current) = machine.parsed(CURRENT, parse_line)? else {
         return Ok(Judgement::pass("the kernel has no generator in use"));
     };
-    let shown = truncate(&current);
+    let generator = truncate(&current);
     let Some((who, severity)) = answerer(machine, &current)? else {
-        return Ok(Judgement::pass(shown));
+        return Ok(Judgement::pass(generator));
     };
     // Kernels before 5.16 have no such file; from 5.18 on the thread asks with any quality, and
     // their parameter current_quality does not stop it (`hwrng_fillfn()`).
     if machine.series()? < (5, 18) && machine.number_if_present(QUALITY)? == Some(0) {
-        return Ok(Judgement::pass(format!("{shown}, which the kernel does not read (quality 0)")));
+        return Ok(Judgement::pass(format!("{generator}, which the kernel does not read (quality 0)")));
     }
-    let judged = Judgement::fail(format!("{shown}: {who}")).severity(severity);
+    let judged = Judgement::fail(format!("{generator}: {who}")).severity(severity);
     let others = machine.parsed(AVAILABLE, parse_words)?.unwrap_or_default();
     let other = others.iter().find(|name| *name != &current && answerer(machine, name) == Ok(None));
     Ok(match other {

@@ -77,13 +77,13 @@ fn judge(machine: &MachineView) -> Judged {
         )));
     }
     let severity = if machine.has_profile(Profile::Audio) { Severity::Info } else { Severity::Low };
-    let (commands, said): (Vec<String>, Vec<String>) = delayed.into_iter().unzip();
+    let (commands, delays): (Vec<String>, Vec<String>) = delayed.into_iter().unzip();
     let words = format!(
         "{}, if a real-time thread waits for packets; at boot RxCoalesceSec= and UseAdaptiveRxCoalesce= of a \
          .link file",
         truncate_list(commands)
     );
-    Ok(Judgement::fail(truncate_words(said))
+    Ok(Judgement::fail(truncate_words(delays))
         .severity(severity)
         .fix(Remedy::advice(AdviceReason::Choice, words)))
 }

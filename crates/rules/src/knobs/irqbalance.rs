@@ -101,7 +101,7 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass("not running"));
     }
     // The banned CPUs depend on the version if old and new settings are combined.
-    let ways = ways(machine, &told(machine)?)?;
+    let ways = ways(machine, &settings(machine)?)?;
     let left: Vec<CpuSet> = ways.iter().map(|banned| machine.cpus().without(banned)).collect();
     let worst = left.iter().max_by_key(|cpus| cpus.len()).cloned().unwrap_or_default();
     if worst.is_empty() {
@@ -129,7 +129,7 @@ fn judge(machine: &MachineView) -> Judged {
 
 /// Settings in its environment: those of the unit and its drop-ins, overridden by those of the
 /// files that they name.
-fn told(machine: &MachineView) -> Result<Banned, Judgement> {
+fn settings(machine: &MachineView) -> Result<Banned, Judgement> {
     let mut unit = UnitEnvironment::default();
     // A unit that is not in a capture is assumed to be the distribution's.
     let mut main = None;
@@ -146,9 +146,9 @@ fn told(machine: &MachineView) -> Result<Banned, Judgement> {
             other => return Err(unknown_from(&drop_in.path, other)),
         }
     }
-    let mut told = unit.banned().map_err(Judgement::unknown)?;
+    let mut settings = unit.banned().map_err(Judgement::unknown)?;
     if main.is_none() && !unit.is_reset {
-        told = shipped(machine)?.over(told);
+        settings = shipped(machine)?.over(settings);
     }
     for path in &unit.files {
         let known = [SHIPPED, DEFAULT, SYSCONFIG, ETC].into_iter().find(|known| known == path);
@@ -159,9 +159,9 @@ fn told(machine: &MachineView) -> Result<Banned, Judgement> {
                 truncate(path)
             ))
         })?;
-        told = machine.parsed(known, parse_banned)?.unwrap_or_default().over(told);
+        settings = machine.parsed(known, parse_banned)?.unwrap_or_default().over(settings);
     }
-    Ok(told)
+    Ok(settings)
 }
 
 /// Drop-ins by name: the first folder with a name counts.
@@ -180,27 +180,27 @@ fn drop_ins<'a>(machine: &MachineView<'a>) -> Result<BTreeMap<&'a str, &'a Text>
 /// Settings in the files that the distributions' units read.
 fn shipped(machine: &MachineView) -> Result<Banned, Judgement> {
     let files = [machine.parsed(DEFAULT, parse_banned)?, machine.parsed(SYSCONFIG, parse_banned)?];
-    let mut said = files.into_iter().flatten().filter(|banned| *banned != Banned::default());
-    match (said.next(), said.next()) {
+    let mut settings = files.into_iter().flatten().filter(|banned| *banned != Banned::default());
+    match (settings.next(), settings.next()) {
         (Some(_), Some(_)) => Err(Judgement::unknown(format!(
             "{DEFAULT} and {SYSCONFIG} both ban CPUs: keep the one that its unit reads"
         ))),
-        (said, _) => {
-            Ok(said.unwrap_or_default().over(machine.parsed(SHIPPED, parse_banned)?.unwrap_or_default()))
+        (first, _) => {
+            Ok(first.unwrap_or_default().over(machine.parsed(SHIPPED, parse_banned)?.unwrap_or_default()))
         }
     }
 }
 
 /// CPUs that it does not use, for each interpretation of its settings by a version.
-fn ways(machine: &MachineView, told: &Banned) -> Result<Vec<CpuSet>, Judgement> {
+fn ways(machine: &MachineView, settings: &Banned) -> Result<Vec<CpuSet>, Judgement> {
     // Each version that has both reads the mask first, and those before 1.8 have only the mask
     // (`setup_banned_cpus()` of cputree.c).
-    if let Some(mask) = &told.mask {
+    if let Some(mask) = &settings.mask {
         return Ok(vec![mask.clone()]);
     }
     let mut ways = Vec::new();
-    match &told.list {
-        Some(list) if told.blank => ways.extend([list.clone(), automatic(machine)?]),
+    match &settings.list {
+        Some(list) if settings.blank => ways.extend([list.clone(), automatic(machine)?]),
         Some(list) => ways.push(list.clone()),
         None => ways.push(automatic(machine)?),
     }

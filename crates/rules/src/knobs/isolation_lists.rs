@@ -278,17 +278,21 @@ impl Lists {
         let lists = [("isolcpus", &self.domain, isolated), ("nohz_full", &self.cpus[1], &ticks)];
         for (name, asked, kernel) in lists {
             let none = CpuSet::default();
-            let taken = match kernel {
-                Fact::Known(taken) => taken,
+            let kernel_cpus = match kernel {
+                Fact::Known(cpus) => cpus,
                 // The file of nohz_full= exists with NO_HZ_FULL only, without which the word is
                 // refused; that of the isolated CPUs is next to it.
                 Fact::Absent if isolated.known().is_some() => &none,
                 _ => continue,
             };
-            let missing = asked.and(possible).without(taken);
+            let missing = asked.and(possible).without(kernel_cpus);
             if !missing.is_empty() {
-                let said = format!("{name}= names {}, which the kernel did not accept", cpu_list(&missing));
-                if asked.and(taken).is_empty() { self.wrong.push(said) } else { self.odd.push(said) }
+                let remark = format!("{name}= names {}, which the kernel did not accept", cpu_list(&missing));
+                if asked.and(kernel_cpus).is_empty() {
+                    self.wrong.push(remark)
+                } else {
+                    self.odd.push(remark)
+                }
             }
         }
     }
@@ -301,8 +305,8 @@ mod tests {
 
     /// A synthetic command line.
     fn lists(words: &str, expected: &str) {
-        let taken = "/sys/devices/system/cpu/isolated: 0-3\n/sys/devices/system/cpu/nohz_full: 0-3";
-        check(&KNOB, &format!("{taken}\n/proc/cmdline: quiet {words}"), expected);
+        let files = "/sys/devices/system/cpu/isolated: 0-3\n/sys/devices/system/cpu/nohz_full: 0-3";
+        check(&KNOB, &format!("{files}\n/proc/cmdline: quiet {words}"), expected);
     }
 
     #[test]
@@ -354,11 +358,11 @@ mod tests {
     #[test]
     fn the_kernel_has_the_last_word() {
         let kernel = |isolated: &str, nohz_full: &str, expected: &str| {
-            let said = format!(
+            let files = format!(
                 "/sys/devices/system/cpu/isolated{isolated}\n\
                  /sys/devices/system/cpu/nohz_full{nohz_full}"
             );
-            check(&KNOB, &format!("{said}\n/proc/cmdline: isolcpus=domain,2-3 nohz_full=2-3"), expected);
+            check(&KNOB, &format!("{files}\n/proc/cmdline: isolcpus=domain,2-3 nohz_full=2-3"), expected);
         };
         kernel(": 2-3", ": 2-3", "pass isolcpus, nohz_full agree");
         kernel(": 2-3", ":   (null)", "fail high nohz_full= names CPUs 2-3, which the kernel did not accept");

@@ -125,7 +125,7 @@ fn out_of_order<'a>(threads: &'a Threads, cpus: &CpuSet, rt: bool) -> Vec<OutOfO
     };
     let judged = |thread: &'a Thread| -> Option<OutOfOrder<'a>> {
         let (name, priority) = (&thread.comm, thread.priority);
-        let said = |words: String, severity| Some(OutOfOrder { thread, words, severity });
+        let finding = |words: String, severity| Some(OutOfOrder { thread, words, severity });
         let grace_periods = || threads.kernel.iter().find(|other| rt && runs_grace_periods(&other.comm));
         let waiting =
             ["rcuc", "ktimers"].iter().filter_map(|other| same(thread, other)).chain(grace_periods());
@@ -133,12 +133,12 @@ fn out_of_order<'a>(threads: &'a Threads, cpus: &CpuSet, rt: bool) -> Vec<OutOfO
             waiting.filter(|_| name.starts_with("ksoftirqd/")).find(|other| other.priority < priority);
         if let Some(other) = above {
             let words = format!("{name} {priority} above {} {}", other.comm, other.priority);
-            return said(words, Severity::High);
+            return finding(words, Severity::High);
         }
         if is_of_interrupt(name) {
             let is_low = priority <= LOWEST && thread.policy != Some(RtPolicy::Deadline);
             let words = format!("{name} {priority}, the softirq and RCU threads {LOWEST}");
-            return if rt && is_low && is_near(thread) { said(words, Severity::Medium) } else { None };
+            return if rt && is_low && is_near(thread) { finding(words, Severity::Medium) } else { None };
         }
         let is_here = of(name, cpus) || is_rcu(name) && is_near(thread);
         // Grace periods concern all CPUs, wherever their thread runs.
@@ -146,14 +146,14 @@ fn out_of_order<'a>(threads: &'a Threads, cpus: &CpuSet, rt: bool) -> Vec<OutOfO
             return None;
         }
         if rt && name.starts_with("ktimers/") && thread.policy.is_none() {
-            return said(format!("{name} ordinary: timers wait behind any load"), Severity::Medium);
+            return finding(format!("{name} ordinary: timers wait behind any load"), Severity::Medium);
         }
         let is_needed = name.starts_with("rcuc/") || runs_grace_periods(name);
         if rt && is_needed && thread.policy.is_none() {
-            return said(format!("{name} ordinary: grace periods wait behind any load"), Severity::Medium);
+            return finding(format!("{name} ordinary: grace periods wait behind any load"), Severity::Medium);
         }
         if priority >= floor {
-            return said(format!("{name} {priority}, the interrupt threads {floor}"), Severity::Medium);
+            return finding(format!("{name} {priority}, the interrupt threads {floor}"), Severity::Medium);
         }
         if !is_here {
             return None;
@@ -161,9 +161,9 @@ fn out_of_order<'a>(threads: &'a Threads, cpus: &CpuSet, rt: bool) -> Vec<OutOfO
         match behind(priority).filter(|_| priority > 1) {
             Some(program) => {
                 let words = format!("{name} {priority} before {} {}", program.comm, program.priority);
-                said(words, Severity::Medium)
+                finding(words, Severity::Medium)
             }
-            None if priority > 1 => said(format!("{name} {priority}"), Severity::Info),
+            None if priority > 1 => finding(format!("{name} {priority}"), Severity::Info),
             None => None,
         }
     };

@@ -121,9 +121,9 @@ fn ignored(machine: &MachineView) -> Judged {
 
 /// Handles corrected errors again, without polling for them.
 fn not_ignored(machine: &MachineView) -> Remedy {
-    let taken = Remedy::from(Change::write(IGNORED, 0));
+    let enabling = Remedy::from(Change::write(IGNORED, 0));
     let polled = machine.number_if_present(INTERVAL) != Ok(Some(0));
-    let both = if polled { taken.and(Change::write(INTERVAL, 0)) } else { taken };
+    let both = if polled { enabling.and(Change::write(INTERVAL, 0)) } else { enabling };
     both.persist(Change::cmdline_remove("mce=ignore_ce"))
 }
 

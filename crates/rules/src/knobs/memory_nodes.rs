@@ -76,8 +76,8 @@ fn judge(machine: &MachineView) -> Judged {
         .filter(|(_, cpus)| !cpus.is_empty())
         .collect();
     if ours.len() > 1 {
-        let shown = ours.iter().map(|(node, cpus)| format!("{} on node {node}", cpu_list(cpus)));
-        return Ok(Judgement::fail(truncate_list(shown)));
+        let phrases = ours.iter().map(|(node, cpus)| format!("{} on node {node}", cpu_list(cpus)));
+        return Ok(Judgement::fail(truncate_list(phrases)));
     }
     match (untold, &nodes[..]) {
         (Some(why), _) => Err(why),

@@ -408,12 +408,12 @@ mod tests {
                 let name = word.split('=').next().unwrap_or_default().replace('-', "_");
                 for architecture in ARCHITECTURES {
                     let (verdict, value) = after(architecture, word);
-                    let taken = takers.split(' ').any(|taker| taker == architecture);
+                    let applies = takers.split(' ').any(|taker| taker == architecture);
                     let fails = verdict == AuditVerdict::Fail && value.replace('-', "_").starts_with(&name);
-                    assert_eq!(fails, taken, "{word} on {architecture}: {value}");
+                    assert_eq!(fails, applies, "{word} on {architecture}: {value}");
                     // As if it were absent, if the last one counts.
                     let again = after(architecture, &format!("{word} quiet {word}"));
-                    assert_eq!(again.0 == AuditVerdict::Fail, taken, "{word} on {architecture}");
+                    assert_eq!(again.0 == AuditVerdict::Fail, applies, "{word} on {architecture}");
                 }
             }
         }

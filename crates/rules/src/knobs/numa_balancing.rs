@@ -49,8 +49,8 @@ fn judge(machine: &MachineView) -> Judged {
         if machine.is_built_for_rt() {
             return Err(Judgement::not_applicable("PREEMPT_RT kernels do not have it"));
         }
-        let shown = machine.shows_by_absence() && machine.survey.texts.has_neighbour(SYSCTL);
-        if !shown && machine.kconfig()?.is_yes("NUMA_BALANCING") {
+        let is_certain = machine.shows_by_absence() && machine.survey.texts.has_neighbour(SYSCTL);
+        if !is_certain && machine.kconfig()?.is_yes("NUMA_BALANCING") {
             return Err(Judgement::unknown(format!(
                 "{SYSCTL} is missing, although the kernel has NUMA_BALANCING"
             )));

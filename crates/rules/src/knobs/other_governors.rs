@@ -146,8 +146,9 @@ fn judge(machine: &MachineView) -> Judged {
     let open: CpuSet = generic.iter().filter(|&cpu| fixed(cpu).is_none()).collect();
     if open.is_empty() {
         drivers.all_known()?;
-        let said = generic.iter().filter_map(|cpu| Some((cpu, format!("fixed at {}", mhz(fixed(cpu)?)))));
-        return Ok(Judgement::pass(group_by_value(said)));
+        let frequencies =
+            generic.iter().filter_map(|cpu| Some((cpu, format!("fixed at {}", mhz(fixed(cpu)?)))));
+        return Ok(Judgement::pass(group_by_value(frequencies)));
     }
     let found = there(machine)?;
     if found.is_empty() {

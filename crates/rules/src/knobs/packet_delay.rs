@@ -66,7 +66,7 @@ fn judge(machine: &MachineView) -> Judged {
         let text = machine.texts(DEFER).ok()?.iter().find(same)?;
         text.content.clone().parse(|content| parse_u64(&content)).known().copied()
     };
-    let (mut names, mut said) = (Vec::new(), Vec::new());
+    let (mut names, mut delays) = (Vec::new(), Vec::new());
     for text in texts {
         let Some(&nanoseconds) = text.content.clone().parse(|content| parse_u64(&content)).known() else {
             continue;
@@ -75,7 +75,7 @@ fn judge(machine: &MachineView) -> Judged {
         if nanoseconds > 0 {
             let masked =
                 if deferred(name).is_some_and(|count| count > 0) { ", interrupts masked" } else { "" };
-            said.push(format!("{name} up to {}{masked}", span(nanoseconds)));
+            delays.push(format!("{name} up to {}{masked}", span(nanoseconds)));
             names.push(name);
         }
     }
@@ -85,7 +85,7 @@ fn judge(machine: &MachineView) -> Judged {
     }
     let severity = if machine.has_profile(Profile::Audio) { Severity::Info } else { Severity::Low };
     let paths = names.iter().map(|name| TIMEOUT.replacen('*', name, 1)).collect();
-    Ok(Judgement::fail(truncate_words(said)).severity(severity).fix(Change::each(
+    Ok(Judgement::fail(truncate_words(delays)).severity(severity).fix(Change::each(
         paths,
         CALLED,
         &truncate_list(names),

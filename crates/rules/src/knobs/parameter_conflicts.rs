@@ -85,8 +85,8 @@ fn judge(machine: &MachineView) -> Judged {
 
 /// The first three of some names with their values, which are longer than words: fewer fit.
 fn first_three(found: &[String]) -> String {
-    let shown = found.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
-    if found.len() > 3 { format!("{shown}; {} more", found.len() - 3) } else { shown }
+    let examples = found.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
+    if found.len() > 3 { format!("{examples}; {} more", found.len() - 3) } else { examples }
 }
 
 /// Values of a pure switch: `kstrtobool()` reads no more than two letters.
@@ -101,8 +101,8 @@ fn twice(machine: &MachineView, cmdline: &Cmdline, name: &str) -> Option<String>
     let strongest = STRONGEST.iter().find(|known| known.0 == name);
     let strongest = strongest.filter(|_| name != MITIGATIONS || keeps_vectors(machine));
     let lasting = strongest.and_then(|(_, value)| cmdline.values(name).find(|given| given == value));
-    let taken = |value: &str| takes(machine, name, value).then_some(());
-    let last = || cmdline.in_effect(name, taken).map(|(value, ())| value).or_else(|| cmdline.value(name));
+    let accepts = |value: &str| takes(machine, name, value).then_some(());
+    let last = || cmdline.in_effect(name, accepts).map(|(value, ())| value).or_else(|| cmdline.value(name));
     let last = lasting.or_else(|| last().filter(|_| strongest.is_some() || has_one_value(name)))?;
     // `1` and `on` are the same to most parameters that accept either.
     let word = |value: &str| kbool(value, None).filter(|_| SWITCHES.contains(&value));
@@ -153,29 +153,33 @@ fn refused(machine: &MachineView, cmdline: &Cmdline) -> Result<Vec<String>, Judg
     // A kernel without NO_HZ_FULL, and so without its file, accepts no list that asks for it.
     let lacks = || machine.kconfig().is_ok_and(|config| !config.is_yes("NO_HZ_FULL"));
     let ticks = if named.is_some() { !lacks() } else { machine.facts().nohz_full != Fact::Absent };
-    let (mut taken, mut found): (Vec<List>, Vec<String>) = (Vec::new(), Vec::new());
+    let (mut effective, mut found): (Vec<List>, Vec<String>) = (Vec::new(), Vec::new());
     let mut one_for_all = Ok(false);
     for list in lists.into_iter().filter(|list| ticks || !list.kinds.contains(&"nohz")) {
         let shares = |other: &List| list.kinds.iter().any(|kind| other.kinds.contains(kind));
-        let mut differing = taken.iter().filter(|other| other.cpus != list.cpus).peekable();
+        let mut differing = effective.iter().filter(|other| other.cpus != list.cpus).peekable();
         if differing.peek().is_some() {
             one_for_all = one_list_for_all(machine);
         }
         let all = one_for_all == Ok(true);
         let rival = differing.find(|other| all || shares(other));
-        let shown = |list: &List| format!("{}={}", list.name, truncate(&list.cpus.to_string()));
+        let parameter = |list: &List| format!("{}={}", list.name, truncate(&list.cpus.to_string()));
         let leaves_none = |other: &&List| {
             list.is_of_timers() && other.is_of_timers() && present.without(&other.or(&list)).is_empty()
         };
         if let Some(rival) = rival {
-            found.push(format!("{} overrides {}", shown(rival), shown(&list)));
-        } else if let Some(other) = taken.iter().find(leaves_none).filter(|_| checks_the_rest(machine)) {
+            found.push(format!("{} overrides {}", parameter(rival), parameter(&list)));
+        } else if let Some(other) = effective.iter().find(leaves_none).filter(|_| checks_the_rest(machine)) {
             if named.is_some() {
                 return Err(unknown_from(PRESENT, &Fact::<()>::NotRunning));
             }
-            found.push(format!("{} with {} leaves no CPU, and is refused", shown(&list), shown(other)));
+            found.push(format!(
+                "{} with {} leaves no CPU, and is refused",
+                parameter(&list),
+                parameter(other)
+            ));
         } else {
-            taken.push(list);
+            effective.push(list);
         }
     }
     match one_for_all {

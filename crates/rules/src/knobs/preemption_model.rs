@@ -107,10 +107,11 @@ fn dynamic(machine: &MachineView) -> Remedy {
     let full = Change::cmdline_add("preempt=full");
     let offered = machine.line_if_present(SWITCH).ok().flatten().is_some_and(|line| line.contains("full"));
     let built = machine.kconfig().is_ok_and(|config| config.is_yes("PREEMPT_DYNAMIC"));
-    let told = machine.facts().version.known().is_some_and(|version| version.contains("PREEMPT_DYNAMIC"));
+    let is_dynamic =
+        machine.facts().version.known().is_some_and(|version| version.contains("PREEMPT_DYNAMIC"));
     let real_time = Remedy::advice(AdviceReason::Kernel, "boot a kernel with CONFIG_PREEMPT_RT")
         .with_persistence(Persistence::Build);
-    match (offered, built || told) {
+    match (offered, built || is_dynamic) {
         (true, _) => Remedy::from(Change::write(SWITCH, "full")).persist(full).or(real_time),
         (false, true) => Remedy::from(full).or(real_time),
         (false, false) => Remedy::from(Change::kconfig("PREEMPT", "y")).or(real_time),

@@ -96,13 +96,13 @@ fn judge(machine: &MachineView) -> Judged {
             prompt_callbacks(machine, Remedy::of([Change::kconfig("RCU_NOCB_CPU", "y"), boot])).note(note),
         ));
     }
-    let (said, offloaded) = offloaded(machine)?;
+    let (parameter, offloaded) = offloaded(machine)?;
     let offloaded = ticks.map_or(offloaded.clone(), |ticks| offloaded.or(ticks));
     let missing = cpus.without(&offloaded);
     if missing.is_empty() {
-        return Ok(Judgement::pass(said));
+        return Ok(Judgement::pass(parameter));
     }
-    let judgement = Judgement::fail(format!("{said}: not on {}", cpu_list(&missing)))
+    let judgement = Judgement::fail(format!("{parameter}: not on {}", cpu_list(&missing)))
         .severity(severity)
         .fix(prompt_callbacks(machine, boot.into()).note(note));
     Ok(if !offloaded.is_empty() && offloaded.and(cpus).is_empty() {
@@ -161,17 +161,17 @@ fn offloaded(machine: &MachineView) -> Result<(String, CpuSet), Judgement> {
             });
         }
     };
-    let said = format!("rcu_nocbs={}", truncate(list));
+    let parameter = format!("rcu_nocbs={}", truncate(list));
     // Plain numbers mean the same on each machine.
     if let Some(offloaded) = CpuSet::parse(list).ok().filter(|_| machine.survey.is_stopped) {
-        return Ok((said, offloaded));
+        return Ok((parameter, offloaded));
     }
     let possible = machine.cpu_list_if_present(POSSIBLE)?.ok_or_else(|| unknown_absent(POSSIBLE))?;
     let last = possible.iter().last().ok_or_else(|| unknown_absent("the last CPU"))?;
     // The kernel then takes all (`rcu_nocb_setup()`).
     Ok(match parse_kernel_list(list, last) {
-        Ok(offloaded) => (said, offloaded),
-        Err(_) => (format!("{said}, no list: all CPUs"), possible),
+        Ok(offloaded) => (parameter, offloaded),
+        Err(_) => (format!("{parameter}, no list: all CPUs"), possible),
     })
 }
 

@@ -71,7 +71,7 @@ fn judge(machine: &MachineView) -> Judged {
         let allowed = thread.allowed.known();
         allowed.is_some_and(|allowed| !allowed.and(&open).is_empty() && !allowed.without(cpus).is_empty())
     };
-    let names = truncate_list(threads.realtime.iter().filter(wanders).map(shown));
+    let names = truncate_list(threads.realtime.iter().filter(wanders).map(thread_text));
     if !names.is_empty() {
         return Ok(Judgement::fail(format!("{names} may run on {}", words::cpu_list(&open))).fix(
             Remedy::advice(
@@ -98,14 +98,14 @@ fn judge(machine: &MachineView) -> Judged {
         let allowed = thread.allowed.known();
         allowed.is_some_and(|allowed| !allowed.is_empty() && allowed.without(cpus).is_empty())
     };
-    let names = truncate_list(threads.realtime.iter().filter(bound).map(shown));
+    let names = truncate_list(threads.realtime.iter().filter(bound).map(thread_text));
     Ok(Judgement::pass(match names.as_str() {
         "" => format!("none on {}", words::cpu_list(cpus)),
         names => format!("{names} pinned to {}, as threads of the real-time program", words::cpu_list(cpus)),
     }))
 }
 
-fn shown(thread: &Thread) -> String {
+fn thread_text(thread: &Thread) -> String {
     match thread.policy {
         Some(RtPolicy::Fifo) => format!("{} FIFO {}", base_name(thread), thread.priority),
         Some(RtPolicy::RoundRobin) => format!("{} RR {}", base_name(thread), thread.priority),

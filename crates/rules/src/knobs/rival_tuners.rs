@@ -85,13 +85,16 @@ fn contest(found: &[&Tuner]) -> Option<Judgement> {
         found.iter().filter(move |rival| rival.areas.contains(&areas)).map(|rival| rival.name)
     };
     let fought = TunedArea::ALL.into_iter().filter(|areas| names(*areas).count() > 1);
-    let shown: Vec<String> = fought
+    let areas_text: Vec<String> = fought
         .map(|areas| format!("{}: {}", areas.words(), names(areas).collect::<Vec<_>>().join(" and ")))
         .collect();
-    (!shown.is_empty()).then(|| {
-        let more =
-            if shown.len() > SHOWN { format!("; and {} more", shown.len() - SHOWN) } else { String::new() };
-        Judgement::fail(shown.into_iter().take(SHOWN).collect::<Vec<_>>().join("; ") + &more).fix(
+    (!areas_text.is_empty()).then(|| {
+        let more = if areas_text.len() > SHOWN {
+            format!("; and {} more", areas_text.len() - SHOWN)
+        } else {
+            String::new()
+        };
+        Judgement::fail(areas_text.into_iter().take(SHOWN).collect::<Vec<_>>().join("; ") + &more).fix(
             Remedy::advice(
                 AdviceReason::Program,
                 "keep one of them, and systemctl disable --now the others; configure the remaining one \
@@ -135,8 +138,8 @@ fn described(found: &[&Tuner]) -> String {
         let areas: Vec<&str> = rival.areas.iter().map(|areas| areas.words()).collect();
         format!("{}: {}", rival.name, areas.join(", "))
     };
-    let shown: Vec<String> = found.iter().filter(|rival| rival.name != "tuned").map(one).collect();
-    if found.is_empty() { "none".to_owned() } else { shown.join("; ") }
+    let descriptions: Vec<String> = found.iter().filter(|rival| rival.name != "tuned").map(one).collect();
+    if found.is_empty() { "none".to_owned() } else { descriptions.join("; ") }
 }
 
 #[cfg(test)]

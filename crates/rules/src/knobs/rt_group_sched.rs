@@ -61,7 +61,7 @@ fn judge(machine: &MachineView) -> Judged {
         _ => None,
     });
     let Some((budget, group)) = budget else { return Ok(judged) };
-    let said =
+    let value =
         format!("{}; no program of onbeat's group can be real-time: {}", judged.value, budget.reason());
     let for_good = judged.remedy.or_usual(KNOB.fix);
     let words = budget.remedy();
@@ -70,7 +70,7 @@ fn judge(machine: &MachineView) -> Judged {
     let lasts = if is_old || group.runtime_us.is_some() { Persistence::Runtime } else { Persistence::Boot };
     let words = words.strip_prefix(BY_PARAMETER).filter(|_| is_old).unwrap_or(&words);
     let now = Remedy::advice(AdviceReason::Choice, words).with_persistence(lasts);
-    Ok(Judgement::fail(said).fix(now.or(for_good)))
+    Ok(Judgement::fail(value).fix(now.or(for_good)))
 }
 
 /// Judges the kernel, regardless of the group that onbeat runs in.

@@ -84,8 +84,8 @@ fn judge(machine: &MachineView) -> Judged {
 }
 
 fn first_three(shared: &[String]) -> String {
-    let shown = shared.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
-    if shared.len() > 3 { format!("{shown}; {} more", shared.len() - 3) } else { shown }
+    let examples = shared.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
+    if shared.len() > 3 { format!("{examples}; {} more", shared.len() - 3) } else { examples }
 }
 
 /// Line of a sound card, or else of a USB controller, and the others on it: `17: snd_hdspm with

@@ -78,12 +78,12 @@ fn judge(machine: &MachineView) -> Judged {
         other => return Err(unknown_from("/proc/swaps", other)),
     };
     let kinds = [(swaps.partitions, "partition"), (swaps.files, "file"), (swaps.zram, "zram device")];
-    let shown = |&(count, kind): &(u64, &str)| match count {
+    let count_text = |&(count, kind): &(u64, &str)| match count {
         0 => None,
         1 => Some(format!("1 {kind}")),
         _ => Some(format!("{count} {kind}s")),
     };
-    let value = kinds.iter().filter_map(shown).collect::<Vec<_>>().join(", ");
+    let value = kinds.iter().filter_map(count_text).collect::<Vec<_>>().join(", ");
     if value.is_empty() {
         return Ok(Judgement::pass("none"));
     }

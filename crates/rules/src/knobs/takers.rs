@@ -114,8 +114,8 @@ fn has_lazy(machine: &MachineView) -> Result<bool, Judgement> {
 /// The reason for which the kernel refuses the model; none where it takes it, or may.
 pub fn refused_model(machine: &MachineView, model: &str) -> Result<Option<String>, Judgement> {
     if let Some(offered) = machine.parsed(MODELS, parse_choice).ok().flatten().map(|choice| choice.offered) {
-        let said = || format!("this kernel offers only {}", offered.join(" and "));
-        return Ok((!offered.iter().any(|word| word == model)).then(said));
+        let offer = || format!("this kernel offers only {}", offered.join(" and "));
+        return Ok((!offered.iter().any(|word| word == model)).then(offer));
     }
     let is_stopped = machine.survey.is_stopped;
     let flag = if is_stopped {

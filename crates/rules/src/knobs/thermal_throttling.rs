@@ -71,15 +71,15 @@ fn judge(machine: &MachineView) -> Judged {
         });
     }
     let (hot, warm) = (core.that(|&count| count > 0), package.that(|&count| count > 0));
-    let said: Vec<String> = [("core", &hot), ("package", &warm)]
+    let parts: Vec<String> = [("core", &hot), ("package", &warm)]
         .into_iter()
         .filter(|(_, cpus)| !cpus.is_empty())
         .map(|(what, cpus)| format!("{what} of {}", cpu_list(cpus)))
         .collect();
-    if !said.is_empty() {
+    if !parts.is_empty() {
         // The package throttles for any of its cores, so it may have been one that is not audited.
         let severity = if hot.is_empty() { Severity::Medium } else { Severity::High };
-        return Ok(Judgement::fail(format!("since boot: {}", said.join(", "))).severity(severity));
+        return Ok(Judgement::fail(format!("since boot: {}", parts.join(", "))).severity(severity));
     }
     core.all_known()?;
     // Older processors have no sensor for the package.

@@ -93,9 +93,9 @@ fn judge(machine: &MachineView) -> Judged {
             "only threads that never sleep benefit from it: see nohz-full",
         ));
     }
-    let taken = &machine.facts().nohz_full;
+    let nohz_full = &machine.facts().nohz_full;
     let asked = machine.cmdline().map(|cmdline| cmdline.value("nohz_full"));
-    let none = matches!(taken, Fact::Absent) || taken.known().is_some_and(CpuSet::is_empty);
+    let none = matches!(nohz_full, Fact::Absent) || nohz_full.known().is_some_and(CpuSet::is_empty);
     if none && asked.clone()?.is_none() {
         machine.require_isolation()?;
         // Only a thread that never sleeps gains from it.
@@ -107,7 +107,7 @@ fn judge(machine: &MachineView) -> Judged {
         }
         let boot = Change::cmdline_add(format!("nohz_full={}", machine.cpus()));
         let config = machine.facts().kconfig.known();
-        let built = !matches!(taken, Fact::Absent)
+        let built = !matches!(nohz_full, Fact::Absent)
             && config.is_none_or(|config| config.get("NO_HZ_FULL") != OptionValue::No);
         let both = if built { boot.into() } else { Remedy::of([Change::kconfig("NO_HZ_FULL", "y"), boot]) };
         return Ok(Judgement::fail("nohz_full= is not given").fix(prompt_callbacks(machine, both)));
@@ -118,8 +118,8 @@ fn judge(machine: &MachineView) -> Judged {
 /// The kernel took the audited CPUs into its list.
 fn list(machine: &MachineView, asked: Result<Option<&str>, Judgement>) -> Judged {
     let cpus = machine.cpus();
-    let taken = match &machine.facts().nohz_full {
-        Fact::Known(taken) => taken,
+    let nohz_full = match &machine.facts().nohz_full {
+        Fact::Known(cpus) => cpus,
         Fact::Absent => {
             return match machine.kconfig()?.get("NO_HZ_FULL") {
                 OptionValue::Yes => Err(Judgement::unknown(format!("{LIST} is not there"))),
@@ -129,11 +129,11 @@ fn list(machine: &MachineView, asked: Result<Option<&str>, Judgement>) -> Judged
         }
         other => return Err(unknown_from(LIST, other)),
     };
-    let missing = cpus.without(taken);
+    let missing = cpus.without(nohz_full);
     if missing.is_empty() && !cpus.is_empty() {
         return Ok(Judgement::pass(format!("nohz_full on {}", cpu_list(cpus))));
     }
-    if taken.is_empty() {
+    if nohz_full.is_empty() {
         let asked = truncate(asked.ok().flatten().unwrap_or_default());
         let (why, fix) = refused_ticks(machine).unwrap_or_else(|| {
             let why = "the kernel refused the list: it cannot be parsed, or contradicts isolcpus=; the \
@@ -144,20 +144,21 @@ fn list(machine: &MachineView, asked: Result<Option<&str>, Judgement>) -> Judged
     }
     Ok(Judgement::fail(format!(
         "nohz_full is {}: the tick does not stop on {}",
-        truncate(&taken.to_string()),
+        truncate(&nohz_full.to_string()),
         cpu_list(&missing)
     ))
     .because("the boot CPU keeps the time and is removed from the list; CPUs outside of it keep their tick")
-    .fix(put_in(taken, &missing)))
+    .fix(put_in(nohz_full, &missing)))
 }
 
 /// The CPUs in the list, but for the boot CPU, which keeps the time.
-fn put_in(taken: &CpuSet, missing: &CpuSet) -> Remedy {
-    let elsewhere = Remedy::advice(AdviceReason::Choice, format!("put the task on {}", named_cpus(taken)));
+fn put_in(nohz_full: &CpuSet, missing: &CpuSet) -> Remedy {
+    let elsewhere =
+        Remedy::advice(AdviceReason::Choice, format!("put the task on {}", named_cpus(nohz_full)));
     if missing.contains(Cpu(0)) {
         return elsewhere;
     }
-    Remedy::from(Change::cmdline_add(format!("nohz_full={}", taken.or(missing)))).or(elsewhere)
+    Remedy::from(Change::cmdline_add(format!("nohz_full={}", nohz_full.or(missing)))).or(elsewhere)
 }
 
 /// Dynamic ticks are not switched off as a whole.

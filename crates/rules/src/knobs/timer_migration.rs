@@ -67,13 +67,13 @@ fn judge(machine: &MachineView) -> Judged {
     if machine.has_profile(Profile::BusyPoll) {
         return Ok(Judgement::pass("1, which moves timers off CPUs whose tasks do not sleep"));
     }
-    let taken = machine.nohz_full()?.map(|taken| taken.and(machine.cpus())).unwrap_or_default();
-    if taken.is_empty() {
+    let tickless = machine.nohz_full()?.map(|tickless| tickless.and(machine.cpus())).unwrap_or_default();
+    if tickless.is_empty() {
         // A kernel whose list is not there has none, or hides it with all of /sys; then there are
         // no CPUs to judge for.
         return Ok(Judgement::pass("1, and no audited CPU is in nohz_full"));
     }
-    Ok(Judgement::fail(format!("1, with {} in nohz_full", cpu_list(&taken))))
+    Ok(Judgement::fail(format!("1, with {} in nohz_full", cpu_list(&tickless))))
 }
 
 #[cfg(test)]

@@ -224,10 +224,10 @@ fn cut(word: &str) -> String {
 
 /// The first few, and the number of the others.
 fn several(found: &[String]) -> String {
-    let shown = found.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let examples = found.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
     match found.len() - found.len().min(SHOWN) {
-        0 => shown,
-        more => format!("{shown}, and {more} more"),
+        0 => examples,
+        more => format!("{examples}, and {more} more"),
     }
 }
 

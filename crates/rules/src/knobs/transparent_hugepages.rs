@@ -131,11 +131,11 @@ fn shared_sizes(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass(""));
     }
     let paths = named.iter().map(|size| SHARED_OF_SIZES.replacen('*', size, 1)).collect();
-    let shown = "/sys/kernel/mm/transparent_hugepage/hugepages-SIZE/shmem_enabled";
+    let pattern = "/sys/kernel/mm/transparent_hugepage/hugepages-SIZE/shmem_enabled";
     let sizes = truncate_list(&named);
     Ok(Judgement::fail(format!("shared memory in {sizes}"))
         .severity(Severity::Low)
-        .fix(Change::each(paths, shown, &sizes, "never")))
+        .fix(Change::each(paths, pattern, &sizes, "never")))
 }
 
 /// True for the words that give huge pages to memory that does not request them.

@@ -425,8 +425,8 @@ mod tests {
             ("workqueue.disable_numa", "6.12.9", "6.1.9"),
         ] {
             let by_value = ["mitigations", "tsc"].iter().any(|name| word.starts_with(name));
-            let shown = if by_value { word } else { word.split('=').next().unwrap() };
-            check(&KNOB, &of("x86_64", old, word), &format!("fail low {shown}"));
+            let text = if by_value { word } else { word.split('=').next().unwrap() };
+            check(&KNOB, &of("x86_64", old, word), &format!("fail low {text}"));
             check(&KNOB, &of("x86_64", new, word), pass);
         }
         let vectors = "mitigations=auto,no_user_kernel";

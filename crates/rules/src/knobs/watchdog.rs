@@ -205,12 +205,12 @@ mod tests {
         use crate::remedy::Remedy;
         use facts::cmdline::parse_cmdline;
         let single = ["kernel.soft_watchdog", "kernel.nmi_watchdog"].map(|name| Change::sysctl(name, 0));
-        let said = Remedy::of(single)
+        let text = Remedy::of(single)
             .persist(Change::cmdline_add("nowatchdog"))
             .text(&parse_cmdline("quiet").unwrap());
         let keep = "; to keep it, kernel.soft_watchdog = 0 and kernel.nmi_watchdog = 0 in \
                     /etc/sysctl.d, or nowatchdog on";
-        assert!(said.contains(keep), "{said}");
+        assert!(text.contains(keep), "{text}");
     }
 
     #[test]

@@ -144,7 +144,7 @@ fn slope(values: SeriesValues) -> f64 {
 impl Course {
     /// Describes the change of the maxima in a sentence without its end; `block` is the length of
     /// each.
-    pub fn said(&self, values: SeriesValues, block: Nanos) -> String {
+    pub fn clause(&self, values: SeriesValues, block: Nanos) -> String {
         let at = |blocks: usize| Nanos(block.0.saturating_mul(blocks as i64)).spoken();
         let us = |ns: f64| Nanos(ns.abs().min(9e18) as i64).spaced();
         match *self {

@@ -179,9 +179,9 @@ mod tests {
         assert_eq!((period.members, period.among, period.worst, period.of_the_worst), (60, 60, 0, 0));
         let gate = periodicity(&found);
         assert!(gate.judged && !gate.passed && gate.detail.contains("0.4873"), "{gate:?}");
-        let mut said = found.structure.sentences.clone();
-        said.extend([gate.detail.clone(), gate.refusal.clone()]);
-        let all = said.join(" ");
+        let mut sentences = found.structure.sentences.clone();
+        sentences.extend([gate.detail.clone(), gate.refusal.clone()]);
+        let all = sentences.join(" ");
         assert!(!all.contains("largest") && !all.contains("24") && !all.contains("worst"), "{all}");
         assert!(all.contains("at least 60 us") && all.contains("the first 60 of them"), "{all}");
     }

@@ -323,11 +323,11 @@ mod tests {
         for block in &mut edited {
             block.at.0 += rng.below(1_000) as i64 * 1_000_000;
         }
-        for &(period, phase, us, kept) in combs {
+        for &(period, phase, us, rate) in combs {
             let due = (0..).map(|n| phase + f64::from(n) * period).take_while(|&due| due < 3_600.0);
             for due in due.collect::<Vec<_>>() {
                 let block = &mut edited[due as usize];
-                if rng.uniform() < kept && block.max.0 < us * 1_000 {
+                if rng.uniform() < rate && block.max.0 < us * 1_000 {
                     (block.max, block.at) =
                         (Nanos(us * 1_000 + rng.below(900) as i64), Nanos((due * 1e9) as i64));
                 }
@@ -373,22 +373,22 @@ mod tests {
 
     #[test]
     fn lists_show_the_same_periods_or_none() {
-        for (period, kept) in
+        for (period, rate) in
             [(3.0, 1.0), (7.0, 1.0), (10.0, 1.0), (60.0, 1.0), (60.0, 0.7), (120.0, 1.0), (300.0, 1.0)]
         {
-            let all: Vec<Vec<f64>> = (0..4).map(|seed| listed(&[(period, 0.4, 50, kept)], seed)).collect();
+            let all: Vec<Vec<f64>> = (0..4).map(|seed| listed(&[(period, 0.4, 50, rate)], seed)).collect();
             let right = all
                 .iter()
                 .filter(|found| matches!(found[..], [one] if (one - period).abs() < 0.01 * period))
                 .count();
             let wrong = all.iter().flatten().filter(|one| (**one - period).abs() > 0.01 * period).count();
-            assert!(right >= 3 && wrong == 0, "{period} {kept}: {all:?}");
+            assert!(right >= 3 && wrong == 0, "{period} {rate}: {all:?}");
         }
     }
 
     #[test]
     fn teeth_that_are_late_or_missing_do_not_make_a_multiple_of_the_period() {
-        for (period, kept) in [(20.3, 0.3), (20.3, 0.6), (7.3, 0.4), (4.1, 0.5)] {
+        for (period, rate) in [(20.3, 0.3), (20.3, 0.6), (7.3, 0.4), (4.1, 0.5)] {
             for seed in 0..2 {
                 let mut rng = Rng::new(seed);
                 let mut us: Vec<i64> =
@@ -396,7 +396,7 @@ mod tests {
                 let mut due = rng.uniform() * period;
                 while due < 3_600.0 {
                     let at = (due + 0.5 * rng.normal()).floor();
-                    if rng.uniform() < kept && (0.0..3_600.0).contains(&at) {
+                    if rng.uniform() < rate && (0.0..3_600.0).contains(&at) {
                         us[at as usize] = 50_000 + (2e3 * rng.exponential()) as i64;
                     }
                     due += period;
@@ -404,7 +404,7 @@ mod tests {
                 let list: Vec<Option<Nanos>> = us.into_iter().map(|ns| Some(Nanos(ns))).collect();
                 let found = structure(&BoundsInput::of(&Series::of_list(&list, BLOCK, Nanos(1)))).periods;
                 let wrong = |one: &&Period| (one.period_s / period - 1.0).abs() > 0.01;
-                assert_eq!(found.iter().find(wrong), None, "{period} {kept} {seed}");
+                assert_eq!(found.iter().find(wrong), None, "{period} {rate} {seed}");
             }
         }
     }
@@ -434,8 +434,8 @@ mod tests {
     #[test]
     fn what_recurs_less_than_each_block_is_never_extrapolated() {
         let question = Question { horizon: Nanos(3_600_000_000_000), chosen: true, ..Question::default() };
-        for (period, kept) in [(2.0, 1.0), (10.0, 0.5)] {
-            let asked = bounds(&BoundsInput::of(&hour(&[(period, 0.4, 50, kept)], 9)), &question);
+        for (period, rate) in [(2.0, 1.0), (10.0, 0.5)] {
+            let asked = bounds(&BoundsInput::of(&hour(&[(period, 0.4, 50, rate)], 9)), &question);
             assert_eq!(asked.extrapolation.status, crate::bounds::ExtrapolationStatus::Refused, "{period}");
             assert!(asked.extrapolation.reason.contains("recur every"), "{}", asked.extrapolation.reason);
         }

@@ -95,7 +95,7 @@ impl<'a> Steadiness<'a> {
 
     /// Refuses with the course of the maxima as the reason.
     fn refuse(&self, id: &'static str, name: &'static str, detail: String, course: Course) -> Gate {
-        let refusal = format!("{}.", course.said(self.finest, self.series.block));
+        let refusal = format!("{}.", course.clause(self.finest, self.series.block));
         let remedy = match course {
             Course::Bunched(_) => "Find what ran then; bound that part separately.",
             _ => REMEDY,

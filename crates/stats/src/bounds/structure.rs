@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn bursts_of_several_blocks_are_reported() {
-        let said = |theta: Option<f64>| {
+        let sentences_of = |theta: Option<f64>| {
             let bursts = Bursts {
                 spikes: 40,
                 dispersion: 5.0,
@@ -223,9 +223,9 @@ mod tests {
             };
             sentences(&Structure { bursts: Some(bursts), ..Structure::default() }).remove(0)
         };
-        assert!(said(Some(0.25)).ends_with("in 5.0 % of the time, in clusters of about 4 blocks."));
+        assert!(sentences_of(Some(0.25)).ends_with("in 5.0 % of the time, in clusters of about 4 blocks."));
         for single in [None, Some(0.9), Some(0.0)] {
-            assert!(said(single).ends_with("in 5.0 % of the time."));
+            assert!(sentences_of(single).ends_with("in 5.0 % of the time."));
         }
     }
 }

@@ -73,16 +73,16 @@ fn of_first(a: &[f64], b: &[f64]) -> Relabelled {
 
 /// Typical value of a split that assigns these runs to A; `None` if they are A's.
 fn typical(pooled: &[f64], runs_a: usize, sum_a: f64, chosen: &[usize]) -> Option<f64> {
-    let (mut kept, mut taken, mut exchanged) = (0.0, 0.0, 0u32);
+    let (mut sum_from_a, mut sum_from_b, mut exchanged) = (0.0, 0.0, 0u32);
     for &run in chosen {
         if run < runs_a {
-            kept += pooled[run];
+            sum_from_a += pooled[run];
         } else {
-            taken += pooled[run];
+            sum_from_b += pooled[run];
             exchanged += 1;
         }
     }
-    (exchanged > 0).then(|| (taken - (sum_a - kept)) / f64::from(exchanged))
+    (exchanged > 0).then(|| (sum_from_b - (sum_a - sum_from_a)) / f64::from(exchanged))
 }
 
 fn all(pooled: &[f64], runs_a: usize) -> Relabelled {

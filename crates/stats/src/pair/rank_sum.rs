@@ -147,13 +147,18 @@ fn law_up_to(ranks: &[u64], few: usize, width: u64) -> Option<Vec<f64>> {
         let left = (ranks.len() - at) as f64;
         for k in (few.saturating_sub(ranks.len() - at)..=few.min(at)).rev() {
             let take = (few - k) as f64 / left;
-            let (taken, above) = chosen.split_at_mut(row * (k + 1));
-            let taken = &mut taken[row * k..];
+            let (below, above) = chosen.split_at_mut(row * (k + 1));
+            let from_row = &mut below[row * k..];
             if k < few {
                 let added = ((rank - ranks[k]) / step) as usize;
-                above.iter_mut().take(row).skip(added).zip(&*taken).for_each(|(to, from)| *to += from * take);
+                above
+                    .iter_mut()
+                    .take(row)
+                    .skip(added)
+                    .zip(&*from_row)
+                    .for_each(|(to, from)| *to += from * take);
             }
-            taken.iter_mut().for_each(|p| *p *= 1.0 - take);
+            from_row.iter_mut().for_each(|p| *p *= 1.0 - take);
         }
     }
     chosen.drain(..row * few);

@@ -125,15 +125,15 @@ fn dispersion(counts: &[u64; WINDOWS], sizes: &[u64; WINDOWS]) -> f64 {
 fn drawn_p(observed: f64, large: usize, n: usize, sizes: &[u64; WINDOWS]) -> f64 {
     let mut rng = Rng::new(SEED);
     let mut reached = 0;
-    let mut taken = Vec::with_capacity(large);
+    let mut places = Vec::with_capacity(large);
     for _ in 0..DRAWS {
         let mut counts = [0; WINDOWS];
-        taken.clear();
+        places.clear();
         // Floyd (1987): distinct places, each set of them as likely as any other.
         for last in n - large..n {
             let place = rng.below(last + 1);
-            let place = if taken.contains(&place) { last } else { place };
-            taken.push(place);
+            let place = if places.contains(&place) { last } else { place };
+            places.push(place);
             counts[window_of(place, n)] += 1;
         }
         // Equal counts may differ in the last bit when summed in another order.

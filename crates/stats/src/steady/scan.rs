@@ -83,7 +83,7 @@ pub fn fullest(x: Placed) -> Option<ScanWindow> {
 /// again, in the same order.
 struct ScoreSums<'a> {
     x: Placed<'a>,
-    kept: Vec<f64>,
+    sums: Vec<f64>,
 }
 
 impl<'a> ScoreSums<'a> {
@@ -91,21 +91,21 @@ impl<'a> ScoreSums<'a> {
 
     fn of(x: Placed<'a>) -> ScoreSums<'a> {
         let mut sum = 0.0;
-        let kept = x.iter().enumerate().filter_map(|(at, score)| {
+        let sums = x.iter().enumerate().filter_map(|(at, score)| {
             let before = sum;
             sum += score;
             (at % Self::APART == 0).then_some(before)
         });
-        ScoreSums { x, kept: kept.collect() }
+        ScoreSums { x, sums: sums.collect() }
     }
 
     /// Sums before some places, of which the last may be the end.
     fn read(&self, places: Range<usize>, into: &mut Vec<f64>) {
-        let kept = (places.start / Self::APART).min(self.kept.len() - 1);
-        let from = kept * Self::APART;
+        let nth = (places.start / Self::APART).min(self.sums.len() - 1);
+        let from = nth * Self::APART;
         into.clear();
         self.x.read(from..places.end - 1, into);
-        let mut sum = self.kept[kept];
+        let mut sum = self.sums[nth];
         for score in into.iter_mut() {
             (*score, sum) = (sum, sum + *score);
         }

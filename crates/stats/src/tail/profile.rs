@@ -200,8 +200,8 @@ impl LevelProfile<'_> {
             let xi = xi.clamp(self.shape.low, self.shape.high);
             [((z - self.hat.mu) / self.units(xi)).ln(), xi]
         });
-        let kept = [self.hat.sigma.ln(), hat];
-        let all = solved.into_iter().chain([kept]).chain(warm);
+        let current = [self.hat.sigma.ln(), hat];
+        let all = solved.into_iter().chain([current]).chain(warm);
         let valued = all.map(|at| Minimum { at, value: self.nllh(z, &at) });
         let mut starts: Vec<Minimum<2>> = valued.filter(|start| start.value.is_finite()).collect();
         starts.compact_sort_by(|a, b| a.value.total_cmp(&b.value));

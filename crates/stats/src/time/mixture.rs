@@ -203,11 +203,11 @@ mod tests {
 
     /// Events in blocks of a second: a comb with jitter of which this share occurs, and this number
     /// of others; in s.
-    fn events(period: f64, jitter: f64, kept: f64, others: usize, rng: &mut Rng) -> Vec<i64> {
+    fn events(period: f64, jitter: f64, rate: f64, others: usize, rng: &mut Rng) -> Vec<i64> {
         let due = (0..).map(|n| 1.5 + f64::from(n) * period).take_while(|due| *due < SPAN / 1e9);
         let mut at: Vec<i64> = Vec::new();
         for due in due {
-            if rng.uniform() < kept {
+            if rng.uniform() < rate {
                 at.push((due + jitter * rng.normal()).max(0.0) as i64);
             }
         }
@@ -229,9 +229,9 @@ mod tests {
     #[test]
     fn multiples_and_parts_lead_to_the_period() {
         let mut rng = Rng::new(SEED);
-        for (period, jitter, kept) in [(20.3, 0.5, 0.3), (20.3, 0.5, 0.6), (7.3, 0.5, 0.4), (5.2, 0.3, 0.3)] {
+        for (period, jitter, rate) in [(20.3, 0.5, 0.3), (20.3, 0.5, 0.6), (7.3, 0.5, 0.4), (5.2, 0.3, 0.3)] {
             for times in [1.0, 2.0, 3.0, 5.0] {
-                let (found, others) = named(&events(period, jitter, kept, 60, &mut rng), times * period);
+                let (found, others) = named(&events(period, jitter, rate, 60, &mut rng), times * period);
                 assert!(
                     (found / period - 1.0).abs() < 0.005 && others.is_empty(),
                     "{period}: {found} {others:?}"

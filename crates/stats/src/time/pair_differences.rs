@@ -111,10 +111,10 @@ impl Scan<'_> {
             let to = self.end_of(next, (bin + 2) * half - round);
             if let Some(lag) = self.test(from, to, &mut critical) {
                 match peaks.last_mut() {
-                    Some((last, kept)) if bin - *last <= 2 => {
+                    Some((last, peak)) if bin - *last <= 2 => {
                         *last = bin;
-                        if lag.strength > kept.strength {
-                            *kept = lag;
+                        if lag.strength > peak.strength {
+                            *peak = lag;
                         }
                     }
                     _ => peaks.push((bin, lag)),

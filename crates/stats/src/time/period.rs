@@ -292,10 +292,10 @@ mod tests {
                 let times = Recipe { walk_ns, ..recipe }.events(&mut rng);
                 let comb =
                     combs(&times, WatchedSpan::new(0, HOUR.span_ns), HOUR.resolution_ns, ALPHA).remove(0);
-                let made = times.len() - 20;
+                let drawn = times.len() - 20;
                 outside += usize::from((comb.period_ns - 60.0 * S).abs() > 3.0 * comb.period_se_ns);
                 assert!(comb.members.windows(2).all(|pair| times[pair[0]] < times[pair[1]]));
-                assert!(comb.members.iter().filter(|&&i| i < made).count() >= made - 2, "{comb:?}");
+                assert!(comb.members.iter().filter(|&&i| i < drawn).count() >= drawn - 2, "{comb:?}");
                 assert!((comb.phase_ns - times[comb.members[0]]).abs() < 150_000_000);
                 assert!(comb.p < 1e-6 && (walk_ns > 0.0 || comb.period_se_ns < 2e6), "{comb:?}");
                 assert!(walk_ns > 0.0 || (3e6..8e6).contains(&comb.jitter_ns), "{comb:?}");

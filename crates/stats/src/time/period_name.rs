@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_period_has_the_digits_that_its_error_allows() {
-        for (period, error, said) in [
+        for (period, error, name) in [
             (0.48731, 2e-5, "0.48731 s"),
             (0.487309391, 2.2e-6, "0.487309 s"),
             (20.3, 0.05, "20.30 s"),
@@ -82,7 +82,7 @@ mod tests {
             (0.002, 0.9, "2 ms"),
             (1.0, f64::NAN, "1.000000000 s"),
         ] {
-            assert_eq!(spoken(period, error), said, "{period} {error}");
+            assert_eq!(spoken(period, error), name, "{period} {error}");
         }
         spoken(f64::NAN, f64::INFINITY);
     }

@@ -137,10 +137,10 @@ mod tests {
     const BLOCKS: usize = 3_600;
 
     /// Blocks of 3600 with a tooth, less the missing ones, and this number of others.
-    fn events(period: f64, kept: f64, others: usize, seed: u64) -> Vec<i64> {
+    fn events(period: f64, rate: f64, others: usize, seed: u64) -> Vec<i64> {
         let mut rng = Rng::new(seed);
         let teeth = (0..).map(|n| (n as f64 * period) as usize).take_while(|&at| at < BLOCKS);
-        let mut blocks: Vec<usize> = teeth.filter(|_| rng.uniform() < kept).collect();
+        let mut blocks: Vec<usize> = teeth.filter(|_| rng.uniform() < rate).collect();
         blocks.extend((0..others).map(|_| rng.below(BLOCKS)));
         blocks.sort_unstable();
         blocks.dedup();
@@ -154,11 +154,11 @@ mod tests {
 
     #[test]
     fn short_combs_are_found_with_their_period() {
-        for (period, kept, others) in
+        for (period, rate, others) in
             [(2.0, 0.2, 60), (3.0, 0.3, 60), (5.0, 0.5, 60), (7.0, 0.5, 60), (10.0, 1.0, 60), (2.5, 0.3, 30)]
         {
             let all: Vec<Option<f64>> =
-                (0..10).map(|seed| found(&events(period, kept, others, seed))).collect();
+                (0..10).map(|seed| found(&events(period, rate, others, seed))).collect();
             let right = all.iter().flatten().filter(|got| (*got - period).abs() < 0.01 * period).count();
             assert!(right >= 9, "{period}: {all:?}");
         }

@@ -146,8 +146,8 @@ fn common_quantity(all: &[&Measurement]) -> Option<String> {
 
 /// True if all runs have measured a common quantity.
 pub fn have_common_quantity(all: &[&Measurement]) -> bool {
-    let said = all.iter().any(|one| one.run.as_ref().is_some_and(|run| !run.cpus.is_empty()));
-    !said || common_quantity(all).is_some()
+    let has_results = all.iter().any(|one| one.run.as_ref().is_some_and(|run| !run.cpus.is_empty()));
+    !has_results || common_quantity(all).is_some()
 }
 
 /// Reduces each run to the entries of the common quantity.

@@ -106,15 +106,15 @@ mod tests {
     use super::*;
     use trace::event::{Context, Task};
 
-    fn shown(events: &[&str], whats: Vec<What<u64>>) -> Vec<(i64, What<u64>)> {
+    fn times_and_events(events: &[&str], whats: Vec<What<u64>>) -> Vec<(i64, What<u64>)> {
         let events: Vec<String> = events.iter().map(|event| format!("x:{event}")).collect();
-        let (mut whole, mut shown) = (WholeEvents::of(&events), Vec::new());
+        let (mut whole, mut events_out) = (WholeEvents::of(&events), Vec::new());
         for (at, what) in whats.into_iter().enumerate() {
             let time = Nanos(100 * at as i64);
             let event = Event { time, cpu: Cpu(0), pid: 1, context: Context(8), preempt: 0, what };
-            whole.each(&event, &mut |event| shown.push((event.time.0, event.what.clone())));
+            whole.each(&event, &mut |event| events_out.push((event.time.0, event.what.clone())));
         }
-        shown
+        events_out
     }
 
     #[test]
@@ -126,19 +126,25 @@ mod tests {
         let exit = What::TimerExit { timer: 7 };
         let all = ["hrtimer_expire_entry", "sched_waking", "sched_switch"];
         let expected = [(0, entry.clone()), (100, waking.clone()), (101, exit), (200, switch.clone())];
-        assert_eq!(shown(&all, whats.clone()), expected);
+        assert_eq!(times_and_events(&all, whats.clone()), expected);
         let with_end = [&all[..], &["hrtimer_expire_exit"]].concat();
-        assert_eq!(shown(&with_end, whats), [(0, entry), (100, waking), (200, switch)]);
+        assert_eq!(times_and_events(&with_end, whats), [(0, entry), (100, waking), (200, switch)]);
     }
 
     #[test]
     fn what_has_one_end_alone_is_left_out_and_wakings_are_put_in() {
         let irq = What::IrqEntry { irq: 1, name: "eth0".into() };
-        assert_eq!(shown(&["irq_handler_entry"], vec![irq.clone()]), []);
-        assert_eq!(shown(&["irq_handler_entry", "irq_handler_exit"], vec![irq.clone()]), [(0, irq)]);
+        assert_eq!(times_and_events(&["irq_handler_entry"], vec![irq.clone()]), []);
+        assert_eq!(
+            times_and_events(&["irq_handler_entry", "irq_handler_exit"], vec![irq.clone()]),
+            [(0, irq)]
+        );
         let wakeup = What::Wakeup { task: Task::default(), target: Cpu(0) };
         let waking = What::Waking { task: Task::default(), target: Cpu(0) };
-        assert_eq!(shown(&["sched_wakeup"], vec![wakeup.clone()]), [(0, waking), (0, wakeup.clone())]);
-        assert_eq!(shown(&["sched_wakeup", "sched_waking"], vec![wakeup.clone()]), [(0, wakeup)]);
+        assert_eq!(
+            times_and_events(&["sched_wakeup"], vec![wakeup.clone()]),
+            [(0, waking), (0, wakeup.clone())]
+        );
+        assert_eq!(times_and_events(&["sched_wakeup", "sched_waking"], vec![wakeup.clone()]), [(0, wakeup)]);
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct Waking {
     pub by: Task,
     pub in_interrupt: bool,
     /// True if system calls are recorded: a futex that is no mutex is then a condition.
-    pub told: bool,
+    pub is_condition: bool,
 }
 
 /// Sleep of a thread.
@@ -95,7 +95,7 @@ pub(super) fn verdict(sleep: &ThreadSleep, waking: &Waking, habits: Habits) -> S
     if habits.releases_here {
         return SleepVerdict::Released(kind, waking.time);
     }
-    let nameless = matches!(sleep.place.kind, SleepKind::Futex | SleepKind::Unknown) && !waking.told;
+    let nameless = matches!(sleep.place.kind, SleepKind::Futex | SleepKind::Unknown) && !waking.is_condition;
     // A thread that waits for work and then sleeps a while does so each time; one that waits for a
     // lock in each cycle still has a schedule.
     if habits.timer_driven && nameless && habits.waits_often && !habits.scheduled {

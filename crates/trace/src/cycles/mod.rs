@@ -222,7 +222,7 @@ impl CycleTracker {
                 let own = self.threads.get_mut(&event.pid)?;
                 let timer = self.expiring.due_at_start(event, *timer);
                 let (time, by) = (event.time, Task::default());
-                let waking = Waking { time, timer: Some(timer), by, in_interrupt: true, told: false };
+                let waking = Waking { time, timer: Some(timer), by, in_interrupt: true, is_condition: false };
                 let (ended, released_by) = own.goes_on(&waking);
                 self.expiring.remember(released_by, timer.offset);
                 return ended;
@@ -263,8 +263,9 @@ impl CycleTracker {
             _ if in_interrupt => Task::default(),
             _ => Task { pid: event.pid, ..Task::default() },
         };
-        let told = own.calls && self.futex.is_some() && !self.others.contains(&task.pid);
-        let (ended, released_by) = own.woken(&Waking { time: event.time, timer, by, in_interrupt, told });
+        let is_condition = own.calls && self.futex.is_some() && !self.others.contains(&task.pid);
+        let (ended, released_by) =
+            own.woken(&Waking { time: event.time, timer, by, in_interrupt, is_condition });
         // The timer that released the thread is tracked from now on, for any starter.
         self.expiring.remember(released_by, timer.map_or(0, |timer| timer.offset));
         ended

@@ -74,8 +74,8 @@ impl PeriodEstimate {
             let over = distance % period.0;
             over.min(period.0 - over)
         };
-        let kept = self.distances.iter().filter(|distance| off(distance) <= tolerance).count();
-        4 * kept >= 3 * self.distances.len()
+        let matches = self.distances.iter().filter(|distance| off(distance) <= tolerance).count();
+        4 * matches >= 3 * self.distances.len()
     }
 
     /// Forgets the last expiry, because lost events may contain expiries.

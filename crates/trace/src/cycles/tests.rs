@@ -73,7 +73,7 @@ fn follow(events: &[Raw], futex: Option<i64>) -> (Vec<Cycle>, CycleTracker) {
 }
 
 /// Release, response, own, wait, preempted and blocked time.
-fn told(cycle: &Cycle) -> [i64; 6] {
+fn parts(cycle: &Cycle) -> [i64; 6] {
     let Cycle { release, own, wait, preempted, blocked, .. } = cycle;
     [release.0, cycle.response().0, own.0, wait.0, preempted.0, blocked.0]
 }
@@ -92,7 +92,7 @@ fn cycle(between: Vec<Raw>, end: i64) -> Vec<Raw> {
 #[test]
 fn a_cycle_goes_from_the_expiry_to_the_sleep_for_the_next_one() {
     let (cycles, _) = follow(&cycle(vec![], 150), None);
-    assert_eq!(cycles.iter().map(told).collect::<Vec<_>>(), [[100, 50, 40, 10, 0, 0]]);
+    assert_eq!(cycles.iter().map(parts).collect::<Vec<_>>(), [[100, 50, 40, 10, 0, 0]]);
     assert_eq!((cycles[0].by, cycles[0].began, cycles[0].end), (ReleaseKind::Timer, Nanos(110), Nanos(150)));
 }
 
@@ -106,8 +106,8 @@ fn a_release_that_was_due_before_it_was_asked_for_ends_a_cycle_without_a_sleep()
     events.extend([switch(110, 3, 0, ME), arm(249, 200), over(250), arm(279, 300), switch(280, ME, 1, 3)]);
     events.extend(fires(301, 3, HARD));
     let (cycles, tracker) = follow(&events, None);
-    let told: Vec<_> = cycles.iter().map(told).collect();
-    assert_eq!(told, [[100, 149, 139, 10, 0, 0], [200, 80, 30, 50, 0, 0]]);
+    let all: Vec<_> = cycles.iter().map(parts).collect();
+    assert_eq!(all, [[100, 149, 139, 10, 0, 0], [200, 80, 30, 50, 0, 0]]);
     assert_eq!((cycles[1].began, tracker.counters(ME)), (Nanos(250), CycleCounters::default()));
     // For a clock that no expiry has shown, the due time is unknown.
     let other = events.iter().map(|event| match &event.what {
@@ -152,7 +152,7 @@ fn preemption_locks_and_pages_are_parts_of_it() {
         switch(203, 3, 0, ME),
     ];
     let (cycles, _) = follow(&cycle(between, 210), None);
-    assert_eq!(told(&cycles[0]), [100, 110, 10 + 10 + 5 + 7, 10 + 5 + 3, 20, 20 + 20]);
+    assert_eq!(parts(&cycles[0]), [100, 110, 10 + 10 + 5 + 7, 10 + 5 + 3, 20, 20 + 20]);
     let longest = cycles[0].longest.expect("a part");
     assert_eq!((longest.part, longest.length, longest.by.pid), (CyclePart::Preempted, Nanos(20), 9));
     assert_eq!((cycles.len(), cycles[0].faults), (1, 1));
@@ -167,8 +167,8 @@ fn another_thread_an_interrupt_and_its_thread_release_as_well() {
         let begin = std::iter::once(switch(1, 3, 0, ME)).chain(call).collect();
         let events = [begin, sleep(10), wake(100), sleep(130), wake(200)].concat();
         let (cycles, tracker) = follow(&events, Some(202));
-        let told: Vec<_> = cycles.iter().map(|cycle| (cycle.by, told(cycle))).collect();
-        (told, tracker.counters(ME).untold)
+        let releases: Vec<_> = cycles.iter().map(|cycle| (cycle.by, parts(cycle))).collect();
+        (releases, tracker.counters(ME).untold)
     };
     let one = [100, 30, 25, 5, 0, 0];
     assert_eq!(by(0, 3, 9, None), (vec![(ReleaseKind::Thread, one)], 0));
@@ -208,7 +208,7 @@ fn a_mutex_is_told_from_a_condition_by_the_call() {
     };
     let events = [vec![switch(1, 3, 0, ME)], wait(10, 7), wait(80, 2), wait(150, 7)].concat();
     let (cycles, _) = follow(&events, Some(202));
-    assert_eq!(cycles.iter().map(told).collect::<Vec<_>>(), [[60, 90, 15 + 15, 5 + 5, 0, 50]]);
+    assert_eq!(cycles.iter().map(parts).collect::<Vec<_>>(), [[60, 90, 15 + 15, 5 + 5, 0, 50]]);
 }
 
 /// Periods of 1000 from 1000 on, `count` of them, woken 10 after the expiry, running for 100.
@@ -232,7 +232,7 @@ fn a_thread_that_its_timer_drives_is_not_released_by_what_it_waits_for() {
     events.extend(fires(13_001, 3, SOFT));
     let (cycles, tracker) = follow(&events, None);
     let last = cycles.last().expect("a cycle");
-    assert_eq!(told(last), [12_000, 500, 40 + 95, 10 + 5, 0, 350]);
+    assert_eq!(parts(last), [12_000, 500, 40 + 95, 10 + 5, 0, 350]);
     assert_eq!((last.period, last.distance), (Some(Nanos(1_000)), Some(Nanos(1_000))));
     assert_eq!((cycles.len(), tracker.counters(ME)), (12, CycleCounters::default()));
     // At the place where it waits for its timer, another thread releases it as well.
@@ -241,7 +241,7 @@ fn a_thread_that_its_timer_drives_is_not_released_by_what_it_waits_for() {
     events.extend([stack(13_401, 4), waking(13_600, 3, 0)]);
     let (cycles, _) = follow(&events, None);
     let last = cycles.last().expect("a cycle");
-    assert_eq!((last.by, told(last)), (ReleaseKind::Thread, [13_300, 100, 90, 10, 0, 0]));
+    assert_eq!((last.by, parts(last)), (ReleaseKind::Thread, [13_300, 100, 90, 10, 0, 0]));
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn what_a_scheduled_thread_waited_for_before_its_schedule_was_known_is_no_releas
     events.extend(fires(13_001, 3, SOFT));
     let (cycles, tracker) = follow(&events, None);
     let last = cycles.last().expect("a cycle");
-    assert_eq!(told(last), [12_000, 200, 40 + 90, 10 + 10, 0, 50]);
+    assert_eq!(parts(last), [12_000, 200, 40 + 90, 10 + 10, 0, 50]);
     assert_eq!(tracker.counters(ME), CycleCounters::default());
 }
 
@@ -298,7 +298,7 @@ fn a_release_that_is_due_before_the_cycle_ends_begins_the_next_one_without_a_sle
     events.extend([arm(849, 1_000), switch(850, ME, 1, 3)]);
     events.extend(fires(1_000, 3, HARD));
     let (cycles, _) = follow(&events, None);
-    let all: Vec<_> = cycles.iter().map(told).collect();
+    let all: Vec<_> = cycles.iter().map(parts).collect();
     assert_eq!(all[1..], [[650, 150, 145, 5, 0, 0], [700, 150, 46, 104, 0, 0]]);
     // A timer armed for a time before the last release is due when it is armed.
     let mut events = cycle(vec![], 150);
@@ -306,7 +306,7 @@ fn a_release_that_is_due_before_the_cycle_ends_begins_the_next_one_without_a_sle
     events.extend(fires(803, ME, HARD));
     events.extend([arm(849, 1_000), switch(850, ME, 1, 3)]);
     events.extend(fires(1_000, 3, HARD));
-    assert_eq!(told(&follow(&events, None).0[2]), [800, 50, 46, 4, 0, 0]);
+    assert_eq!(parts(&follow(&events, None).0[2]), [800, 50, 46, 4, 0, 0]);
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn a_switch_that_was_not_recorded_is_after_what_ran_before_it() {
     let mut events = cycle(vec![], 150);
     events.remove(6);
     let (cycles, tracker) = follow(&events, None);
-    assert_eq!(cycles.iter().map(told).collect::<Vec<_>>(), [[100, 50, 46, 4, 0, 0]]);
+    assert_eq!(cycles.iter().map(parts).collect::<Vec<_>>(), [[100, 50, 46, 4, 0, 0]]);
     let counters = CycleCounters { unseen_switches: 1, ..CycleCounters::default() };
     assert_eq!((cycles[0].began, tracker.counters(ME)), (Nanos(104), counters));
     // An interrupt on top of it does not count as another thread.
@@ -356,7 +356,7 @@ fn a_timer_of_another_clock_is_due_on_the_trace_s() {
     events.extend([at(130, 3, HARD, entry), waking(131, 3, HARD), switch(140, 3, 0, ME)]);
     events.extend([arm(149, 300), switch(150, ME, 1, 3)]);
     events.extend(fires(300, 3, HARD));
-    assert_eq!(told(&follow(&events, None).0[0]), [100, 50, 10, 40, 0, 0]);
+    assert_eq!(parts(&follow(&events, None).0[0]), [100, 50, 10, 40, 0, 0]);
 }
 
 /// Step in the life of a thread, as a kernel could record it.

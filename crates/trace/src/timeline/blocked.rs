@@ -38,10 +38,12 @@ impl DividedSleep {
         let more = doings(&wait, &parts).map_or_else(String::new, |doings| format!("; {doings}"));
         let whole = Cause { evidence: cause.evidence.clone() + &more, ..cause.clone() };
         let each = parts.iter().map(|part| {
-            let kept = kept_by(part, victim);
-            let kept =
-                kept.map(|kept| Cause { evidence: format!("{}; {}", kept.evidence, cause.evidence), ..kept });
-            (kept.unwrap_or_else(|| whole.clone()), part.start, part.end)
+            let inversion = kept_by(part, victim);
+            let inversion = inversion.map(|inversion| Cause {
+                evidence: format!("{}; {}", inversion.evidence, cause.evidence),
+                ..inversion
+            });
+            (inversion.unwrap_or_else(|| whole.clone()), part.start, part.end)
         });
         each.collect()
     }
@@ -77,7 +79,7 @@ fn doings(wait: &LockWait, parts: &[WaitPart]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{adds_up, host, told, window};
+    use super::super::fixture::{adds_up, host, slice_lines, window};
     use super::super::own::Cost;
     use super::super::response::explain_response;
     use model::run::Spike;
@@ -113,14 +115,17 @@ mod tests {
              2220 1 70 .  waking rt/50/19
              2221 1 70 d  switch datalog/70/89 P rt/50/19"
         );
-        told(&explained(2_300.0, "", &events)).into_iter().filter(|line| !line.starts_with("own")).collect()
+        slice_lines(&explained(2_300.0, "", &events))
+            .into_iter()
+            .filter(|line| !line.starts_with("own"))
+            .collect()
     }
 
     #[test]
     fn who_runs_instead_of_the_holder_of_a_plain_lock_is_named() {
         let all = inverted(FUTEX, 59);
         let named = ["blocked futex_do_wait/datalog 100", "priority-inversion planner 2000"];
-        assert!(named.iter().all(|line| all.iter().any(|told| told == line)), "{all:?}");
+        assert!(named.iter().all(|line| all.iter().any(|slice| slice == line)), "{all:?}");
         assert_eq!(
             all.iter().filter(|line| line.starts_with("blocked futex_do_wait/datalog 100")).count(),
             2
@@ -171,11 +176,11 @@ mod tests {
              2230 1 0  d  switch swapper/1/0/120 R rt/50/19"
         );
         let spike = explained(2_300.0, before, &events);
-        let kept = spike.slices.iter().find(|slice| slice.kind == SliceKind::PriorityInversion).unwrap();
-        assert_eq!((kept.who.comm.as_str(), kept.ns), ("planner", Nanos(2_000_000)));
+        let inversion = spike.slices.iter().find(|slice| slice.kind == SliceKind::PriorityInversion).unwrap();
+        assert_eq!((inversion.who.comm.as_str(), inversion.ns), ("planner", Nanos(2_000_000)));
         let words =
             "planner ran while second, which first waited for, was runnable; futex, woken by first:70";
-        assert_eq!(kept.evidence, words);
+        assert_eq!(inversion.evidence, words);
         let words = "in that time first ran for 99 us, waited for second for 2.10 ms";
         assert!(spike.slices.iter().any(|slice| slice.evidence.ends_with(words)), "{:?}", spike.slices);
     }
@@ -196,12 +201,12 @@ mod tests {
         let spike = explained(2_300.0, "", &slept);
         let words = "was runnable without a CPU for 100 us, slept for 1 ms";
         assert!(spike.slices.iter().any(|slice| slice.evidence.contains(words)), "{:?}", spike.slices);
-        let kept: i64 = spike
+        let inverted_ns: i64 = spike
             .slices
             .iter()
             .filter(|slice| slice.kind == SliceKind::PriorityInversion)
             .map(|slice| slice.ns.0)
             .sum();
-        assert!(kept <= 100_000, "{:?}", spike.slices);
+        assert!(inverted_ns <= 100_000, "{:?}", spike.slices);
     }
 }

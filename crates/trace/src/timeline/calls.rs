@@ -67,8 +67,8 @@ impl<'w> ThreadCalls<'w> {
 
     /// Note on calls that are too many to be separate.
     pub(super) fn note(&self) -> Option<String> {
-        let told = several(self.short, "shorter system call is", "shorter system calls are");
-        (self.short > 0).then(|| format!("{told} within the thread's own time"))
+        let calls = several(self.short, "shorter system call is", "shorter system calls are");
+        (self.short > 0).then(|| format!("{calls} within the thread's own time"))
     }
 
     /// Start and end times of calls.

@@ -142,18 +142,18 @@ impl Corroboration {
     pub fn settle(&self, host: &Host, spike: &mut Spike) {
         let believed =
             |slice: &Slice| needs_corroboration(host, slice).is_none_or(|place| self.believe(&place));
-        let (mut kept, mut taken) = (Vec::with_capacity(spike.slices.len()), Vec::new());
+        let (mut rest, mut stops) = (Vec::with_capacity(spike.slices.len()), Vec::new());
         for slice in std::mem::take(&mut spike.slices) {
             if believed(&slice) {
-                kept.push(slice);
+                rest.push(slice);
                 continue;
             }
-            kept.extend(slice.contested.then(|| contested_as_stop(&slice)));
-            taken.push(slice);
+            rest.extend(slice.contested.then(|| contested_as_stop(&slice)));
+            stops.push(slice);
         }
-        spike.slices = joined(kept);
-        if !taken.is_empty() {
-            take_back(host, spike, &taken);
+        spike.slices = joined(rest);
+        if !stops.is_empty() {
+            take_back(host, spike, &stops);
         }
     }
 
@@ -190,9 +190,9 @@ pub fn contested_as_stop(slice: &Slice) -> Slice {
     }
 }
 
-fn take_back(host: &Host, spike: &mut Spike, taken: &[Slice]) {
+fn take_back(host: &Host, spike: &mut Spike, stops: &[Slice]) {
     let sum = |is: &dyn Fn(&&Slice) -> bool| {
-        Nanos(taken.iter().filter(is).fold(0, |sum: i64, slice| sum.saturating_add(slice.ns.0)))
+        Nanos(stops.iter().filter(is).fold(0, |sum: i64, slice| sum.saturating_add(slice.ns.0)))
     };
     let (all, unknown) = (sum(&|_| true), sum(&|slice| !slice.contested));
     spike.unexplained_ns = Nanos(spike.unexplained_ns.0.saturating_add(unknown.0));
@@ -202,7 +202,7 @@ fn take_back(host: &Host, spike: &mut Spike, taken: &[Slice]) {
     if all.0 < spike.latency_ns.0 / 10 && all.0 < MAX_BOUNDED_NS {
         return;
     }
-    let Some(longest) = taken.iter().max_by_key(|slice| slice.ns) else { return };
+    let Some(longest) = stops.iter().max_by_key(|slice| slice.ns) else { return };
     let (who, length) = (&longest.who, longest.ns.spaced());
     let parts = [&who.function, &who.irq, &who.comm];
     let name = parts.into_iter().find(|part| !part.is_empty()).cloned().unwrap_or_default();
@@ -242,7 +242,7 @@ fn joined(slices: Vec<Slice>) -> Vec<Slice> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{adds_up, explained_on, host, told, window};
+    use super::super::fixture::{adds_up, explained_on, host, slice_lines, window};
     use super::*;
 
     fn spike(host: &Host, function: &str) -> Spike {
@@ -281,7 +281,7 @@ mod tests {
                 .iter()
                 .all(|spike| spike.classes.len() == 1 && spike.slices.len() + spike.notes.len() == 2)
         );
-        spikes.iter().map(|spike| format!("{}: {}", spike.classes[0], told(spike)[0])).collect()
+        spikes.iter().map(|spike| format!("{}: {}", spike.classes[0], slice_lines(spike)[0])).collect()
     }
 
     #[test]
@@ -330,7 +330,7 @@ mod tests {
         let switch = ["finish_task_switch"; 4];
         assert_eq!(of("none", &switch)[0], "irqs-off: irqs-off finish_task_switch/busy 20000");
         let host = Host { virtualization: "qemu".to_owned(), ..host() };
-        assert_eq!(told(&spike(&host, switch[0]))[0], "timer-irq local_timer 4");
+        assert_eq!(slice_lines(&spike(&host, switch[0]))[0], "timer-irq local_timer 4");
     }
 
     /// A timer's handler takes 20 ms, or the machine stops inside it; the timer of the idle CPU was
@@ -379,14 +379,14 @@ mod tests {
     #[test]
     fn a_recurring_handler_is_not_mistaken_for_the_stop_that_one_idle_cpu_shows() {
         let named = "irq local_timer/poll_sensor 19900";
-        let first = |spikes: Vec<Spike>| told(&settled(spikes)[0]).swap_remove(0);
+        let first = |spikes: Vec<Spike>| slice_lines(&settled(spikes)[0]).swap_remove(0);
         assert!(handler(AT_ONCE).slices[0].contested || handler(AT_ONCE).slices[1].contested);
         assert_eq!(first(vec![handler(AT_ONCE)]), named, "nothing else tells of stops");
         assert_eq!(first((0..5).map(|_| handler(AT_ONCE)).chain([stop()]).collect()), named);
         // It resumed later, on its own: not a stop of all CPUs.
         let later = handler("12000 0 0 dh vector+ local_timer\n12001 0 0 d idle -");
         assert!(later.slices.iter().all(|slice| !slice.contested));
-        assert_eq!(told(&later)[0], named);
+        assert_eq!(slice_lines(&later)[0], named);
     }
 
     #[test]
@@ -396,7 +396,7 @@ mod tests {
         let spikes = settled(spikes);
         let stopped =
             |spike: &Spike| spike.classes == [SliceKind::Stopped] && spike.unexplained_why.is_empty();
-        assert!(spikes.iter().all(stopped), "{:?}", told(&spikes[0]));
+        assert!(spikes.iter().all(stopped), "{:?}", slice_lines(&spikes[0]));
         assert!(spikes[0].slices.iter().any(|slice| slice.kind == SliceKind::Stopped && slice.estimated));
         assert!(spikes[0].notes.iter().any(|note| note.contains("poll_sensor")), "{:?}", spikes[0].notes);
     }

@@ -62,7 +62,7 @@ fn spans_of(events: &[&Named], tasks: &Tasks, until: i64) -> Vec<TrackSpan> {
     });
     let nmi = Spans::new(nmi.collect());
     let cuts: Vec<i64> = nmi.edges().collect();
-    let mut made: Vec<TrackSpan> = Vec::new();
+    let mut spans: Vec<TrackSpan> = Vec::new();
     for stretch in stretches(events, until) {
         let mut start = stretch.start;
         let first = cuts.partition_point(|&cut| cut <= start);
@@ -71,9 +71,9 @@ fn spans_of(events: &[&Named], tasks: &Tasks, until: i64) -> Vec<TrackSpan> {
             let prio = task.map(|task| task.prio);
             let over = nmi.at(start).map(|found| (TrackContext::Nmi, found.2.clone()));
             let comm = || task.map(|task| task.comm.text().into_owned()).unwrap_or_default();
-            if let Some((context, label)) = over.or_else(|| shown(&stretch.top, stretch.pid, comm)) {
+            if let Some((context, label)) = over.or_else(|| context_label(&stretch.top, stretch.pid, comm)) {
                 push(
-                    &mut made,
+                    &mut spans,
                     TrackSpan {
                         start: Nanos(start),
                         ns: Nanos(end.saturating_sub(start)),
@@ -87,10 +87,10 @@ fn spans_of(events: &[&Named], tasks: &Tasks, until: i64) -> Vec<TrackSpan> {
             start = end;
         }
     }
-    made
+    spans
 }
 
-fn shown(
+fn context_label(
     top: &RunningContext<'_>,
     pid: Option<i32>,
     comm: impl Fn() -> String,
@@ -114,8 +114,8 @@ fn interrupt(hard: &Hard<'_>) -> String {
     call.or(handler).or(vector).unwrap_or_else(rest)
 }
 
-fn push(made: &mut Vec<TrackSpan>, next: TrackSpan) {
-    if let Some(last) = made.last_mut() {
+fn push(spans: &mut Vec<TrackSpan>, next: TrackSpan) {
+    if let Some(last) = spans.last_mut() {
         let adjoins = last.start.0.saturating_add(last.ns.0) == next.start.0;
         let same = |a: &TrackSpan, b: &TrackSpan| {
             (a.context, &a.label, a.pid, a.prio) == (b.context, &b.label, b.pid, b.prio)
@@ -125,7 +125,7 @@ fn push(made: &mut Vec<TrackSpan>, next: TrackSpan) {
             return;
         }
     }
-    made.push(next);
+    spans.push(next);
 }
 
 #[cfg(test)]
@@ -143,15 +143,15 @@ mod tests {
             5  1 50 s  soft+ 3
             9  1 50 s  soft- 3
             16 1 50 .  nmi watchdog 4";
-        let shown = |track: &CpuTrack| {
+        let lines_of = |track: &CpuTrack| {
             let one = |s: &TrackSpan| format!("{:?} {} {}", s.context, s.label, s.ns.0 / 1_000);
             track.spans.iter().map(one).collect::<Vec<_>>()
         };
         let tracks = cpu_tracks(&window(20.0, events));
         assert_eq!(tracks.iter().map(|track| track.cpu.0).collect::<Vec<_>>(), [0, 1]);
-        assert_eq!(shown(&tracks[0]), ["Idle  10", "Irq eth0 2", "Idle  8"]);
+        assert_eq!(lines_of(&tracks[0]), ["Idle  10", "Irq eth0 2", "Idle  8"]);
         assert_eq!(
-            shown(&tracks[1]),
+            lines_of(&tracks[1]),
             ["Thread rt 5", "Softirq NET_RX 4", "Thread rt 3", "Nmi watchdog 4", "Thread rt 4"]
         );
         assert_eq!(tracks[1].spans[0].prio, Some(19));

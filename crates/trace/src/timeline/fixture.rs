@@ -71,7 +71,7 @@ pub fn adds_up(spike: &Spike) {
 }
 
 /// `KIND NAME MICROSECONDS` of each slice in order of time, and of the rest.
-pub fn told(spike: &Spike) -> Vec<String> {
+pub fn slice_lines(spike: &Spike) -> Vec<String> {
     let name = |who: &model::run::Who| {
         let parts = [&who.irq, &who.function, &who.comm];
         parts.into_iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("/")

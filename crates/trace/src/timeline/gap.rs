@@ -68,8 +68,8 @@ pub(super) fn gaps(case: &Case<'_>) -> Vec<Gap> {
     let long = |&(start, end): &(i64, i64)| {
         end.saturating_sub(start) > MAX_BOUNDED_NS && end > case.from && start < case.to
     };
-    let made = |(start, end)| Gap { start, end, due: None, missed: false, inside: false };
-    let mut gaps: Vec<Gap> = pairs.filter(long).map(made).collect();
+    let open = |(start, end)| Gap { start, end, due: None, missed: false, inside: false };
+    let mut gaps: Vec<Gap> = pairs.filter(long).map(open).collect();
     gaps.compact_sort_by_key(|gap| gap.start.saturating_sub(gap.end));
     gaps.truncate(MAX_GAPS);
     gaps

@@ -96,7 +96,7 @@ fn sender(case: &Case<'_>, cpu: Cpu, before: i64, function: Option<&str>) -> Who
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{explained, told};
+    use super::super::fixture::{explained, slice_lines};
 
     const AFTER: &str = "
         40 1 60 dh   vector+ local_timer
@@ -107,7 +107,7 @@ mod tests {
 
     fn first(before: &str) -> String {
         let events = format!("-500 1 50 d switch rt/50/19 S busy/60/120\n{before}\n{AFTER}");
-        told(&explained(45.0, &events)).swap_remove(0)
+        slice_lines(&explained(45.0, &events)).swap_remove(0)
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
             24  1 60 dNh irq- 11
             25  1 60 d   switch busy/60/120 P rt/50/19";
         assert_eq!(
-            told(&explained(25.0, events)),
+            slice_lines(&explained(25.0, events)),
             [
                 "ipi Rescheduling interrupts 19",
                 "irq IPI 1",
@@ -186,12 +186,12 @@ mod tests {
             ]
         );
         let arm = events.replace("arch_timer", "twd");
-        assert_eq!(told(&explained(25.0, &arm))[2], "timer-irq twd 4");
+        assert_eq!(slice_lines(&explained(25.0, &arm))[2], "timer-irq twd 4");
         // RISC-V has a handler for each kind, and its own timer.
         let riscv = events.replace("2 IPI", "2 Rescheduling+interrupts").replace("arch_timer", "riscv-timer");
         let riscv = riscv.lines().filter(|line| !line.contains("ipi")).collect::<Vec<_>>().join("\n");
         assert_eq!(
-            told(&explained(25.0, &riscv)),
+            slice_lines(&explained(25.0, &riscv)),
             ["ipi Rescheduling interrupts 20", "timer-irq riscv-timer 4", "switch 1", "unexplained 0"]
         );
     }

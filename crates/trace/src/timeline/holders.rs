@@ -211,7 +211,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::super::explain_response;
-    use super::super::fixture::{adds_up, host, told, window};
+    use super::super::fixture::{adds_up, host, slice_lines, window};
     use super::super::own::Cost;
     use crate::window::Window;
     use model::run::Spike;
@@ -240,11 +240,11 @@ mod tests {
     fn lines(spike: &Spike) -> Vec<String> {
         let own = ["own", "switch", "syscall", "unexplained"];
         let other = |line: &String| !own.iter().any(|kind| line.starts_with(kind));
-        told(spike).into_iter().filter(other).collect()
+        slice_lines(spike).into_iter().filter(other).collect()
     }
 
     /// `planner` preempts `datalog` for 9 ms, whose earlier state is `before`.
-    fn kept(before: &str, call: &str, stack: &str, lost: u64) -> Vec<String> {
+    fn inversion_lines(before: &str, call: &str, stack: &str, lost: u64) -> Vec<String> {
         let woken = if before == ASLEEP { "500 1 60 . waking datalog/70/89" } else { "" };
         let sleep = format!(
             "{call}
@@ -268,19 +268,19 @@ mod tests {
     fn a_lock_is_told_from_a_condition() {
         let runner = "priority-inversion planner 9000";
         let split = [runner, "blocked futex_do_wait/datalog 980"];
-        assert_eq!(kept(PREEMPTED, MUTEX, FUTEX, 0), split);
-        assert_eq!(kept(PREEMPTED, READERS, FUTEX, 0), split);
-        assert_eq!(kept(PREEMPTED, "", FUTEX, 0), split);
+        assert_eq!(inversion_lines(PREEMPTED, MUTEX, FUTEX, 0), split);
+        assert_eq!(inversion_lines(PREEMPTED, READERS, FUTEX, 0), split);
+        assert_eq!(inversion_lines(PREEMPTED, "", FUTEX, 0), split);
         let whole = ["blocked futex_do_wait/datalog 9980"];
         for (before, call) in [(PREEMPTED, CONDITION), (ASLEEP, CONDITION), (ASLEEP, READERS), (ASLEEP, "")] {
-            assert_eq!(kept(before, call, FUTEX, 0), whole, "{before} {call}");
+            assert_eq!(inversion_lines(before, call, FUTEX, 0), whole, "{before} {call}");
         }
         // For a mutex it is the holder even if it slept at first.
         let slept = ["blocked futex_do_wait/datalog 480", "priority-inversion planner 8520", split[1]];
-        assert_eq!(kept(ASLEEP, MUTEX, FUTEX, 0), slept);
+        assert_eq!(inversion_lines(ASLEEP, MUTEX, FUTEX, 0), slept);
         // A word that has had other values is not a mutex.
         let counter = format!("10 1 50 . enter 202 5 128 7\n12 1 50 . leave 202\n{MUTEX}");
-        assert_eq!(kept(PREEMPTED, &counter, FUTEX, 0), whole);
+        assert_eq!(inversion_lines(PREEMPTED, &counter, FUTEX, 0), whole);
     }
 
     #[test]
@@ -289,7 +289,11 @@ mod tests {
             "schedule,__mutex_lock.constprop.0,vfs_read",
             "trace_event_raw_event_sched_switch,__schedule,rwsem_down_read_slowpath,down_read",
         ] {
-            assert_eq!(kept(PREEMPTED, "", stack, 0)[0], "priority-inversion planner 9000", "{stack}");
+            assert_eq!(
+                inversion_lines(PREEMPTED, "", stack, 0)[0],
+                "priority-inversion planner 9000",
+                "{stack}"
+            );
         }
         for stack in [
             "schedule,pipe_read,vfs_read",
@@ -299,20 +303,26 @@ mod tests {
             "futex_do_wait,futex_wait_requeue_pi,do_futex",
             "__down_common,down,vfs_read",
         ] {
-            let all = kept(PREEMPTED, "", stack, 0);
+            let all = inversion_lines(PREEMPTED, "", stack, 0);
             assert!(all.len() == 1 && all[0].starts_with("blocked") && all[0].ends_with("9980"), "{all:?}");
         }
         // The contention event identifies the lock without the stack.
         let begin = |flags: u32| format!("15 1 50 . spin+ 9 33\n16 1 50 . spin+ 9 {flags}");
-        assert_eq!(kept(PREEMPTED, &begin(32), "vfs_read", 0)[0], "priority-inversion planner 9000");
-        assert_eq!(kept(PREEMPTED, &begin(8), "vfs_read", 0).len(), 1);
-        assert_eq!(kept(PREEMPTED, "15 1 50 . spin+ 9 32\n16 1 50 . spin- 9", "vfs_read", 0).len(), 1);
+        assert_eq!(
+            inversion_lines(PREEMPTED, &begin(32), "vfs_read", 0)[0],
+            "priority-inversion planner 9000"
+        );
+        assert_eq!(inversion_lines(PREEMPTED, &begin(8), "vfs_read", 0).len(), 1);
+        assert_eq!(
+            inversion_lines(PREEMPTED, "15 1 50 . spin+ 9 32\n16 1 50 . spin- 9", "vfs_read", 0).len(),
+            1
+        );
     }
 
     #[test]
     fn where_events_are_missing_no_runner_is_named() {
         let whole = ["blocked futex_do_wait/datalog 9980"];
-        assert_eq!(kept(PREEMPTED, MUTEX, FUTEX, 3), whole);
+        assert_eq!(inversion_lines(PREEMPTED, MUTEX, FUTEX, 3), whole);
         // A switch to the holder was lost, so the start of its run is unknown.
         let sleep = |more: &str| {
             format!(
@@ -333,8 +343,8 @@ mod tests {
     #[test]
     fn a_holder_that_has_no_event_until_it_runs_was_ready_since_events_are_complete() {
         let runner = "priority-inversion planner 9000";
-        assert_eq!(kept("", "", FUTEX, 0)[0], runner);
-        assert_eq!(kept("-700 0 70 d switch datalog/70/89 P x/9/120", "", FUTEX, 0)[0], runner);
+        assert_eq!(inversion_lines("", "", FUTEX, 0)[0], runner);
+        assert_eq!(inversion_lines("-700 0 70 d switch datalog/70/89 P x/9/120", "", FUTEX, 0)[0], runner);
         let moved = "30 0 9 d migrate 70 0 1";
         let whole =
             ["blocked futex_do_wait/datalog 10", runner.replace("9000", "8990").as_str()].map(String::from);
@@ -401,8 +411,10 @@ mod tests {
         let spike = of(&before(FUTEX), &sleep("second/71/90"), 0);
         let all = ["priority-inversion planner 5000", "blocked futex_do_wait/first 1980"];
         assert_eq!(lines(&spike)[..2], all);
-        let kept = spike.slices.iter().find(|slice| slice.kind == SliceKind::PriorityInversion).unwrap();
-        assert!(kept.evidence.starts_with("planner ran while third, which second waited for, was runnable"));
+        let inversion = spike.slices.iter().find(|slice| slice.kind == SliceKind::PriorityInversion).unwrap();
+        assert!(
+            inversion.evidence.starts_with("planner ran while third, which second waited for, was runnable")
+        );
         let none = ["blocked futex_do_wait/first 6980"];
         assert_eq!(lines(&of(&before("pipe_read,vfs_read"), &sleep("second/71/90"), 0))[..1], none);
         // Both wait for each other: no event shows what ends that.
@@ -440,7 +452,7 @@ mod tests {
         current: [i32; 2],
         queued: usize,
         asleep: bool,
-        kept: BTreeMap<i32, i64>,
+        inverted_ns: BTreeMap<i32, i64>,
     }
 
     const PRIOS: [(i32, i32); 4] = [(60, 59), (61, 49), (62, 9), (63, 100)];
@@ -458,7 +470,7 @@ mod tests {
             let runner = self.current[self.queued];
             let ready = !self.asleep && !self.current.contains(&70);
             if ready && PRIOS.iter().any(|&(pid, prio)| pid == runner && (20..=89).contains(&prio)) {
-                *self.kept.entry(runner).or_default() += us * 1_000;
+                *self.inverted_ns.entry(runner).or_default() += us * 1_000;
             }
         }
 
@@ -500,7 +512,7 @@ mod tests {
                 current: [0, 60],
                 queued: 1,
                 asleep: false,
-                kept: BTreeMap::new(),
+                inverted_ns: BTreeMap::new(),
             };
             let mut at = 20;
             for (us, cpu, what) in steps {
@@ -527,11 +539,11 @@ mod tests {
                 machine.text
             );
             let spike = of(&before, &sleep, 0);
-            let mut kept: BTreeMap<i32, i64> = BTreeMap::new();
+            let mut inverted_ns: BTreeMap<i32, i64> = BTreeMap::new();
             for slice in spike.slices.iter().filter(|slice| slice.kind == SliceKind::PriorityInversion) {
-                *kept.entry(slice.who.pid).or_default() += slice.ns.0;
+                *inverted_ns.entry(slice.who.pid).or_default() += slice.ns.0;
             }
-            prop_assert_eq!(&kept, &machine.kept, "{}", sleep);
+            prop_assert_eq!(&inverted_ns, &machine.inverted_ns, "{}", sleep);
         }
 
         /// For any order of events the sums hold, and a thread that never had a CPU is not named.

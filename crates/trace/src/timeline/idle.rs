@@ -57,7 +57,7 @@ fn declared(case: &Case<'_>, state: u32) -> Option<(i64, Cause)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{explained_on, host, told, window};
+    use super::super::fixture::{explained_on, host, slice_lines, window};
     use model::run::Host;
 
     fn with(host: &Host, before: &str) -> Vec<String> {
@@ -71,7 +71,7 @@ mod tests {
              153  1 0 dNh vector- local_timer
              154  1 0 d   switch swapper/0/120 R rt/50/19"
         );
-        told(&explained_on(host, &window(154.0, &events)))
+        slice_lines(&explained_on(host, &window(154.0, &events)))
     }
 
     #[test]
@@ -80,16 +80,16 @@ mod tests {
         let declares = Host { idle_states, idle_exit_ns: vec![0, 2_000, 133_000], ..host() };
         let rest = ["timer-irq local_timer 3", "switch 1"];
         let of = |first: &'static str, last: &'static str| [&[first], &rest[..], &[last]].concat();
-        let told = |host, before: &str| with(host, before);
+        let lines = |host, before: &str| with(host, before);
         assert_eq!(
-            told(&declares, "-400 1 0 d idle 2\n149 1 0 d idle -"),
+            lines(&declares, "-400 1 0 d idle 2\n149 1 0 d idle -"),
             of("idle-exit C6 133", "unexplained 17")
         );
-        assert_eq!(told(&declares, "-400 1 0 d idle 1"), of("idle-exit C1 2", "unexplained 148"));
+        assert_eq!(lines(&declares, "-400 1 0 d idle 1"), of("idle-exit C1 2", "unexplained 148"));
         let nothing = [&rest[..], &["unexplained 150"]].concat();
-        assert_eq!(told(&declares, "-400 1 0 d idle 0"), nothing);
-        assert_eq!(told(&declares, "-400 1 0 d idle 7"), nothing);
-        assert_eq!(told(&declares, ""), nothing);
-        assert_eq!(told(&host(), "-400 1 0 d idle 2"), nothing);
+        assert_eq!(lines(&declares, "-400 1 0 d idle 0"), nothing);
+        assert_eq!(lines(&declares, "-400 1 0 d idle 7"), nothing);
+        assert_eq!(lines(&declares, ""), nothing);
+        assert_eq!(lines(&host(), "-400 1 0 d idle 2"), nothing);
     }
 }

@@ -95,7 +95,7 @@ pub(super) fn words(case: &Case<'_>, current: Task, from: &Behind, time: i64) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{explained, told};
+    use super::super::fixture::{explained, slice_lines};
     use model::run::Slice;
 
     /// A fair thread holds a lock that a thread above the victim waits for, and runs with that
@@ -122,14 +122,14 @@ mod tests {
     fn of(inherit: &str) -> (Vec<String>, Slice) {
         let spike = explained(20_050.0, &events(inherit));
         let low = spike.slices.iter().find(|slice| slice.who.comm == "low").cloned().unwrap();
-        (told(&spike), low)
+        (slice_lines(&spike), low)
     }
 
     #[test]
     fn who_runs_by_an_inherited_priority_is_no_turn_of_the_fair_server() {
-        let (told, low) = of("15 1 70 d inherit 61 120 9");
+        let (lines, low) = of("15 1 70 d inherit 61 120 9");
         assert_eq!(
-            told[1..],
+            lines[1..],
             [
                 "switch 1",
                 "thread high 12",
@@ -165,7 +165,11 @@ mod tests {
     fn a_priority_of_its_own_is_not_inherited() {
         let own = events("").replace("20020 1 61 d  inherit 61 9 120", "").replace("low/61/120", "low/61/9");
         let spike = explained(20_050.0, &own);
-        assert!(spike.slices.iter().all(|slice| slice.who.inherited_from.is_none()), "{:?}", told(&spike));
+        assert!(
+            spike.slices.iter().all(|slice| slice.who.inherited_from.is_none()),
+            "{:?}",
+            slice_lines(&spike)
+        );
     }
 
     #[test]
@@ -179,7 +183,7 @@ mod tests {
             20020 1 61 d  inherit 61 9 120
             20030 1 61 d  switch low/61/120 P rt/50/19";
         assert_eq!(
-            told(&explained(20_030.0, events))[1..],
+            slice_lines(&explained(20_030.0, events))[1..],
             ["thread low 20013", "switch 10", "unexplained 2"]
         );
     }

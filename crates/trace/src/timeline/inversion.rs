@@ -93,7 +93,7 @@ fn sleep_before<'w>(ordered: &[&'w Named], victim: i32, waking: i64) -> Option<&
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{explained_on, host, told, window};
+    use super::super::fixture::{explained_on, host, slice_lines, window};
 
     /// The thread waits for `low`, which `mid` preempts; then `low` wakes it.
     const EVENTS: &str = "
@@ -106,7 +106,7 @@ mod tests {
     fn with(events: &str) -> Vec<String> {
         let mut window = window(9_501.0, events);
         window.own = false;
-        told(&explained_on(&host(), &window))
+        slice_lines(&explained_on(&host(), &window))
     }
 
     #[test]

@@ -163,7 +163,7 @@ fn toggled(case: &Case<'_>, before: &[&Named]) -> Vec<(i64, i64, Cause)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{explained, told};
+    use super::super::fixture::{explained, slice_lines};
 
     const BEFORE: &str = "-500 1 50 d switch rt/50/19 S busy/60/120";
     const STACK: &str = "hrtimer_interrupt,asm_sysvec_apic_timer_interrupt,hold,write";
@@ -185,7 +185,7 @@ mod tests {
              20004 1 60 d   switch {thread} P rt/50/19",
             BEFORE.replace("busy/60/120", thread),
         );
-        told(&explained(20_004.0, &events))
+        slice_lines(&explained(20_004.0, &events))
     }
 
     #[test]
@@ -286,6 +286,9 @@ mod tests {
             20002 1 0 dh  waking rt/50/19
             20004 1 0 dNh vector- local_timer
             20004 1 0 d   switch swapper/0/120 R rt/50/19";
-        assert_eq!(told(&explained(20_004.0, events)), ["timer-irq local_timer 4", "unexplained 20000"]);
+        assert_eq!(
+            slice_lines(&explained(20_004.0, events)),
+            ["timer-irq local_timer 4", "unexplained 20000"]
+        );
     }
 }

@@ -93,7 +93,7 @@ fn due(ordered: &[&Named], timer: u64, waking: &Named) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{E, adds_up, host, told, window};
+    use super::super::fixture::{E, adds_up, host, slice_lines, window};
     use super::super::{Cost, explain_window};
     use super::*;
     use crate::window::Window;
@@ -154,8 +154,8 @@ mod tests {
     #[test]
     fn a_late_release_of_an_earlier_cycle_has_what_kept_its_timer() {
         let spike = explained(&host(), &events(START, HOLD));
-        let told = told(&spike);
-        assert_eq!(told[0], "irqs-off hold/busy 12000", "{told:#?}");
+        let lines = slice_lines(&spike);
+        assert_eq!(lines[0], "irqs-off hold/busy 12000", "{lines:#?}");
         assert_eq!(spike.slices[0].overrun_of_ns, Some(Nanos(E - 3_000_000)));
         assert!(!blames_sleep(&spike) && spike.inherited_ns == Nanos(12_002_000), "{spike:#?}");
     }
@@ -167,7 +167,7 @@ mod tests {
         for (start, stack) in [("", HOLD), (other_clock.as_str(), HOLD), (START, "")] {
             let spike = explained(&host(), &events(start, stack));
             assert!(!blames_sleep(&spike), "{spike:#?}");
-            assert!(spike.unexplained_ns.0 > 11_900_000, "{:#?}", told(&spike));
+            assert!(spike.unexplained_ns.0 > 11_900_000, "{:#?}", slice_lines(&spike));
             assert!(
                 spike.unexplained_why.starts_with("its previous cycle overran"),
                 "{}",
@@ -181,8 +181,8 @@ mod tests {
         // At -3950 it requested a sleep until 11000.
         let asked = START.replace("-3000", "11000");
         let spike = explained(&host(), &events(&asked, HOLD));
-        let told = told(&spike);
-        assert_eq!(told[..2], ["blocked do_nanosleep 11000", "irqs-off hold/busy 1000"], "{told:#?}");
+        let lines = slice_lines(&spike);
+        assert_eq!(lines[..2], ["blocked do_nanosleep 11000", "irqs-off hold/busy 1000"], "{lines:#?}");
         assert_eq!(spike.slices[0].overrun_of_ns, None);
     }
 
@@ -206,7 +206,7 @@ mod tests {
             text.replace("hrtimer_wakeup", "timerfd_tmrproc").replace("do_nanosleep", "timerfd_read")
         };
         let spike = explained(&host(), &timerfd(&events(START, HOLD)));
-        assert_eq!(told(&spike)[0], "irqs-off hold/busy 12000");
+        assert_eq!(slice_lines(&spike)[0], "irqs-off hold/busy 12000");
         // An interrupt of a device that woke it for another reason had no due time.
         let device = events(START, HOLD)
             .replace("12001 1 60 dh timer+ 1 hrtimer_wakeup", "12001 1 60 dh irq+ 17 eth0");

@@ -60,7 +60,7 @@ fn earliest_due(events: &[&Named], start: i64, end: i64) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{explained_on, host, told, window};
+    use super::super::fixture::{explained_on, host, slice_lines, window};
     use model::run::Host;
 
     /// The victim's CPU idles and its timer is 20 ms late; the other CPU keeps working.
@@ -83,7 +83,7 @@ mod tests {
              20005 1 0 d  switch swapper/1/0/120 R rt/50/19"
         );
         let host = Host { virtualization: virtualization.to_owned(), ..host() };
-        told(&explained_on(&host, &window(20_010.0, &events)))
+        slice_lines(&explained_on(&host, &window(20_010.0, &events)))
     }
 
     const IDLES: &str = "-490 1 0 d idle 1";
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_cpu_of_metal_or_one_that_was_not_asleep_was_not() {
-        let stopped = |told: Vec<String>| told[0].starts_with("stopped");
+        let stopped = |lines: Vec<String>| lines[0].starts_with("stopped");
         assert!(!stopped(late("none", IDLES, EXPIRES)), "metal leaves idle late by itself");
         assert!(!stopped(late("kvm", "-490 1 0 d idle -", EXPIRES)), "it had left its idle state");
         assert!(!stopped(late("kvm", "-490 1 0 dh irq+ 17 eth0", EXPIRES)), "in an interrupt");

@@ -57,7 +57,7 @@ impl LentPriority {
 #[cfg(test)]
 mod tests {
     use super::super::explain_response;
-    use super::super::fixture::{adds_up, host, told, window};
+    use super::super::fixture::{adds_up, host, slice_lines, window};
     use super::super::own::Cost;
     use crate::window::Window;
 
@@ -69,7 +69,7 @@ mod tests {
         let window = Window { own: false, ..window(100.0, &(begin.to_owned() + events)) };
         let spike = explain_response(&window, &host(), Cost::default());
         adds_up(&spike);
-        told(&spike).into_iter().skip_while(|line| !line.starts_with("own")).collect()
+        slice_lines(&spike).into_iter().skip_while(|line| !line.starts_with("own")).collect()
     }
 
     #[test]

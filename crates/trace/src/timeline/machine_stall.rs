@@ -68,8 +68,8 @@ fn of_all(case: &Case<'_>) -> Vec<(i64, i64, Stop)> {
             }
         }
     }
-    let shown = if is_virtual(case.host) { StopCertainty::Contested } else { StopCertainty::Proven };
-    gaps.iter().flat_map(|gap| gap.stops(shown)).collect()
+    let certainty = if is_virtual(case.host) { StopCertainty::Contested } else { StopCertainty::Proven };
+    gaps.iter().flat_map(|gap| gap.stops(certainty)).collect()
 }
 
 /// Time since which, within the gap, a timer was due on a CPU where nothing could delay it.
@@ -181,7 +181,7 @@ fn works(case: &Case<'_>, events: &[&Named], stretch: &Stretch) -> bool {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::fixture::{explained, explained_on, host, told, window};
+    use super::super::fixture::{explained, explained_on, host, slice_lines, window};
     use model::run::Host;
 
     /// A FIFO thread has the victim's CPU for 20 ms; the other CPU has the given events.
@@ -196,7 +196,7 @@ pub(super) mod tests {
              {other}
              20005 1 60 d  switch {hog} S rt/50/19"
         );
-        told(&explained(20_005.0, &events))
+        slice_lines(&explained(20_005.0, &events))
     }
 
     const BUSY: &str = "
@@ -246,7 +246,7 @@ pub(super) mod tests {
     /// The victim's timer arrives where interrupts are enabled, 20 ms late; the other CPU has the
     /// given events.
     fn off(other: &str) -> Vec<String> {
-        told(&explained(20_010.0, &events(other)))
+        slice_lines(&explained(20_010.0, &events(other)))
     }
 
     pub fn events(other: &str) -> String {
@@ -285,12 +285,15 @@ pub(super) mod tests {
             20005 0 0 dh vector+ local_timer";
         let of = |virtualization: &str, other: &str| {
             let host = Host { virtualization: virtualization.to_owned(), ..host() };
-            told(&explained_on(&host, &window(20_010.0, &events(other)))).swap_remove(0)
+            slice_lines(&explained_on(&host, &window(20_010.0, &events(other)))).swap_remove(0)
         };
         assert_eq!(of("none", slow), "irqs-off hold/busy 15000", "the last 5 ms have no such evidence");
         let sleepy = Host { idle_exit_ns: vec![0, 5_000_000], ..host() };
         let events = events(slow);
-        assert_eq!(told(&explained_on(&sleepy, &window(20_010.0, &events)))[0], "irqs-off hold/busy 20000");
+        assert_eq!(
+            slice_lines(&explained_on(&sleepy, &window(20_010.0, &events)))[0],
+            "irqs-off hold/busy 20000"
+        );
         assert_eq!(of("kvm", slow), "irqs-off hold/busy 20000");
         // There it is weighed at the end of the run against any other cause.
         let kvm = Host { virtualization: "kvm".to_owned(), ..host() };

@@ -97,7 +97,7 @@ pub fn matters(unexplained: Nanos, latency: Nanos) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{adds_up, explained, told};
+    use super::super::fixture::{adds_up, explained, slice_lines};
     use super::*;
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
         attribute_to_outside(&mut spike, "counted");
         adds_up(&spike);
         assert_eq!(
-            told(&spike),
+            slice_lines(&spike),
             ["stopped-from-outside 10000", "thread 10000", "stopped-from-outside 20000", "unexplained 0"]
         );
         assert!(spike.slices.iter().all(|slice| slice.estimated == (slice.kind == SliceKind::Stopped)));
@@ -136,10 +136,10 @@ mod tests {
              3 1 60 dh timer+ 1 hrtimer_wakeup\n4 1 60 dh waking rt/50/19\n5 1 60 dh timer- 1
              5 1 60 dh vector- local_timer\n20005 1 60 d switch hog/60/9 S rt/50/19";
         let mut spike = explained(20_005.0, hog);
-        let before = told(&spike);
+        let before = slice_lines(&spike);
         assert_eq!(before.last().map(String::as_str), Some("unexplained 2"));
         attribute_to_outside(&mut spike, "counted");
-        assert_eq!(told(&spike), before);
+        assert_eq!(slice_lines(&spike), before);
     }
 
     #[test]

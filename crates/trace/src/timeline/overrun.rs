@@ -65,7 +65,7 @@ impl PreviousCycle {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::fixture::{E, adds_up, host, told, window};
+    use super::super::fixture::{E, adds_up, host, slice_lines, window};
     use super::*;
     use model::run::{Slice, Who};
     use model::slice::SliceKind;
@@ -123,8 +123,12 @@ mod tests {
         let previous = PreviousCycle::of(&earlier(-1_000), Nanos(E));
         for deadline in [Some(MICRO), None] {
             let spike = late(previous.clone(), deadline);
-            let told = told(&spike);
-            assert_eq!(told[..3], ["thread hog 3000", "stopped-from-outside 60", "own rt 900"], "{told:#?}");
+            let lines = slice_lines(&spike);
+            assert_eq!(
+                lines[..3],
+                ["thread hog 3000", "stopped-from-outside 60", "own rt 900"],
+                "{lines:#?}"
+            );
             assert!(
                 spike.slices[..3].iter().all(|slice| slice.overrun_of_ns == Some(Nanos(E - 1_000 * MICRO)))
             );
@@ -151,7 +155,7 @@ mod tests {
         assert_eq!(PreviousCycle::of(&earlier(1), Nanos(E)), None);
         let empty = Spike { slices: Vec::new(), stopped_ns: Nanos(0), ..earlier(-1_000) };
         let spike = late(PreviousCycle::of(&empty, Nanos(E)), Some(MICRO));
-        assert!(spike.unexplained_ns.0 >= 4_000 * MICRO, "{:?}", told(&spike));
+        assert!(spike.unexplained_ns.0 >= 4_000 * MICRO, "{:?}", slice_lines(&spike));
         assert!(spike.unexplained_why.starts_with("its previous cycle overran"), "{}", spike.unexplained_why);
         // A stop counts for each of them.
         let stopped = Spike { slices: vec![slice(SliceKind::Stopped, -1_000, 4_900, "")], ..empty };

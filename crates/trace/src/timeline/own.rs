@@ -140,7 +140,7 @@ fn is_balancing(frame: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::explain;
-    use super::super::fixture::{adds_up, host, told, window};
+    use super::super::fixture::{adds_up, host, slice_lines, window};
     use super::*;
     use model::run::{Host, Overhead, Recorder};
 
@@ -157,7 +157,7 @@ mod tests {
         window.own = own;
         let spike = explain(&window, &host, cost);
         adds_up(&spike);
-        told(&spike)
+        slice_lines(&spike)
     }
 
     #[test]
@@ -187,11 +187,11 @@ mod tests {
     #[test]
     fn a_stop_between_arming_the_timer_and_sleeping_is_nobodys() {
         for function in ["do_nanosleep", "hrtimer_start_range_ns", "schedule", "anything"] {
-            let told = with(true, cost(5_000), 17_010.0, &arming(function));
+            let lines = with(true, cost(5_000), 17_010.0, &arming(function));
             assert_eq!(
-                told[..2],
+                lines[..2],
                 ["stopped-from-outside 17000", "timer-irq local_timer 4"],
-                "{function}: {told:?}"
+                "{function}: {lines:?}"
             );
         }
         // Another thread may run for long, but no thread's way into its sleep takes that long.
@@ -201,8 +201,8 @@ mod tests {
             "hrtimer_start_range_ns_user",
             "__hrtimer_rearm_deferred",
         ] {
-            let told = with(false, Cost::default(), 17_010.0, &arming(function));
-            assert_eq!(told[0], "stopped-from-outside 17000", "{function}");
+            let lines = with(false, Cost::default(), 17_010.0, &arming(function));
+            assert_eq!(lines[0], "stopped-from-outside 17000", "{function}");
         }
         assert_eq!(with(false, Cost::default(), 17_010.0, &arming("hold"))[0], "irqs-off hold/rt 17000");
         // Looking for work of other CPUs is not part of the path.

@@ -279,8 +279,8 @@ fn waits_from_before(cpus: &PerCpu<'_>, victim: i32) -> Option<i64> {
         What::Waking { task, .. } | What::Wakeup { task, .. } => task.pid == victim,
         _ => false,
     };
-    let told = cpus.values().flatten().filter(of_it).min_by_key(|event| event.time)?;
-    let switched = matches!(&told.what, What::Switch { next, .. } if next.pid == victim);
+    let earliest = cpus.values().flatten().filter(of_it).min_by_key(|event| event.time)?;
+    let switched = matches!(&earliest.what, What::Switch { next, .. } if next.pid == victim);
     let first = cpus.values().filter_map(|events| events.first()).map(|event| event.time.0).min();
     first.filter(|_| switched)
 }

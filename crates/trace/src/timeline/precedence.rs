@@ -72,7 +72,7 @@ pub(super) fn no_switch_due(case: &Case<'_>, piece: &Stretch<'_>, current: Task)
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{explained, told};
+    use super::super::fixture::{explained, slice_lines};
 
     #[test]
     fn of_a_thread_of_rcu_that_no_stack_shows_the_unknown_callback_is_said() {
@@ -116,11 +116,11 @@ mod tests {
         };
         let raised = of("");
         assert_eq!(
-            told(&raised)[1..],
+            slice_lines(&raised)[1..],
             ["workqueue refresh/kworker/1:0 19993", "thread kworker/1:0 7", "unexplained 2"]
         );
         assert!(raised.slices[1].evidence.ends_with("raised"), "{}", raised.slices[1].evidence);
         // A switch was due, and did not happen for an unknown reason.
-        assert_eq!(told(&of("N"))[1..], ["switch 7", "unexplained 19995"]);
+        assert_eq!(slice_lines(&of("N"))[1..], ["switch 7", "unexplained 19995"]);
     }
 }

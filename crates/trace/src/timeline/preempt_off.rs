@@ -115,12 +115,15 @@ impl<'w> Seen<'w> {
         if self.found == Found::User {
             return None;
         }
-        let said = |said: String| format!("{NOT_PREEMPTED}: {said}");
+        let evidence = |evidence: String| format!("{NOT_PREEMPTED}: {evidence}");
         if let Some(stack) = self.place() {
-            return Some((stack, said(format!("the timer's interrupt found the thread in {}", stack[0]))));
+            return Some((
+                stack,
+                evidence(format!("the timer's interrupt found the thread in {}", stack[0])),
+            ));
         }
         if let Some(stack) = self.let_in {
-            return Some((stack, said(format!("it asked in {} whether to switch", stack[0]))));
+            return Some((stack, evidence(format!("it asked in {} whether to switch", stack[0]))));
         }
         let words = match () {
             () if matches!(self.found, Found::Kernel(_)) => "the timer's interrupt found the thread in it",
@@ -128,7 +131,7 @@ impl<'w> Seen<'w> {
             () if self.slept && !self.switch.is_empty() => "the thread ran in it until it slept",
             () => return None,
         };
-        Some((&[], said(words.to_owned())))
+        Some((&[], evidence(words.to_owned())))
     }
 
     /// Stack of the thread's work at the timer's interrupt, from its function.
@@ -212,7 +215,7 @@ pub(super) fn let_in(frames: &[String]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{explained, explained_on, host, told, window};
+    use super::super::fixture::{explained, explained_on, host, slice_lines, window};
     use super::*;
     use model::run::Host;
 
@@ -258,7 +261,7 @@ mod tests {
     }
 
     fn third(depth: u8, us: u32, stack: &str) -> String {
-        told(&explained(f64::from(us), &events(depth, us, stack))).swap_remove(1)
+        slice_lines(&explained(f64::from(us), &events(depth, us, stack))).swap_remove(1)
     }
 
     #[test]
@@ -274,8 +277,8 @@ mod tests {
         let events = "-500 1 50 d   switch rt/50/19 S busy/60/120
              4    1 60 dh2 waking rt/50/19
              905  1 60 d   switch busy/60/120 R rt/50/19";
-        let told = told(&explained(910.0, events));
-        assert!(told.iter().all(|slice| !slice.starts_with("preempt-off")), "{told:?}");
+        let lines = slice_lines(&explained(910.0, events));
+        assert!(lines.iter().all(|slice| !slice.starts_with("preempt-off")), "{lines:?}");
     }
 
     #[test]
@@ -291,7 +294,7 @@ mod tests {
         let on = |preempt: &str, stack: &str| {
             let host = Host { preempt: preempt.into(), ..host() };
             let window = window(20_005.0, &events(0, 20_005, stack));
-            told(&explained_on(&host, &window)).swap_remove(1)
+            slice_lines(&explained_on(&host, &window)).swap_remove(1)
         };
         let call = "__schedule,schedule,exit_to_user_mode_loop,do_syscall_64,entry_SYSCALL_64_after_hwframe";
         assert_eq!(on("none", call), "preempt-off busy 20000");
@@ -309,7 +312,7 @@ mod tests {
         let item = |depth: u8, stack: &str| {
             let events = events(depth, 20_005, stack);
             let events = events.replace("2    1 60 dh", "-100 1 60 . work+ poll+[driver]\n2 1 60 dh");
-            told(&explained(20_005.0, &events)).swap_remove(1)
+            slice_lines(&explained(20_005.0, &events)).swap_remove(1)
         };
         assert_eq!(item(1, HELD), "preempt-off hold/busy 20000");
         assert_eq!(item(1, "__schedule,schedule,nap"), "preempt-off poll/busy 20000");
@@ -328,7 +331,7 @@ mod tests {
         let host = Host { preempt: preempt.into(), ..host() };
         let spike = explained_on(&host, &window(20_005.0, &events));
         let evidence = spike.slices.get(1).map_or_else(String::new, |slice| slice.evidence.clone());
-        (told(&spike).swap_remove(1), evidence)
+        (slice_lines(&spike).swap_remove(1), evidence)
     }
 
     #[test]
@@ -337,9 +340,9 @@ mod tests {
         let asked = "__schedule,__cond_resched,process_one_work,kthread";
         for (preempt, depth) in [("none", 0), ("voluntary", 0), ("none", 1), ("full", 1), ("rt", 1)] {
             for stack in [slept, asked] {
-                let (told, evidence) =
+                let (line, evidence) =
                     found(preempt, depth, ",ktime_get,poll+[driver],process_one_work", stack);
-                assert_eq!(told, "preempt-off poll/busy 20000", "{preempt} {depth} {stack}");
+                assert_eq!(line, "preempt-off poll/busy 20000", "{preempt} {depth} {stack}");
                 assert_eq!(evidence.starts_with(NOT_PREEMPTED), depth == 0, "{evidence}");
                 assert!(evidence.contains("found") && evidence.contains("in poll [driver]"), "{evidence}");
             }
@@ -363,7 +366,7 @@ mod tests {
             );
             let mut window = window(20_003.0, &events);
             window.own = false;
-            told(&explained_on(&host(), &window))
+            slice_lines(&explained_on(&host(), &window))
         };
         assert_eq!(of(1)[..2], ["preempt-off busy 2", "ipi reschedule 1"]);
         assert_eq!(of(1)[2], "preempt-off busy 20000");
@@ -386,7 +389,7 @@ mod tests {
                  40008 1 18 s  waking rt/50/19
                  40009 1 18 d  switch ktimers/1/18/98 P rt/50/19"
             );
-            told(&explained(40_009.0, &events)).swap_remove(1)
+            slice_lines(&explained(40_009.0, &events)).swap_remove(1)
         };
         assert_eq!(of(1), "preempt-off poll/kworker/1:0 40000");
         assert!(of(0).starts_with("timer-softirq"), "{}", of(0));
@@ -398,7 +401,7 @@ mod tests {
             "5    1 60 dNh vector-",
             "5 1 60 dNh vector- local_timer\n6 1 60 N2 spin+ 9\n20004 1 60 N2 spin- 9\n#",
         );
-        assert_eq!(told(&explained(20_005.0, &spun))[2], "lock-contention 19998");
+        assert_eq!(slice_lines(&explained(20_005.0, &spun))[2], "lock-contention 19998");
     }
 
     #[test]
@@ -407,6 +410,6 @@ mod tests {
             events(0, 20_005, "__schedule").replace("\n             2 ", "\n1 1 60 . preempt_off hold\n2 ");
         let told_of =
             told_of.replace("20005 1 60 d   switch", "20004 1 60 . preempt_on hold\n20005 1 60 d switch");
-        assert_eq!(told(&explained(20_005.0, &told_of))[1], "preempt-off hold/busy 19999");
+        assert_eq!(slice_lines(&explained(20_005.0, &told_of))[1], "preempt-off hold/busy 19999");
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn late(case: &Case<'_>) -> Option<(i64, i64, Cause)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{explained, told};
+    use super::super::fixture::{explained, slice_lines};
 
     /// The tick's interrupt ends at 5, and its exit goes through the scheduler.
     fn with(rearm: &str) -> Vec<String> {
@@ -52,7 +52,7 @@ mod tests {
              50  1 61 dNh  vector- local_timer
              51  1 61 d    switch other/61/120 P rt/50/19"
         );
-        told(&explained(52.0, &events))
+        slice_lines(&explained(52.0, &events))
     }
 
     const SWITCH: &str = "30 1 60 d switch busy/60/120 P other/61/120";
@@ -65,8 +65,8 @@ mod tests {
         // Set at once, or for a later timer, or not at all: it delayed nothing.
         for other in ["45 1 61 d rearm 0", "45 1 61 d rearm 60 deferred", "-2 1 60 dh rearm -9 deferred", ""]
         {
-            let told = with(&format!("{SWITCH}\n{other}"));
-            assert!(told.iter().all(|line| !line.contains("rearm")), "{other}: {told:?}");
+            let lines = with(&format!("{SWITCH}\n{other}"));
+            assert!(lines.iter().all(|line| !line.contains("rearm")), "{other}: {lines:?}");
         }
     }
 }

@@ -89,23 +89,23 @@ mod tests {
     #[test]
     fn a_call_that_is_waited_for_is_named_with_its_cpus() {
         let queue = "-20 1 60 . queue 0 site ipi_mb\n-19 1 60 . queue 2 site ipi_mb";
-        let said = evidence(queue, "smp_call_function_many_cond");
-        assert!(said.ends_with("it waited for CPU 0,2 to run ipi_mb"), "{said}");
-        let said = evidence("", "smp_call_function_many_cond");
-        assert!(said.ends_with("it waited for other CPUs to run a function that no event names"), "{said}");
+        let text = evidence(queue, "smp_call_function_many_cond");
+        assert!(text.ends_with("it waited for CPU 0,2 to run ipi_mb"), "{text}");
+        let text = evidence("", "smp_call_function_many_cond");
+        assert!(text.ends_with("it waited for other CPUs to run a function that no event names"), "{text}");
         // The caller has preemption off, and enables it after the wait.
         let found = "3 1 60 dh1 stack hrtimer_interrupt,asm_sysvec_apic_timer_interrupt,\
                      __smp_call_function_single,hold_long";
-        let said = section_of("-20 1 60 . queue 0 site called", found, "hold_long").evidence;
-        assert!(said.ends_with("hold_long let it in again; it waited for CPU 0 to run called"), "{said}");
+        let text = section_of("-20 1 60 . queue 0 site called", found, "hold_long").evidence;
+        assert!(text.ends_with("hold_long let it in again; it waited for CPU 0 to run called"), "{text}");
         // In between, the tick's handler kicks another CPU, and a softirq wakes a thread there.
         let queue = "-20 1 60 . queue 0 site called\n-10 1 60 dh queue 0 tick nohz_csd_func\n\
                      -9 1 60 ds queue 0 wake sched_ttwu_pending";
-        let said = evidence(queue, "smp_call_function_single");
-        assert!(said.ends_with("it waited for CPU 0 to run called"), "{said}");
+        let text = evidence(queue, "smp_call_function_single");
+        assert!(text.ends_with("it waited for CPU 0 to run called"), "{text}");
         // A call of another thread, and a section that waits for no call.
-        let said = evidence("-20 1 61 . queue 0 site ipi_mb", "smp_call_function_many_cond");
-        assert!(said.ends_with("that no event names"), "{said}");
+        let text = evidence("-20 1 61 . queue 0 site ipi_mb", "smp_call_function_many_cond");
+        assert!(text.ends_with("that no event names"), "{text}");
         assert!(!evidence(queue, "hold_long").contains("waited for"), "{}", evidence(queue, "hold_long"));
     }
 

@@ -119,8 +119,8 @@ fn faults(window: &Window) -> Option<String> {
             && within.contains(&event.time)
     };
     let count = window.events.iter().filter(fault).count() as u64;
-    let told = several(count, "page fault", "page faults");
-    (count > 0).then(|| format!("{told} within its own time: lock and touch its memory beforehand"))
+    let faults = several(count, "page fault", "page faults");
+    (count > 0).then(|| format!("{faults} within its own time: lock and touch its memory beforehand"))
 }
 
 impl Response {
@@ -297,7 +297,7 @@ fn waits_for_caller(function: &str) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::fixture::{E, adds_up, host, told, window};
+    use super::super::fixture::{E, adds_up, host, slice_lines, window};
     use super::*;
     use model::run::Slice;
     use model::units::Cpu;
@@ -321,7 +321,7 @@ mod tests {
                  95 1 50 d  spin+ 6
                  97 1 50 d  spin- 6"
             );
-            told(&explained(120.0, &events))
+            slice_lines(&explained(120.0, &events))
         };
         let named = of("88 0 60 d release 5");
         assert_eq!(named[2..5], ["own rt 12", "lock-contention keeper 70", "own rt 30"], "{named:?}");
@@ -350,7 +350,7 @@ mod tests {
                95 1 61 .  waking rt/50/19
                97 1 61 d  switch low/61/120 R rt/50/19";
         let spike = explained(120.0, &events);
-        let told = told(&spike);
+        let lines = slice_lines(&spike);
         for line in [
             "own rt 12",
             "timer-irq local_timer 4",
@@ -360,7 +360,7 @@ mod tests {
             "blocked futex_do_wait/low 15",
             "own rt 23",
         ] {
-            assert!(told.iter().any(|told| told == line), "{line}: {told:#?}");
+            assert!(lines.iter().any(|slice| slice == line), "{line}: {lines:#?}");
         }
         let blocked = spike.slices.iter().find(|slice| slice.kind == SliceKind::Blocked).unwrap();
         assert_eq!(blocked.evidence, "futex, woken by low:61");
@@ -379,8 +379,8 @@ mod tests {
             64    1 0  dh timer- 1
             65    1 0  dh vector- local_timer
             68    1 0  d  switch swapper/1/0/120 R rt/50/19";
-        let told = told(&explained(100.0, events));
-        assert!(told.iter().any(|told| told == "irq nvme0q1 60"), "{told:#?}");
+        let lines = slice_lines(&explained(100.0, events));
+        assert!(lines.iter().any(|slice| slice == "irq nvme0q1 60"), "{lines:#?}");
     }
 
     #[test]
@@ -488,9 +488,9 @@ mod tests {
             10035 1 50 dh timer- 1
             10036 1 50 dh vector- local_timer";
         let spike = explained(10_100.0, events);
-        let told = told(&spike);
+        let lines = slice_lines(&spike);
         for line in ["blocked futex_lock_pi/low 10000", "thread rt 22", "own rt 64"] {
-            assert!(told.iter().any(|told| told == line), "{line}: {told:#?}");
+            assert!(lines.iter().any(|slice| slice == line), "{line}: {lines:#?}");
         }
         let words = "a lock with priority inheritance, released by low:61, in its last cycle; in that time \
                      low ran for 1 ms, was in an unknown state for 9 ms";
@@ -536,8 +536,8 @@ mod tests {
                70 1 50 .  enter 39
                74 1 50 .  leave 39
                80 1 50 .  enter 230";
-        let told = told(&with_calls(84.0, &events));
-        let own = told.iter().filter(|line| !line.starts_with("switch") && !line.starts_with("timer"));
+        let lines = slice_lines(&with_calls(84.0, &events));
+        let own = lines.iter().filter(|line| !line.starts_with("switch") && !line.starts_with("timer"));
         let expected = [
             "syscall clock_nanosleep/rt 2",
             "own rt 10",
@@ -605,7 +605,7 @@ mod tests {
     #[test]
     fn what_no_event_tells_of_a_call_stays_the_thread_s_own_time() {
         let of = |events: &str| {
-            let all = told(&with_calls(50.0, &(RELEASE.to_owned() + events)));
+            let all = slice_lines(&with_calls(50.0, &(RELEASE.to_owned() + events)));
             all.into_iter().filter(|line| line.starts_with("syscall")).collect::<Vec<_>>()
         };
         assert_eq!(of("20 1 50 . enter 1 3\n30 1 50 . leave 202"), [""; 0], "another call's exit");

@@ -47,7 +47,7 @@ pub(super) fn segments(window: &Window) -> Vec<CycleSegment<'_>> {
     let asleep = events.iter().find(armed).map_or(from, |event| event.time.0.max(from));
     let mut walk = Walk {
         all: &all,
-        made: Vec::new(),
+        segments: Vec::new(),
         start: from,
         doing: Doing::Waiting,
         runs: runs_at(&events, victim, asleep),
@@ -63,7 +63,7 @@ pub(super) fn segments(window: &Window) -> Vec<CycleSegment<'_>> {
         walk.step(event, victim);
     }
     walk.close(to, window.cpu);
-    walk.made
+    walk.segments
 }
 
 fn concerns(event: &Named, victim: i32) -> bool {
@@ -125,7 +125,7 @@ fn stays(state: i64) -> bool {
 struct Walk<'s, 'w> {
     /// All events, in order of time.
     all: &'s [&'w Named],
-    made: Vec<CycleSegment<'w>>,
+    segments: Vec<CycleSegment<'w>>,
     start: i64,
     doing: Doing,
     /// True if it is on a CPU, also before its release.
@@ -247,7 +247,7 @@ impl<'w> Walk<'_, 'w> {
         let woken = self.woken.take();
         if end > self.start {
             let (start, doing, last_cycle) = (self.start, self.doing, self.last_cycle);
-            self.made.push(CycleSegment { start, end, doing, cpu, last_cycle, slept, woken });
+            self.segments.push(CycleSegment { start, end, doing, cpu, last_cycle, slept, woken });
         }
     }
 }
@@ -257,7 +257,7 @@ mod tests {
     use super::super::fixture::{E, window};
     use super::*;
 
-    fn told(events: &str, end: f64) -> Vec<String> {
+    fn segment_lines(events: &str, end: f64) -> Vec<String> {
         let window = window(end, events);
         let all = segments(&window);
         let mut cursor = E;
@@ -289,7 +289,7 @@ mod tests {
             "Waiting 3",
             "Running 12",
         ];
-        assert_eq!(told(events, 70.0), all);
+        assert_eq!(segment_lines(events, 70.0), all);
     }
 
     #[test]
@@ -306,7 +306,7 @@ mod tests {
             52 1 50 d  switch rt/50/19 S low/61/120
             55 1 61 .  waking rt/50/19";
         let all = ["Waiting 4", "Unseen 16", "Running 10", "Preempted 10", "Unseen 12", "Sleeping 3"];
-        assert_eq!(told(events, 70.0), [&all[..], &["Waiting 15"]].concat());
+        assert_eq!(segment_lines(events, 70.0), [&all[..], &["Waiting 15"]].concat());
         // On the way from the thread, events of the kernel are still its own.
         let way = "
             -50 1 50 d switch rt/50/19 S swapper/1/0/120
@@ -314,7 +314,7 @@ mod tests {
             5  1 0  d  switch swapper/1/0/120 R rt/50/19
             30 1 50 d  switch rt/50/19 P hog/60/9
             31 1 50 d  vector- local_timer";
-        assert_eq!(told(way, 40.0), ["Waiting 5", "Running 25", "Preempted 10"]);
+        assert_eq!(segment_lines(way, 40.0), ["Waiting 5", "Running 25", "Preempted 10"]);
     }
 
     #[test]
@@ -326,13 +326,13 @@ mod tests {
             20  1 60 d  switch hog/60/9 S rt/50/19
             40  1 50 .  start 1 hrtimer_wakeup 0
             42  1 50 dh waking rt/50/19";
-        assert_eq!(told(events, 70.0), ["Waiting 42", "Running 28"]);
+        assert_eq!(segment_lines(events, 70.0), ["Waiting 42", "Running 28"]);
         // Since 7.2 no timer is queued for it, and nothing wakes it.
         let over = events.replace("42  1 50 dh waking rt/50/19", "42  1 50 d  over 1");
-        assert_eq!(told(&over, 70.0), ["Waiting 42", "Running 28"]);
+        assert_eq!(segment_lines(&over, 70.0), ["Waiting 42", "Running 28"]);
         let another = events.replace("42  1 50 dh waking rt/50/19", "42  1 50 dh over 2");
-        assert_eq!(told(&another, 70.0), ["Waiting 70"]);
-        assert_eq!(told("", 10.0), ["Waiting 10"]);
+        assert_eq!(segment_lines(&another, 70.0), ["Waiting 70"]);
+        assert_eq!(segment_lines("", 10.0), ["Waiting 10"]);
     }
 
     #[test]
@@ -353,23 +353,23 @@ mod tests {
         let with = |first: &[&'static str], rest: &[&'static str]| [first, &last[..], rest].concat();
         let woken = "62 1 50 dh waking rt/50/19";
         let all = with(&["Sleeping 30", "Waiting 4"], &["Running 7", "Running 8"]);
-        assert_eq!(told(&(slept.to_owned() + events + woken), 70.0), all);
+        assert_eq!(segment_lines(&(slept.to_owned() + events + woken), 70.0), all);
         // Its waking shows that it slept, since an unknown time.
-        assert_eq!(told(&(events.to_owned() + woken), 70.0), all);
+        assert_eq!(segment_lines(&(events.to_owned() + woken), 70.0), all);
         // It sleeps for its release, or is preempted on the way there.
         let sleeps = "62 1 50 d  switch rt/50/19 S swapper/1/0/120
                       63 1 0  dh waking rt/50/19
                       66 1 0  d  switch swapper/1/0/120 R rt/50/19";
         let all = with(&["Sleeping 30", "Waiting 4"], &["Running 7", "Waiting 4", "Running 4"]);
-        assert_eq!(told(&(events.to_owned() + sleeps), 70.0), all);
+        assert_eq!(segment_lines(&(events.to_owned() + sleeps), 70.0), all);
         let preempted = "62 1 50 d  switch rt/50/19 P hog/60/9
                          64 1 60 d  switch hog/60/9 S rt/50/19\n";
         let all =
             with(&["Sleeping 30", "Waiting 4"], &["Running 7", "Preempted 2", "Running 2", "Running 4"]);
         let woken = "66 1 50 dh waking rt/50/19";
-        assert_eq!(told(&(events.to_owned() + preempted + woken), 70.0), all);
+        assert_eq!(segment_lines(&(events.to_owned() + preempted + woken), 70.0), all);
         let unseen = events.lines().skip(2).collect::<Vec<_>>().join("\n") + "\n" + woken;
-        assert_eq!(told(&(slept.to_owned() + &unseen), 70.0)[0], "Waiting 34");
+        assert_eq!(segment_lines(&(slept.to_owned() + &unseen), 70.0)[0], "Waiting 34");
         let own = window(70.0, &(events.to_owned() + woken));
         let own = segments(&own).iter().filter(|segment| !segment.last_cycle).count();
         assert_eq!(own, 1);

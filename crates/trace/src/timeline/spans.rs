@@ -10,14 +10,14 @@ impl<T> Spans<T> {
     /// Sorts stretches; where two overlap, the later one loses the common part.
     pub(super) fn new(mut all: Vec<(i64, i64, T)>) -> Spans<T> {
         all.compact_sort_by_key(|&(start, end, _)| (start, end));
-        let mut kept: Vec<(i64, i64, T)> = Vec::with_capacity(all.len());
+        let mut spans: Vec<(i64, i64, T)> = Vec::with_capacity(all.len());
         for (start, end, what) in all {
-            let start = kept.last().map_or(start, |last| start.max(last.1));
+            let start = spans.last().map_or(start, |last| start.max(last.1));
             if start < end {
-                kept.push((start, end, what));
+                spans.push((start, end, what));
             }
         }
-        Spans(kept)
+        Spans(spans)
     }
 
     /// Stretch that contains a time.

@@ -114,11 +114,11 @@ fn running(case: &Case<'_>, from: i64, to: i64) -> String {
     }
     ran.compact_sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     let more = ran.len().saturating_sub(MAX_CPUS_LISTED);
-    let mut told: Vec<String> = ran.into_iter().take(MAX_CPUS_LISTED).map(|(_, thread)| thread).collect();
+    let mut threads: Vec<String> = ran.into_iter().take(MAX_CPUS_LISTED).map(|(_, thread)| thread).collect();
     if more > 0 {
-        told.push(format!("{more} more"));
+        threads.push(format!("{more} more"));
     }
-    if told.is_empty() { "no thread in the events".to_owned() } else { told.join(", ") }
+    if threads.is_empty() { "no thread in the events".to_owned() } else { threads.join(", ") }
 }
 
 /// Splits a section with interrupts off by its wait: up to the moment at which another CPU left its
@@ -225,7 +225,7 @@ fn is_entry(event: &Named) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{explained, told};
+    use super::super::fixture::{explained, slice_lines};
     use model::run::{Slice, Spike};
     use model::slice::SliceKind;
 
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn one_that_was_found_waiting_is_not_to_blame() {
         let spike = found("native_queued_spin_lock_slowpath,_raw_spin_lock,take+[faults],write");
-        assert_eq!(told(&spike)[1], "lock-contention 20000");
+        assert_eq!(slice_lines(&spike)[1], "lock-contention 20000");
         let slice = wait(&spike);
         assert_eq!(slice.who, model::run::Who::default());
         for part in
@@ -264,7 +264,7 @@ mod tests {
             assert!(slice.evidence.contains(part), "{part}: {}", slice.evidence);
         }
         // In the section itself, the time is its own.
-        assert_eq!(told(&found("take+[faults],write"))[1], "preempt-off take/waiter 20000");
+        assert_eq!(slice_lines(&found("take+[faults],write"))[1], "preempt-off take/waiter 20000");
     }
 
     /// Both CPUs are in sections with interrupts off; that of CPU 0 ends first.
@@ -281,7 +281,7 @@ mod tests {
              20004 1 60 dNh vector- local_timer
              20004 1 60 d  switch waiter/60/120 P rt/50/19"
         );
-        told(&explained(20_004.0, &events))
+        slice_lines(&explained(20_004.0, &events))
     }
 
     const UNLOCK: &str = "_raw_spin_unlock_irqrestore";
@@ -291,9 +291,9 @@ mod tests {
         // Only the event shows the holder's section.
         let named = both("19990 0 70 d1 release 5", UNLOCK);
         assert_eq!(named[..2], ["lock-contention holder 19990", "irqs-off take/waiter 10"]);
-        let shown =
+        let events =
             "19895 0 70 d1 release 5\n19900 0 70 dh vector+ local_timer\n19905 0 70 dh vector- local_timer";
-        assert_eq!(both(shown, UNLOCK)[0], "lock-contention holder 19895");
+        assert_eq!(both(events, UNLOCK)[0], "lock-contention holder 19895");
         let own = "irqs-off take/waiter 20000";
         for other in [
             // Long before, or by an interrupt's handler: no proof of this wait.

@@ -137,7 +137,7 @@ fn version(host: &Host) -> Option<(u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{explained_on, told, window};
+    use super::super::fixture::{explained_on, slice_lines, window};
     use super::*;
 
     fn host(release: &str, server: Option<u64>, runtime: Option<i64>) -> Host {
@@ -176,19 +176,19 @@ mod tests {
         );
         let mut window = window(50_105.0, &events.replace("VICTIM", &format!("rt/50/{victim}")));
         window.victim.prio = victim.parse().unwrap();
-        told(&explained_on(host, &window))[1..].to_vec()
+        slice_lines(&explained_on(host, &window))[1..].to_vec()
     }
 
     #[test]
     fn who_passes_a_real_time_thread_over() {
         let (new, old) = (host("6.12.4", None, Some(950_000)), host("6.1.0", None, Some(950_000)));
         let free = host("6.1.0", None, Some(-1));
-        let told = |host, next| with(host, next, "19").swap_remove(1);
-        assert_eq!(told(&new, "fair/61/120"), "fair-server fair 50000");
-        assert_eq!(told(&old, "fair/61/120"), "throttled fair 50000");
-        assert_eq!(told(&old, "swapper/0/120"), "throttled swapper 50000");
-        assert_eq!(told(&free, "fair/61/120"), "unexplained 50002");
-        assert_eq!(told(&new, "swapper/0/120"), "unexplained 50002");
+        let second = |host, next| with(host, next, "19").swap_remove(1);
+        assert_eq!(second(&new, "fair/61/120"), "fair-server fair 50000");
+        assert_eq!(second(&old, "fair/61/120"), "throttled fair 50000");
+        assert_eq!(second(&old, "swapper/0/120"), "throttled swapper 50000");
+        assert_eq!(second(&free, "fair/61/120"), "unexplained 50002");
+        assert_eq!(second(&new, "swapper/0/120"), "unexplained 50002");
     }
 
     #[test]
@@ -231,7 +231,7 @@ mod tests {
                  5     1 61 dh vector- local_timer
                  40105 1 61 d  switch fair/61/120 R rt/50/19"
             );
-            told(&explained_on(&host("6.12.4", None, Some(950_000)), &window(40_105.0, &events)))
+            slice_lines(&explained_on(&host("6.12.4", None, Some(950_000)), &window(40_105.0, &events)))
                 .swap_remove(1)
         };
         assert_eq!(of("spin/60/49 R"), "fair-server fair 40100");

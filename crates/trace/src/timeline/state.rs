@@ -94,7 +94,7 @@ struct Machine<'w> {
 /// Stretches of one CPU from its first event to `until`; its events are in order of time.
 pub(super) fn stretches<'w>(events: &[&'w Named], until: i64) -> Vec<Stretch<'w>> {
     let mut machine = Machine::default();
-    let mut made = Vec::with_capacity(events.len() + 1);
+    let mut stretches = Vec::with_capacity(events.len() + 1);
     for event in events {
         let before = machine.stretch(event.time.0);
         let whole = machine.agree(event);
@@ -102,13 +102,13 @@ pub(super) fn stretches<'w>(events: &[&'w Named], until: i64) -> Vec<Stretch<'w>
             if !whole {
                 stretch.top = RunningContext::Unknown;
             }
-            made.push(stretch);
+            stretches.push(stretch);
         }
         machine.last = Some(event.time.0);
         machine.step(event);
     }
-    made.extend(machine.stretch(until));
-    made
+    stretches.extend(machine.stretch(until));
+    stretches
 }
 
 impl<'w> Machine<'w> {

@@ -1,6 +1,6 @@
 //! Tests with one window per kind of slice, and one that comes close to it.
 
-use super::fixture::{explained, explained_on, host, told, window};
+use super::fixture::{explained, explained_on, host, slice_lines, window};
 use model::slice::SliceKind;
 
 /// Timer interrupt that is on time and wakes the thread, up to its exit.
@@ -29,9 +29,9 @@ fn the_kinds_are_the_contracts() {
 fn a_thread_that_raised_its_own_priority_had_it() {
     let events =
         with("-500 1 50 d switch rt/50/19 S start/60/120", "20007 1 60 d switch hog/60/9 S rt/50/19");
-    assert_eq!(told(&explained(20_010.0, &events))[1], "thread hog 20000");
+    assert_eq!(slice_lines(&explained(20_010.0, &events))[1], "thread hog 20000");
     let lowered = with("-500 1 50 d switch rt/50/19 S hog/60/9", "20007 1 60 d switch low/60/120 S rt/50/19");
-    assert_eq!(told(&explained(20_010.0, &lowered))[1], "thread hog 20000");
+    assert_eq!(slice_lines(&explained(20_010.0, &lowered))[1], "thread hog 20000");
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn thread_of_higher_priority() {
     let events = with("-500 1 50 d switch rt/50/19 S hog/60/9", "20007 1 60 d switch hog/60/9 S rt/50/19");
     let spike = explained(20_010.0, &events);
     assert_eq!(
-        told(&spike),
+        slice_lines(&spike),
         ["timer-irq local_timer 5", "thread hog 20000", "return-to-user 3", "unexplained 2"]
     );
     assert_eq!(spike.classes, [SliceKind::Thread]);
@@ -62,7 +62,7 @@ fn irqs_off_by_the_frame_that_let_them_in() {
         20006 1 60 d  switch busy/60/120 P rt/50/19";
     let spike = explained(20_010.0, events);
     assert_eq!(
-        told(&spike),
+        slice_lines(&spike),
         [
             "irqs-off hold/busy 20000",
             "timer-irq local_timer 4",
@@ -87,7 +87,7 @@ fn a_late_interrupt_without_proof_stays_unexplained() {
         20004 1 60 dNh vector- local_timer
         20006 1 60 d  switch busy/60/120 P rt/50/19";
     assert_eq!(
-        told(&explained(20_010.0, events)),
+        slice_lines(&explained(20_010.0, events)),
         ["timer-irq local_timer 4", "switch 2", "return-to-user 4", "unexplained 20000"]
     );
     assert_eq!(explained(20_010.0, events).classes, [SliceKind::Unexplained]);
@@ -110,7 +110,7 @@ fn what_woke_a_thread_that_was_still_at_its_last_cycle_is_not_its_timer() {
         20058 1 33 ds waking rt/50/19
         20060 1 33 ds switch ktimers/1/33/98 P rt/50/19";
     assert_eq!(
-        told(&explained(20_061.0, events)),
+        slice_lines(&explained(20_061.0, events)),
         [
             "switch 3",
             "thread rt 15",
@@ -137,13 +137,13 @@ fn a_thread_that_was_preempted_in_its_last_cycle_is_runnable() {
         20014 1 50 dh waking rt/50/19
         20015 1 50 dh timer- 1
         20016 1 50 dh vector- local_timer";
-    let told = told(&explained(20_020.0, events));
-    assert_eq!(told[..2], ["thread spin 20000", "thread rt 10"], "{told:?}");
+    let lines = slice_lines(&explained(20_020.0, events));
+    assert_eq!(lines[..2], ["thread spin 20000", "thread rt 10"], "{lines:?}");
 }
 
 /// Slices from the waking on: `events` follow the timer's interrupt, up to `late` microseconds.
 fn after(late: f64, events: &str) -> Vec<String> {
-    let mut lines = told(&explained(late, &with("-500 1 50 d switch rt/50/19 S busy/60/120", events)));
+    let mut lines = slice_lines(&explained(late, &with("-500 1 50 d switch rt/50/19 S busy/60/120", events)));
     assert_eq!(lines.remove(0), "timer-irq local_timer 5");
     lines
 }
@@ -191,14 +191,14 @@ fn a_softirq_keeps_no_interrupt_waiting_and_on_preempt_rt_no_thread_above_its_ow
         903  1 60 dNsh vector- local_timer
         905  1 60 s  soft- 3
         906  1 60 d  switch busy/60/120 P rt/50/19";
-    assert_eq!(told(&explained(906.0, late))[..2], ["timer-irq local_timer 3", "softirq NET_RX 2"]);
+    assert_eq!(slice_lines(&explained(906.0, late))[..2], ["timer-irq local_timer 3", "softirq NET_RX 2"]);
     let rt = model::run::Host { preempt: "rt".into(), ..host() };
     let on_rt = |thread: &str| {
         let events =
             "-500 1 50 d switch rt/50/19 S THREAD\n-10 1 17 s soft+ 3\n2 1 17 dsh1 vector+ local_timer
             3 1 17 dsh1 timer+ 1 hrtimer_wakeup\n4 1 17 dsh waking rt/50/19\n5 1 17 dNsh vector- local_timer
             20005 1 17 ds switch THREAD P rt/50/19";
-        told(&explained_on(&rt, &window(20_005.0, &events.replace("THREAD", thread))))[1].clone()
+        slice_lines(&explained_on(&rt, &window(20_005.0, &events.replace("THREAD", thread))))[1].clone()
     };
     assert_eq!(on_rt("ksoftirqd/1/17/9"), "softirq NET_RX/ksoftirqd/1 20000");
     assert_eq!(on_rt("ksoftirqd/1/17/120"), "preempt-off NET_RX/ksoftirqd/1 20000");
@@ -297,7 +297,7 @@ fn paths_of_bounded_work_do_not_explain_a_stop() {
     assert!(spike.slices[2].evidence.contains("no event came in return-to-user"), "{:?}", spike.slices);
     // Long, but not too long for work inside.
     let spike = explained(3_008.0, &with("", switch));
-    assert_eq!(told(&spike)[1..], ["switch 1", "unexplained 3002"]);
+    assert_eq!(slice_lines(&spike)[1..], ["switch 1", "unexplained 3002"]);
     assert!(spike.notes.iter().any(|note| note.contains("return-to-user")), "{:?}", spike.notes);
     // The timer's interrupt itself.
     let events = "
@@ -308,7 +308,7 @@ fn paths_of_bounded_work_do_not_explain_a_stop() {
         5002 1 60 dNh vector- local_timer
         5002 1 60 d   switch busy/60/120 P rt/50/19";
     assert_eq!(
-        told(&explained(5_002.0, events)),
+        slice_lines(&explained(5_002.0, events)),
         ["stopped-from-outside 5000", "timer-irq local_timer 2", "unexplained 0"]
     );
 }
@@ -321,10 +321,10 @@ fn a_thread_preempted_before_it_read_the_clock_is_passed_over_like_any() {
         let out = format!("10 1 50 d switch rt/50/19 P {next}\n900 1 {pid} d switch {next} S rt/50/19");
         after(901.0, &format!("{switch}\n{out}"))
     };
-    let told =
+    let expected =
         |middle: &'static str| ["switch 1", "return-to-user 2", middle, "return-to-user 1", "unexplained 2"];
-    assert_eq!(of("hog/70/9"), told("thread hog 890"));
-    assert_eq!(of("fair/70/120"), told("fair-server fair 890"));
+    assert_eq!(of("hog/70/9"), expected("thread hog 890"));
+    assert_eq!(of("fair/70/120"), expected("fair-server fair 890"));
 }
 
 /// On PREEMPT_RT soft timers expire in a thread.
@@ -344,7 +344,7 @@ fn a_soft_timer_waits_for_its_thread() {
         40010 1 18 s  soft- 8
         40011 1 18 d  switch ktimers/1/18/98 P rt/50/19";
     assert_eq!(
-        told(&explained(40_012.0, events)),
+        slice_lines(&explained(40_012.0, events)),
         [
             "timer-irq local_timer 3",
             "thread hog 40000",
@@ -376,7 +376,7 @@ fn a_waking_from_another_cpu_and_a_thread_that_moves() {
     let mut window = window(901.0, events);
     window.own = false;
     assert_eq!(
-        told(&explained_on(&host(), &window)),
+        slice_lines(&explained_on(&host(), &window)),
         ["thread hog 3", "ipi reschedule 1", "thread hog 896", "switch 1", "unexplained 0"]
     );
 }
@@ -389,7 +389,7 @@ fn missing_events_leave_time_unexplained_with_a_remark() {
         510 1 61 d  switch hog/61/9 S rt/50/19";
     let before = "-500 1 50 d switch rt/50/19 S busy/60/120";
     let spike = explained(510.0, &with(before, missing));
-    assert_eq!(told(&spike)[1..], ["workqueue job/hog 210", "unexplained 295"]);
+    assert_eq!(slice_lines(&spike)[1..], ["workqueue job/hog 210", "unexplained 295"]);
     assert!(spike.notes.iter().any(|note| note.contains("missing")), "{:?}", spike.notes);
     let mut lossy = window(10.0, &with(before, "8 1 60 d switch busy/60/120 P rt/50/19"));
     (lossy.events_lost, lossy.left_out) = (12, 5);
@@ -402,7 +402,7 @@ fn missing_events_leave_time_unexplained_with_a_remark() {
 #[test]
 fn a_thread_that_had_not_gone_to_sleep_was_late_by_itself() {
     let events = "-500 1 60 d switch busy/60/120 S rt/50/19\n-100 1 50 . fault";
-    assert_eq!(told(&explained(700.0, events)), ["thread rt 700", "unexplained 0"]);
+    assert_eq!(slice_lines(&explained(700.0, events)), ["thread rt 700", "unexplained 0"]);
 }
 
 #[test]
@@ -424,7 +424,7 @@ fn a_thread_whose_timer_was_due_before_it_was_started_did_not_sleep() {
          26  1 50 d  start 1 hrtimer_wakeup 0
          27  1 50 d  over 1",
     );
-    assert_eq!(told(&spike), ["thread hog 20", "thread rt 7", "return-to-user 4", "unexplained 0"]);
+    assert_eq!(slice_lines(&spike), ["thread hog 20", "thread rt 7", "return-to-user 4", "unexplained 0"]);
     assert!(spike.notes.iter().any(|note| note.contains("did not sleep")), "{:?}", spike.notes);
     assert!(spike.notes.iter().all(|note| !note.contains("no event shows")), "{:?}", spike.notes);
 }

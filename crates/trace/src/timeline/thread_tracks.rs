@@ -105,7 +105,7 @@ mod tests {
              30 2 60 d  switch hog/60/9 S rt/50/19",
         );
         let all = thread_tracks(&window, &[50, 61, 99]);
-        let told = |track: &ThreadTrack| {
+        let lines_of = |track: &ThreadTrack| {
             let one = |stretch: &ThreadStretch| {
                 let (from, long) = ((stretch.start.0 - E) / 1_000, stretch.ns.0 / 1_000);
                 format!("{:?} {from}+{long} on {}", stretch.state, stretch.cpu)
@@ -113,7 +113,7 @@ mod tests {
             track.stretches.iter().map(one).collect::<Vec<_>>()
         };
         assert_eq!(
-            told(&all[0]),
+            lines_of(&all[0]),
             [
                 "Sleeping -5+7 on 1",
                 "Waiting 2+3 on 2",
@@ -122,7 +122,7 @@ mod tests {
                 "Running 30+30 on 2"
             ]
         );
-        assert_eq!((all.len(), told(&all[1])), (2, vec!["Running -5+65 on 1".to_owned()]));
+        assert_eq!((all.len(), lines_of(&all[1])), (2, vec!["Running -5+65 on 1".to_owned()]));
         assert_eq!(all[1].task.comm.text(), "low");
     }
 }

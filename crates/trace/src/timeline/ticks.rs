@@ -72,7 +72,7 @@ fn is_tick(event: &Named) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{explained_on, host, told, window};
+    use super::super::fixture::{explained_on, host, slice_lines, window};
     use model::run::Host;
 
     /// FIFO thread that has the CPU for 20 ms, with ticks at these microseconds.
@@ -94,7 +94,11 @@ mod tests {
         );
         let host = Host { virtualization: virtualization.to_owned(), ..host() };
         let spike = explained_on(&host, &window(20_005.0, &events));
-        told(&spike).into_iter().filter(|line| line.starts_with("thread")).collect::<Vec<_>>().join(", ")
+        slice_lines(&spike)
+            .into_iter()
+            .filter(|line| line.starts_with("thread"))
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     #[test]

@@ -85,13 +85,13 @@ pub fn spike(seen: &Witness<'_>, host: &Host) -> Spike {
     let late = seen.timer >= seen.wakeup;
     let slice = if late { before_the_timer(seen, host) } else { before_the_switch(seen) };
     let latency = Nanos(seen.timer.0.saturating_add(seen.wakeup.0));
-    let taken = slice.as_ref().map_or(0, |slice| slice.ns.0);
+    let explained = slice.as_ref().map_or(0, |slice| slice.ns.0);
     Spike {
         cpu: seen.cpu,
         expected_ns: Nanos(seen.at.0.saturating_sub(latency.0)),
         actual_ns: seen.at,
         latency_ns: latency,
-        unexplained_ns: Nanos(latency.0.saturating_sub(taken)),
+        unexplained_ns: Nanos(latency.0.saturating_sub(explained)),
         classes: slice.iter().map(|slice| slice.kind.clone()).collect(),
         slices: slice.into_iter().collect(),
         victim: seen.victim.clone(),

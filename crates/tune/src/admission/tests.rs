@@ -21,8 +21,8 @@ fn planned(edits: &str, rules: &[&str]) -> (Machine, PlanDocument) {
         rules: rules.iter().map(|text| RuleRequest::parse(text).unwrap()).collect(),
         without: Vec::new(),
     };
-    let made = plan(&survey, &audit, &request, "boot", &|key| reading::read(&files, key)).unwrap();
-    (machine, made)
+    let plan = plan(&survey, &audit, &request, "boot", &|key| reading::read(&files, key)).unwrap();
+    (machine, plan)
 }
 
 fn admitted(machine: &Machine, plan: PlanDocument) -> Result<PlanDocument, String> {
@@ -107,10 +107,10 @@ fn what_no_rule_would_write_is_refused() {
         assert!(refused.contains(why), "{key}: {refused}");
     }
     let undone = of_file("sysctl:vm.swappiness", "1", "").unwrap();
-    let mut made = undone.clone();
-    made.changes[0].state = model::plan::ChangeState::Undone;
+    let mut document = undone.clone();
+    document.changes[0].state = model::plan::ChangeState::Undone;
     let (machine, _) = planned("", &[]);
-    assert!(admitted(&machine, made).unwrap_err().contains("applied changes"));
+    assert!(admitted(&machine, document).unwrap_err().contains("applied changes"));
     let mut twice = undone.clone();
     twice.changes.extend(undone.changes);
     assert!(admitted(&machine, twice).unwrap_err().contains("twice"));

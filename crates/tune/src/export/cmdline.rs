@@ -31,10 +31,10 @@ pub fn render(words: &[CmdlineWord], is_built_in: bool) -> Option<String> {
     let lines =
         words.iter().map(|word| (&*word.rule, word.why.clone(), format!("{} {}", sign(word), word.word)));
     let mut page = if is_built_in { BUILT_IN_HEAD } else { HEAD }.to_owned() + &commented(lines);
-    for (added, said) in [(true, "All to be added"), (false, "All to be taken off")] {
+    for (added, heading) in [(true, "All to be added"), (false, "All to be taken off")] {
         let line = joined(words, added);
         if !line.is_empty() {
-            page += &format!("\n# {said}, on one line:\n# {line}\n");
+            page += &format!("\n# {heading}, on one line:\n# {line}\n");
         }
     }
     Some(page)

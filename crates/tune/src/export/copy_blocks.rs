@@ -25,7 +25,7 @@ pub fn copy_blocks(input: &ExportInput, read_from: Option<&str>) -> Vec<CopyBloc
         );
         ("the kernel's command line", how)
     };
-    let made = [
+    let blocks = [
         (place, how.as_str(), command_line(&lasting.words)),
         (
             "/etc/sysctl.d/90-onbeat.conf",
@@ -57,7 +57,7 @@ pub fn copy_blocks(input: &ExportInput, read_from: Option<&str>) -> Vec<CopyBloc
     let block = |(place, how, text): (&str, &str, Option<String>)| {
         text.map(|text| CopyBlock { place: place.to_owned(), how: how.to_owned(), text })
     };
-    made.into_iter().filter_map(block).collect()
+    blocks.into_iter().filter_map(block).collect()
 }
 
 /// Place of the words, by the file that they were read from; without one, for each boot loader.

@@ -124,7 +124,7 @@ impl Lasting {
     /// Adds the lasting parts of a failing rule beyond the files of the running kernel.
     fn take(&mut self, input: &ExportInput, finding: &Finding, unkept: &[(&str, String)]) {
         let named = |line: &&BootLine| is_of(&line.rule, finding.rule);
-        let mut kept = self.sysctls.iter().chain(&self.files).any(|line| named(&line));
+        let mut is_covered = self.sysctls.iter().chain(&self.files).any(|line| named(&line));
         // Their words are for the rule's own value.
         let with_value =
             input.request.rules.iter().any(|request| request.rule == finding.rule && request.value.is_some());
@@ -133,22 +133,22 @@ impl Lasting {
             match lasting_way(part, &self.sysctls, &self.files) {
                 Some(way) => {
                     self.take_way(input.booted, finding, way);
-                    kept = true;
+                    is_covered = true;
                 }
                 None => missing = missing.or_else(|| part.alternatives.first()),
             }
         }
         let unplanned = input.plan.left_out.iter().find(|left| left.rule == finding.rule);
         let why = match (missing, unkept.iter().find(|(rule, _)| *rule == finding.rule)) {
-            (_, Some((_, why))) if missing.is_some() || !kept => why.clone(),
+            (_, Some((_, why))) if missing.is_some() || !is_covered => why.clone(),
             (Some(way), _) if why_not(way).is_some() => why_not(way).unwrap_or_default().to_owned(),
-            (None, _) if kept => return,
+            (None, _) if is_covered => return,
             _ => unplanned.map_or_else(
                 || "the remedy depends on the machine and is not a setting".to_owned(),
                 |left| left.why.clone(),
             ),
         };
-        let why = if kept { format!("only in part: {why}") } else { why };
+        let why = if is_covered { format!("only in part: {why}") } else { why };
         let left = LeftOut { rule: finding.rule.to_owned(), why, instead: finding.fix.clone() };
         self.left_out.push(left);
     }
@@ -166,9 +166,9 @@ impl Lasting {
         // A line of sysctl.d keeps the value that one of these words would keep as well.
         let is_kept = !way.changes.is_empty() && way.changes.iter().all(|change| self.is_in_sysctl_d(change));
         // Any one of the words keeps the value; words to remove must go in any case.
-        let mut kept = is_kept;
+        let mut is_covered = is_kept;
         let persist = way.persist.iter().filter(|change| match change {
-            Change::CmdlineAdd { .. } => !std::mem::replace(&mut kept, true),
+            Change::CmdlineAdd { .. } => !std::mem::replace(&mut is_covered, true),
             _ => true,
         });
         for change in way.changes.iter().chain(persist) {

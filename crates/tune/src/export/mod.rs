@@ -66,7 +66,7 @@ pub struct ExportInput<'a> {
 /// Creates the files.
 pub fn export(input: &ExportInput) -> Export {
     let lasting = Lasting::of(input);
-    let made = [
+    let texts = [
         ("sysctl.d/90-onbeat.conf", sysctl_d::render(&lasting.sysctls)),
         ("tmpfiles.d/onbeat.conf", tmpfiles_d::render(&lasting.files)),
         ("cmdline", cmdline::render(&lasting.words, input.booted.is_built_in)),
@@ -74,7 +74,7 @@ pub fn export(input: &ExportInput) -> Export {
         ("yocto.conf", kernel::yocto(&lasting, input.booted.is_built_in)),
     ];
     let mut files: Vec<ExportFile> =
-        made.into_iter().filter_map(|(name, text)| text.map(|text| ExportFile { name, text })).collect();
+        texts.into_iter().filter_map(|(name, text)| text.map(|text| ExportFile { name, text })).collect();
     let readme = readme::render(input.audit, &files, &lasting.left_out);
     files.push(ExportFile { name: README, text: readme });
     Export { files, left_out: lasting.left_out }

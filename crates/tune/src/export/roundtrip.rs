@@ -15,8 +15,8 @@ use rules::audit::audit;
 use rules::fixture::Machine;
 use rules::knobs::ALL;
 
-fn imported(made: &Export, machine: &Machine) -> PlanDocument {
-    let files = made.files.iter().filter_map(|file| {
+fn imported(export: &Export, machine: &Machine) -> PlanDocument {
+    let files = export.files.iter().filter_map(|file| {
         let (folder, name) = file.name.split_once('/')?;
         let kind = if folder == "sysctl.d" { ImportKind::Sysctl } else { ImportKind::Tmpfiles };
         Some(ImportedFile { name: name.to_owned(), kind, text: file.text.clone() })
@@ -28,26 +28,26 @@ fn imported(made: &Export, machine: &Machine) -> PlanDocument {
     import(&documents, &ImportRequest::default(), target, "").unwrap()
 }
 
-fn made(machine: &Machine) -> (PlanDocument, Export) {
+fn plan_and_export(machine: &Machine) -> (PlanDocument, Export) {
     let (survey, intent) = machine.survey();
     let audit = audit(&survey, &intent);
     let files = MachineFiles::in_memory(machine.answers.clone());
     let request = PlanRequest::default();
     let plan = plan(&survey, &audit, &request, "", &|key| reading::read(&files, key)).unwrap();
     let booted = survey.facts.cmdline.known().cloned().unwrap_or_default();
-    let made = export(&ExportInput {
+    let export = export(&ExportInput {
         audit: &audit,
         plan: &plan,
         in_force: &[],
         request: &request,
         booted: &booted,
     });
-    (plan, made)
+    (plan, export)
 }
 
 /// Values of a plan for files of the fake machine.
 fn pairs(plan: &PlanDocument, machine: &Machine) -> BTreeSet<(String, String)> {
-    let kept = plan.changes.iter().filter(|change| match &change.setting.key {
+    let changes = plan.changes.iter().filter(|change| match &change.setting.key {
         Key::Sysctl(_) | Key::IrqDefault => true,
         // Late devices, values that no boot enables, and values that must not be written with CPUs
         // isolated at boot have no line.
@@ -57,15 +57,15 @@ fn pairs(plan: &PlanDocument, machine: &Machine) -> BTreeSet<(String, String)> {
         }
         _ => false,
     });
-    let kept = kept.filter(|change| machine.answers.contains_key(&change.path));
-    kept.map(|change| (change.setting.key.to_string(), change.setting.wanted.clone())).collect()
+    let changes = changes.filter(|change| machine.answers.contains_key(&change.path));
+    changes.map(|change| (change.setting.key.to_string(), change.setting.wanted.clone())).collect()
 }
 
 /// Simulates a boot with the files: writes each value in the form in which the kernel shows it.
 fn boot(machine: &mut Machine, plan: &PlanDocument) {
     for change in &plan.changes {
         let wanted = &change.setting.wanted;
-        let shown = match change.setting.readback {
+        let value = match change.setting.readback {
             Comparison::Choice => {
                 let bare = |word: &str| word.trim_matches(['[', ']', '(', ')']).to_owned();
                 let words = change.now.split_whitespace().map(bare);
@@ -74,7 +74,7 @@ fn boot(machine: &mut Machine, plan: &PlanDocument) {
             }
             _ => wanted.clone(),
         };
-        machine.answers.insert(change.path.clone(), Access::File(format!("{shown}\n").into_bytes()));
+        machine.answers.insert(change.path.clone(), Access::File(format!("{value}\n").into_bytes()));
     }
 }
 
@@ -84,12 +84,12 @@ fn an_export_is_imported_as_the_plan_that_it_is_of() {
     for knob in ALL {
         let mut machine = Machine::base();
         machine.edit(knob.examples.fires);
-        let (plan, made) = made(&machine);
-        let back = imported(&made, &machine);
+        let (plan, export) = plan_and_export(&machine);
+        let back = imported(&export, &machine);
         assert_eq!(pairs(&back, &machine), pairs(&plan, &machine), "{}: {:#?}", knob.id, back.left_out);
         changes += back.changes.len();
         boot(&mut machine, &back);
-        let again = imported(&made, &machine);
+        let again = imported(&export, &machine);
         assert_eq!(again.changes, [], "{}", knob.id);
     }
     assert!(changes > 40, "{changes}");

@@ -17,8 +17,8 @@ fn export_of(machine: &Machine, request: &PlanRequest, in_force: &[PlannedChange
     let files = MachineFiles::in_memory(machine.answers.clone());
     let plan = plan(&survey, &audit, request, "", &|key| reading::read(&files, key)).unwrap();
     let booted = survey.facts.cmdline.known().cloned().unwrap_or_default();
-    let made = export(&ExportInput { audit: &audit, plan: &plan, in_force, request, booted: &booted });
-    (audit, made)
+    let export = export(&ExportInput { audit: &audit, plan: &plan, in_force, request, booted: &booted });
+    (audit, export)
 }
 
 fn of_rules(edits: &str, rules: &[&str]) -> Export {
@@ -29,15 +29,15 @@ fn of_rules(edits: &str, rules: &[&str]) -> Export {
 }
 
 /// Lines of a file without comments; none if there is no such file.
-fn lines<'a>(made: &'a Export, name: &str) -> Vec<&'a str> {
-    let text = made.files.iter().find(|file| file.name == name).map_or("", |file| file.text.as_str());
+fn lines<'a>(export: &'a Export, name: &str) -> Vec<&'a str> {
+    let text = export.files.iter().find(|file| file.name == name).map_or("", |file| file.text.as_str());
     let held = |line: &&str| !line.is_empty() && (!line.starts_with('#') || line.ends_with("is not set"));
     text.lines().filter(held).collect()
 }
 
 #[test]
 fn each_kind_of_change_goes_to_its_file() {
-    let made = of_rules(
+    let export = of_rules(
         "--cpus 1-2
          /proc/sys/vm/stat_interval: 1
          /sys/kernel/mm/ksm/run: 1
@@ -53,21 +53,21 @@ fn each_kind_of_change_goes_to_its_file() {
             "coverage-instrumentation",
         ],
     );
-    assert_eq!(lines(&made, "sysctl.d/90-onbeat.conf"), ["vm.stat_interval = 10"]);
-    assert_eq!(lines(&made, "tmpfiles.d/onbeat.conf"), ["w! /sys/kernel/mm/ksm/run - - - - 2"]);
-    assert_eq!(lines(&made, "cmdline"), ["- psi=1", "+ psi=0"]);
+    assert_eq!(lines(&export, "sysctl.d/90-onbeat.conf"), ["vm.stat_interval = 10"]);
+    assert_eq!(lines(&export, "tmpfiles.d/onbeat.conf"), ["w! /sys/kernel/mm/ksm/run - - - - 2"]);
+    assert_eq!(lines(&export, "cmdline"), ["- psi=1", "+ psi=0"]);
     assert_eq!(
-        lines(&made, "kernel.cfg"),
+        lines(&export, "kernel.cfg"),
         ["# CONFIG_GCOV_PROFILE_ALL is not set", "# CONFIG_GCOV_KERNEL is not set"]
     );
-    assert_eq!(made.left_out, []);
-    let yocto = lines(&made, "yocto.conf");
+    assert_eq!(export.left_out, []);
+    let yocto = lines(&export, "yocto.conf");
     assert!(
         yocto.contains(&"SRC_URI += \"file://onbeat.cfg\"") && yocto.contains(&"APPEND:append = \" psi=0\"")
     );
-    let sysctls = &made.files[0].text;
+    let sysctls = &export.files[0].text;
     assert!(sysctls.contains("\n# vmstat-interval: the worker runs on the CPU"), "{sysctls}");
-    assert_eq!(made.files.last().map(|file| file.name), Some("README"));
+    assert_eq!(export.files.last().map(|file| file.name), Some("README"));
 }
 
 #[test]
@@ -76,18 +76,18 @@ fn a_rule_is_in_a_file_or_is_named_with_the_reason() {
     for knob in ALL {
         let mut machine = Machine::base();
         machine.edit(knob.examples.fires);
-        let (audit, made) = export_of(&machine, &PlanRequest::default(), &[]);
+        let (audit, export) = export_of(&machine, &PlanRequest::default(), &[]);
         for found in audit.findings.iter().filter(|found| found.verdict == AuditVerdict::Fail) {
             let heads =
-                made.files.iter().filter(|file| file.name != "README").flat_map(|file| file.text.lines());
+                export.files.iter().filter(|file| file.name != "README").flat_map(|file| file.text.lines());
             let mut heads = heads.filter_map(|line| line.strip_prefix("# ")?.split_once(": "));
             let named = heads.any(|(rules, _)| rules.split(", ").any(|rule| rule == found.rule));
-            let left = made.left_out.iter().find(|left| left.rule == found.rule);
-            assert!(named || left.is_some(), "{}: {:#?}", found.rule, made);
+            let left = export.left_out.iter().find(|left| left.rule == found.rule);
+            assert!(named || left.is_some(), "{}: {:#?}", found.rule, export);
             assert!(left.is_none_or(|left| !left.why.is_empty()));
             exported += usize::from(named);
         }
-        for file in &made.files {
+        for file in &export.files {
             assert!(!file.text.contains("\n\n\n") && file.text.ends_with('\n'), "{}", file.text);
         }
     }
@@ -97,10 +97,10 @@ fn a_rule_is_in_a_file_or_is_named_with_the_reason() {
 #[test]
 fn what_no_boot_keeps_is_named() {
     let edits = ALL.iter().find(|knob| knob.id == "irq-affinity").map(|knob| knob.examples.fires).unwrap();
-    let made = of_rules(&format!("{edits}\ncmdline - irqaffinity=0-1"), &["irq-affinity"]);
-    assert!(lines(&made, "tmpfiles.d/onbeat.conf").is_empty());
+    let export = of_rules(&format!("{edits}\ncmdline - irqaffinity=0-1"), &["irq-affinity"]);
+    assert!(lines(&export, "tmpfiles.d/onbeat.conf").is_empty());
     // Interrupt numbers change; this word covers all of them.
-    assert_eq!(lines(&made, "cmdline"), ["+ irqaffinity=0-1"], "{made:#?}");
+    assert_eq!(lines(&export, "cmdline"), ["+ irqaffinity=0-1"], "{export:#?}");
 
     let machine = Machine::base();
     let change = |key: &str, wanted: &str, rule: &str| PlannedChange {
@@ -113,24 +113,24 @@ fn what_no_boot_keeps_is_named() {
         change("cgroup:onbeat/rt/cpuset.cpus.partition", "isolated", ""),
         change("sysfs:kernel/tracing/tracing_on", "0", "tracing-left-on"),
     ];
-    let (_, made) = export_of(&machine, &PlanRequest::default(), &in_force);
-    assert_eq!(lines(&made, "sysctl.d/90-onbeat.conf"), ["vm.stat_interval = 120"]);
-    let left: Vec<&str> = made.left_out.iter().map(|left| left.rule.as_str()).collect();
+    let (_, export) = export_of(&machine, &PlanRequest::default(), &in_force);
+    assert_eq!(lines(&export, "sysctl.d/90-onbeat.conf"), ["vm.stat_interval = 120"]);
+    let left: Vec<&str> = export.left_out.iter().map(|left| left.rule.as_str()).collect();
     assert_eq!(left, ["shared-cache", "kernel-thread-affinity", "", "tracing-left-on"]);
 }
 
 #[test]
 fn what_comes_first_is_in_both_files() {
-    let made = of_rules(
+    let export = of_rules(
         "/proc/cmdline: quiet
          /sys/devices/system/cpu/isolated:
          /proc/sys/kernel/sched_rt_runtime_us: 950000
          /sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000",
         &["rt-throttling", "fair-server"],
     );
-    assert_eq!(lines(&made, "sysctl.d/90-onbeat.conf"), ["kernel.sched_rt_runtime_us = -1"]);
-    let files = lines(&made, "tmpfiles.d/onbeat.conf");
-    assert_eq!(files.first(), Some(&"w! /proc/sys/kernel/sched_rt_runtime_us - - - - -1"), "{made:#?}");
+    assert_eq!(lines(&export, "sysctl.d/90-onbeat.conf"), ["kernel.sched_rt_runtime_us = -1"]);
+    let files = lines(&export, "tmpfiles.d/onbeat.conf");
+    assert_eq!(files.first(), Some(&"w! /proc/sys/kernel/sched_rt_runtime_us - - - - -1"), "{export:#?}");
     assert!(files[1..].contains(&"w! /sys/kernel/debug/sched/fair_server/cpu2/runtime - - - - 0"));
 }
 
@@ -138,9 +138,9 @@ fn what_comes_first_is_in_both_files() {
 fn no_boot_writes_to_fair_servers_of_cpus_that_it_isolates() {
     let on = "/sys/kernel/debug/sched/fair_server/cpu2/runtime: 50000000";
     let left_out = |edits: &str, rules: &[&str]| {
-        let made = of_rules(edits, rules);
-        assert!(lines(&made, "tmpfiles.d/onbeat.conf").iter().all(|line| !line.contains("fair_server")));
-        let of_server = made.left_out.iter().find(|left| left.rule == "fair-server");
+        let export = of_rules(edits, rules);
+        assert!(lines(&export, "tmpfiles.d/onbeat.conf").iter().all(|line| !line.contains("fair_server")));
+        let of_server = export.left_out.iter().find(|left| left.rule == "fair-server");
         of_server.expect("the rule is left out").why.clone()
     };
     // The machine was booted with isolcpus=, or would be with this export.
@@ -150,8 +150,9 @@ fn no_boot_writes_to_fair_servers_of_cpus_that_it_isolates() {
     // Throttling is not disabled for it alone, either.
     let throttled = format!("{open}\n/proc/sys/kernel/sched_rt_runtime_us: 950000");
     let words = |rules: &[&str]| {
-        let made = of_rules(&throttled, rules);
-        lines(&made, "sysctl.d/90-onbeat.conf").join(" ") + &lines(&made, "tmpfiles.d/onbeat.conf").join(" ")
+        let export = of_rules(&throttled, rules);
+        lines(&export, "sysctl.d/90-onbeat.conf").join(" ")
+            + &lines(&export, "tmpfiles.d/onbeat.conf").join(" ")
     };
     assert_eq!(words(&["fair-server", "cpu-isolation"]), "");
     let asked = words(&["rt-throttling=-1", "fair-server", "cpu-isolation"]);
@@ -160,8 +161,8 @@ fn no_boot_writes_to_fair_servers_of_cpus_that_it_isolates() {
 
 #[test]
 fn a_value_that_was_asked_for_takes_the_place_of_the_rules_own() {
-    let made = of_rules("", &["vmstat-interval=120"]);
-    assert_eq!(lines(&made, "sysctl.d/90-onbeat.conf"), ["vm.stat_interval = 120"]);
+    let export = of_rules("", &["vmstat-interval=120"]);
+    assert_eq!(lines(&export, "sysctl.d/90-onbeat.conf"), ["vm.stat_interval = 120"]);
     let nothing = of_rules("", &["vmstat-interval"]);
     assert_eq!(nothing.contents(), []);
     assert!(nothing.files[0].text.contains("There is nothing to keep."));
@@ -179,9 +180,9 @@ fn paths_and_values_stand_for_themselves() {
 fn a_kernel_that_ignores_its_loader_takes_words_where_it_is_built() {
     let edits = "CONFIG_CMDLINE_OVERRIDE=y\ncmdline + psi=1\nCONFIG_PSI=y\n\
                  /proc/pressure/cpu: some avg10=0.00 avg60=0.00 avg300=0.00 total=0";
-    let made = of_rules(edits, &["pressure-stall-accounting"]);
-    let text = |name: &str| made.files.iter().find(|file| file.name == name).unwrap().text.clone();
-    assert_eq!(lines(&made, "cmdline"), ["- psi=1", "+ psi=0"]);
+    let export = of_rules(edits, &["pressure-stall-accounting"]);
+    let text = |name: &str| export.files.iter().find(|file| file.name == name).unwrap().text.clone();
+    assert_eq!(lines(&export, "cmdline"), ["- psi=1", "+ psi=0"]);
     assert!(text("cmdline").contains("CONFIG_CMDLINE") && !text("cmdline").contains("GRUB"));
     assert!(text("yocto.conf").contains("CONFIG_CMDLINE") && !text("yocto.conf").contains("APPEND"));
     let mut machine = Machine::base();
@@ -198,17 +199,20 @@ fn an_option_has_with_it_what_it_needs() {
         option: name.into(),
         value: "y".into(),
     };
-    let made = |names: &[&str]| {
+    let lines_of = |names: &[&str]| {
         let options: Vec<KernelOption> = names.iter().map(|name| option(name)).collect();
         let text = kernel::fragment(&options).unwrap();
         text.lines().filter(|line| line.starts_with("CONFIG_")).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(
-        made(&["RCU_BOOST", "RCU_NOCB_CPU"]),
+        lines_of(&["RCU_BOOST", "RCU_NOCB_CPU"]),
         "CONFIG_RCU_EXPERT=y CONFIG_RCU_BOOST=y CONFIG_RCU_NOCB_CPU=y"
     );
-    assert_eq!(made(&["PREEMPT_RT", "RCU_BOOST"]), "CONFIG_EXPERT=y CONFIG_PREEMPT_RT=y CONFIG_RCU_BOOST=y");
-    assert_eq!(made(&["RCU_NOCB_CPU", "NO_HZ_FULL"]), "CONFIG_RCU_NOCB_CPU=y CONFIG_NO_HZ_FULL=y");
+    assert_eq!(
+        lines_of(&["PREEMPT_RT", "RCU_BOOST"]),
+        "CONFIG_EXPERT=y CONFIG_PREEMPT_RT=y CONFIG_RCU_BOOST=y"
+    );
+    assert_eq!(lines_of(&["RCU_NOCB_CPU", "NO_HZ_FULL"]), "CONFIG_RCU_NOCB_CPU=y CONFIG_NO_HZ_FULL=y");
 }
 
 #[test]
@@ -218,11 +222,11 @@ fn the_only_console_stays() {
             consoles.split(' ').map(|name| format!("cmdline + console={name}\n")).collect();
         words.concat() + "/sys/class/tty/console/active: tty0 ttyS0"
     };
-    let made = of_rules(&edits("ttyS0,115200"), &["serial-console"]);
-    assert!(lines(&made, "cmdline").is_empty());
-    let left = made.left_out.iter().find(|left| left.rule == "serial-console").unwrap();
+    let export = of_rules(&edits("ttyS0,115200"), &["serial-console"]);
+    assert!(lines(&export, "cmdline").is_empty());
+    let left = export.left_out.iter().find(|left| left.rule == "serial-console").unwrap();
     assert_eq!(left.why, "console=ttyS0,115200 is the only console on the command line");
     assert!(left.instead.contains("such as console=tty0"), "{}", left.instead);
-    let made = of_rules(&edits("tty0 ttyS0"), &["serial-console"]);
-    assert_eq!(lines(&made, "cmdline"), ["- console=ttyS0"]);
+    let export = of_rules(&edits("tty0 ttyS0"), &["serial-console"]);
+    assert_eq!(lines(&export, "cmdline"), ["- console=ttyS0"]);
 }

@@ -174,7 +174,7 @@ fn setting(imported: &Imported, target: ImportTarget) -> Result<Setting, String>
 fn controlled(imported: &Imported, target: ImportTarget, control: &Control) -> Result<Setting, String> {
     let first = imported.value.split_whitespace().next().unwrap_or_default();
     let several = control.first_of_several && first != imported.value;
-    let value = control.accepts.taken(if several { first } else { &imported.value }, target.survey)?;
+    let value = control.accepts.normalize(if several { first } else { &imported.value }, target.survey)?;
     let path = imported.key.path();
     let setting = control.setting(&path, &value, target.survey).ok_or("it is not a kernel setting")?;
     Ok(Setting {

@@ -22,7 +22,7 @@ fn machine(edits: &str) -> Machine {
 }
 
 /// `KEY NOW->WANTED` of each change, and the omitted parts with their reasons.
-fn shown(plan: &PlanDocument) -> (Vec<String>, Vec<String>) {
+fn change_lines(plan: &PlanDocument) -> (Vec<String>, Vec<String>) {
     let changes = plan.changes.iter();
     let changes =
         changes.map(|change| format!("{} {}->{}", change.setting.key, change.now, change.setting.wanted));
@@ -32,7 +32,7 @@ fn shown(plan: &PlanDocument) -> (Vec<String>, Vec<String>) {
 
 fn sysctls(edits: &str, files: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
     let files = files.iter().map(|(name, text)| file(name, ImportKind::Sysctl, text)).collect();
-    shown(&import_of(&machine(edits), &Documents { files, profiles: None }).unwrap())
+    change_lines(&import_of(&machine(edits), &Documents { files, profiles: None }).unwrap())
 }
 
 const NET: &str = "/proc/sys/net/ipv4/conf/all/rp_filter: 0
@@ -118,7 +118,7 @@ fn lines_of_tmpfiles_write_where_they_point() {
                 w /sys/kernel/mm/transparent_hugepage/enabled - - - - sometimes\nw /sys/kernel/%m - - - - 1\n\
                 w /sys/kernel/none - - - - 1\n";
     let documents = Documents { files: vec![file("o.conf", ImportKind::Tmpfiles, text)], profiles: None };
-    let (changes, left) = shown(&import_of(&machine(edits), &documents).unwrap());
+    let (changes, left) = change_lines(&import_of(&machine(edits), &documents).unwrap());
     assert_eq!(
         changes,
         [
@@ -136,7 +136,7 @@ fn what_partrt_kept_is_a_plan() {
         1\n/sys/bus/workqueue/devices/writeback/cpumask f\n/opt/x 1\n";
     let documents = Documents { files: vec![file("partrt_env", ImportKind::Partrt, text)], profiles: None };
     let edits = "/proc/sys/vm/stat_interval: 1000\n/sys/devices/virtual/workqueue/writeback/cpumask: 3";
-    let (changes, left) = shown(&import_of(&machine(edits), &documents).unwrap());
+    let (changes, left) = change_lines(&import_of(&machine(edits), &documents).unwrap());
     let mask = "sysfs:devices/virtual/workqueue/writeback/cpumask 3->f";
     assert_eq!(changes, ["sysctl:vm.stat_interval 1000->1", mask]);
     assert_eq!(left, ["partrt_env, line 4: /opt/x is not a setting"]);

@@ -56,14 +56,14 @@ pub fn state(groups: Option<&Groups>, at_boot: &CpuSet, entry: Option<&EntryReco
     });
     let asked =
         entry.and_then(|entry| CpuSet::parse(&entry.opened.cpus).ok()).filter(|cpus| !cpus.is_empty());
-    let shown = own.iter().flat_map(|group| [&group.exclusive, &group.cpus]);
-    let shown = shown.filter_map(|set| set.known()).find(|set| !set.is_empty()).cloned();
+    let sets = own.iter().flat_map(|group| [&group.exclusive, &group.cpus]);
+    let present = sets.filter_map(|set| set.known()).find(|set| !set.is_empty()).cloned();
     let effective = partition
         .or(own.first().copied())
         .and_then(|group| group.effective.known())
         .cloned()
         .unwrap_or_default();
-    if let Some(cpus) = asked.or(shown) {
+    if let Some(cpus) = asked.or(present) {
         let (partition, reason) = judged(partition, &cpus, &effective);
         return IsolationState { cpus, partition, reason, effective };
     }

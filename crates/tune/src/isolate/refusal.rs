@@ -79,7 +79,7 @@ mod tests {
 
     /// Refusal of these CPUs on a machine with four CPUs after some edits; `""` if they can be
     /// isolated.
-    fn said(edits: &str, cpus: &str) -> String {
+    fn refusal_text(edits: &str, cpus: &str) -> String {
         let mut machine = Machine::base();
         machine.edit(edits);
         let refused = require_separable(&machine.read(), &CpuSet::parse(cpus).unwrap());
@@ -91,12 +91,12 @@ mod tests {
 
     #[test]
     fn cpus_that_cannot_be_set_apart_are_refused_with_others() {
-        assert_eq!(said("", "2-3"), "");
-        assert_eq!(said("", ""), "no CPU is named: choose among 0-3, like 3");
-        assert!(said("", "0-3").contains("omit at least one of 0-3"));
-        assert!(said("", "3-4").starts_with("CPU 4 does not exist here: choose among 0-3"));
+        assert_eq!(refusal_text("", "2-3"), "");
+        assert_eq!(refusal_text("", ""), "no CPU is named: choose among 0-3, like 3");
+        assert!(refusal_text("", "0-3").contains("omit at least one of 0-3"));
+        assert!(refusal_text("", "3-4").starts_with("CPU 4 does not exist here: choose among 0-3"));
         let off = "/sys/devices/system/cpu/online: 0-2\n/sys/devices/system/cpu/present: 0-3";
-        assert!(said(off, "2-3").contains("echo 1 >/sys/devices/system/cpu/cpu3/online"));
+        assert!(refusal_text(off, "2-3").contains("echo 1 >/sys/devices/system/cpu/cpu3/online"));
     }
 
     #[test]
@@ -108,15 +108,17 @@ mod tests {
                 .concat()
         });
         let edits: String = siblings.collect();
-        assert_eq!(said(&edits, "1,3"), "");
-        assert!(said(&edits, "2-3").contains("CPU 2 shares its core with CPU 0: name both or neither"));
+        assert_eq!(refusal_text(&edits, "1,3"), "");
+        assert!(
+            refusal_text(&edits, "2-3").contains("CPU 2 shares its core with CPU 0: name both or neither")
+        );
     }
 
     #[test]
     fn the_timekeeper_stays() {
         let tickless = "/sys/devices/system/cpu/nohz_full: 2-3";
-        assert!(said(tickless, "0").contains("CPU 0 keeps the time for the CPUs of nohz_full=2-3"));
-        assert_eq!(said(tickless, "2-3"), "");
-        assert_eq!(said("/sys/devices/system/cpu/nohz_full:", "0"), "");
+        assert!(refusal_text(tickless, "0").contains("CPU 0 keeps the time for the CPUs of nohz_full=2-3"));
+        assert_eq!(refusal_text(tickless, "2-3"), "");
+        assert_eq!(refusal_text("/sys/devices/system/cpu/nohz_full:", "0"), "");
     }
 }

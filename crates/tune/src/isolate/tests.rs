@@ -69,8 +69,8 @@ impl Isolated {
         let settings = of_groups(&groups(&kernel), &cpus, &CpuSet::default()).unwrap();
         let mut entry = Entry::begin(&mut kernel, &mut store, opened()).unwrap();
         for setting in settings {
-            let made = entry.make(&PlannedChange::new(setting.clone(), PARTITION_RULE, "")).unwrap();
-            assert!(matches!(made, Applied::Done(_) | Applied::Already), "{}: {made:?}", setting.key);
+            let outcome = entry.make(&PlannedChange::new(setting.clone(), PARTITION_RULE, "")).unwrap();
+            assert!(matches!(outcome, Applied::Done(_) | Applied::Already), "{}: {outcome:?}", setting.key);
         }
         entry.complete().unwrap();
         Isolated { kernel, store }
@@ -209,10 +209,10 @@ fn a_controller_that_others_use_stays() {
     let cpus: Key = "cgroup:other/cpuset.cpus".parse().unwrap();
     isolated.kernel.write(&cpus, Some("0-1")).unwrap();
     let restored = isolated.undo();
-    let kept: Vec<_> = restored.iter().filter(|done| done.state != ChangeState::Undone).collect();
-    assert_eq!(kept.len(), 1, "{kept:?}");
-    assert_eq!(kept[0].state, ChangeState::Kept);
-    assert!(kept[0].why.contains("other/cpuset.cpus"), "{}", kept[0].why);
+    let rest: Vec<_> = restored.iter().filter(|done| done.state != ChangeState::Undone).collect();
+    assert_eq!(rest.len(), 1, "{rest:?}");
+    assert_eq!(rest[0].state, ChangeState::Kept);
+    assert!(rest[0].why.contains("other/cpuset.cpus"), "{}", rest[0].why);
     assert_eq!(isolated.kernel.read(&cpus).known().unwrap(), "0-1");
     assert!(current(&[isolated.entry()], BOOT).is_none(), "nothing is isolated any more");
 }

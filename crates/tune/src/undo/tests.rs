@@ -356,9 +356,9 @@ fn entries_over_each_other_are_undone_to_the_beginning() {
                 bench.kernel.refuse(&key.parse().unwrap(), None);
             }
             for id in entry_ids(&bench.store).unwrap() {
-                let kept = read_entry(&bench.store, &id).unwrap();
-                let kept = kept.is_some_and(|entry| entry.steps.iter().any(|step| step.is_kept()));
-                prop_assert!(!kept, "entry {} took ours for another's after {:?}", id, one);
+                let rest = read_entry(&bench.store, &id).unwrap();
+                let has_step = rest.is_some_and(|entry| entry.steps.iter().any(|step| step.is_kept()));
+                prop_assert!(!has_step, "entry {} took ours for another's after {:?}", id, one);
             }
         }
         for key in KEYS {

@@ -90,11 +90,11 @@ impl PerfData {
     /// Hands out complete steps; true if the sink has enough.
     fn drain(ordered: &mut RecordOrder, sink: &mut StepSink) -> bool {
         while let Some((time, step)) = ordered.pop() {
-            let taken = match &step {
+            let flow = match &step {
                 PerfStep::Event(event) => sink(TraceStep::Event(event)),
                 PerfStep::Lost(cpu, count) => sink(TraceStep::Lost(*cpu, time, *count)),
             };
-            if taken.is_break() {
+            if flow.is_break() {
                 return true;
             }
         }

@@ -119,14 +119,14 @@ fn a_full_disk_costs_the_intervals_that_had_no_room() {
         // Nothing is dropped, so that all acknowledged intervals are there.
         writer.limits = KeepLimits { closed: SIZE, ..SMALL };
         disk.room.set(Some(room));
-        let mut kept = Vec::new();
-        let (mut lost, mut told) = (0, 0);
+        let mut intervals = Vec::new();
+        let (mut lost, mut reports) = (0, 0);
         for i in 0..60 {
             disk.room.set((i < 50).then_some(room));
             match writer.append(&run("b1"), &interval(i * 2, 1, 6)) {
                 Ok(appended) => {
-                    kept.push(i);
-                    told += u64::from(appended.trouble.is_some());
+                    intervals.push(i);
+                    reports += u64::from(appended.trouble.is_some());
                 }
                 Err(why) => {
                     lost += 1;
@@ -136,9 +136,9 @@ fn a_full_disk_costs_the_intervals_that_had_no_room() {
             }
         }
         drop(writer);
-        assert!(lost + told > 0, "{room}");
+        assert!(lost + reports > 0, "{room}");
         let found = sums(&disk);
-        let all = wanted(kept.iter().map(|i| interval(i * 2, 1, 6)));
+        let all = wanted(intervals.iter().map(|i| interval(i * 2, 1, 6)));
         assert_eq!((found.intervals, found.rows), (all.intervals, all.rows), "{room}");
         let mut unwritten = 0;
         let mut reader = RecordReader::open(&disk).unwrap();
@@ -174,13 +174,13 @@ fn years_stay_below_the_size() {
     assert!(losses.rows_dropped > 0 && losses.worst_to_days > 0, "{losses:?}");
     assert_eq!(losses.worst_dropped, 0, "names stay while there are histograms to drop");
     // The names of 90 days are those of single intervals.
-    let kept: i64 = reader
+    let span: i64 = reader
         .manifest()
         .unwrap()
         .in_order(SegmentKind::Worst)
         .filter(|(tier, _)| *tier == model::record::RecordTier::Interval)
         .map(|(_, segment)| segment.span_ns.0)
         .sum();
-    assert!(kept >= 89 * 86_400 * Nanos::SECOND.0, "{kept}");
+    assert!(span >= 89 * 86_400 * Nanos::SECOND.0, "{span}");
     assert_eq!(sums(&disk).recorded, coverage);
 }

@@ -99,8 +99,8 @@ fn old_intervals_become_hours_and_days_and_no_count_is_lost() {
     assert_eq!((found.marks, found.largest), (wanted.marks, wanted.largest));
     let held: u64 = manifest.in_order(SegmentKind::Rows).map(|(_, segment)| segment.intervals).sum();
     let dropped = losses.rows_dropped;
-    let kept = wanted_from(dropped, 3_000);
-    assert_eq!(found.rows, kept.rows, "{dropped} dropped, {held} held");
+    let remainder = wanted_from(dropped, 3_000);
+    assert_eq!(found.rows, remainder.rows, "{dropped} dropped, {held} held");
     assert!(disk.peak.get() <= 1 << 20, "{} bytes", disk.peak.get());
 }
 
@@ -163,9 +163,9 @@ fn intervals_with_the_switch_and_without_are_merged() {
                 found += line.cpus.iter().map(|row| row.n).sum::<u64>();
             })
             .unwrap();
-        let kept = (losses.rows_dropped..COUNT).flat_map(|n| with_switch(n).series);
-        let kept = kept.filter(|rows| rows.series == *series).flat_map(|rows| rows.cpus);
-        assert_eq!(found, kept.map(|row| row.n).sum::<u64>(), "{series:?}");
+        let remainder = (losses.rows_dropped..COUNT).flat_map(|n| with_switch(n).series);
+        let remainder = remainder.filter(|rows| rows.series == *series).flat_map(|rows| rows.cpus);
+        assert_eq!(found, remainder.map(|row| row.n).sum::<u64>(), "{series:?}");
     }
     assert_eq!(reader.remarks, Vec::<String>::new());
 }

@@ -71,7 +71,7 @@ pub fn resumed(record: &CureRun) -> Result<ChosenCure> {
     let other = |what: &str| Failure::usage(format!("--resume: {what}: start a new cure"));
     require_kernel(&record.kernel, "start a new cure")?;
     // Kept changes do not outlast a boot.
-    if record.boot != boot_id()? && record.kept() > 0 {
+    if record.boot != boot_id()? && record.kept_changes() > 0 {
         return Err(other("the machine was rebooted, and the proven changes are no longer in force"));
     }
     if record.held {

@@ -100,7 +100,7 @@ impl<'a> CureCourse<'a> {
     /// Captures the machine with the changes kept up to now, for its map on the page. A failure is
     /// ignored: the page then uses the descriptions in the runs.
     fn remember(&self, record: &CureRun) {
-        let path = self.folder.join(machine(record.kept()));
+        let path = self.folder.join(machine(record.kept_changes()));
         if host::identity(&path).is_none() {
             let _ = capture::take(&path);
         }
@@ -124,7 +124,7 @@ impl<'a> CureCourse<'a> {
         if !self.child(&line, &bundle, doing)? {
             return Ok(false);
         }
-        let begun = CureCleanRun { bundle, changes: record.kept(), long, ..CureCleanRun::default() };
+        let begun = CureCleanRun { bundle, changes: record.kept_changes(), long, ..CureCleanRun::default() };
         let run = clean_run(self.folder, begun, plan.limit_ns, plan.horizon_ns)?;
         if run.valid && !long {
             require_rare(plan.limit_ns, plan.counted(), &pilot(&run))?;
@@ -151,7 +151,8 @@ impl<'a> CureCourse<'a> {
         let machine = curable(&self.chosen.cpus)?;
         let kept = record.steps.iter().filter(|step| step.kept);
         let kept: Vec<String> = kept.flat_map(|step| step.candidate.rules.clone()).collect();
-        let begun = CureHunt { bundle, changes: record.kept(), length_ns: length, ..CureHunt::default() };
+        let begun =
+            CureHunt { bundle, changes: record.kept_changes(), length_ns: length, ..CureHunt::default() };
         let allowed = allowed(plan);
         record.hunts.push(hunted(self.folder, begun, plan.limit_ns, &machine, &kept, allowed)?);
         if record.hunts.len() > 1 { Ok(true) } else { self.look_at_program(record) }

@@ -123,7 +123,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let ran = course.run(&mut record, settings);
     if let Err(failure) = &ran {
         // Changes in force are reported whatever went wrong.
-        if record.kept() > 0 {
+        if record.kept_changes() > 0 {
             record.why.clone_from(&failure.message);
             print_answer(&mut outputs, args, &folder, &mut record)?;
         }
@@ -161,7 +161,7 @@ fn begun_as(chosen: &ChosenCure) -> Result<CureRun> {
 fn kept_record(folder: &std::path::Path, settings: &mut StepSettings) -> Result<CureRun> {
     let mut record = read_record(folder)?;
     resumed(&record)?;
-    let (kept, last) = (record.kept(), record.steps.len().saturating_sub(1));
+    let (kept, last) = (record.kept_changes(), record.steps.len().saturating_sub(1));
     let measured = record.runs.iter().any(|run| run.changes == kept);
     for (at, step) in record.steps.iter_mut().enumerate().filter(|(_, step)| step.kept) {
         if settings.stays(&step.entry)? == Some(true) {

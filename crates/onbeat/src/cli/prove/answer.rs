@@ -11,7 +11,7 @@ use experiment::tally::PairTally;
 use model::error::{Exit, Result, json};
 use model::experiment::ExperimentRun;
 use model::text::clean;
-use report::compare::page::{SaidOfPairs, Versus, html};
+use report::compare::page::{Versus, VersusTexts, html};
 use report::proving::{Proven, conditions, heading, numbers, text, verdict};
 use report::words::capitalised;
 use stats::pair::verdict::Verdict;
@@ -56,10 +56,10 @@ pub fn page(
     let mut numbers = numbers(record, proof, needs);
     numbers.insert(0, format!("{}{kernel}.", capitalised(&conditions(&record.plan))));
     let comparison = &answered.comparison;
-    let said = SaidOfPairs { heading: &heading, verdict: &verdict, numbers: &numbers, next };
+    let texts = VersusTexts { heading: &heading, verdict: &verdict, numbers: &numbers, next };
     let versus = Versus {
         compared: &comparison.compared,
-        said: Some(said),
+        texts: Some(texts),
         differing: comparison.differing(),
         remarks: &comparison.remarks,
         a,

@@ -16,13 +16,13 @@ pub fn collect(unit: &TunedUnit, values: &Values, collected: &mut Collected) -> 
     let words = lines.into_iter().fold(String::new(), |words, (_, value)| with_option(&words, value));
     let words = words.trim();
     if !words.is_empty() {
-        let (shown, trouble) = values.readable(unquoted(words))?;
+        let (text, trouble) = values.readable(unquoted(words))?;
         let why = trouble.map_or_else(|| WHY.to_owned(), |trouble| format!("{WHY}; {trouble}"));
-        collected.leave(format!("[{}] cmdline = {shown}", unit.name), why, INSTEAD);
+        collected.leave(format!("[{}] cmdline = {text}", unit.name), why, INSTEAD);
     }
     for (name, value) in others {
-        let (shown, _) = values.readable(value)?;
-        collected.leave(format!("[{}] {name} = {shown}", unit.name), "no boot loader is edited", "");
+        let (text, _) = values.readable(value)?;
+        collected.leave(format!("[{}] {name} = {text}", unit.name), "no boot loader is edited", "");
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ const OLDER_PROCESSORS: &[&str] = &["sandybridge", "ivybridge", "haswell", "broa
 /// Unknown part of a value.
 pub struct Doubt {
     /// Text that stands for it.
-    pub shown: String,
+    pub placeholder: String,
     pub why: String,
 }
 
@@ -69,8 +69,11 @@ pub fn call(name: &str, arguments: &[String], target: ImportTarget) -> Result<Ca
         "check_net_queue_count" if is_number(first) => first.to_owned(),
         "check_net_queue_count" => return Err(unknown(name, "it comes from nproc, which is not run")),
         _ => {
-            let shown = format!("(the output of {})", clean(&arguments.join(" ")));
-            return Err(Doubt { shown, why: "its value comes from a command, which is not run".to_owned() });
+            let placeholder = format!("(the output of {})", clean(&arguments.join(" ")));
+            return Err(Doubt {
+                placeholder,
+                why: "its value comes from a command, which is not run".to_owned(),
+            });
         }
     }))
 }
@@ -110,7 +113,7 @@ fn checked(arguments: &[String], text: Result<String, Doubt>) -> Result<String, 
 }
 
 fn unknown(name: &str, why: &str) -> Doubt {
-    Doubt { shown: format!("(the value of {name})"), why: why.to_owned() }
+    Doubt { placeholder: format!("(the value of {name})"), why: why.to_owned() }
 }
 
 /// Doubt about the alternatives, which the machine decides.
@@ -125,14 +128,14 @@ fn alternatives(name: &str, arguments: &[String], why: &str) -> Doubt {
     };
     let values: Vec<&str> = values.into_iter().filter(|value| !value.is_empty()).collect();
     let by = if name == "virt_check" { "machine" } else { "processor" };
-    Doubt { shown: format!("(one of {}, by the {by})", values.join(", ")), why: why.to_owned() }
+    Doubt { placeholder: format!("(one of {}, by the {by})", values.join(", ")), why: why.to_owned() }
 }
 
 fn ternary(arguments: &[String]) -> Result<CallValue, Doubt> {
     let [text, expression, yes, no] = arguments else { return Ok(None) };
     let found = matches(expression, text, SearchLines::All).map_err(|unknown| {
-        let shown = format!("(one of {}, {})", quoted_value(yes), quoted_value(no));
-        Doubt { shown, why: unknown.to_string() }
+        let placeholder = format!("(one of {}, {})", quoted_value(yes), quoted_value(no));
+        Doubt { placeholder, why: unknown.to_string() }
     })?;
     Ok(Some(if found { yes } else { no }.clone()))
 }

@@ -35,7 +35,7 @@ pub fn collect(
     claimed: &mut ClaimedCpus,
     collected: &mut Collected,
 ) -> Result<(), FailedAssertion> {
-    let shown = format!("[{}]", unit.name);
+    let section = format!("[{}]", unit.name);
     let machine = values.functions.target.files;
     let is_first = !std::mem::replace(&mut claimed.any, true);
     let devices = values.expand(&unit.devices)?;
@@ -44,7 +44,7 @@ pub fn collect(
         None => values.functions.trouble(&devices),
     };
     if let Some(why) = trouble {
-        collected.lack(format!("{shown} devices"), why);
+        collected.lack(format!("{section} devices"), why);
         return Ok(());
     }
     let listed = machine.list(CPUS);
@@ -53,19 +53,19 @@ pub fn collect(
     let cpus: Vec<String> =
         all.filter(|cpu| is_meant(&devices, cpu) && !claimed.cpus.contains(*cpu)).cloned().collect();
     if cpus.is_empty() && !unit.options.in_order().is_empty() {
-        collected.leave(&*shown, "it matches no CPU that an earlier section does not match", "");
+        collected.leave(&*section, "it matches no CPU that an earlier section does not match", "");
         return Ok(());
     }
     claimed.cpus.extend(cpus.iter().cloned());
     for (name, written) in unit.options.in_order() {
-        let shown = format!("{shown} {name}");
+        let label = format!("{section} {name}");
         let value = values.expand(written)?;
-        let mut option = TunedOption { name, value: &value, shown: &shown, machine, collected };
-        let taken = match values.functions.trouble(&value) {
+        let mut option = TunedOption { name, value: &value, label: &label, machine, collected };
+        let outcome = match values.functions.trouble(&value) {
             Some(why) => Err(OptionTrouble::Unread(why)),
             None => option.cpu(&cpus, is_first),
         };
-        name_trouble(taken, &shown, &value, collected);
+        name_trouble(outcome, &label, &value, collected);
     }
     Ok(())
 }
@@ -138,7 +138,7 @@ impl TunedOption<'_> {
     /// Requests a value for a file of each of the CPUs that have it.
     fn each(&mut self, cpus: &[String], file: &str, choice: &CpuChoice) -> Result<(), OptionTrouble> {
         let mut any = false;
-        let mut taken = Ok(());
+        let mut outcome = Ok(());
         for cpu in cpus {
             let path = format!("{CPUS}/{cpu}/{file}");
             let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
@@ -152,9 +152,9 @@ impl TunedOption<'_> {
                 Some(value) => self.files(&path, |_| Ok(Some(value.clone()))),
                 None => Ok(()),
             });
-            taken = taken.and(written);
+            outcome = outcome.and(written);
         }
-        if any { taken } else { Err(OptionTrouble::Left("it matches no file here".to_owned())) }
+        if any { outcome } else { Err(OptionTrouble::Left("it matches no file here".to_owned())) }
     }
 
     /// First of `a|b` that a file offers.

@@ -85,12 +85,12 @@ pub fn packed(cpus: &BTreeSet<u32>) -> String {
             _ => ranges.push((cpu, cpu)),
         }
     }
-    let shown = ranges.iter().map(
+    let parts = ranges.iter().map(
         |(first, last)| {
             if first == last { first.to_string() } else { format!("{first}-{last}") }
         },
     );
-    shown.collect::<Vec<_>>().join(",")
+    parts.collect::<Vec<_>>().join(",")
 }
 
 /// Text as a mask in groups of eight digits, without omissions.

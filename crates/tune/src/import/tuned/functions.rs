@@ -31,17 +31,17 @@ impl ProfileFunctions<'_> {
     }
 
     /// Adds a doubt; returns a value that stands for it.
-    pub fn doubt(&self, shown: &str, why: impl Into<String>) -> String {
+    pub fn doubt(&self, placeholder: &str, why: impl Into<String>) -> String {
         let mut doubts = self.doubts.borrow_mut();
         if doubts.len() < DOUBTS_LIMIT {
-            let shown = shown_with(shown, &doubts);
-            doubts.push(Doubt { shown, why: why.into() });
+            let placeholder = shown_with(placeholder, &doubts);
+            doubts.push(Doubt { placeholder, why: why.into() });
         }
         format!("{MARK}{}{MARK}", doubts.len() - 1)
     }
 
     /// Value in readable form.
-    pub fn shown(&self, value: &str) -> String {
+    pub fn render(&self, value: &str) -> String {
         shown_with(value, &self.doubts.borrow())
     }
 
@@ -109,7 +109,7 @@ impl ProfileFunctions<'_> {
             return Ok(Some(self.doubt(&format!("{text}}}"), why)));
         }
         let value = call(name, arguments, self.target);
-        Ok(value.unwrap_or_else(|doubt| Some(self.doubt(&doubt.shown, doubt.why))))
+        Ok(value.unwrap_or_else(|doubt| Some(self.doubt(&doubt.placeholder, doubt.why))))
     }
 
     fn assertion(
@@ -120,7 +120,7 @@ impl ProfileFunctions<'_> {
     ) -> Result<CallValue, FailedAssertion> {
         let [words, a, b] = arguments else { return Ok(None) };
         if is_unknown {
-            let words = self.shown(words);
+            let words = self.render(words);
             let mut undecided = self.undecided.borrow_mut();
             if undecided.len() < DOUBTS_LIMIT {
                 undecided.push(words);
@@ -163,7 +163,7 @@ const ARGUMENTS: &[(&str, usize, usize)] = &[
 /// Value with its doubts replaced by their texts.
 fn shown_with(value: &str, doubts: &[Doubt]) -> String {
     let part = |(at, part): (usize, &str)| match (at % 2, part.parse::<usize>()) {
-        (1, Ok(number)) => doubts.get(number).map_or("", |doubt| doubt.shown.as_str()).to_owned(),
+        (1, Ok(number)) => doubts.get(number).map_or("", |doubt| doubt.placeholder.as_str()).to_owned(),
         _ => part.to_owned(),
     };
     value.split(MARK).enumerate().map(part).collect()

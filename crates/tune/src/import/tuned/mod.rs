@@ -48,7 +48,7 @@ pub fn collect(
     let functions = ProfileFunctions::new(target);
     read(files, places, given, &functions, collected).map_err(|refused| match refused {
         RefusedProfile::Assertion(failed) => {
-            let words = model::text::quoted_value(&functions.shown(&failed.0));
+            let words = model::text::quoted_value(&functions.render(&failed.0));
             Failure::usage(format!(
                 "the profile does not fit this machine: it asserts {words}: pass its variables with --set \
                  NAME=VALUE"

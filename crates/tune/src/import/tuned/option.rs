@@ -20,13 +20,13 @@ pub enum OptionTrouble {
 }
 
 /// Lists an option that is not planned.
-pub fn name_trouble(taken: Result<(), OptionTrouble>, shown: &str, value: &str, collected: &mut Collected) {
-    match taken {
+pub fn name_trouble(outcome: Result<(), OptionTrouble>, label: &str, value: &str, collected: &mut Collected) {
+    match outcome {
         Ok(()) => {}
-        Err(OptionTrouble::Left(why)) => collected.leave(shown, why, ""),
-        Err(OptionTrouble::Unread(why)) => collected.lack(shown, why),
+        Err(OptionTrouble::Left(why)) => collected.leave(label, why, ""),
+        Err(OptionTrouble::Unread(why)) => collected.lack(label, why),
         Err(OptionTrouble::Elsewhere { why, instead }) => {
-            collected.leave(format!("{shown} = {}", model::text::clean(value)), why, instead);
+            collected.leave(format!("{label} = {}", model::text::clean(value)), why, instead);
         }
     }
 }
@@ -36,14 +36,14 @@ pub struct TunedOption<'a> {
     pub name: &'a str,
     pub value: &'a str,
     /// Its place, in readable form.
-    pub shown: &'a str,
+    pub label: &'a str,
     pub machine: &'a MachineFiles,
     pub collected: &'a mut Collected,
 }
 
 impl TunedOption<'_> {
     pub fn want(&mut self, key: Key, value: &str) {
-        let (value, place) = (value.to_owned(), self.shown.to_owned());
+        let (value, place) = (value.to_owned(), self.label.to_owned());
         self.collected.want(Imported { key, value, place, optional: false });
     }
 
@@ -60,7 +60,7 @@ impl TunedOption<'_> {
         if keys.is_empty() {
             return Err(OptionTrouble::Unread(why));
         }
-        keys.into_iter().for_each(|key| self.collected.lack_value(key, self.shown, &why));
+        keys.into_iter().for_each(|key| self.collected.lack_value(key, self.label, &why));
         Ok(())
     }
 

@@ -46,7 +46,7 @@ struct Beside {
     /// Name of the folder.
     own: String,
     /// Path of the folder as given by the user.
-    shown: String,
+    path_text: String,
 }
 
 impl ProfilePlaces {
@@ -85,9 +85,9 @@ impl ProfilePlaces {
         }
         if let Some(above) = parent.parent() {
             let given = path.parent().filter(|given| !given.as_os_str().is_empty());
-            let shown = given.unwrap_or(Path::new(".")).to_string_lossy().into_owned();
-            let folder = shown.clone();
-            places.beside = Some(Beside { above: MachineFiles::folder(above), own: name.clone(), shown });
+            let path_text = given.unwrap_or(Path::new(".")).to_string_lossy().into_owned();
+            let folder = path_text.clone();
+            places.beside = Some(Beside { above: MachineFiles::folder(above), own: name.clone(), path_text });
             let place = place_beside(&name);
             return (places, ProfileFile { name, text, folder, place });
         }
@@ -95,7 +95,7 @@ impl ProfilePlaces {
     }
 
     /// First profile with this name that is not among those `taken`.
-    pub fn find(&self, name: &str, taken: &[String]) -> ProfileSearch {
+    pub fn find(&self, name: &str, read_files: &[String]) -> ProfileSearch {
         // Like tuned, which accepts no paths as names.
         let name = name.rsplit('/').next().unwrap_or(name);
         let mut missing = ProfileSearch::Missing;
@@ -105,10 +105,10 @@ impl ProfilePlaces {
         if let Some(beside) = &self.beside {
             let place = place_beside(name);
             let text = beside.above.read_text(&format!("/{name}/tuned.conf"));
-            if taken.contains(&place) {
+            if read_files.contains(&place) {
                 missing = ProfileSearch::Taken;
             } else if let Fact::Known(text) = text {
-                let above = Path::new(&beside.shown).join("..");
+                let above = Path::new(&beside.path_text).join("..");
                 let folder = above.join(name).to_string_lossy().into_owned();
                 return ProfileSearch::Found(ProfileFile { name: name.to_owned(), text, folder, place });
             }
@@ -117,7 +117,7 @@ impl ProfilePlaces {
             for folder in folders(tree) {
                 let folder = format!("{folder}/{name}");
                 let place = place_in(at, &folder);
-                if taken.contains(&place) {
+                if read_files.contains(&place) {
                     missing = ProfileSearch::Taken;
                     continue;
                 }
@@ -149,7 +149,7 @@ impl ProfilePlaces {
     }
 
     /// Searched folders, for a message.
-    pub fn shown(&self) -> String {
+    pub fn description(&self) -> String {
         let folders = self.trees.first().map(folders).unwrap_or_default().join(", ");
         match &self.beside {
             Some(_) => format!("next to it or in {folders}"),
@@ -161,7 +161,7 @@ impl ProfilePlaces {
 impl Beside {
     /// File below the profile's own folder.
     fn file(&self, path: &str) -> Option<String> {
-        let below = Path::new(path).strip_prefix(&self.shown).ok()?;
+        let below = Path::new(path).strip_prefix(&self.path_text).ok()?;
         let text = self.above.read_text(&normal(&format!("{}/{}", self.own, below.to_str()?)));
         text.known().cloned()
     }

@@ -36,8 +36,8 @@ impl TunedProfile {
         functions: &ProfileFunctions,
         leave: &mut dyn FnMut(String, String),
     ) -> Result<TunedProfile, RefusedProfile> {
-        let (taken, chain, profile) = (Vec::new(), Vec::new(), TunedProfile::default());
-        let mut loader = Loader { places, functions, leave, taken, chain, profile };
+        let (read_files, chain, profile) = (Vec::new(), Vec::new(), TunedProfile::default());
+        let mut loader = Loader { places, functions, leave, read_files, chain, profile };
         for file in files {
             loader.add(file)?;
         }
@@ -63,7 +63,7 @@ struct Loader<'a> {
     functions: &'a ProfileFunctions<'a>,
     leave: &'a mut dyn FnMut(String, String),
     /// Places of the files merged so far.
-    taken: Vec<String>,
+    read_files: Vec<String>,
     /// Names of the profiles being read, each of which includes the next.
     chain: Vec<String>,
     profile: TunedProfile,
@@ -71,16 +71,16 @@ struct Loader<'a> {
 
 impl Loader<'_> {
     fn add(&mut self, file: ProfileFile) -> Result<(), RefusedProfile> {
-        self.taken.push(file.place.clone());
+        self.read_files.push(file.place.clone());
         self.chain.push(file.name.clone());
         // The text must not contain the mark of doubts.
         let (parsed, wrong) = sections(&file.text.replace('\0', "\u{fffd}"));
-        let shown = |what: &str| match file.name.as_str() {
+        let label = |what: &str| match file.name.as_str() {
             "" => what.to_owned(),
             name => format!("{name}, {what}"),
         };
         for line in wrong {
-            (self.leave)(shown(&format!("line {line}")), "it is not an option of a section".to_owned());
+            (self.leave)(label(&format!("line {line}")), "it is not an option of a section".to_owned());
         }
         let mut units = Vec::new();
         for mut section in parsed {
@@ -93,9 +93,9 @@ impl Loader<'_> {
             changed.extend(script.map(|path| ("script".to_owned(), format!("{}/{path}", file.folder))));
             changed.into_iter().for_each(|(name, value)| section.options.set(&name, value));
             match section.name.as_str() {
-                "main" => self.include(section.options.get("include").unwrap_or(""), &shown)?,
+                "main" => self.include(section.options.get("include").unwrap_or(""), &label)?,
                 "DEFAULT" => {
-                    (self.leave)(shown("[DEFAULT]"), "options for all sections are not read".to_owned());
+                    (self.leave)(label("[DEFAULT]"), "options for all sections are not read".to_owned());
                 }
                 _ => units.push(TunedUnit::of(section)),
             }
@@ -111,16 +111,18 @@ impl Loader<'_> {
     }
 
     /// Merges the profiles in `include`; one with a leading dash may be missing.
-    fn include(&mut self, names: &str, shown: &dyn Fn(&str) -> String) -> Result<(), RefusedProfile> {
+    fn include(&mut self, names: &str, label: &dyn Fn(&str) -> String) -> Result<(), RefusedProfile> {
         let names = expanded(names, &VariableValues::new(), self.functions)?;
         if let Some(why) = self.functions.trouble(&names) {
-            (self.leave)(shown(&format!("include {}", self.functions.shown(&names))), why);
+            (self.leave)(label(&format!("include {}", self.functions.render(&names))), why);
             return Ok(());
         }
         for name in separated(&names) {
             let wanted = name.strip_prefix('-').unwrap_or(&name);
-            let why = match self.places.find(wanted, &self.taken) {
-                ProfileSearch::Found(_) if self.chain.len() > DEPTH || self.taken.len() >= PROFILES_LIMIT => {
+            let why = match self.places.find(wanted, &self.read_files) {
+                ProfileSearch::Found(_)
+                    if self.chain.len() > DEPTH || self.read_files.len() >= PROFILES_LIMIT =>
+                {
                     "too many profiles include each other".to_owned()
                 }
                 ProfileSearch::Found(file) => {
@@ -128,7 +130,7 @@ impl Loader<'_> {
                     continue;
                 }
                 ProfileSearch::Missing if wanted.len() == name.len() => {
-                    let places = self.places.shown();
+                    let places = self.places.description();
                     format!("no such profile {places}: copy it there, or use --root")
                 }
                 // A profile that includes its own name gets the system's, if there is one.
@@ -143,7 +145,7 @@ impl Loader<'_> {
                 }
                 ProfileSearch::Missing => continue,
             };
-            (self.leave)(shown(&format!("include {name}")), why);
+            (self.leave)(label(&format!("include {name}")), why);
         }
         Ok(())
     }

@@ -46,13 +46,13 @@ pub fn collect(
     active.compact_sort_by_key(|(priority, _)| priority.unwrap_or(0));
     let mut claimed = cpu::ClaimedCpus::default();
     for (priority, unit) in &active {
-        let shown = format!("[{}]", unit.name);
+        let label = format!("[{}]", unit.name);
         if priority.is_none() {
-            collected.lack(format!("{shown} priority"), "it is not a number");
+            collected.lack(format!("{label} priority"), "it is not a number");
         }
         let hooks = [("script_pre", &unit.script_pre), ("script_post", &unit.script_post)];
         for (name, _) in hooks.iter().filter(|(_, script)| script.is_some()) {
-            collected.leave(format!("{shown} {name}"), "a script is not run", "");
+            collected.leave(format!("{label} {name}"), "a script is not run", "");
         }
         match unit.kind.as_str() {
             "bootloader" => bootloader::collect(unit, values, collected)?,
@@ -104,24 +104,24 @@ fn conditions(unit: &TunedUnit, values: &Values) -> Result<Conditions, FailedAss
 
 fn options(unit: &TunedUnit, values: &Values, collected: &mut Collected) -> Result<(), FailedAssertion> {
     for (name, written) in unit.options.in_order() {
-        let shown = format!("[{}] {name}", unit.name);
+        let label = format!("[{}] {name}", unit.name);
         let written = if unit.kind == "sysctl" { unquoted(written) } else { written };
         if !["sysctl", "sysfs", "vm", "scheduler"].contains(&unit.kind.as_str()) {
             let named = NOT_TAKEN.iter().find(|(plugin, ..)| *plugin == unit.kind);
             let (why, instead) =
                 named.map_or(("onbeat sets nothing of this kind", ""), |(_, why, instead)| (*why, *instead));
-            collected.leave(format!("{shown} = {}", values.readable(written)?.0), why, instead);
+            collected.leave(format!("{label} = {}", values.readable(written)?.0), why, instead);
             continue;
         }
         let value = values.expand(written)?;
         let mut option = TunedOption {
             name,
             value: &value,
-            shown: &shown,
+            label: &label,
             machine: values.functions.target.files,
             collected,
         };
-        let taken = match values.functions.trouble(&value) {
+        let outcome = match values.functions.trouble(&value) {
             Some(why) => option.unread(&unit.kind, why),
             None => match unit.kind.as_str() {
                 "sysctl" => option.sysctl(),
@@ -130,7 +130,7 @@ fn options(unit: &TunedUnit, values: &Values, collected: &mut Collected) -> Resu
                 _ => option.scheduler(),
             },
         };
-        name_trouble(taken, &shown, &value, collected);
+        name_trouble(outcome, &label, &value, collected);
     }
     Ok(())
 }

@@ -38,12 +38,12 @@ impl Bench {
     /// `KEY VALUE` of each change, sorted, and the omitted parts.
     fn plan(&self, name: &str) -> (Vec<String>, Vec<String>) {
         let plan = self.import(name, &[], false).unwrap_or_else(|failure| panic!("{failure}"));
-        shown(&plan)
+        change_lines(&plan)
     }
 
     fn refusal(&self, name: &str) -> String {
         match self.import(name, &[], false) {
-            Ok(plan) => panic!("a plan: {:?}", shown(&plan)),
+            Ok(plan) => panic!("a plan: {:?}", change_lines(&plan)),
             Err(failure) => {
                 assert_eq!(failure.exit, model::error::Exit::Usage);
                 failure.message
@@ -52,7 +52,7 @@ impl Bench {
     }
 }
 
-fn shown(plan: &PlanDocument) -> (Vec<String>, Vec<String>) {
+fn change_lines(plan: &PlanDocument) -> (Vec<String>, Vec<String>) {
     let changes = plan.changes.iter();
     let mut changes: Vec<String> =
         changes.map(|change| format!("{} {}", change.setting.key, change.setting.wanted)).collect();
@@ -165,7 +165,7 @@ fn a_variable_without_a_value_fails_its_assertion() {
         "{refusal}"
     );
     let plan = bench.import("child", &[("isolated", "1")], false).unwrap();
-    let (changes, left) = shown(&plan);
+    let (changes, left) = change_lines(&plan);
     assert!(changes.contains(&"sysfs:devices/virtual/workqueue/cpumask d".to_owned()), "{changes:?}");
     assert!(
         left[0].starts_with("variables of /etc/tuned/child-variables.conf: the file does not exist"),
@@ -275,7 +275,7 @@ fn what_cannot_be_read_refuses_unless_the_rest_is_asked_for() {
         let refusal = bench.refusal("own");
         assert!(refusal.starts_with("a part of it cannot be read (") && refusal.contains(what), "{refusal}");
         assert!(refusal.ends_with("): --partial plans the rest"), "{refusal}");
-        let (changes, left) = shown(&bench.import("own", &[], true).unwrap());
+        let (changes, left) = change_lines(&bench.import("own", &[], true).unwrap());
         assert_eq!(changes, ["sysfs:devices/virtual/workqueue/cpumask 1"]);
         assert_eq!(left.len(), 1, "{left:?}");
     }
@@ -387,7 +387,7 @@ fn nothing_is_written_but_what_tuned_writes() {
                 [sysctl]\nvm/swappiness=1\nvm.stat_interval=\"4\"\n";
     let bench = one("", text);
     assert!(bench.refusal("own").contains("its path leads somewhere else"));
-    let (changes, left) = shown(&bench.import("own", &[], true).unwrap());
+    let (changes, left) = change_lines(&bench.import("own", &[], true).unwrap());
     assert_eq!(changes, ["sysctl:vm.stat_interval 4"]);
     assert_eq!(left.len(), 3, "{left:?}");
 }

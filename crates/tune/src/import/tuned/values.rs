@@ -51,7 +51,7 @@ impl<'a> Values<'a> {
     /// An assertion in it fails.
     pub fn readable(&self, value: &str) -> Result<(String, Option<String>), FailedAssertion> {
         let value = self.expand(value)?;
-        Ok((model::text::clean(&self.functions.shown(&value)), self.functions.trouble(&value)))
+        Ok((model::text::clean(&self.functions.render(&value)), self.functions.trouble(&value)))
     }
 }
 

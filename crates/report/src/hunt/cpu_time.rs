@@ -7,7 +7,7 @@ use model::units::Nanos;
 
 /// Time taken, if it is known and less than the lateness.
 fn less(culprit: &Culprit) -> Option<Nanos> {
-    let differs = |taken: &Nanos| taken.0.saturating_mul(100) < culprit.total_ns.0.saturating_mul(99);
+    let differs = |time: &Nanos| time.0.saturating_mul(100) < culprit.total_ns.0.saturating_mul(99);
     culprit.cpu_time_ns.filter(differs)
 }
 
@@ -15,15 +15,15 @@ fn less(culprit: &Culprit) -> Option<Nanos> {
 pub fn numbers(culprit: &Culprit) -> String {
     let late = span(culprit.total_ns);
     less(culprit)
-        .map_or_else(|| late.clone(), |taken| format!("{late} of lateness from {} of CPU time", span(taken)))
+        .map_or_else(|| late.clone(), |time| format!("{late} of lateness from {} of CPU time", span(time)))
 }
 
 /// Both in a sentence; empty if there is only the lateness.
 pub fn sentence(culprit: &Culprit) -> String {
     let late = span(culprit.total_ns);
-    let taken = less(culprit).map(|taken| {
-        let taken = span(taken);
-        format!("{taken}, counted once; {late} is the total lateness of the affected spikes")
+    let cpu_time = less(culprit).map(|cpu_time| {
+        let time = span(cpu_time);
+        format!("{time}, counted once; {late} is the total lateness of the affected spikes")
     });
     let inherited = (culprit.inherited_ns.0 > 0).then(|| {
         let inherited = span(culprit.inherited_ns);
@@ -32,7 +32,7 @@ pub fn sentence(culprit: &Culprit) -> String {
              running"
         )
     });
-    taken.into_iter().chain(inherited).collect::<Vec<_>>().join("; ")
+    cpu_time.into_iter().chain(inherited).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

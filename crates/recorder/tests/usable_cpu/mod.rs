@@ -45,9 +45,9 @@ fn ask() -> Option<Option<Cpu>> {
     let own = format!("next_pid == {}", rt::thread_id());
     instance.write("events/sched/sched_switch/filter", &own).ok()?;
     instance.write("events/sched/sched_switch/enable", "1").ok()?;
-    let shown =
+    let is_usable =
         |cpu: &Cpu| rt::pin(&CpuSet::from_iter([*cpu])).is_ok() && arrivals(&instance) * 10 >= SLEEPS * 9;
-    Some(rt::affinity().ok()?.iter().find(shown))
+    Some(rt::affinity().ok()?.iter().find(is_usable))
 }
 
 /// Number of sleeps of this thread that end with a switch in the kernel's text output.

@@ -88,8 +88,8 @@ impl TimeTaken {
 
     /// Total time.
     pub fn total(&self) -> Nanos {
-        let kept = self.stretches.iter().map(|(&(_, from), &to)| to.saturating_sub(from));
-        Nanos(kept.fold(self.settled, i64::saturating_add))
+        let lengths = self.stretches.iter().map(|(&(_, from), &to)| to.saturating_sub(from));
+        Nanos(lengths.fold(self.settled, i64::saturating_add))
     }
 }
 
@@ -115,19 +115,19 @@ mod tests {
 
     #[test]
     fn of_many_stretches_in_order_of_time_none_is_lost_and_none_counted_twice() {
-        let mut taken = TimeTaken::default();
+        let mut time = TimeTaken::default();
         for n in 0..3_000i64 {
             for again in 0..3 {
-                taken.add(TakenFrom::Thread(7), Nanos(n * 100 + again), Nanos(40 - again));
+                time.add(TakenFrom::Thread(7), Nanos(n * 100 + again), Nanos(40 - again));
             }
         }
-        assert_eq!(taken.total(), Nanos(3_000 * 40));
-        assert!(taken.stretches.len() <= MAX_STRETCHES);
-        (0..5_000).for_each(|pid| taken.add(TakenFrom::Thread(100 + pid), Nanos(0), Nanos(10)));
-        assert_eq!(taken.total(), Nanos(3_000 * 40 + 50_000));
-        assert!(taken.stretches.len() <= MAX_STRETCHES && taken.settled_until.len() <= MAX_SETTLED);
-        taken.add(TakenFrom::Machine, Nanos(i64::MAX - 5), Nanos(i64::MAX));
-        taken.add(TakenFrom::Machine, Nanos(i64::MIN), Nanos(-3));
+        assert_eq!(time.total(), Nanos(3_000 * 40));
+        assert!(time.stretches.len() <= MAX_STRETCHES);
+        (0..5_000).for_each(|pid| time.add(TakenFrom::Thread(100 + pid), Nanos(0), Nanos(10)));
+        assert_eq!(time.total(), Nanos(3_000 * 40 + 50_000));
+        assert!(time.stretches.len() <= MAX_STRETCHES && time.settled_until.len() <= MAX_SETTLED);
+        time.add(TakenFrom::Machine, Nanos(i64::MAX - 5), Nanos(i64::MAX));
+        time.add(TakenFrom::Machine, Nanos(i64::MIN), Nanos(-3));
     }
 
     proptest! {
