@@ -97,8 +97,8 @@ fn opened(path: &Path, most: u64) -> Result<MachineFiles> {
         // A component of the path is a device or a pipe.
         Fact::Absent | Fact::NotCaptured | Fact::NotRunning | Fact::Refused(libc::ENOTDIR) => {
             return Err(Failure::usage(format!(
-                "{bundle_path} is not a bundle: expected a folder made by `onbeat capture -o` or `onbeat measure \
-                 -o`"
+                "{bundle_path} is not a bundle: expected a folder made by `onbeat capture -o` or `onbeat \
+                 measure -o`"
             )));
         }
         Fact::Refused(errno) => return Err(cannot_read(&bundle_path.to_string(), CAPTURE, errno)),

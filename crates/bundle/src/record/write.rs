@@ -102,12 +102,12 @@ impl RecordFault {
                 "choose another folder with -o",
             ),
             RecordFault::Manifest(ManifestFault::Newer(schema)) => Failure::usage(format!(
-                "the record in {folder_name} has schema {schema:?} of a newer onbeat: use that version, or choose \
-                 another folder with -o"
+                "the record in {folder_name} has schema {schema:?} of a newer onbeat: use that version, or \
+                 choose another folder with -o"
             )),
             RecordFault::Manifest(_) => Failure::usage(format!(
-                "{MANIFEST} in {folder_name} is damaged: `onbeat report` still shows the readable part; record to \
-                 another folder with -o"
+                "{MANIFEST} in {folder_name} is damaged: `onbeat report` still shows the readable part; record \
+                 to another folder with -o"
             )),
             RecordFault::Foreign(name) => Failure::usage(format!(
                 "{folder_name} contains {} but no record: choose a new folder with -o",
