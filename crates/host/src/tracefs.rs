@@ -73,6 +73,13 @@ pub struct Others {
     pub on: Option<bool>,
 }
 
+impl Others {
+    /// True if no other program can have events enabled, while onbeat has an instance.
+    pub fn are_none(&self) -> bool {
+        self.events == Some(false) && self.instances.len() == 1
+    }
+}
+
 impl Tracing {
     /// Finds tracefs, or mounts it detached; nothing appears in the tree that other processes see.
     pub fn open() -> Result<Tracing, NotHere> {

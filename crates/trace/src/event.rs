@@ -53,6 +53,11 @@ impl Context {
         self.0 & 0x04 != 0
     }
 
+    /// Adds the mark of a thread to be switched away from, or removes it.
+    pub fn with_need_resched(self, needed: bool) -> Context {
+        Context(self.0 & !0x04 | u8::from(needed) << 2)
+    }
+
     /// True in a hard interrupt.
     pub fn hard_irq(self) -> bool {
         self.0 & 0x08 != 0

@@ -19,6 +19,7 @@ pub mod fixed_str;
 mod fixture;
 pub mod format;
 pub mod held;
+pub mod implied;
 pub mod irq_enable_site;
 pub mod kernel_functions;
 pub mod last_switch;

@@ -25,6 +25,7 @@ mod page;
 mod probes;
 mod program;
 mod ratio;
+mod recording;
 mod statistics;
 mod wakeups;
 mod watched;
@@ -57,14 +58,28 @@ const PAGE: &str = "page";
 const FARM: &str = "farm";
 const FARM_SENDER: &str = "farm sender";
 const WEIGHT: &str = "weight";
+const RECORDING: &str = "recording";
 
 /// Measurements with a peer, in order.
 const WITH_PEERS: [&str; 8] =
     [WEIGHT, "own wake-ups", "memory", "instructions", "held process", "nothing lost", "median", PROBES];
 
 /// Measurements without a peer, which follow; they need only `time`.
-const ALONE: [&str; 12] =
-    [STATISTICS, LONG_REPORT, AUDIT, DECODE, EXPLAIN, HUNT, LOADS, ENDINGS, WATCH, PAGE, FARM, FARM_SENDER];
+const ALONE: [&str; 13] = [
+    STATISTICS,
+    LONG_REPORT,
+    AUDIT,
+    DECODE,
+    EXPLAIN,
+    HUNT,
+    RECORDING,
+    LOADS,
+    ENDINGS,
+    WATCH,
+    PAGE,
+    FARM,
+    FARM_SENDER,
+];
 
 /// onbeat next to cyclictest, interleaved, then its statistics of runs of days.
 #[derive(Clone, Debug, clap::Args)]
@@ -81,7 +96,7 @@ pub struct Args {
     /// Measure this binary instead of building one.
     #[arg(long, value_name = "FILE")]
     onbeat: Option<PathBuf>,
-    /// An earlier build to compare with, in turns (statistics, long report).
+    /// An earlier build to compare with, in turns (statistics, long report, recording).
     #[arg(long, value_name = "FILE")]
     before: Option<PathBuf>,
 }
@@ -192,6 +207,7 @@ fn part(name: &str, binary: &Path, options: &Args) -> Rows {
         DECODE => decode::measure(quick),
         EXPLAIN => explain::measure(binary, quick),
         HUNT => hunted::measure(binary, quick),
+        RECORDING => recording::measure(binary, before, quick),
         LOADS => loads::measure(binary, quick),
         ENDINGS => endings::measure(binary, quick),
         PROBES => probes::measure(binary, quick),

@@ -85,6 +85,17 @@ impl Scope {
         any(as_few(&self.timers).iter().map(term))
     }
 
+    /// Filter condition that the known timers do not meet; none if none is known, or if they are so
+    /// many that other timers would not meet it either.
+    pub fn other_timers(&self, field: &str) -> Option<String> {
+        let term = |&(first, end): &(u64, u64)| match end - first {
+            1 => format!("{field} != {first:#x}"),
+            _ => format!("({field} < {first:#x} || {field} >= {end:#x})"),
+        };
+        let terms: Vec<String> = self.timers.iter().map(term).collect();
+        (1..=MAX_TERMS).contains(&terms.len()).then(|| terms.join(" && "))
+    }
+
     /// Learns from `hrtimer_start` events (thread, function, timer) the timers that the threads
     /// sleep on.
     ///
@@ -200,7 +211,12 @@ mod tests {
         ]);
         let wanted = "h == 0xffff888000001000 || (h >= 0xffffc90000120000 && h < 0xffffc90000124000)";
         assert_eq!(scope.timers("h").as_deref(), Some(wanted));
-        assert_eq!(Scope::new(vec![1], 5).timers("h"), None);
+        let others = "h != 0xffff888000001000 && (h < 0xffffc90000120000 || h >= 0xffffc90000124000)";
+        assert_eq!(scope.other_timers("h").as_deref(), Some(others));
+        let none = Scope::new(vec![1], 5);
+        assert_eq!((none.timers("h"), none.other_timers("h")), (None, None));
+        let many = Scope { timers: (0..MAX_TERMS as u64 + 1).map(|n| (4 * n, 4 * n + 1)).collect(), ..none };
+        assert_eq!(many.other_timers("h"), None);
     }
 
     #[test]

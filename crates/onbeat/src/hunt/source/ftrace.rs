@@ -146,16 +146,24 @@ impl HeldEvents for Ftrace {
         let at = cpu_pages.holding(from);
         let Some(first) = cpu_pages.pages.get(at) else { return EventCoverage::default() };
         let (before, left_out) = since_switch_before(cpu_pages, at, from, &self.decoder);
-        before.into_iter().for_each(&mut *each);
+        let mut implied = self.setup.implied();
+        let mut complete = |event: Raw| match &mut implied {
+            Some(implied) => implied.complete(event, each),
+            None => each(event),
+        };
+        before.into_iter().for_each(&mut complete);
         let mut coverage = EventCoverage { begins: first.start, left_out, ..EventCoverage::default() };
         for (number, page) in cpu_pages.pages.iter().enumerate().skip(at) {
             if page.start > to {
                 break;
             }
-            let notes = self.decoder.page(cpu, &page.bytes, &mut |event| each(event));
+            let notes = self.decoder.page(cpu, &page.bytes, &mut complete);
             self.unread += unread_in(&notes);
             let lost = if number == at { &mut coverage.lost_before } else { &mut coverage.lost };
             *lost += count(notes.lost);
+        }
+        if let Some(mut implied) = implied {
+            implied.finish(each);
         }
         coverage
     }

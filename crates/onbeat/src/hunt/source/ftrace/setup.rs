@@ -7,16 +7,25 @@ use std::io;
 
 use crate::hunt::scope::Scope;
 use crate::hunt::source::RecordingLevel;
+use host::MachineFiles;
 use host::tracefs::{Instance, Tracing};
 use trace::catalog::{self, EventSpec};
 use trace::decode::Decoder;
+use trace::implied::ImpliedEvents;
 
 /// Clock of the trace, the same as the schedule's: `local` differs from it by tens of milliseconds
 /// on some machines.
 const CLOCK: &str = "mono";
 
-/// Options that cost time and add nothing: the events already contain the names of threads.
-const UNNEEDED_OPTIONS: [&str; 2] = ["options/record-cmd", "options/record-tgid"];
+/// Options that cost time and add nothing: the events already contain the names of threads. Newer
+/// kernels show the first one at the top level only.
+const UNNEEDED_OPTIONS: [&str; 2] = ["norecord-cmd", "norecord-tgid"];
+
+/// CPUs whose threads sleep on timers of other CPUs.
+const TICKLESS: &str = "/sys/devices/system/cpu/nohz_full";
+
+/// Exits from idle states are implied by the CPU's next event.
+const ENTERS_IDLE: &str = "state != 4294967295";
 
 /// Instance with the events that this kernel offers.
 pub struct EventSetup {
@@ -28,6 +37,8 @@ pub struct EventSetup {
     pub refused: Vec<String>,
     armed: RecordingLevel,
     stacks: Vec<(&'static str, String)>,
+    /// True if measuring threads may be woken from other CPUs.
+    woken_remotely: bool,
 }
 
 impl EventSetup {
@@ -36,8 +47,12 @@ impl EventSetup {
         let instance = tracing.instance()?;
         instance.write("tracing_on", "0")?;
         instance.write("trace_clock", CLOCK)?;
-        for option in UNNEEDED_OPTIONS.iter().filter(|option| instance.exists(option)) {
-            instance.write(option, "0")?;
+        // The kernel changes the option of all enabled events, also of those of other programs.
+        if tracing.others().are_none() {
+            for option in UNNEEDED_OPTIONS {
+                // Without effect, recording costs more time.
+                let _ = instance.write("trace_options", option);
+            }
         }
         let (mut formats, mut missing, mut refused) = (Vec::new(), Vec::new(), Vec::new());
         for wanted in catalog::all() {
@@ -56,7 +71,16 @@ impl EventSetup {
             refused,
             armed: RecordingLevel::Nothing,
             stacks: Vec::new(),
+            woken_remotely: MachineFiles::live()
+                .read_text(TICKLESS)
+                .known()
+                .is_some_and(|cpus| !matches!(cpus.trim(), "" | "(null)")),
         })
+    }
+
+    /// Completion of events, if the recording leaves out those that others imply.
+    pub fn implied(&self) -> Option<ImpliedEvents> {
+        leaves_out(self.armed).then(|| ImpliedEvents::new(self.woken_remotely))
     }
 
     pub fn instance(&self) -> &Instance {
@@ -72,7 +96,7 @@ impl EventSetup {
 
     /// Names of the armed events.
     pub fn events(&self) -> Vec<String> {
-        let armed = |wanted: &EventSpec| wanted.has_switch() && is_armed(wanted, self.armed);
+        let armed = |wanted: &EventSpec| wanted.has_switch() && self.is_armed(wanted, self.armed);
         let named =
             self.formats.iter().filter(|(wanted, _)| armed(wanted)).map(|(wanted, _)| name_of(wanted));
         named.filter(|name| !self.refused.iter().any(|refused| refused.starts_with(name.as_str()))).collect()
@@ -89,9 +113,9 @@ impl EventSetup {
         self.drop_stacks();
         for at in 0..self.formats.len() {
             let wanted = self.formats[at].0;
-            let (before, after) = (is_armed(wanted, self.armed), is_armed(wanted, level));
+            let (before, after) = (self.is_armed(wanted, self.armed), self.is_armed(wanted, level));
             if before != after && wanted.has_switch() {
-                self.switch(wanted, after, scope);
+                self.switch(wanted, after.then_some(level), scope);
             }
         }
         self.armed = level;
@@ -105,7 +129,8 @@ impl EventSetup {
     pub fn set_threads(&mut self, scope: &Scope) {
         for at in 0..self.formats.len() {
             let wanted = self.formats[at].0;
-            let Some(filter) = filter_of(wanted, scope).filter(|_| is_armed(wanted, self.armed)) else {
+            let armed = self.is_armed(wanted, self.armed);
+            let Some(filter) = filter_of(wanted, self.armed, scope).filter(|_| armed) else {
                 continue;
             };
             let path = format!("events/{}/{}/filter", wanted.system, wanted.event);
@@ -122,10 +147,15 @@ impl EventSetup {
         for at in 0..self.formats.len() {
             let wanted = self.formats[at].0;
             if wanted.system == "raw_syscalls" {
-                self.switch(wanted, false, &Scope::default());
+                self.switch(wanted, None, &Scope::default());
             }
         }
         self.armed = RecordingLevel::Victims { stacks, syscalls: false };
+    }
+
+    /// True if an event belongs to a level.
+    fn is_armed(&self, wanted: &EventSpec, level: RecordingLevel) -> bool {
+        is_armed(wanted, level) && !(leaves_out(level) && is_implied(wanted, self.woken_remotely))
     }
 
     fn refuse(&mut self, what: &str, done: io::Result<()>) {
@@ -137,11 +167,11 @@ impl EventSetup {
         }
     }
 
-    fn switch(&mut self, wanted: &'static EventSpec, on: bool, scope: &Scope) {
+    fn switch(&mut self, wanted: &'static EventSpec, on: Option<RecordingLevel>, scope: &Scope) {
         let dir = format!("events/{}/{}", wanted.system, wanted.event);
-        let filter = if on { filter_of(wanted, scope) } else { None };
+        let filter = on.and_then(|level| filter_of(wanted, level, scope));
         let filtered = filter.map_or(Ok(()), |filter| self.instance.write(&format!("{dir}/filter"), &filter));
-        let value = if on { "1" } else { "0" };
+        let value = if on.is_some() { "1" } else { "0" };
         let switched = filtered.and_then(|()| self.instance.write(&format!("{dir}/enable"), value));
         self.refuse(&name_of(wanted), switched);
     }
@@ -227,6 +257,21 @@ fn is_armed(wanted: &EventSpec, level: RecordingLevel) -> bool {
     }
 }
 
+/// True for the levels of measuring threads, whose path to a wake-up is short and known.
+fn leaves_out(level: RecordingLevel) -> bool {
+    matches!(level, RecordingLevel::Events | RecordingLevel::Stacks)
+}
+
+/// True for an event that others imply ([`trace::implied`]): each one in the path of a wake-up
+/// costs 600 instructions. A thread woken on its own CPU is in the queue at once.
+fn is_implied(wanted: &EventSpec, woken_remotely: bool) -> bool {
+    match wanted.event {
+        "local_timer_entry" | "local_timer_exit" => true,
+        "sched_wakeup" => !woken_remotely,
+        _ => false,
+    }
+}
+
 /// Condition for any thread that may join later, while none is known (MAX_RT_PRIO,
 /// include/linux/sched/prio.h).
 const REAL_TIME: &str = "prev_prio < 100";
@@ -235,9 +280,11 @@ fn has_stacks(level: RecordingLevel) -> bool {
     matches!(level, RecordingLevel::Stacks | RecordingLevel::Victims { stacks: true, .. })
 }
 
-/// Filter of an event that is of interest for some threads only.
-fn filter_of(wanted: &EventSpec, scope: &Scope) -> Option<String> {
+/// Filter of an event that is of interest for some threads only, or that others imply.
+fn filter_of(wanted: &EventSpec, level: RecordingLevel, scope: &Scope) -> Option<String> {
     match (wanted.system, wanted.event) {
+        ("timer", "hrtimer_expire_exit") if leaves_out(level) => scope.other_timers("hrtimer"),
+        ("power", "cpu_idle") if leaves_out(level) => Some(ENTERS_IDLE.to_owned()),
         // A thread that joins later has started its timer before it is known.
         ("timer", "hrtimer_start" | "hrtimer_start_expired") if scope.grows() => None,
         ("timer", "hrtimer_start" | "hrtimer_start_expired") => {
@@ -251,6 +298,27 @@ fn filter_of(wanted: &EventSpec, scope: &Scope) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn events_that_others_imply_are_left_out_for_measuring_threads_alone() {
+        let named = |name: &str| catalog::all().find(|wanted| wanted.event == name).unwrap();
+        let implied = |remotely| {
+            let all = catalog::all().filter(move |wanted| is_implied(wanted, remotely));
+            all.map(|wanted| wanted.event).collect::<Vec<_>>()
+        };
+        let timer = ["local_timer_entry", "local_timer_exit"];
+        assert_eq!(implied(false), ["sched_wakeup", timer[0], timer[1]]);
+        assert_eq!(implied(true), timer);
+        let mut scope = Scope::new(vec![7], 5);
+        scope.learn(&[(7, 1, 0x99)]);
+        let victims = RecordingLevel::Victims { stacks: true, syscalls: false };
+        let filters =
+            |level| ["hrtimer_expire_exit", "cpu_idle"].map(|name| filter_of(named(name), level, &scope));
+        let expected = ["hrtimer != 0x99", ENTERS_IDLE].map(|filter| Some(filter.to_owned()));
+        assert_eq!(filters(RecordingLevel::Stacks), expected);
+        assert_eq!((filters(victims), leaves_out(victims)), ([None, None], false));
+        assert_eq!(ENTERS_IDLE, format!("state != {}", u32::MAX));
+    }
 
     #[test]
     fn a_thread_on_its_way_to_user_mode_costs_a_stack_where_no_other_tells_of_it() {
