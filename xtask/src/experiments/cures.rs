@@ -36,7 +36,7 @@ fn keeps(name: &str, unrest: DrawnExperiment, length: Length) -> ResultLine {
     let mut rng = Rng::new(SEED);
     let machine = incurable(unrest);
     let cures: Vec<CureRun> = (0..reps).map(|_| machine.cure(drawn_plan(), &mut rng)).collect();
-    let kept = cures.iter().filter(|cure| cure.kept() > 0).count();
+    let kept = cures.iter().filter(|cure| cure.kept_changes() > 0).count();
     let tried: usize = cures.iter().map(|cure| cure.steps.len()).sum();
     let minutes: f64 = cures.iter().map(|cure| cure.spent_ns.as_secs() / 60.0).sum();
     let late = cures.iter().filter(|cure| cure.spent_ns > cure.plan.at_most_ns || cure.held).count();
