@@ -49,7 +49,8 @@ pub fn measure(onbeat: &Path, before: Option<&Path>, quick: bool) -> Rows {
         debian::ensure(&[Need { program: machine.emulator, package: machine.package }])?;
         let kernel = machine::kernel(machine)?;
         let busybox = debian::busybox(machine.debian_arch)?;
-        let archive = image::initramfs(&busybox, &read(onbeat)?, &kernel.config, &items);
+        let archive =
+            image::initramfs(&busybox, &image::GuestProgram::fixed(read(onbeat)?), &kernel.config, &items);
         let booted = qemu::boot(machine, &qemu::Image::write(machine, kernel.image, &archive)?);
         qemu::remove_image(machine);
         let booted = booted?;
