@@ -29,8 +29,8 @@ const OF_KERNEL: &[&str] = &["switches of this kernel", "threads that are follow
 /// board's checks and the newest one in brief.
 #[derive(Debug, Default, clap::Args)]
 pub struct Args {
-    /// Also the static binary, experiments on drawn data, failing system calls, armv7, Spark, the farm's pages over
-    /// PostgreSQL, settings and faults in virtual machines, and the other kernels.
+    /// Also the static binary, experiments on drawn data, failing system calls, armv7, Spark, the
+    /// farm's pages over PostgreSQL, settings and faults in virtual machines, and the other kernels.
     #[arg(long)]
     night: bool,
 }

@@ -1,7 +1,7 @@
 //! Stable sorts in little code.
 //!
-//! The standard library's sort is compiled for each type and order, in 5 kB; here that is done once,
-//! for positions, and each type adds a comparison and an exchange.
+//! The standard library's sort is compiled for each type and order, in 5 kB; here that is done
+//! once, for positions, and each type adds a comparison and an exchange.
 
 use std::cmp::Ordering;
 

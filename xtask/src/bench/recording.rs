@@ -1,4 +1,4 @@
-//! What a hunt's recording adds to a wake-up, in instructions: the emulator's virtual time advances
+//! Instructions that a hunt's recording adds to a wake-up: the emulator's virtual time advances
 //! by a nanosecond with each one, so latencies count instructions and are the same in each run.
 
 use std::path::Path;

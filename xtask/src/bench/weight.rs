@@ -1,6 +1,6 @@
 //! Weight of the program: bytes, instructions, resident memory. The load of the machine does not
-//! affect these, so each has a limit in the gate, 5 % above the measured value: a landing checks the
-//! build of the tests, the night the static one, whose linker takes minutes.
+//! affect these, so each has a limit in the gate, 5 % above the measured value: a landing checks
+//! the build of the tests, the night the static one, whose linker takes minutes.
 
 use crate::tools::{Result, read};
 use crate::{built, dist, elf};

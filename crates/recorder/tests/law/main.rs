@@ -521,7 +521,8 @@ fn a_holder_that_is_cut_into_pieces_has_all_of_them() {
     }
 }
 
-/// A wake-up of the chosen thread on CPU 0 that is 20 ms late, with releases by tasks on CPUs, each after a time.
+/// A wake-up of the chosen thread on CPU 0 that is 20 ms late, with releases by tasks on CPUs, each
+/// after a time.
 /// The release kept with its maximum: its time before the switch, that of the one before it by
 /// another thread, and the thread; in ms.
 fn release_kept(releases: &[(u64, usize, usize)]) -> Option<(u64, Option<u64>, u32)> {
