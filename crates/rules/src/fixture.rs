@@ -132,7 +132,13 @@ impl Machine {
 
     fn configure(&mut self, option: &str) {
         let (name, value) = option.split_once('=').unwrap_or_else(|| panic!("no option: {option}"));
-        let path = self.answers.keys().find(|path| path.starts_with("/boot/config-")).cloned();
+        // From 7.x on Debian has it below the modules.
+        let is_one = |path: &str| {
+            path.starts_with("/boot/config-")
+                || (path.starts_with("/lib/modules/") && path.ends_with("/config"))
+        };
+        let mut files = self.answers.iter().filter(|(_, access)| matches!(access, Access::File(_)));
+        let path = files.find(|(path, _)| is_one(path)).map(|(path, _)| path.clone());
         let path = path.unwrap_or_else(|| panic!("there is no configuration"));
         self.change(&path, |text| {
             let is = |line: &&str| {

@@ -88,10 +88,14 @@ pub fn write(machine: &mut Machine, path: &str, value: &str) -> Result<(), Strin
 /// Refuses values that kernels are known to refuse.
 fn refused(machine: &Machine, path: &str, value: &str) -> Result<(), String> {
     let throttled = || text(machine, "/proc/sys/kernel/sched_rt_runtime_us").is_some_and(|us| us != "-1");
+    let release = || text(machine, "/proc/sys/kernel/osrelease").unwrap_or_default();
     let locked = || text(machine, CMDLINE).is_some_and(|line| line.contains("printk.devkmsg="));
     match path {
-        // Observed on 6.12: a smaller runtime is refused while real-time throttling is on.
-        _ if path.contains("_server/") && throttled() => Err(format!("{path} refuses {value} (EBUSY)")),
+        // Observed on 6.12, and not from 7.x on: a smaller runtime is refused while real-time
+        // throttling is on.
+        _ if path.contains("_server/") && throttled() && !release().starts_with("7.") => {
+            Err(format!("{path} refuses {value} (EBUSY)"))
+        }
         "/proc/sys/kernel/printk_devkmsg" if locked() => Err(format!("{path} refuses {value} (EINVAL)")),
         _ if path.ends_with("cpumask") && value.chars().all(|c| "0,".contains(c)) => {
             Err(format!("{path} refuses an empty mask (EINVAL)"))
@@ -110,6 +114,9 @@ fn follows(machine: &mut Machine, path: &str, value: &str) {
     if path == "/proc/sys/kernel/watchdog" && value == "0" {
         set_if_there(machine, "/proc/sys/kernel/soft_watchdog", "0");
         set_if_there(machine, "/proc/sys/kernel/nmi_watchdog", "0");
+    }
+    if path == "/sys/module/damon_stat/parameters/enabled" && value == "N" {
+        machine.stop("kdamond.0");
     }
     if path == "/sys/module/pcie_aspm/parameters/policy" && value == "performance" {
         for link in matching(machine, |path| path.ends_with("_aspm")) {
