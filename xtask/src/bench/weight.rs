@@ -20,7 +20,7 @@ struct Limits {
 
 const STATIC: Limits = Limits {
     build: "static build",
-    bytes: 10_980_000,
+    bytes: 10_545_000,
     start_instructions: 81_400,
     loop_instructions: 940_000,
     resident_kib: memory::RESIDENT_KIB,
