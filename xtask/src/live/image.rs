@@ -55,7 +55,9 @@ impl GuestProgram {
     pub fn linked(path: &Path) -> Result<GuestProgram> {
         let listed = Tool::new("ldd").args([path.display().to_string()]).quiet().text()?;
         let paths = listed.split_whitespace().filter(|word| word.starts_with('/'));
-        let libraries = paths.map(|path| Ok((format!("usr{path}"), read(Path::new(path))?)));
+        // /lib and /lib64 are links in the guest; some distributions name their targets.
+        let place = |path: &str| format!("usr{}", path.strip_prefix("/usr").unwrap_or(path));
+        let libraries = paths.map(|path| Ok((place(path), read(Path::new(path))?)));
         Ok(GuestProgram { binary: read(path)?, libraries: libraries.collect::<Result<_>>()? })
     }
 }
