@@ -58,7 +58,8 @@ pub use kernel_list::KernelList;
 pub use kernel_log::KernelLog;
 pub use machine::{MachineFiles, NAMES_LIMIT, READ_LIMIT};
 pub use output::{
-    check_access, check_writable, is_standard_output, make_private_file, write_document, write_user_file,
+    check_access, check_executable, check_writable, is_standard_output, make_private_file, write_document,
+    write_user_file,
 };
 pub use own_run::{OwnRun, end_with};
 pub use process::{

@@ -96,6 +96,11 @@ pub fn check_access(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::accessat(rustix::fs::CWD, path, access, AtFlags::empty())?)
 }
 
+/// Checks that this user may execute a file, as far as possible without doing it.
+pub fn check_executable(path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::accessat(rustix::fs::CWD, path, Access::EXEC_OK, AtFlags::empty())?)
+}
+
 fn may_write(dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
     Ok(rustix::fs::accessat(dir, name, Access::WRITE_OK, AtFlags::empty())?)
 }

@@ -6,7 +6,7 @@
 //! ([`culprit_thread`]); [`check`] compares their numbers. [`histogram`] holds samples, [`rows`]
 //! those of months, [`column`] long lists of numbers. [`watch`] is the record of an application,
 //! [`record`] the account of all of it. [`setting`] and [`plan`] are changes to a machine,
-//! [`isolation`] its isolated CPUs, [`placement`] its threads and interrupts, [`rt_limit`] the
+//! [`isolation`] its isolated CPUs, [`placement`] its threads and interrupts, [`doctor`] its commands, [`rt_limit`] the
 //! limit of real-time tasks, [`experiment`] the proof of a change. [`rng`] draws dithered
 //! schedules. [`labels`] name the owner of a run, [`text`] escapes external text.
 
@@ -14,6 +14,7 @@ pub mod check;
 pub mod column;
 pub mod culprit_thread;
 pub mod cure;
+pub mod doctor;
 mod entry;
 pub mod error;
 pub mod experiment;

@@ -4,12 +4,13 @@
 //! [`plan`] turns a request and a machine into a plan or a refusal. [`measure`] executes it:
 //! `measure::cycle` is the loop. [`probe`] measures delays that a timer does not show. [`hunt`]
 //! records kernel events during a measurement and explains each late wake-up. [`check`] examines a
-//! program from outside. [`cli`] has one file per subcommand: it gathers, calls and prints.
+//! program from outside. [`doctor`] tries what the commands need. [`cli`] has one file per subcommand: it gathers, calls and prints.
 //! ARCHITECTURE.md follows a latency, a number, a setting and a spike through the crates.
 
 pub mod alarm;
 pub mod check;
 pub mod cli;
+pub mod doctor;
 pub mod hunt;
 pub mod measure;
 pub mod plan;

@@ -20,6 +20,7 @@ pub mod compare;
 mod condition_words;
 pub mod curing;
 mod digest;
+pub mod doctor;
 mod folded;
 pub mod html;
 pub mod hunt;

@@ -113,7 +113,8 @@ const HEAD: &str = "# Kernels
 
 onbeat was run on these kernels, all of them Debian's builds emulated by QEMU, none on hardware.
 Features of a kernel are detected at run time, and by its version only if a capture has no other evidence.
-`onbeat audit` lists the features that your kernel lacks, `onbeat hunt` the events that it records.
+`onbeat doctor` lists the commands that work on your machine and what each missing need takes, `onbeat audit` the
+features that your kernel lacks, `onbeat hunt` the events that it records.
 
 | kernel | architecture | board's checks | settings restored | faults named | skipped (reason) | on hardware |
 |-|-|-|-|-|-|-|

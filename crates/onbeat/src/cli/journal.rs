@@ -48,10 +48,6 @@ fn open_locked(
             "{purpose} writes kernel settings and {FOLDER}: run it as root"
         )));
     }
-    let unusable = |error: &io::Error| {
-        let what = format!("cannot write the journal of changes in {FOLDER}, so nothing is changed");
-        Failure::of_call(what, error, Exit::NotPermitted, "make it a folder that only root can write to")
-    };
     let kernel = LiveKernel::default();
     let Some(folder) = open(Path::new(FOLDER)).map_err(|error| unusable(&error))? else {
         return Ok(LockedJournal { store: Box::new(NoJournal), kernel, _lock: None });
@@ -63,6 +59,12 @@ fn open_locked(
             owner.pid
         ))),
     }
+}
+
+/// Failure for a journal that cannot be written.
+pub fn unusable(error: &io::Error) -> Failure {
+    let what = format!("cannot write the journal of changes in {FOLDER}, so nothing is changed");
+    Failure::of_call(what, error, Exit::NotPermitted, "make it a folder that only root can write to")
 }
 
 /// Opens the journal for reading; none if there is none.

@@ -24,8 +24,9 @@ mod compare;
 mod completions;
 mod condition_flags;
 mod cure;
+mod doctor;
 mod explain;
-mod farm;
+pub(crate) mod farm;
 mod flags;
 mod foreign_flags;
 mod help;
@@ -33,7 +34,7 @@ mod hunt;
 mod import;
 mod irqs;
 mod isolate;
-mod journal;
+pub(crate) mod journal;
 mod live;
 mod load;
 mod load_flags;
@@ -144,6 +145,7 @@ enum Command {
     Irqs(OnCall<irqs::Args>),
     Check(OnCall<check::Args>),
     Capture(OnCall<capture::Args>),
+    Doctor(OnCall<doctor::Args>),
     Tune(OnCall<tune::Args>),
     Isolate(OnCall<isolate::Args>),
     Load(OnCall<load::Args>),
@@ -264,6 +266,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8> {
         Command::Irqs(OnCall(args)) => irqs::run(&args, environment),
         Command::Check(OnCall(args)) => check::run(&args, environment),
         Command::Capture(OnCall(args)) => capture::run(&args, environment),
+        Command::Doctor(OnCall(args)) => doctor::run(&args, environment),
         Command::Tune(OnCall(args)) => tune::run(&args, environment),
         Command::Isolate(OnCall(args)) => isolate::run(&args, environment),
         Command::Load(OnCall(args)) => load::run(&args, environment),

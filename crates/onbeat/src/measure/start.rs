@@ -142,14 +142,11 @@ fn run_rounds(
 }
 
 /// Holds /dev/cpu_dma_latency at 0, unless the plan leaves the idle states unchanged.
-///
-/// Source: the kernel's Documentation/power/pm_qos_interface.rst; closing the file ends the
-/// request.
 fn hold_idle(plan: &MeasurePlan, run: &mut Run) -> Result<Option<HeldFile>> {
     if plan.idle == IdleStates::AsIs {
         return Ok(None);
     }
-    let error = match host::write_and_hold("/dev/cpu_dma_latency", &0i32.to_ne_bytes()) {
+    let error = match hold_idle_device() {
         Ok(held) => return Ok(Some(held)),
         Err(error) => error,
     };
@@ -167,6 +164,13 @@ fn hold_idle(plan: &MeasurePlan, run: &mut Run) -> Result<Option<HeldFile>> {
         format!("/dev/cpu_dma_latency could not be held ({}): idle states are unchanged", reason(&error));
     run.integrity.push(entry(IntegrityKind::Privilege, None, false, detail));
     Ok(None)
+}
+
+/// Requests a wake-up latency of 0 for as long as the file is held.
+///
+/// Source: the kernel's Documentation/power/pm_qos_interface.rst.
+pub fn hold_idle_device() -> std::io::Result<HeldFile> {
+    host::write_and_hold("/dev/cpu_dma_latency", &0i32.to_ne_bytes())
 }
 
 /// Ready threads, if all of them can measure; their findings are noted in the run.
@@ -193,15 +197,19 @@ fn collect_ready(plan: &MeasurePlan, workers: &[Worker], run: &mut Run) -> Resul
     let costs: Vec<Nanos> = found.iter().map(|ready| ready.cycle).collect();
     cost::refuse_lockup(plan, effective_policy(run), &costs, "a wake-up")?;
     if let Some(errno) = found.iter().find_map(|ready| ready.lock_refused) {
-        let error = std::io::Error::from_raw_os_error(errno);
-        let detail = format!(
-            "the loop's memory is not locked ({}): {}, or raise the limit of locked memory",
-            reason(&error),
-            run_with("CAP_IPC_LOCK")
-        );
-        run.integrity.push(entry(IntegrityKind::MemoryLock, None, false, detail));
+        run.integrity.push(entry(IntegrityKind::MemoryLock, None, false, unlocked(errno)));
     }
     Ok(threads)
+}
+
+/// Remark on memory that could not be locked, for this error number.
+pub fn unlocked(errno: i32) -> String {
+    let error = std::io::Error::from_raw_os_error(errno);
+    format!(
+        "the loop's memory is not locked ({}): {}, or raise the limit of locked memory",
+        reason(&error),
+        run_with("CAP_IPC_LOCK")
+    )
 }
 
 /// Effective policy of the measuring threads.
@@ -221,7 +229,7 @@ fn note_nice(run: &mut Run) {
 
 fn note_policy_refused(plan: &MeasurePlan, error: &std::io::Error, run: &mut Run) -> Result<()> {
     let wanted = format!("SCHED_{} with priority {}", plan.policy.name().to_uppercase(), plan.priority);
-    let causes = causes_of(plan, error).words();
+    let causes = causes_of(plan.priority, error).words();
     if plan.policy_explicit {
         // For any reason, a requested policy that cannot be set is reported as not permitted, as
         // scripts expect.
@@ -245,10 +253,10 @@ fn note_policy_refused(plan: &MeasurePlan, error: &std::io::Error, run: &mut Run
     Ok(())
 }
 
-/// Causes of the refused policy, from reads alone.
-fn causes_of(plan: &MeasurePlan, error: &std::io::Error) -> PolicyRefusal {
+/// Causes of a refused policy with this priority, from reads alone.
+pub fn causes_of(priority: u32, error: &std::io::Error) -> PolicyRefusal {
     let machine = MachineFiles::live();
     let settings = BudgetSettings::of(&facts::gather(&machine));
     let rights = read_policy_rights(&machine, "/proc/self");
-    causes_of_errno(&rights, &settings, WantedPolicy::Priority(plan.priority), error.raw_os_error())
+    causes_of_errno(&rights, &settings, WantedPolicy::Priority(priority), error.raw_os_error())
 }

@@ -34,7 +34,67 @@ pub fn checks() -> Vec<Check> {
          send run m.json\n",
         unprivileged,
     ));
+    checks.push(Check::new("doctor", &doctor_script(), doctor));
     checks
+}
+
+/// Lines of commands whose exit codes `onbeat doctor` states; true for those that change the
+/// machine if they are permitted, so that only an ordinary user tries them.
+const EXAMINED: [(&str, &str, bool); 6] = [
+    ("hunt", "hunt -q -D 500ms -a 1", false),
+    ("watch", "watch -q -D 1s --interval 1s", false),
+    ("threads", "threads", false),
+    ("irqs", "irqs", false),
+    ("tune apply", "tune apply -q --cpus 1 --yes", true),
+    ("isolate create", "isolate create 1", true),
+];
+
+fn doctor_script() -> String {
+    let mut script = String::from("chown user .\n");
+    for user in [false, true] {
+        let mut run = |label: &str, line: &str| {
+            let label = label_of(label, user);
+            script += &if user {
+                format!("run {label} su user -c 'cd /run/doctor && onbeat {line}'\n")
+            } else {
+                format!("run {label} onbeat {line}\n")
+            };
+        };
+        run("doctor", "doctor --json -");
+        for (name, line, _) in EXAMINED.iter().filter(|(.., changes)| user || !changes) {
+            run(name, line);
+        }
+    }
+    script
+}
+
+fn label_of(command: &str, user: bool) -> String {
+    format!("{}-{}", command.replace(' ', "-"), if user { "user" } else { "root" })
+}
+
+/// The states of commands are the exit codes that they then have.
+fn doctor(reply: &Reply, _: &Machine) -> CheckResult {
+    for user in [false, true] {
+        let label = label_of("doctor", user);
+        exit(reply, &label, 0)?;
+        let text = reply.file(&format!("{label}.out"))?;
+        let document: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        for (name, _, _) in EXAMINED.iter().filter(|(.., changes)| user || !changes) {
+            let all = document["commands"].as_array().into_iter().flatten();
+            let found = all.into_iter().find(|found| found["command"] == *name);
+            let state = found.and_then(|found| found["state"].as_str()).unwrap_or_default();
+            let code = match state {
+                "works" | "partly" => 0,
+                "not-permitted" => 4,
+                "not-supported" => 5,
+                _ => return Err(format!("doctor has no state of {name}: {state:?}")),
+            };
+            exit(reply, &label_of(name, user), code).map_err(|why| format!("doctor says {state}: {why}"))?;
+        }
+        let is_refused = document["commands"][1]["state"] == "not-permitted";
+        require(is_refused == user, || format!("hunt is {}", document["commands"][1]["state"]))?;
+    }
+    Ok(())
 }
 
 fn check(refusal: &'static Refusal) -> Check {
@@ -70,6 +130,7 @@ fn unprivileged(reply: &Reply, _: &Machine) -> CheckResult {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::machine::MACHINES;
     use super::*;
 
     fn reply(code: &str, said: &str, out: &str, left: &str) -> Reply {
@@ -95,7 +156,6 @@ mod tests {
     #[test]
     fn a_run_without_privilege_says_so() {
         use super::super::super::judge::tests::cpu;
-        use super::super::super::machine::MACHINES;
         use serde_json::json;
         let judged = |kind: &str, policy: &str| {
             let run = json!({ "cpus": [cpu(0), cpu(1)], "plan": { "policy": policy }, "integrity": [{ "kind": kind }] });
@@ -105,5 +165,36 @@ mod tests {
         };
         assert_eq!(judged("privilege", "other"), Ok(()));
         assert!(judged("steal", "other").is_err() && judged("privilege", "fifo").is_err());
+    }
+
+    #[test]
+    fn a_state_that_the_command_does_not_have_fails() {
+        let commands = |refused: &str| -> String {
+            let state = |name: &str| match name {
+                "threads" | "irqs" => "works",
+                _ => refused,
+            };
+            let all = ["measure"].into_iter().chain(EXAMINED.iter().map(|(name, ..)| *name));
+            let all: Vec<_> =
+                all.map(|name| serde_json::json!({ "command": name, "state": state(name) })).collect();
+            serde_json::json!({ "commands": all }).to_string()
+        };
+        let mut good = Reply::default();
+        for (user, refused, code) in [(false, "partly", "0"), (true, "not-permitted", "4")] {
+            let label = label_of("doctor", user);
+            good.values.insert(format!("{label}.exit"), "0".into());
+            good.files.insert(format!("{label}.out"), Some(commands(refused)));
+            for (name, ..) in EXAMINED {
+                let code = if matches!(name, "threads" | "irqs") { "0" } else { code };
+                good.values.insert(format!("{}.exit", label_of(name, user)), code.into());
+            }
+        }
+        assert_eq!(doctor(&good, &MACHINES[0]), Ok(()));
+        for (label, code) in [("hunt-root", "4"), ("hunt-user", "0"), ("tune-apply-user", "5")] {
+            let mut bad =
+                Reply { values: good.values.clone(), files: good.files.clone(), ..Reply::default() };
+            bad.values.insert(format!("{label}.exit"), code.into());
+            assert!(doctor(&bad, &MACHINES[0]).is_err(), "{label} {code}");
+        }
     }
 }

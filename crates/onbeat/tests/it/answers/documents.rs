@@ -26,6 +26,7 @@ fn lines(command: &str) -> &'static [&'static str] {
         "irqs" => &["", "--cpus 0", "--over 50ms", "--bundle @/run"],
         "check" => &["-D 50ms @pid"],
         "capture" => &["-o @/new"],
+        "doctor" => &["", "measure tune"],
         "tune plan" => &["--root @/bare --cpus 0"],
         "tune status" => &[""],
         "tune import" => &["@/sysctl.conf"],

@@ -5,7 +5,7 @@ use model::error::{Exit, Failure, run_with};
 
 /// Error for a machine without tracing, with the alternative.
 pub fn refusal(why: NotHere) -> Failure {
-    let instead = "`onbeat measure` works without";
+    let instead = "`onbeat measure` works without, and `onbeat doctor` lists what else does";
     let error = |errno: i32| std::io::Error::from_raw_os_error(errno);
     match why {
         NotHere::NoTracefs => {
