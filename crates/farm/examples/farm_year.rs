@@ -17,10 +17,10 @@ use farm::encoding::pack_rows;
 use farm::fixture::MadeFleet;
 use farm::ingest::bundle::read;
 use farm::ingest::find::FoundBundle;
-use farm::people::{FarmPerson, PasswordCost, Role, digest_password};
 use farm::records::{BundleRecord, EnvironmentRecord, SeriesKey, Tier};
 use farm::sides::FarmSide;
 use farm::store::{AuditEntry, FarmStore, TimeStretch};
+use farm::users::{FarmUser, PasswordCost, Role, digest_password};
 use farm::web::sender::digest_of;
 use farm::web::{App, FarmExposure, router};
 use model::units::Nanos;
@@ -73,11 +73,11 @@ impl Asked {
 }
 
 /// Adds a user of each role, and properties of boards; returns the administrator's cookie.
-async fn people(store: &FarmStore) -> Outcome<String> {
+async fn users(store: &FarmStore) -> Outcome<String> {
     for role in Role::ALL {
         let digest = digest_password("made up, and nobody's", &[7; 16], PasswordCost::Least);
-        let person = FarmPerson { name: role.word().to_owned(), role, created: END - 9 * 86_400 };
-        store.add_person(&person, &digest.unwrap_or_default()).await?;
+        let user = FarmUser { name: role.word().to_owned(), role, created: END - 9 * 86_400 };
+        store.add_user(&user, &digest.unwrap_or_default()).await?;
     }
     let admin = Role::Admin.word();
     let digest = store.password_of(admin).await?.unwrap_or_default();
@@ -126,7 +126,7 @@ async fn all(file: &Path, fleet: &MadeFleet, wanted: &Wanted) -> Outcome<()> {
         Wanted::Times => sizes(file, &store, fleet).await?,
         Wanted::Pages(folder) => std::fs::create_dir_all(folder)?,
     }
-    let cookie = people(&store).await?;
+    let cookie = users(&store).await?;
     let app = Asked { app, cookie };
     // A running server has done this already.
     app.app.changes.all(&store, &store.boards().await?).await.map_err(|refusal| refusal.detail)?;

@@ -11,7 +11,7 @@ use super::described_program::{DescribedProgram, print};
     after_help = "Examples:\n  onbeat-farm man serve | man -l -\n  onbeat-farm man --of push | man -l -"
 )]
 pub struct Args {
-    /// A command, such as `serve` or `person add`; without it, print the page of the program
+    /// A command, such as `serve` or `user add`; without it, print the page of the program
     command: Vec<String>,
     /// The program
     #[arg(long, value_name = "PROGRAM", default_value = "farm")]
@@ -49,19 +49,19 @@ mod tests {
     #[test]
     fn a_program_and_each_of_its_commands_has_a_page() {
         let farm = || {
-            let add = Command::new("add").about("Add a person");
-            Command::new("onbeat-farm").subcommand(Command::new("person").subcommand(add))
+            let add = Command::new("add").about("Add a user");
+            Command::new("onbeat-farm").subcommand(Command::new("user").subcommand(add))
         };
         let of = |words: &[&str], of| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             page(&words, of, farm()).map(|roff| String::from_utf8(roff).unwrap())
         };
-        let add = of(&["person", "add"], DescribedProgram::Farm).unwrap();
-        assert!(add.contains(".TH onbeat-farm-person-add") && add.contains("Add a person"), "{add}");
+        let add = of(&["user", "add"], DescribedProgram::Farm).unwrap();
+        assert!(add.contains(".TH onbeat-farm-user-add") && add.contains("Add a user"), "{add}");
         let push = of(&[], DescribedProgram::Push).unwrap();
         assert!(push.contains(".TH onbeat-push") && push.contains("enrol"), "{push}");
         assert!(of(&["enrol"], DescribedProgram::Push).is_ok());
-        let refused = of(&["persona"], DescribedProgram::Farm).err().unwrap();
-        assert!(refused.exit == Exit::Usage && refused.message.contains("persona"), "{refused}");
+        let refused = of(&["usera"], DescribedProgram::Farm).err().unwrap();
+        assert!(refused.exit == Exit::Usage && refused.message.contains("usera"), "{refused}");
     }
 }

@@ -19,7 +19,6 @@ mod import;
 mod interruption;
 mod man;
 mod objects_flag;
-mod person;
 mod pin;
 mod printed_output;
 mod progress;
@@ -29,6 +28,7 @@ mod retention_bucket;
 mod serve;
 mod store_flag;
 mod tls_flags;
+mod user;
 mod watch_folders;
 mod webhook_flags;
 
@@ -80,7 +80,7 @@ enum FarmCommand {
     Serve(serve::Args),
     Import(import::Args),
     Enrol(enrol::Args),
-    Person(person::Args),
+    User(user::Args),
     Budget(budget::Args),
     Check(check::Args),
     Backup(backup::Args),
@@ -124,7 +124,7 @@ async fn carry_out(command: &FarmCommand, environment: &FarmEnvironment) -> mode
         FarmCommand::Serve(args) => serve::run(args, environment).await,
         FarmCommand::Import(args) => import::run(args, environment).await,
         FarmCommand::Enrol(args) => enrol::run(args, environment).await,
-        FarmCommand::Person(args) => person::run(args, environment).await,
+        FarmCommand::User(args) => user::run(args, environment).await,
         FarmCommand::Budget(args) => budget::run(args, environment).await,
         FarmCommand::Check(args) => check::run(args, environment).await,
         FarmCommand::Backup(args) => backup::run(args, environment).await,
@@ -147,7 +147,7 @@ impl FarmCommand {
                 "what was removed stays removed; repeat the command for the rest"
             }
             FarmCommand::Backup(_) => "the backup is incomplete and was not kept: repeat the command",
-            FarmCommand::Person(_) => "see the accounts with `onbeat-farm person list`",
+            FarmCommand::User(_) => "see the accounts with `onbeat-farm user list`",
             FarmCommand::Enrol(_) => "a code that was not printed cannot be used: create another",
             FarmCommand::Budget(_) | FarmCommand::Pin(_) => "what was set stays; the command can be repeated",
             FarmCommand::Check(_)

@@ -103,7 +103,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let turn = store.server_turn().await?;
     let policy = AccessPolicy { public: args.public, metrics_open: args.metrics_open };
     let keeps = intake.is_some();
-    let has_people = store.has_people().await?;
+    let has_users = store.has_users().await?;
     let bucket = match &cache {
         Some(cache) => Some((cache.bucket.clone(), store.identity().await?)),
         None => None,
@@ -113,7 +113,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let (listener, at) = listen(args.listen).await?;
     let scheme = if certificate.is_some() { "https" } else { "http" };
     say(&format!("onbeat-farm: the boards are at {scheme}{}{at}/", "://"));
-    if let Some(words) = who_reads(&policy, exposure, has_people, &flag).filter(|_| keeps) {
+    if let Some(words) = who_reads(&policy, exposure, has_users, &flag).filter(|_| keeps) {
         say(&format!("onbeat-farm: {words}"));
     }
     if !args.runs.is_empty() {
@@ -185,9 +185,9 @@ impl Args {
 }
 
 /// Warning about the readers of the farm, if they may not be the intended ones.
-fn who_reads(policy: &AccessPolicy, exposure: FarmExposure, has_people: bool, flag: &str) -> Option<String> {
-    let add = format!("onbeat-farm person add NAME --role admin {flag}");
-    match (policy.public, exposure, has_people) {
+fn who_reads(policy: &AccessPolicy, exposure: FarmExposure, has_users: bool, flag: &str) -> Option<String> {
+    let add = format!("onbeat-farm user add NAME --role admin {flag}");
+    match (policy.public, exposure, has_users) {
         (None, FarmExposure::Loopback, false) => Some(format!(
             "no login is needed: every user of this machine reads everything, until the first account is \
              added ({add})"
@@ -300,9 +300,9 @@ mod tests {
             of(None, false) && of(Some(PublicReading::Read), true) && of(Some(PublicReading::All), false)
         );
         assert!(!of(None, true) && !of(Some(PublicReading::None), false));
-        let said = |public, exposure, people| {
+        let said = |public, exposure, users| {
             let policy = AccessPolicy { public, metrics_open: false };
-            who_reads(&policy, exposure, people, "--store sqlite:/f.db").unwrap_or_default()
+            who_reads(&policy, exposure, users, "--store sqlite:/f.db").unwrap_or_default()
         };
         assert!(said(None, FarmExposure::Loopback, false).contains("no login is needed"));
         let none = said(None, FarmExposure::BehindProxy, false);

@@ -10,9 +10,9 @@ use super::parts::{date, escaped, last_moment, moment};
 use super::{Section, page};
 use crate::board_names::BoardNames;
 use crate::board_settings::{FarmBudgets, budget_text};
-use crate::people::{FarmPerson, Role};
 use crate::records::{BoardRefusal, FarmBoard};
 use crate::store::AuditEntry;
+use crate::users::{FarmUser, Role};
 
 /// Contents of the page.
 pub struct AdminView<'a> {
@@ -36,7 +36,7 @@ pub struct AdminView<'a> {
     /// Folders that hold no run which can be read.
     pub folders_refused: usize,
     pub budgets: &'a FarmBudgets,
-    pub people: &'a [FarmPerson],
+    pub users: &'a [FarmUser],
     pub open_codes: u64,
     /// True if the farm accepts data from boards.
     pub keeps: bool,
@@ -71,8 +71,8 @@ pub fn admin(of: &AdminView) -> String {
         h2 { "Budgets" }
         (budgets(of.budgets))
         @if of.is_admin {
-            h2 { "People" }
-            (people(of))
+            h2 { "Users" }
+            (users(of))
             h2 { "Enrolment" }
             (codes(of))
         }
@@ -174,25 +174,25 @@ fn role_choice(now: Role, also: Option<Role>) -> Markup {
     }
 }
 
-fn people(of: &AdminView) -> Markup {
+fn users(of: &AdminView) -> Markup {
     html! {
         p { "A viewer reads everything; an operator also sets states and budgets and acknowledges changes; \
-             an admin also adds people and boards. A script can only read " code { "/v1" } " and "
+             an admin also adds users and boards. A script can only read " code { "/v1" } " and "
             code { "/metrics" } ", with a token instead of a password: "
             code { "Authorization: Bearer TOKEN" } "." }
-        @for person in of.people {
-            form.line action={ "/admin/people/" (escaped(&person.name)) } method="post" {
-                strong { (person.name) } @if person.name == of.visitor { " (you)" }
-                span.muted { "since " (date(person.created)) }
-                @if person.role == Role::Script { "script " } @else {
-                    (role_choice(person.role, None))
+        @for user in of.users {
+            form.line action={ "/admin/users/" (escaped(&user.name)) } method="post" {
+                strong { (user.name) } @if user.name == of.visitor { " (you)" }
+                span.muted { "since " (date(user.created)) }
+                @if user.role == Role::Script { "script " } @else {
+                    (role_choice(user.role, None))
                     button type="submit" name="what" value="role" { "Set role" }
                 }
-                button type="submit" name="what" value="password" { "New " (person.role.secret_name()) }
+                button type="submit" name="what" value="password" { "New " (user.role.secret_name()) }
                 button type="submit" name="what" value="remove" { "Remove" }
             }
         }
-        form.line action="/admin/people" method="post" {
+        form.line action="/admin/users" method="post" {
             label { "Add " input name="name" required maxlength="64" placeholder="name" autocapitalize="none"
                 spellcheck="false"; }
             (role_choice(Role::Viewer, Some(Role::Script)))
@@ -256,7 +256,7 @@ fn data_links(of: &AdminView) -> Markup {
         ("budgets", "/v1/budgets"),
         ("storage", "/v1/storage"),
         ("audit log", "/v1/audit"),
-        ("people", "/v1/people"),
+        ("users", "/v1/users"),
     ];
     let shown = if of.is_admin { all.len() } else { all.len() - 1 };
     html! {

@@ -3,13 +3,13 @@
 use maud::{Markup, html};
 
 use super::{Section, page};
-use crate::people::{FarmPerson, Role};
+use crate::users::{FarmUser, Role};
 
 /// Contents of the page.
 pub struct LoginView<'a> {
-    pub person: Option<&'a FarmPerson>,
+    pub user: Option<&'a FarmUser>,
     /// True if any account exists.
-    pub has_people: bool,
+    pub has_users: bool,
     /// True if there is a store for accounts.
     pub keeps: bool,
     /// Address after the login.
@@ -20,13 +20,13 @@ pub struct LoginView<'a> {
 
 /// The page.
 pub fn login(of: &LoginView) -> String {
-    let body = match of.person {
-        Some(person) => known(person),
-        None if of.has_people => form(of),
+    let body = match of.user {
+        Some(user) => known(user),
+        None if of.has_users => form(of),
         None if of.keeps => html! {
             p.lead { "No account exists yet." }
             p { "The farm's administrator adds the first account on the server: "
-                code { "onbeat-farm person add NAME --role admin --store URL" }
+                code { "onbeat-farm user add NAME --role admin --store URL" }
                 ", with the " code { "--store" } " of the server." }
         },
         None => html! {
@@ -35,20 +35,20 @@ pub fn login(of: &LoginView) -> String {
                 ", too." }
         },
     };
-    page(Some(Section::Account), if of.person.is_some() { "Account" } else { "Log in" }, body)
+    page(Some(Section::Account), if of.user.is_some() { "Account" } else { "Log in" }, body)
 }
 
-fn known(person: &FarmPerson) -> Markup {
-    let may = match person.role {
+fn known(user: &FarmUser) -> Markup {
+    let may = match user.role {
         Role::Script | Role::Viewer => "may read everything",
         Role::Operator => "may read everything, manage boards and acknowledge changes",
         Role::Admin => "may do everything",
     };
     html! {
-        p.lead { "You are " strong { (person.name) } " (" (person.role.word()) "), who " (may) "." }
-        @if person.role >= Role::Operator {
+        p.lead { "You are " strong { (user.name) } " (" (user.role.word()) "), who " (may) "." }
+        @if user.role >= Role::Operator {
             p { a href="/admin" { "Administration" } ": boards, budgets, refused requests"
-                @if person.role == Role::Admin { ", people, enrolment of boards" } "." }
+                @if user.role == Role::Admin { ", users, enrolment of boards" } "." }
         }
         form.line action="/logout" method="post" { button type="submit" { "Log out" } }
     }
@@ -67,7 +67,7 @@ fn form(of: &LoginView) -> Markup {
             p { button type="submit" { "Log in" } }
         }
         p.muted { "The farm's administrator can replace a lost password: "
-            code { "onbeat-farm person password NAME --store URL" }
+            code { "onbeat-farm user password NAME --store URL" }
             ", with the " code { "--store" } " of the server." }
     }
 }
@@ -79,14 +79,14 @@ mod tests {
     #[test]
     fn where_it_leads_stays_text_and_nobody_is_told_what_to_do() {
         let refused = Some("<i>no");
-        let view = LoginView { person: None, has_people: true, keeps: true, next: "/x?\"><b>", refused };
+        let view = LoginView { user: None, has_users: true, keeps: true, next: "/x?\"><b>", refused };
         let text = login(&view);
         assert!(!text.contains("<b>") && !text.contains("<i>") && text.contains("name=\"next\""));
-        assert!(login(&LoginView { has_people: false, ..view }).contains("person add"));
-        let none = login(&LoginView { has_people: false, keeps: false, ..view });
-        assert!(none.contains("no store") && !none.contains("person add"));
-        let ann = FarmPerson { name: "ann".into(), role: Role::Operator, created: 0 };
-        let known = login(&LoginView { person: Some(&ann), ..view });
+        assert!(login(&LoginView { has_users: false, ..view }).contains("user add"));
+        let none = login(&LoginView { has_users: false, keeps: false, ..view });
+        assert!(none.contains("no store") && !none.contains("user add"));
+        let ann = FarmUser { name: "ann".into(), role: Role::Operator, created: 0 };
+        let known = login(&LoginView { user: Some(&ann), ..view });
         assert!(known.contains("ann") && known.contains("/logout") && !known.contains("password"));
     }
 }

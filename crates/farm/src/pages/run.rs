@@ -8,8 +8,8 @@ use super::parts::{board_link, escaped, labels, moment, same_again};
 use super::spike::spikes;
 use super::{Section, page};
 use crate::board_names::BoardNames;
-use crate::people::Role;
 use crate::records::FarmRun;
+use crate::users::Role;
 
 /// Actions and links on a run's page next to its report.
 #[derive(Clone, Debug, Default)]

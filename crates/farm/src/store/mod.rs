@@ -42,7 +42,6 @@ mod overview;
 mod own_faults;
 mod own_folder;
 mod own_part;
-mod people;
 mod pins;
 mod put;
 mod recorded_kernels;
@@ -60,6 +59,7 @@ mod tokens;
 mod totals;
 mod upkeep;
 mod uploads;
+mod users;
 
 pub use acknowledged::AcknowledgedChange;
 pub use audit::AuditEntry;

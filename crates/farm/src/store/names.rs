@@ -32,7 +32,7 @@ mod tests {
     use crate::store::engines::on_each_engine;
 
     #[test]
-    fn boards_have_the_names_that_people_gave_them() {
+    fn boards_have_the_names_that_users_gave_them() {
         on_each_engine(async |store| {
             for at in 0..12 {
                 store.board_for(&format!("b-{at}"), &format!("Board <{at}>")).await.unwrap();

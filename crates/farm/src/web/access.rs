@@ -19,7 +19,7 @@ use super::sender::{admit_board, note_refusal};
 use super::session::named_session;
 use super::visitor::{FarmView, Visitor};
 use crate::pages::parts::escaped;
-use crate::people::{Role, SCRIPT_TOKEN, digest_token};
+use crate::users::{Role, SCRIPT_TOKEN, digest_token};
 use crate::wall_clock::now;
 
 /// Permission that a route requires.
@@ -169,26 +169,26 @@ pub async fn visitor_of(app: &App, headers: &HeaderMap) -> Result<Visitor, Refus
             let detail = "the token is not known to this farm: ask an administrator for another";
             Refusal::new(StatusCode::UNAUTHORIZED, detail)
         })?;
-        return Ok(Visitor { person: Some(script), view: FarmView::All });
+        return Ok(Visitor { user: Some(script), view: FarmView::All });
     }
     if let Some(session) = named_session(headers, app.is_secure())
-        && let Some(person) = app.store.session(&session, now()).await?
+        && let Some(user) = app.store.session(&session, now()).await?
     {
-        return Ok(Visitor { person: Some(person), view: FarmView::All });
+        return Ok(Visitor { user: Some(user), view: FarmView::All });
     }
     let is_loopback = app.exposure == FarmExposure::Loopback;
-    let has_people = app.store.has_people().await?;
-    Ok(Visitor { person: None, view: app.policy.unknown_sees(is_loopback, has_people) })
+    let has_users = app.store.has_users().await?;
+    Ok(Visitor { user: None, view: app.policy.unknown_sees(is_loopback, has_users) })
 }
 
 /// Refusal: a page redirects to the login, data refuse with a hint.
 fn refused(need: RouteNeed, visitor: &Visitor, request: &Request) -> Response {
-    if let (Some(person), RouteNeed::Role(role)) = (&visitor.person, need) {
+    if let (Some(user), RouteNeed::Role(role)) = (&visitor.user, need) {
         let detail = format!(
             "this needs {}, but {} is {}: ask an administrator for that role",
             role.word(),
-            person.name,
-            person.role.word()
+            user.name,
+            user.role.word()
         );
         return Refusal::new(StatusCode::FORBIDDEN, detail).into_response();
     }

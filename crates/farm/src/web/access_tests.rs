@@ -19,9 +19,9 @@ use crate::fixture::recorded_run;
 use crate::ingest::board_key::board_key;
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
-use crate::people::{FarmPerson, PasswordCost, Role, digest_password, make_secret};
 use crate::records::{CpuRows, SeriesKey, Tier, TierRow};
 use crate::store::{BulkRows, FarmStore};
+use crate::users::{FarmUser, PasswordCost, Role, digest_password, make_secret};
 
 pub const PASSWORD: &str = "correct horse battery";
 
@@ -47,9 +47,9 @@ pub async fn farm_of(store: FarmStore, public: Option<PublicReading>) -> Arc<App
         store.put(&read(&found).unwrap().0).await.unwrap();
     }
     for role in Role::ALL {
-        let person = FarmPerson { name: role.word().to_owned(), role, created: 1 };
+        let user = FarmUser { name: role.word().to_owned(), role, created: 1 };
         let digest = digest_password(PASSWORD, &[7; 16], PasswordCost::Least).unwrap();
-        store.add_person(&person, &digest).await.unwrap();
+        store.add_user(&user, &digest).await.unwrap();
     }
     let folder = std::env::temp_dir().join("onbeat-farm-no-bundles");
     let intake = Intake::start(store.clone(), &folder, 1);
@@ -162,8 +162,8 @@ fn the_token_of_a_script_reads_data_and_nothing_else() {
     block_on(async {
         let app = farm(None).await;
         let (token, digest) = make_secret(Role::Script, &[9; 32]).unwrap();
-        let script = FarmPerson { name: "grafana".into(), role: Role::Script, created: 1 };
-        assert!(app.store.add_person(&script, &digest).await.unwrap());
+        let script = FarmUser { name: "grafana".into(), role: Role::Script, created: 1 };
+        assert!(app.store.add_user(&script, &digest).await.unwrap());
         let status = async |method: &str, address: &str, by: &str| {
             let request = Request::builder().method(method).uri(address).header(header::HOST, "farm.test");
             let request = request.header("sec-fetch-site", "same-origin").header(header::AUTHORIZATION, by);
@@ -194,7 +194,7 @@ fn the_token_of_a_script_reads_data_and_nothing_else() {
         // Its name and its token are no login.
         let entered = ask(&app, "POST", "/login", OWN, form("grafana", &token, "/")).await;
         assert_eq!(entered.status, 401);
-        assert!(app.store.remove_person("grafana").await.unwrap());
+        assert!(app.store.remove_user("grafana").await.unwrap());
         let mut seen = Vec::new();
         for _ in 0..70 {
             seen.push(status("GET", "/v1/boards", &bearer).await);
@@ -272,13 +272,13 @@ fn who_logs_in_is_known_until_the_session_ends() {
 }
 
 #[test]
-fn a_person_who_is_removed_or_changed_is_so_with_the_next_request() {
+fn a_user_who_is_removed_or_changed_is_so_with_the_next_request() {
     block_on(async {
         let app = farm(None).await;
         let cookies = [logged_in(&app, "viewer").await, logged_in(&app, "admin").await];
         let [viewer, admin] = cookies.each_ref().map(|cookie| Browser { cookie, ..OWN });
         assert_eq!(ask(&app, "GET", "/v1/boards", viewer, "").await.status, 200);
-        app.store.remove_person("viewer").await.unwrap();
+        app.store.remove_user("viewer").await.unwrap();
         assert_eq!(ask(&app, "GET", "/v1/boards", viewer, "").await.status, 401);
         app.store.set_role("admin", Role::Viewer).await.unwrap();
         assert!(ask(&app, "GET", "/login", admin, "").await.text.contains("(viewer)"));
@@ -470,8 +470,8 @@ fn on_this_machine_all_read_until_somebody_can_log_in() {
         };
         assert_eq!((here("/").await, here("/metrics").await), (200, 200));
         let digest = digest_password(PASSWORD, &[7; 16], PasswordCost::Least).unwrap();
-        let ann = FarmPerson { name: "ann".into(), role: Role::Viewer, created: 1 };
-        app.store.add_person(&ann, &digest).await.unwrap();
+        let ann = FarmUser { name: "ann".into(), role: Role::Viewer, created: 1 };
+        app.store.add_user(&ann, &digest).await.unwrap();
         assert_eq!((here("/").await, here("/metrics").await, here("/healthz").await), (303, 401, 200));
     });
 }

@@ -23,8 +23,8 @@ use crate::pages::admin::{AdminView, admin};
 use crate::pages::admin_board::{BoardSettingsView, board_settings};
 use crate::pages::fleet::matches;
 use crate::pages::parts::{date, escaped};
-use crate::people::Role;
 use crate::records::BoardRefusal;
+use crate::users::Role;
 use crate::wall_clock::now;
 
 /// Limit of boards on the page; others are found by a part of their names.
@@ -57,7 +57,7 @@ pub async fn shown(
     boards.sort_by(|a, b| a.board.cmp(&b.board));
     boards.truncate(MOST_BOARDS);
     let is_admin = visitor.role() == Some(Role::Admin);
-    let people = if is_admin { app.store.people().await? } else { Vec::new() };
+    let users = if is_admin { app.store.users().await? } else { Vec::new() };
     let trouble = app.bucket_trouble();
     let view = AdminView {
         visitor: visitor.name(),
@@ -73,7 +73,7 @@ pub async fn shown(
         certificate_ends: app.certificate_ends(),
         folders_refused: app.refused().all,
         budgets: &app.store.budgets().await?,
-        people: &people,
+        users: &users,
         open_codes: app.store.open_codes(now()).await?,
         keeps: app.intake.is_some(),
         database_bytes: app.store.database_bytes().await,

@@ -1,4 +1,4 @@
-//! Looking after the farm: what people set holds, is seen, and is noted.
+//! Looking after the farm: what users set holds, is seen, and is noted.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use super::changes::note_found;
 use super::{App, ServerCertificate, router};
 use crate::board_settings::BoardState;
 use crate::pages::parts::escaped;
-use crate::people::Role;
 use crate::store::engines::on_page_engines;
+use crate::users::Role;
 
 /// Somebody with a session at a farm.
 struct Somebody {
@@ -227,52 +227,52 @@ fn once(page: &str) -> String {
 }
 
 #[test]
-fn people_are_let_in_and_out_and_the_last_admin_stays() {
+fn users_are_let_in_and_out_and_the_last_admin_stays() {
     on_page_engines(async |store| {
         let app = farm_of(store, None).await;
         let root = Somebody::of(&app, "admin").await;
-        let added = root.post("/admin/people", &[("name", "eve"), ("role", "operator")]).await;
+        let added = root.post("/admin/users", &[("name", "eve"), ("role", "operator")]).await;
         let password = once(&added.text);
         assert_eq!(password.len(), 32);
         let entered = ask(&app, "POST", "/login", OWN, form("eve", &password, "/admin")).await;
         assert_eq!((entered.status, entered.to.as_str()), (303, "/admin"));
         let eve = Somebody { app: app.clone(), cookie: entered.cookie.split(';').next().unwrap().to_owned() };
         let page = eve.get("/admin").await;
-        assert!(page.status == 200 && !page.text.contains("Enrolment") && !page.text.contains("People"));
+        assert!(page.status == 200 && !page.text.contains("Enrolment") && !page.text.contains("Users"));
         assert!(eve.get("/b/west").await.text.contains("/admin/boards/west"));
-        let again = root.post("/admin/people", &[("name", "eve"), ("role", "viewer")]).await;
+        let again = root.post("/admin/users", &[("name", "eve"), ("role", "viewer")]).await;
         assert_eq!(again.status, 409);
         for (name, role) in [("<b>", "viewer"), ("a b", "viewer"), ("", "viewer"), ("bob", "root")] {
             assert_eq!(
-                root.post("/admin/people", &[("name", name), ("role", role)]).await.status,
+                root.post("/admin/users", &[("name", name), ("role", role)]).await.status,
                 400,
                 "{name}"
             );
         }
         // Another role holds from the next request on, another password ends the session.
-        root.post("/admin/people/eve", &[("what", "role"), ("role", "viewer")]).await;
+        root.post("/admin/users/eve", &[("what", "role"), ("role", "viewer")]).await;
         assert_eq!((eve.get("/admin").await.status, eve.get("/").await.status), (403, 200));
-        let changed = root.post("/admin/people/eve", &[("what", "password")]).await;
+        let changed = root.post("/admin/users/eve", &[("what", "password")]).await;
         assert!(once(&changed.text) != password && eve.get("/").await.status == 303);
-        assert_eq!(root.post("/admin/people/eve", &[("what", "remove")]).await.status, 303);
-        assert_eq!(root.post("/admin/people/eve", &[("what", "remove")]).await.status, 404);
+        assert_eq!(root.post("/admin/users/eve", &[("what", "remove")]).await.status, 303);
+        assert_eq!(root.post("/admin/users/eve", &[("what", "remove")]).await.status, 404);
         for what in [[("what", "remove"), ("role", "")], [("what", "role"), ("role", "viewer")]] {
-            assert_eq!(root.post("/admin/people/admin", &what).await.status, 409);
+            assert_eq!(root.post("/admin/users/admin", &what).await.status, 409);
         }
-        assert_eq!(root.post("/admin/people/admin", &[("what", "dance")]).await.status, 400);
+        assert_eq!(root.post("/admin/users/admin", &[("what", "dance")]).await.status, 400);
         // A script has a token, which stays one.
-        let added = root.post("/admin/people", &[("name", "grafana"), ("role", "script")]).await;
+        let added = root.post("/admin/users", &[("name", "grafana"), ("role", "script")]).await;
         let token = once(&added.text);
         assert!(token.starts_with("obr_") && added.text.contains("New token"), "{token}");
         for (name, role) in [("grafana", "viewer"), ("viewer", "script")] {
-            let to = format!("/admin/people/{name}");
+            let to = format!("/admin/users/{name}");
             assert_eq!(root.post(&to, &[("what", "role"), ("role", role)]).await.status, 409, "{name}");
         }
-        let changed = root.post("/admin/people/grafana", &[("what", "password")]).await;
+        let changed = root.post("/admin/users/grafana", &[("what", "password")]).await;
         let other = once(&changed.text);
         assert!(other.starts_with("obr_") && other != token, "{other}");
-        root.post("/admin/people/viewer", &[("what", "role"), ("role", Role::Admin.word())]).await;
-        assert_eq!(root.post("/admin/people/admin", &[("what", "remove")]).await.status, 303);
+        root.post("/admin/users/viewer", &[("what", "role"), ("role", Role::Admin.word())]).await;
+        assert_eq!(root.post("/admin/users/admin", &[("what", "remove")]).await.status, 303);
         assert_eq!(root.get("/admin").await.status, 303);
         let did = root.did().await;
         assert!(
@@ -319,9 +319,9 @@ fn a_board_is_let_in_by_a_code_and_what_it_was_refused_is_shown() {
             (&1.into(), &0.into(), &1.into())
         );
         assert_eq!(root.json("/v1/storage").await["open_codes"], 0);
-        assert_eq!(root.json("/v1/people").await["people"].as_array().unwrap().len(), 3);
+        assert_eq!(root.json("/v1/users").await["users"].as_array().unwrap().len(), 3);
         let ann = Somebody::of(&app, "operator").await;
-        assert_eq!(ann.get("/v1/people").await.status, 403);
+        assert_eq!(ann.get("/v1/users").await.status, 403);
         let storage = ann.json("/v1/storage").await;
         assert!(storage["open_codes"].is_null() && storage["sent_bytes"] == 0, "{storage}");
         assert_eq!(root.post("/admin/boards/press-3/revoke", &[]).await.status, 303);

@@ -22,9 +22,9 @@ use super::visitor::AccessPolicy;
 use crate::changes::NotedChanges;
 use crate::objects::{BundleCache, BundleLease};
 use crate::pages::fleet::{RefusedBundle, RefusedFolders};
-use crate::people::{PasswordCost, PasswordMemory, digest_password};
 use crate::records::FarmRun;
 use crate::store::{AuditEntry, FarmStore, FoundChange};
+use crate::users::{PasswordCost, PasswordMemory, digest_password};
 use crate::wall_clock::now_ns;
 
 /// Limit of simultaneous reports and comparisons: each may read hundreds of megabytes.

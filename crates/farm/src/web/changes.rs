@@ -20,8 +20,8 @@ use crate::board_names::BoardNames;
 use crate::changes::{ChangeIdentity, FarmChange, SHOWN_DAYS};
 use crate::pages;
 use crate::pages::changes::{ChangesShown, ChangesView};
-use crate::people::Role;
 use crate::records::FarmBoard;
+use crate::users::Role;
 use crate::wall_clock::now;
 
 /// Interval of the search for boards with a new day.

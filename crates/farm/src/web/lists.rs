@@ -12,7 +12,7 @@ use super::app::App;
 use super::pages::{WebOutcome, known_board};
 use super::tables::table;
 use super::visitor::Visitor;
-use crate::people::Role;
+use crate::users::Role;
 use crate::wall_clock::now;
 
 /// Entries of the audit log in an answer, by default and at most: more are not stored.
@@ -58,8 +58,8 @@ pub async fn storage(State(app): State<Arc<App>>, Extension(visitor): Extension<
     }))
 }
 
-pub async fn people(State(app): State<Arc<App>>) -> WebOutcome {
-    WebAnswer::json(&json!({ "schema": "onbeat.farm-people/1", "people": app.store.people().await? }))
+pub async fn users(State(app): State<Arc<App>>) -> WebOutcome {
+    WebAnswer::json(&json!({ "schema": "onbeat.farm-users/1", "users": app.store.users().await? }))
 }
 
 pub async fn refused(State(app): State<Arc<App>>, Extension(form): Extension<AnswerForm>) -> WebOutcome {

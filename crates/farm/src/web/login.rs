@@ -40,8 +40,8 @@ pub async fn page(
     Query(query): Query<LoginQuery>,
 ) -> Result<WebAnswer, Refusal> {
     let view = LoginView {
-        person: visitor.person.as_ref(),
-        has_people: app.store.has_people().await?,
+        user: visitor.user.as_ref(),
+        has_users: app.store.has_users().await?,
         keeps: app.intake.is_some(),
         next: own_address(&query.next),
         refused: None,
@@ -77,7 +77,7 @@ pub async fn enter(
         }
     }
     let refused = Some("Wrong name or password.");
-    let view = LoginView { person: None, has_people: true, keeps: true, next, refused };
+    let view = LoginView { user: None, has_users: true, keeps: true, next, refused };
     Ok((StatusCode::UNAUTHORIZED, WebAnswer::page(login(&view))).into_response())
 }
 

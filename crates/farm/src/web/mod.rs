@@ -3,7 +3,7 @@
 mod access;
 mod acknowledge;
 mod admin;
-mod admin_people;
+mod admin_users;
 pub mod answer;
 mod answer_budget;
 mod answer_parts;

@@ -25,10 +25,10 @@ use crate::pages::board::{BoardView, worst_of};
 use crate::pages::board_span::BoardSpan;
 use crate::pages::run::RunWays;
 use crate::pages::{self};
-use crate::people::Role;
 use crate::pictures::long_term::LongTerm;
 use crate::records::{FarmBoard, FarmRun, FarmSlot, SeriesKey, SeriesOfBoard, Tier};
 use crate::store::TimeStretch;
+use crate::users::Role;
 
 /// Result of a handler.
 pub type WebOutcome = Result<WebAnswer, Refusal>;

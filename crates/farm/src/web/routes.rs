@@ -20,11 +20,11 @@ use super::asked_names::{
 };
 use super::openapi::ApiRequest;
 use super::{
-    acknowledge, admin, admin_people, api, audits, board_list, changes, compare, culprits, enrol,
+    acknowledge, admin, admin_users, api, audits, board_list, changes, compare, culprits, enrol,
     environment_parts, files, five_minutes, kernels, lists, login, me, metrics, openapi, pages, pins,
     receive, receive_rows, run_data, runs,
 };
-use crate::people::Role;
+use crate::users::Role;
 
 const OPERATOR: RouteNeed = RouteNeed::Role(Role::Operator);
 const ADMIN: RouteNeed = RouteNeed::Role(Role::Admin);
@@ -129,16 +129,16 @@ fn administration() -> Vec<FarmRoute> {
         read("/admin", OPERATOR, admin::page).takes(&["q"]),
         read("/admin/boards/{board}", OPERATOR, admin::board),
         send("/admin/boards/{board}", OPERATOR, admin::set_board),
-        send("/admin/boards/{board}/revoke", ADMIN, admin_people::revoke),
+        send("/admin/boards/{board}/revoke", ADMIN, admin_users::revoke),
         send("/admin/budgets", OPERATOR, admin::set_budget),
-        send("/admin/codes", ADMIN, admin_people::make_codes),
-        send("/admin/people", ADMIN, admin_people::add),
-        send("/admin/people/{name}", ADMIN, admin_people::change),
+        send("/admin/codes", ADMIN, admin_users::make_codes),
+        send("/admin/users", ADMIN, admin_users::add),
+        send("/admin/users/{name}", ADMIN, admin_users::change),
         read("/v1/audit", OPERATOR, lists::audit).takes(&["limit"]),
         read("/v1/budgets", OPERATOR, lists::budgets),
         read("/v1/storage", OPERATOR, lists::storage),
         read("/v1/boards/{board}/sent", OPERATOR, admin::board),
-        read("/v1/people", ADMIN, lists::people),
+        read("/v1/users", ADMIN, lists::users),
     ]
 }
 

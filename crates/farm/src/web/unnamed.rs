@@ -1,4 +1,4 @@
-//! Values for public readers: latencies and times. Names of programs, machines, kernels and people
+//! Values for public readers: latencies and times. Names of programs, machines, kernels and users
 //! are removed before pages or data are generated.
 
 use std::collections::BTreeSet;

@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use crate::people::{FarmPerson, Role};
+use crate::users::{FarmUser, Role};
 
 /// View of visitors without a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum PublicReading {
     /// Nothing but the way to log in.
     None,
-    /// Latencies, without names of programs, hosts and people.
+    /// Latencies, without names of programs, hosts and users.
     Read,
     /// Everything that a viewer sees.
     All,
@@ -20,7 +20,7 @@ pub enum PublicReading {
 pub enum FarmView {
     #[default]
     Nothing,
-    /// Without names of programs, hosts and people.
+    /// Without names of programs, hosts and users.
     Unnamed,
     All,
 }
@@ -36,12 +36,12 @@ pub struct AccessPolicy {
 
 impl AccessPolicy {
     /// View of visitors without a login.
-    pub fn unknown_sees(&self, is_loopback: bool, has_people: bool) -> FarmView {
+    pub fn unknown_sees(&self, is_loopback: bool, has_users: bool) -> FarmView {
         match self.public {
             Some(PublicReading::None) => FarmView::Nothing,
             Some(PublicReading::Read) => FarmView::Unnamed,
             Some(PublicReading::All) => FarmView::All,
-            None if is_loopback && !has_people => FarmView::All,
+            None if is_loopback && !has_users => FarmView::All,
             None => FarmView::Nothing,
         }
     }
@@ -51,21 +51,21 @@ impl AccessPolicy {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Visitor {
     /// `None` without a login.
-    pub person: Option<FarmPerson>,
+    pub user: Option<FarmUser>,
     pub view: FarmView,
 }
 
 impl Visitor {
     pub fn role(&self) -> Option<Role> {
-        self.person.as_ref().map(|person| person.role)
+        self.user.as_ref().map(|user| user.role)
     }
 
     /// Name in the audit log.
     pub fn name(&self) -> &str {
-        self.person.as_ref().map_or("", |person| &person.name)
+        self.user.as_ref().map_or("", |user| &user.name)
     }
 
-    /// True if names of programs, hosts and people are hidden.
+    /// True if names of programs, hosts and users are hidden.
     pub fn is_unnamed(&self) -> bool {
         self.view != FarmView::All
     }
@@ -76,9 +76,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_on_loopback_without_people_all_may_read_unasked() {
+    fn only_on_loopback_without_users_all_may_read_unasked() {
         let policy = |public| AccessPolicy { public, metrics_open: false };
-        for (public, is_loopback, has_people, view) in [
+        for (public, is_loopback, has_users, view) in [
             (None, true, false, FarmView::All),
             (None, true, true, FarmView::Nothing),
             (None, false, false, FarmView::Nothing),
@@ -87,7 +87,7 @@ mod tests {
             (Some(PublicReading::Read), false, true, FarmView::Unnamed),
             (Some(PublicReading::All), false, true, FarmView::All),
         ] {
-            assert_eq!(policy(public).unknown_sees(is_loopback, has_people), view, "{public:?}");
+            assert_eq!(policy(public).unknown_sees(is_loopback, has_users), view, "{public:?}");
         }
     }
 }

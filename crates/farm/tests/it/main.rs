@@ -11,10 +11,10 @@ mod exactly_once;
 #[cfg(feature = "fixture")]
 mod in_browser;
 mod killed_boards;
-mod people;
 mod pushed;
 mod scene;
 mod server;
 mod setup_page;
 mod tls;
 mod upkeep;
+mod users;

@@ -116,11 +116,11 @@ fn a_result_that_cannot_be_printed_ends_with_one_and_a_line() {
     let store = format!("sqlite:{}", folder.path().join("farm.db").display());
     let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
     assert_eq!(told(&["import", "--board", "a", "--store", &store, runs.to_str().unwrap()]).0, 0);
-    assert_eq!(told(&["person", "add", "ann", "--generate", "--store", &store]).0, 0);
+    assert_eq!(told(&["user", "add", "ann", "--generate", "--store", &store]).0, 0);
     assert_eq!(told(&["budget", "200us", "--store", &store]).0, 0);
     // Each run is a fault without its copy.
     fs::remove_dir_all(folder.path().join("farm.db.bundles")).unwrap();
-    for command in [&["person", "list"][..], &["budget"], &["check"]] {
+    for command in [&["user", "list"][..], &["budget"], &["check"]] {
         let full = fs::File::options().write(true).open("/dev/full").unwrap();
         let words = [command, &["--store", &store]].concat();
         let ended = farm(&words).stdout(full).output().unwrap();
@@ -137,7 +137,7 @@ fn a_signal_ends_a_command_that_waits_with_six_and_it_says_so() {
         let file = folder.path().join(format!("farm{signal}.db"));
         let store = format!("sqlite:{}", file.display());
         // No password is given.
-        let mut child = farm(&["person", "add", "ann", "--store", &store]);
+        let mut child = farm(&["user", "add", "ann", "--store", &store]);
         let mut child = child.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let input = child.stdin.take();
         // It listens to signals before it makes a store.
@@ -449,7 +449,7 @@ fn each_command_with_a_result_writes_it_as_a_document() {
     assert_eq!((length(&codes["codes"]), &codes["tags"][0]), (3, &"lab=west".into()));
     assert_eq!(asked(0, &["budget", "200us", "--tag", "arm"])["tags"][0]["budget_ns"], 200_000);
     assert_eq!(asked(0, &["budget"])["schema"], "onbeat.farm-budgets/1");
-    assert_eq!(length(&asked(0, &["person", "list"])["people"]), 0);
+    assert_eq!(length(&asked(0, &["user", "list"])["users"]), 0);
     // The lock of the folder is next to them.
     let mut kept = fs::read_dir(at("farm.db.bundles")).unwrap().map(|one| one.unwrap());
     let run = kept.find(|one| one.path().join("run.json").exists()).unwrap().file_name();

@@ -11,8 +11,8 @@ use farm::store::FarmStore;
 use tempfile::TempDir;
 
 use super::browser::Browser;
-use crate::people::given;
 use crate::server;
+use crate::users::given;
 
 /// The first second after the last day of the fleet, 2026-11-22, which is also that of the recorded
 /// runs.
@@ -34,7 +34,7 @@ impl MadeStore {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("farm.db").display());
         for (name, role) in [("ann", "admin"), ("vic", "viewer")] {
-            let words = ["person", "add", name, "--role", role, "--store", &url];
+            let words = ["user", "add", name, "--role", role, "--store", &url];
             let (code, _, said) = given(&words, &format!("{PASSWORD}\n"));
             assert_eq!(code, 0, "{said}");
         }

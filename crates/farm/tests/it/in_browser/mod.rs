@@ -22,7 +22,7 @@ fn on_one_thread(scenes: impl Future<Output = ()>) {
 }
 
 #[test]
-fn people_log_in_and_look_after_boards() {
+fn users_log_in_and_look_after_boards() {
     let Some(driver) = Driver::start() else { return };
     on_one_thread(async {
         let store = MadeStore::with_fleet(4, 70, 0).await;

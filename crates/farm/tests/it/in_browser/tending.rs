@@ -51,7 +51,7 @@ pub async fn what_an_admin_sets_is_seen(browser: &Browser, server: &str) {
     log_in(browser, "ann", PASSWORD).await;
     a_code_lets_one_board_in(browser, server).await;
     budgets_states_and_tags_are_seen(browser).await;
-    a_new_person_has_what_the_role_gives(browser).await;
+    a_new_user_has_what_the_role_gives(browser).await;
 }
 
 async fn a_code_lets_one_board_in(browser: &Browser, server: &str) {
@@ -112,16 +112,16 @@ async fn budgets_states_and_tags_are_seen(browser: &Browser) {
     }
 }
 
-async fn a_new_person_has_what_the_role_gives(browser: &Browser) {
+async fn a_new_user_has_what_the_role_gives(browser: &Browser) {
     browser.go("/admin").await;
-    browser.fill("form[action='/admin/people'] input[name=name]", "bob").await;
-    browser.choose("form[action='/admin/people'] select", "operator").await;
-    browser.press("form[action='/admin/people'] button").await;
+    browser.fill("form[action='/admin/users'] input[name=name]", "bob").await;
+    browser.choose("form[action='/admin/users'] select", "operator").await;
+    browser.press("form[action='/admin/users'] button").await;
     let password = browser.text("div.next pre.copy").await;
     log_in(browser, "bob", &password).await;
     browser.go("/admin").await;
     assert!(browser.count("form[action='/admin/budgets']").await > 0);
-    for left_out in ["form[action^='/admin/people']", "form[action='/admin/codes']"] {
+    for left_out in ["form[action^='/admin/users']", "form[action='/admin/codes']"] {
         assert_eq!(browser.count(left_out).await, 0, "{left_out}");
     }
 }

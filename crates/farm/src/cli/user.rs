@@ -1,4 +1,4 @@
-//! `onbeat-farm person`: user accounts and roles.
+//! `onbeat-farm user`: user accounts and roles.
 
 use std::io::{BufRead, IsTerminal, Read, Write};
 
@@ -10,30 +10,28 @@ use super::document_flags::DocumentFlags;
 use super::store_flag::StoreFlag;
 use super::{FarmEnvironment, note, say};
 use crate::pages::parts::date;
-use crate::people::{
-    FarmPerson, PasswordCost, Role, check_name, check_password, digest_password, make_secret,
-};
 use crate::store::FarmStore;
+use crate::users::{FarmUser, PasswordCost, Role, check_name, check_password, digest_password, make_secret};
 use crate::wall_clock::now;
 
 /// Manage user accounts and roles
 ///
 /// A viewer reads everything; an operator also manages boards, budgets and changes; an admin also
-/// adds people and boards. A script can only read /v1 and /metrics, with a token instead of a
+/// adds users and boards. A script can only read /v1 and /metrics, with a token instead of a
 /// password. The store keeps only digests of passwords (Argon2id) and tokens.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  onbeat-farm person add ann --role admin\n  onbeat-farm person add bob \
-     --generate\n  onbeat-farm person add grafana --role script\n  onbeat-farm person password ann < \
+#[command(after_help = "Examples:\n  onbeat-farm user add ann --role admin\n  onbeat-farm user add bob \
+     --generate\n  onbeat-farm user add grafana --role script\n  onbeat-farm user password ann < \
      password.txt")]
 pub struct Args {
     #[command(subcommand)]
-    command: PersonCommand,
+    command: UserCommand,
     #[command(flatten)]
     store: StoreFlag,
 }
 
 #[derive(Subcommand)]
-enum PersonCommand {
+enum UserCommand {
     /// Add an account; the password is asked for, or read from standard input. The token of a
     /// script is printed once
     Add {
@@ -56,7 +54,7 @@ enum PersonCommand {
     Role {
         name: String,
         /// Its role: viewer, operator or admin
-        #[arg(value_parser = role_of_person)]
+        #[arg(value_parser = role_of_user)]
         role: Role,
     },
     /// Change the password of an account and end its sessions, or the token of a script
@@ -70,9 +68,9 @@ enum PersonCommand {
 
 /// User accounts, by name.
 #[derive(Serialize)]
-struct PeopleDocument {
+struct UsersDocument {
     schema: &'static str,
-    people: Vec<FarmPerson>,
+    users: Vec<FarmUser>,
 }
 
 fn role(word: &str) -> std::result::Result<Role, String> {
@@ -80,7 +78,7 @@ fn role(word: &str) -> std::result::Result<Role, String> {
     Role::of_word(word).ok_or_else(invalid)
 }
 
-fn role_of_person(word: &str) -> std::result::Result<Role, String> {
+fn role_of_user(word: &str) -> std::result::Result<Role, String> {
     match role(word)? {
         Role::Script => {
             Err("a script has a token instead of a password: add it under another name".to_owned())
@@ -90,39 +88,39 @@ fn role_of_person(word: &str) -> std::result::Result<Role, String> {
 }
 
 pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
-    if let PersonCommand::List { output } = &args.command {
+    if let UserCommand::List { output } = &args.command {
         output.check()?;
     }
     let place = args.store.place(environment)?;
     let store = match &args.command {
-        // The first person may come before the first start of the server.
-        PersonCommand::Add { .. } => place.open_told().await?,
+        // The first user may come before the first start of the server.
+        UserCommand::Add { .. } => place.open_told().await?,
         _ => place.open_existing().await?,
     };
     let (done, what) = match &args.command {
-        PersonCommand::List { output } => return list(&store, output).await,
-        PersonCommand::Add { name, role, generate } => {
+        UserCommand::List { output } => return list(&store, output).await,
+        UserCommand::Add { name, role, generate } => {
             check_name(name).map_err(Failure::usage)?;
             if store.password_of(name).await?.is_some() {
                 return Err(taken());
             }
-            let person = FarmPerson { name: name.clone(), role: *role, created: now() };
-            add(&store, &person, &new_secret(*role, *generate).await?, &mut std::io::stdout()).await?;
+            let user = FarmUser { name: name.clone(), role: *role, created: now() };
+            add(&store, &user, &new_secret(*role, *generate).await?, &mut std::io::stdout()).await?;
             return Ok(Exit::Ok);
         }
-        PersonCommand::Remove { name } => (store.remove_person(name).await?, format!("removed {name}")),
-        PersonCommand::Role { name, role } => {
+        UserCommand::Remove { name } => (store.remove_user(name).await?, format!("removed {name}")),
+        UserCommand::Role { name, role } => {
             (store.set_role(name, *role).await?, format!("set the role of {name} to {}", role.word()))
         }
-        PersonCommand::Password { name, generate } => {
-            let people = store.people().await?;
-            let person = people.iter().find(|person| &person.name == name).ok_or_else(unknown_name)?;
-            let secret = new_secret(person.role, *generate).await?;
+        UserCommand::Password { name, generate } => {
+            let users = store.users().await?;
+            let user = users.iter().find(|user| &user.name == name).ok_or_else(unknown_name)?;
+            let secret = new_secret(user.role, *generate).await?;
             if !store.set_password(name, &secret.digest).await? {
                 return Err(unknown_name());
             }
-            note(&store, format!("changed the {} of {name}", person.role.secret_name())).await?;
-            secret.show(person, &mut std::io::stdout())?;
+            note(&store, format!("changed the {} of {name}", user.role.secret_name())).await?;
+            secret.show(user, &mut std::io::stdout())?;
             return Ok(Exit::Ok);
         }
     };
@@ -134,7 +132,7 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
 }
 
 fn unknown_name() -> Failure {
-    Failure::usage("no account with a login has this name: see `onbeat-farm person list`")
+    Failure::usage("no account with a login has this name: see `onbeat-farm user list`")
 }
 
 fn taken() -> Failure {
@@ -143,21 +141,21 @@ fn taken() -> Failure {
 
 /// Adds a user. If two commands add the same name at once, the later one fails and prints no
 /// password: it would not be that of the stored user.
-async fn add(store: &FarmStore, person: &FarmPerson, secret: &NewSecret, out: &mut impl Write) -> Result<()> {
-    if !store.add_person(person, &secret.digest).await? {
+async fn add(store: &FarmStore, user: &FarmUser, secret: &NewSecret, out: &mut impl Write) -> Result<()> {
+    if !store.add_user(user, &secret.digest).await? {
         return Err(taken());
     }
-    note(store, format!("added {}, {}", person.name, person.role.word())).await?;
-    secret.show(person, out)
+    note(store, format!("added {}, {}", user.name, user.role.word())).await?;
+    secret.show(user, out)
 }
 
 async fn list(store: &FarmStore, output: &DocumentFlags) -> Result<Exit> {
-    let people = store.people().await?;
-    for person in &people {
-        let (role, since) = (person.role.word(), date(person.created));
-        output.print(&format!("{}\t{role}\tsince {since}", person.name))?;
+    let users = store.users().await?;
+    for user in &users {
+        let (role, since) = (user.role.word(), date(user.created));
+        output.print(&format!("{}\t{role}\tsince {since}", user.name))?;
     }
-    output.write(&PeopleDocument { schema: "onbeat.farm-people/1", people })?;
+    output.write(&UsersDocument { schema: "onbeat.farm-users/1", users })?;
     Ok(Exit::Ok)
 }
 
@@ -170,14 +168,14 @@ struct NewSecret {
 
 impl NewSecret {
     /// Prints a generated secret, once it is stored.
-    fn show(&self, of: &FarmPerson, out: &mut impl Write) -> Result<()> {
+    fn show(&self, of: &FarmUser, out: &mut impl Write) -> Result<()> {
         let Some(generated) = &self.generated else { return Ok(()) };
         let (name, what) = (&of.name, of.role.secret_name());
         // A secret that could not be printed is useless.
         writeln!(out, "{generated}").map_err(|error| {
             Failure::internal(format!(
                 "cannot print the {what} of {name} ({error}), which is stored: generate another with \
-                 `onbeat-farm person password {name} --generate`"
+                 `onbeat-farm user password {name} --generate`"
             ))
         })?;
         let hint = if of.role == Role::Script { " (send `Authorization: Bearer TOKEN`)" } else { "" };
@@ -248,7 +246,7 @@ mod tests {
     #[test]
     fn who_comes_second_with_a_name_reads_that_it_is_taken_and_no_password() {
         on_each_engine(async |store| {
-            let ann = FarmPerson { name: "ann".into(), role: Role::Viewer, created: 5 };
+            let ann = FarmUser { name: "ann".into(), role: Role::Viewer, created: 5 };
             let of = |text: &str| NewSecret { digest: format!("of {text}"), generated: Some(text.into()) };
             let mut printed = Vec::new();
             add(&store, &ann, &of("first"), &mut printed).await.unwrap();
@@ -257,10 +255,10 @@ mod tests {
             assert_eq!(printed, b"first\n");
             assert_eq!(store.password_of("ann").await.unwrap().as_deref(), Some("of first"));
             // It is stored before it is printed: if printing fails, another can be generated.
-            let bob = FarmPerson { name: "bob".into(), ..ann };
+            let bob = FarmUser { name: "bob".into(), ..ann };
             let mut full: &mut [u8] = &mut [];
             let failure = add(&store, &bob, &of("third"), &mut full).await.unwrap_err();
-            assert!(failure.message.contains("person password bob --generate"), "{failure}");
+            assert!(failure.message.contains("user password bob --generate"), "{failure}");
             assert_eq!(store.audit(1).await.unwrap()[0].what, "added bob, viewer");
         });
     }

@@ -1,4 +1,4 @@
-//! Letting people and boards in, and out.
+//! Letting users and boards in, and out.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::visitor::Visitor;
 use crate::board_settings::lab_tag;
 use crate::ingest::environment::hex;
 use crate::pages::parts::escaped;
-use crate::people::{FarmPerson, Role, check_name, make_secret};
+use crate::users::{FarmUser, Role, check_name, make_secret};
 use crate::wall_clock::{DAY, now};
 
 /// Validity of a code.
@@ -71,7 +71,7 @@ pub async fn revoke(
 }
 
 #[derive(Deserialize)]
-pub struct PersonForm {
+pub struct UserForm {
     name: String,
     role: String,
 }
@@ -79,13 +79,13 @@ pub struct PersonForm {
 pub async fn add(
     State(app): State<Arc<App>>,
     Extension(visitor): Extension<Visitor>,
-    Form(form): Form<PersonForm>,
+    Form(form): Form<UserForm>,
 ) -> WebOutcome {
     let (name, role) = (form.name.trim().to_owned(), role(&form.role)?);
     check_name(&name).map_err(Refusal::bad)?;
     let (secret, digest) = new_secret(&app, role).await?;
-    let person = FarmPerson { name: name.clone(), role, created: now() };
-    if !app.store.add_person(&person, &digest).await? {
+    let user = FarmUser { name: name.clone(), role, created: now() };
+    if !app.store.add_user(&user, &digest).await? {
         let detail = "an account has this name: choose another";
         return Err(Refusal::new(StatusCode::CONFLICT, detail));
     }
@@ -95,7 +95,7 @@ pub async fn add(
 }
 
 #[derive(Deserialize)]
-pub struct ChangePersonForm {
+pub struct ChangeUserForm {
     /// `role`, `password` or `remove`.
     what: String,
     #[serde(default)]
@@ -106,12 +106,12 @@ pub async fn change(
     State(app): State<Arc<App>>,
     Extension(visitor): Extension<Visitor>,
     Path(name): Path<String>,
-    Form(form): Form<ChangePersonForm>,
+    Form(form): Form<ChangeUserForm>,
 ) -> Result<Response, Refusal> {
-    let unknown_account = || Refusal::not_found("no account has this name: see the list of people");
-    let people = app.store.people().await?;
-    let known = people.iter().find(|person| person.name == name).ok_or_else(unknown_account)?;
-    let admins = people.iter().filter(|person| person.role == Role::Admin).count();
+    let unknown_account = || Refusal::not_found("no account has this name: see the list of users");
+    let users = app.store.users().await?;
+    let known = users.iter().find(|user| user.name == name).ok_or_else(unknown_account)?;
+    let admins = users.iter().filter(|user| user.role == Role::Admin).count();
     let is_last = known.role == Role::Admin && admins == 1;
     let keep_last =
         || Refusal::new(StatusCode::CONFLICT, "this is the last admin: make another account an admin first");
@@ -131,7 +131,7 @@ pub async fn change(
             if is_last {
                 return Err(keep_last());
             }
-            app.store.remove_person(&name).await?;
+            app.store.remove_user(&name).await?;
             app.note(visitor.name(), &format!("removed {name}")).await?;
         }
         "password" => {

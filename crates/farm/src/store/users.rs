@@ -4,11 +4,11 @@
 use model::error::Result;
 
 use super::{FarmStore, trouble};
-use crate::people::{FarmPerson, Role};
+use crate::users::{FarmUser, Role};
 
 impl FarmStore {
     /// Adds a user; returns false if the name is in use.
-    pub async fn add_person(&self, of: &FarmPerson, password: &str) -> Result<bool> {
+    pub async fn add_user(&self, of: &FarmUser, password: &str) -> Result<bool> {
         let insert = sqlx::query(
             "insert into user_account (name, role, password, created) values ($1, $2, $3, $4) on conflict do \
              nothing",
@@ -18,17 +18,17 @@ impl FarmStore {
     }
 
     /// All users by name.
-    pub async fn people(&self) -> Result<Vec<FarmPerson>> {
+    pub async fn users(&self) -> Result<Vec<FarmUser>> {
         let rows: Vec<(String, String, i64)> =
             sqlx::query_as("select name, role, created from user_account order by name")
                 .fetch_all(&self.pool)
                 .await
                 .map_err(trouble)?;
-        Ok(rows.into_iter().map(|(name, role, created)| person(name, &role, created)).collect())
+        Ok(rows.into_iter().map(|(name, role, created)| user(name, &role, created)).collect())
     }
 
     /// True if anybody exists who may log in.
-    pub async fn has_people(&self) -> Result<bool> {
+    pub async fn has_users(&self) -> Result<bool> {
         let found: Option<i64> =
             sqlx::query_scalar("select created from user_account where role <> 'script' limit 1")
                 .fetch_optional(&self.pool)
@@ -38,7 +38,7 @@ impl FarmStore {
     }
 
     /// Script with a token, by the token's digest.
-    pub async fn script(&self, token: &str) -> Result<Option<FarmPerson>> {
+    pub async fn script(&self, token: &str) -> Result<Option<FarmUser>> {
         let row: Option<(String, String, i64)> = sqlx::query_as(
             "select name, role, created from user_account where role = 'script' and password = $1",
         )
@@ -46,7 +46,7 @@ impl FarmStore {
         .fetch_optional(&self.pool)
         .await
         .map_err(trouble)?;
-        Ok(row.map(|(name, role, created)| person(name, &role, created)))
+        Ok(row.map(|(name, role, created)| user(name, &role, created)))
     }
 
     /// Digest of a user's password.
@@ -76,7 +76,7 @@ impl FarmStore {
     }
 
     /// Removes a user with all sessions; returns false for an unknown user.
-    pub async fn remove_person(&self, name: &str) -> Result<bool> {
+    pub async fn remove_user(&self, name: &str) -> Result<bool> {
         let remove = sqlx::query("delete from user_account where name = $1").bind(name);
         Ok(remove.execute(&self.pool).await.map_err(trouble)?.rows_affected() == 1)
     }
@@ -105,7 +105,7 @@ impl FarmStore {
     }
 
     /// User of a session, with the current role.
-    pub async fn session(&self, hash: &[u8], now: i64) -> Result<Option<FarmPerson>> {
+    pub async fn session(&self, hash: &[u8], now: i64) -> Result<Option<FarmUser>> {
         let row: Option<(String, String, i64)> = sqlx::query_as(
             "select p.name, p.role, p.created from session s join user_account p on p.name = s.account \
              where s.hash = $1 and s.until > $2",
@@ -115,7 +115,7 @@ impl FarmStore {
         .fetch_optional(&self.pool)
         .await
         .map_err(trouble)?;
-        Ok(row.map(|(name, role, created)| person(name, &role, created)))
+        Ok(row.map(|(name, role, created)| user(name, &role, created)))
     }
 
     /// Ends a session.
@@ -127,8 +127,8 @@ impl FarmStore {
 }
 
 /// An unknown role, of another version, may read.
-fn person(name: String, role: &str, created: i64) -> FarmPerson {
-    FarmPerson { name, role: Role::of_word(role).unwrap_or(Role::Viewer), created }
+fn user(name: String, role: &str, created: i64) -> FarmUser {
+    FarmUser { name, role: Role::of_word(role).unwrap_or(Role::Viewer), created }
 }
 
 #[cfg(test)]
@@ -139,13 +139,13 @@ mod tests {
     #[test]
     fn who_is_removed_or_changed_is_so_at_once() {
         on_each_engine(async |store| {
-            assert!(!store.has_people().await.unwrap());
-            let ann = FarmPerson { name: "ann".into(), role: Role::Admin, created: 5 };
-            assert!(store.add_person(&ann, "digest").await.unwrap());
-            assert!(!store.add_person(&ann, "other").await.unwrap());
+            assert!(!store.has_users().await.unwrap());
+            let ann = FarmUser { name: "ann".into(), role: Role::Admin, created: 5 };
+            assert!(store.add_user(&ann, "digest").await.unwrap());
+            assert!(!store.add_user(&ann, "other").await.unwrap());
             assert_eq!(store.password_of("ann").await.unwrap().as_deref(), Some("digest"));
             assert_eq!(
-                (store.people().await.unwrap(), store.has_people().await.unwrap()),
+                (store.users().await.unwrap(), store.has_users().await.unwrap()),
                 (vec![ann.clone()], true)
             );
             // A session begins with the password that was compared, or not at all.
@@ -165,19 +165,19 @@ mod tests {
             store.end_session(&[2]).await.unwrap();
             assert_eq!(store.session(&[2], 11).await.unwrap(), None);
             assert!(store.begin_session("ann", "new", &[3], 10, 20).await.unwrap());
-            assert!(store.remove_person("ann").await.unwrap() && !store.remove_person("ann").await.unwrap());
+            assert!(store.remove_user("ann").await.unwrap() && !store.remove_user("ann").await.unwrap());
             // One of the same name is another user.
-            let again = FarmPerson { name: "ann".into(), role: Role::Viewer, created: 6 };
-            assert!(store.add_person(&again, "digest").await.unwrap());
+            let again = FarmUser { name: "ann".into(), role: Role::Viewer, created: 6 };
+            assert!(store.add_user(&again, "digest").await.unwrap());
             assert_eq!(store.session(&[3], 11).await.unwrap(), None);
             // The digest of a token finds scripts only, and a script is no account for a login.
-            assert!(store.remove_person("ann").await.unwrap());
-            let script = FarmPerson { name: "grafana".into(), role: Role::Script, created: 7 };
-            assert!(store.add_person(&script, "token").await.unwrap());
+            assert!(store.remove_user("ann").await.unwrap());
+            let script = FarmUser { name: "grafana".into(), role: Role::Script, created: 7 };
+            assert!(store.add_user(&script, "token").await.unwrap());
             assert!(
-                !store.has_people().await.unwrap() && !store.set_role("grafana", Role::Admin).await.unwrap()
+                !store.has_users().await.unwrap() && !store.set_role("grafana", Role::Admin).await.unwrap()
             );
-            assert!(store.add_person(&again, "digest").await.unwrap());
+            assert!(store.add_user(&again, "digest").await.unwrap());
             assert_eq!(store.script("token").await.unwrap(), Some(script));
             assert_eq!(store.script("digest").await.unwrap(), None);
             assert!(store.set_password("grafana", "other").await.unwrap());

@@ -33,16 +33,15 @@ fn answer(address: &str, head: &str, body: &str) -> String {
 fn who_is_added_logs_in_and_who_is_removed_does_not() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("farm.db").display());
-    let person =
-        |words: &[&str], text: &str| given(&[&["person"], words, &["--store", &store]].concat(), text);
+    let user = |words: &[&str], text: &str| given(&[&["user"], words, &["--store", &store]].concat(), text);
     let server = Server::start(&store);
     let front = |cookie: &str| answer(&server.address, &format!("GET / HTTP/1.1\r\nCookie: {cookie}"), "");
     // On this machine everything is readable until a user exists.
     assert!(front("").starts_with("HTTP/1.1 200"));
-    let (code, token, said) = person(&["add", "grafana", "--role", "script"], "");
+    let (code, token, said) = user(&["add", "grafana", "--role", "script"], "");
     assert!(code == 0 && token.starts_with("obr_") && said.contains("Bearer TOKEN"), "{said}");
     assert!(front("").starts_with("HTTP/1.1 200"));
-    let (code, printed, said) = person(&["add", "ann", "--role", "admin"], "correct horse battery\n");
+    let (code, printed, said) = user(&["add", "ann", "--role", "admin"], "correct horse battery\n");
     assert_eq!((code, printed.as_str()), (0, ""), "{said}");
     assert!(front("").starts_with("HTTP/1.1 303"));
     let read = |path: &str| {
@@ -61,12 +60,12 @@ fn who_is_added_logs_in_and_who_is_removed_does_not() {
         (&["role", "bob", "viewer"], "", "has this name"),
         (&["password", "bob"], "correct horse battery\n", "has this name"),
     ] {
-        let (code, _, said) = person(words, text);
+        let (code, _, said) = user(words, text);
         assert!(code == 2 && said.contains(why), "{words:?}: {code} {said}");
     }
-    let (code, password, _) = person(&["add", "bob", "--generate"], "");
+    let (code, password, _) = user(&["add", "bob", "--generate"], "");
     assert_eq!((code, password.trim().len()), (0, 32));
-    let (_, all, _) = person(&["list"], "");
+    let (_, all, _) = user(&["list"], "");
     assert!(all.starts_with("ann\tadmin\t") && all.contains("\nbob\tviewer\t"), "{all}");
 
     let enter = |name: &str, password: &str| {
@@ -82,11 +81,11 @@ fn who_is_added_logs_in_and_who_is_removed_does_not() {
     assert!(cookie.starts_with("onbeat=") && !cookie.contains("Secure"), "{cookie}");
     let cookie = cookie.split(';').next().unwrap();
     assert!(front(cookie).starts_with("HTTP/1.1 200"));
-    assert_eq!(person(&["role", "bob", "operator"], "").0, 0);
+    assert_eq!(user(&["role", "bob", "operator"], "").0, 0);
     assert!(front(cookie).starts_with("HTTP/1.1 200"));
-    assert_eq!(person(&["remove", "bob"], "").0, 0);
+    assert_eq!(user(&["remove", "bob"], "").0, 0);
     assert!(front(cookie).starts_with("HTTP/1.1 303"));
-    assert_eq!(person(&["remove", "grafana"], "").0, 0);
+    assert_eq!(user(&["remove", "grafana"], "").0, 0);
     assert!(read("/v1/boards").starts_with("HTTP/1.1 401"));
     // Nothing of a password, a token or a session is in the store.
     let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());

@@ -18,12 +18,12 @@ pub enum Role {
     Viewer,
     /// Look after boards, acknowledge changes, set budgets.
     Operator,
-    /// Let people and boards in, and out.
+    /// Let users and boards in, and out.
     Admin,
 }
 
 impl Role {
-    /// Roles of people, who log in.
+    /// Roles of users, who log in.
     pub const ALL: [Role; 3] = [Role::Viewer, Role::Operator, Role::Admin];
 
     pub fn word(self) -> &'static str {
@@ -48,7 +48,7 @@ impl Role {
 
 /// A user account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FarmPerson {
+pub struct FarmUser {
     pub name: String,
     pub role: Role,
     /// Time of creation, in seconds since 1970.
