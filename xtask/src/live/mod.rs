@@ -192,9 +192,19 @@ fn one_machine(machine: &Machine, checks: &[Check], image: &qemu::Image, tally: 
             for (name, outcome) in outcomes(machine, checks, &report, &boot) {
                 tally.note(format!("{}: {name}", machine.name), outcome);
             }
+            println!("slowest: {}", slowest(&report));
         }
     }
     println!("{}: {} s", machine.name, start.elapsed().as_secs());
+}
+
+/// Checks that took the longest, with their seconds by the guest's clock, and the sum of all.
+fn slowest(report: &frames::Report) -> String {
+    let seconds = |reply: &frames::Reply| reply.number("ms").unwrap_or(0) / 1000;
+    let mut all: Vec<_> = report.replies.iter().map(|(name, reply)| (seconds(reply), name)).collect();
+    all.sort_unstable_by(|a, b| b.cmp(a));
+    let named: Vec<String> = all.iter().take(8).map(|(s, name)| format!("{name} {s}")).collect();
+    format!("{}; all {} s", named.join(", "), all.iter().map(|(s, _)| s).sum::<i64>())
 }
 
 /// A machine that stops fails the check it stopped in; those after it never ran.

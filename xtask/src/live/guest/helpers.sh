@@ -100,10 +100,13 @@ each_check() {
     while read -r name; do
         echo "LAB: $name"
         echo "=== CHECK $name" >&3
+        begun=$(now_ms)
         mkdir -p /run/$name
         cd /run/$name
         timeout -s KILL $limit sh -c "$sources; . /lab/$name.sh" </dev/null
-        echo "=== OVER $?" >&3
+        ended=$?
+        value ms $(($(now_ms) - begun))
+        echo "=== OVER $ended" >&3
         killall -9 $programs 2>/dev/null
         cd /
         rm -rf /run/$name
