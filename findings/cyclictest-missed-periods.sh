@@ -4,8 +4,8 @@
 # Version: rt-tests 2.4-1 of Debian 12 (says "V 2.40"). Needs root.
 # Behaviour: periods that are over when the thread wakes are left out, without a count of them. A stall of
 # 20 ms at an interval of 1 ms makes 20 wake-ups late by 1 to 20 ms, and is one sample: the share of late
-# wake-ups is a twentieth, and percentiles of the histogram are too low by that. "# Total" and the cycles in the
-# JSON of a run with -D are fewer than the duration divided by the interval; with -l the run takes longer
+# wake-ups is a twentieth, and percentiles of the histogram are too low by that. "# Total" and the cycles in
+# the JSON of a run with -D are fewer than the duration divided by the interval; with -l the run takes longer
 # instead. The manual does not mention it.
 # Seen, with a stall of more than 20 ms in a run of 3 s:
 #   cyclictest -q -p 80 -a 0 -t 1 -i 1000 -D 3 -h 50000    2972 samples; longer than 1 ms: 1, of 20.6 ms

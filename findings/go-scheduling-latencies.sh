@@ -89,7 +89,8 @@ func main() {
 	fmt.Println(wakeups, clocked, long()-before)
 }
 END
-GOFLAGS=-mod=mod GOTOOLCHAIN=local go build -o wait . || cannot "client_golang 1.25.0 or Go 1.26 is not to be had"
+GOFLAGS=-mod=mod GOTOOLCHAIN=local go build -o wait . ||
+    cannot "client_golang 1.25.0 or Go 1.26 is not to be had"
 go version
 ./wait >waits.txt || fail "the waits are not measured"
 read -r wakeups clocked counted <waits.txt

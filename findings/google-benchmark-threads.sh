@@ -4,8 +4,8 @@
 # Version: libbenchmark-dev 1.7.1-1 of Debian 12, with a C++ compiler. Needs no root.
 # Behaviour: Threads(4) runs the function in four threads at once, for example to find out how long a
 # lock takes with others. The column "Time" and "real_time" of the JSON are then the mean time of a call
-# divided by four, with and without UseRealTime(), although each thread waits for the whole time. The manual does
-# not say so. A call seems to become faster the more threads there are. Releases from 1.9.0 on do not divide.
+# divided by four, with and without UseRealTime(), although each thread waits for the whole time. The manual
+# does not say so. A call seems to become faster the more threads there are.
 # Seen, of a function that sleeps for 10 ms:
 #   one thread      "real_time": 10.1, "threads": 1
 #   four threads    "real_time": 2.54, "threads": 4
@@ -43,7 +43,8 @@ BENCHMARK(wait)->Iterations(50)->UseRealTime()->Unit(benchmark::kMillisecond)->T
 BENCHMARK(wait)->Iterations(50)->Unit(benchmark::kMillisecond)->Threads(4);
 BENCHMARK_MAIN();
 END
-c++ -std=c++17 -O1 -I root/usr/include wait.cc -o wait "$library" -pthread || fail "the library cannot be used"
+c++ -std=c++17 -O1 -I root/usr/include wait.cc -o wait "$library" -pthread ||
+    fail "the library cannot be used"
 ./wait --benchmark_format=console --benchmark_out_format=json --benchmark_out=wait.json 2>/dev/null ||
     fail "the benchmarks end with an error"
 

@@ -4,10 +4,11 @@
 # Version: metrics-exporter-prometheus 0.18.3 with metrics-util 0.20.4 and metrics 0.24.6, with Rust 1.85 or
 # later. Needs no root.
 # Behaviour: a histogram without bounds is rendered as a summary of the last minute. Samples wait in blocks of
-# 64 (on 64-bit machines) until a scrape or upkeep, which reads the newest block first. Where the minute before
-# was quiet, as at the start, the window begins with the first sample read, and all older blocks are dropped
-# from the quantiles, the longest samples of a burst among them. The quantile 1 is then not the maximum, and
-# contradicts the count and the sum, which have all samples. Upkeep after each 50 samples keeps them.
+# 64 (on 64-bit machines) until a scrape or upkeep, which reads the newest block first. Where the minute
+# before was quiet, as at the start, the window begins with the first sample read, and all older blocks are
+# dropped from the quantiles, the longest samples of a burst among them. The quantile 1 is then not the
+# maximum, and contradicts the count and the sum, which have all samples. Upkeep after each 50 samples keeps
+# them.
 # Seen, of 900 samples of 1,000 and then 100 of 10:
 #   one scrape at the end          every quantile from 0 to 1 is 10; sum 901000, count 1000
 #   upkeep after each 50 samples   quantile 0.5 and quantile 1 are 1000; the same sum and count

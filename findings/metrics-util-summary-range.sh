@@ -2,12 +2,12 @@
 # One sample of 1 s lifts the median of metrics-util from 11 us to 1,425 us.
 #
 # Version: metrics-util 0.20.4 with sketches-ddsketch 0.3.2, with Rust 1.85 or later. Needs no root.
-# Behaviour: Summary states a relative error of 0.01 % regardless of the range of the values, and less accuracy
-# only at the lowest quantiles, some 0.05. Its 32,768 bins of that width reach from the longest sample down
-# to the 702nd part of it; all shorter ones are counted as that. A single long sample thus makes every quantile
-# but 0 and 1 a fraction of the maximum, for as long as the summary has that sample, and the median is 100
-# times the value of all others. The Prometheus exporter of the same project has this for histograms without
-# bounds.
+# Behaviour: the documentation of Summary states a relative error of 0.01 % regardless of the range of the
+# values, and less accuracy only at the lowest quantiles, some 0.05. Its 32,768 bins of that width reach from
+# the longest sample down to the 702nd part of it; all shorter ones are counted as that. A single long sample
+# thus makes every quantile but 0 and 1 a fraction of the maximum, for as long as the summary has that sample,
+# and the median is 100 times the value of all others. The Prometheus exporter of the same project has this
+# for histograms without bounds.
 # Seen, of 999 samples from 10 to 13 us and a last one:
 #   the last one is 0.005 s    quantile 0.5 0.000011, quantile 0.99 0.000013, quantile 1 0.005
 #   the last one is 1 s        quantile 0.5 0.001425, quantile 0.99 0.001425, quantile 1 1

@@ -21,7 +21,8 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 2' HUP INT TERM
 cd "$work"
 echo '{ "private": true }' >package.json
-npm install --silent --no-audit --no-fund --ignore-scripts mitata@1.0.34 || cannot "mitata 1.0.34 is not to be had"
+npm install --silent --no-audit --no-fund --ignore-scripts mitata@1.0.34 ||
+    cannot "mitata 1.0.34 is not to be had"
 
 cat >measure.mjs <<'END'
 import { measure } from "mitata";

@@ -4,9 +4,9 @@
 # Version: prom-client 15.1.3 of npm; seen with Node.js 20. Needs no root.
 # Behaviour: Node.js measures the time from one tick of its timer to the next, and prom-client prints that as
 # the lag without taking off the interval, 10 ms unless eventLoopMonitoringPrecision is set: mean, minimum and
-# percentiles are 10 ms too long, and with an interval of 50 ms they are 50 ms. While the loop is blocked there
-# are no ticks: a block of any length is one sample, so that percentile 90 has nothing of a loop
-# that was blocked half of the time. The metric "nodejs_eventloop_lag_seconds" is measured otherwise.
+# percentiles are 10 ms too long, and with an interval of 50 ms they are 50 ms. While the loop is blocked,
+# there are no ticks: a block of any length is one sample, so that percentile 90 has nothing of a loop that
+# was blocked half of the time. The metric "nodejs_eventloop_lag_seconds" is measured otherwise.
 # Seen, in 2 s, in milliseconds:
 #   idle                    min 9, mean 10.9, p50 10.1, p99 14.0, max 20.1
 #   idle, precision 50      min 49, mean 50.6, p50 50.2, p99 55.2

@@ -123,7 +123,8 @@ grep -e '^task:' -e sched_wakeup profile.txt
 echo "-w:"
 grep -e 'wakeup latency' -e 'imum Latency' wakeups.txt | head -n 3
 
-waits=$(sed -n 's/.*sched_wakeup:[^ ]* (\([0-9]*\)).* Avg: \([0-9]*\) Max: \([0-9]*\).*/\1 \2 \3/p' profile.txt)
+waits=$(sed -n 's/.*sched_wakeup:.* (\([0-9]*\)).* Avg: \([0-9]*\) Max: \([0-9]*\).*/\1 \2 \3/p' \
+    profile.txt)
 grep -q '^task: once-43' profile.txt || fail "the thread that wakes once is not in the profile"
 [ "$waits" = "3 2000 3000" ] || fail "the profile has count, average and maximum $waits"
 [ "$(grep -c 'Latency: [0-9.]* usecs$' wakeups.txt)" = 5 ] || fail "-w has another number of wake-ups"

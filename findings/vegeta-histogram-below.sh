@@ -2,8 +2,8 @@
 # vegeta's histogram counts samples below its first bound in the last row, as the longest ones.
 #
 # Version: vegeta 12.13.0 as a Go library, with Go 1.26. Needs no root.
-# Behaviour: the bounds of a Histogram need not start at 0, and its documentation does not ask for it. A sample
-# that no row but the last can have is counted in the last, which goes to infinity; so is one that is shorter
+# Behaviour: the bounds of a Histogram need not start at 0, and its documentation does not ask for it. A
+# sample that is in no other row is counted in the last, which goes to infinity, and so is one that is shorter
 # than the first bound. Calls that are faster than the first bound make a long tail, and the faster the
 # machine, the longer. The command's own parser of "hist[1ms,2ms,5ms]" puts a 0 before the bounds.
 # Seen, of four samples of 0.5 ms, and of 1, 3 and 9 ms:
