@@ -12,7 +12,8 @@ pub fn twice(args: &Args, first: &Path) -> Result<()> {
     if args.rebuild {
         rebuild(args, &second)?;
     } else {
-        let again = Args { arch: args.arch.clone(), maintainer: args.maintainer.clone(), built: true, ..*args };
+        let again =
+            Args { arch: args.arch.clone(), maintainer: args.maintainer.clone(), built: true, ..*args };
         pack_all(&again, &second)?;
     }
     let (first, second) = (contents(first)?, contents(&second)?);

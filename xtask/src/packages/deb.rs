@@ -16,6 +16,10 @@ pub fn pack(product: &Product, out: &Path) -> Result<PathBuf> {
     let scripts = root().join("packaging/debian").join(package.name);
     let mut all = files(product, Format::Deb)?;
     let documents = format!("share/doc/{}", package.name);
+    let changes = format!("{documents}/CHANGELOG.md");
+    for file in all.iter_mut().filter(|file| file.place == changes) {
+        *file = Packed::gzipped(&format!("{documents}/changelog.gz"), &file.bytes)?;
+    }
     all.push(Packed::text(&format!("{documents}/copyright"), copyright(package.name)?));
     if let Ok(overrides) = read(&scripts.join("lintian-overrides")) {
         all.push(Packed::file(&format!("share/lintian/overrides/{}", package.name), overrides));
@@ -24,7 +28,8 @@ pub fn pack(product: &Product, out: &Path) -> Result<PathBuf> {
         "maintainer": release.maintainer,
         "section": "utils",
         "priority": "optional",
-        "depends": if package.is_dynamic { "$auto" } else { "" },
+        // The snippets of systemd call its program.
+        "depends": if package.is_dynamic { "$auto, init-system-helpers" } else { "init-system-helpers" },
         "suggests": package.suggests,
         "extended-description": description(package.description),
         "maintainer-scripts": scripts,
@@ -62,7 +67,7 @@ fn description(lines: &[&str]) -> String {
 fn changelog(product: &Product) -> Result<String> {
     let release = product.release;
     Ok(format!(
-        "{} ({}-1) unstable; urgency=medium\n\n  * Release {}; its changes are in CHANGELOG.md.\n\n -- {}  {}\n",
+        "{} ({}-1) unstable; urgency=medium\n\n  * Release {}; its changes are in changelog.gz.\n\n -- {}  {}\n",
         product.package.name,
         release.version,
         release.version,
@@ -77,7 +82,8 @@ fn copyright(name: &str) -> Result<String> {
     let (owner, text) = mit.split_once("\n\nPermission").ok_or("LICENSE-MIT: no permission")?;
     let owner = owner.lines().last().unwrap_or_default().trim_start_matches("Copyright (c) ");
     let text = format!("Permission{text}");
-    let text: Vec<&str> = text.trim_end().lines().map(|line| if line.is_empty() { "." } else { line }).collect();
+    let text: Vec<&str> =
+        text.trim_end().lines().map(|line| if line.is_empty() { "." } else { line }).collect();
     Ok(format!(
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\
          Upstream-Name: onbeat\n\

@@ -29,8 +29,7 @@ impl Manual {
         let of = package.described_as.map(|name| ["--of", name]).into_iter().flatten();
         let of: Vec<&str> = of.collect();
         let print = |args: &[&str]| Tool::new(&printer.path).args(args).args(&of).quiet().text();
-        let completions =
-            SHELLS.into_iter().map(|(shell, word)| Ok((shell, print(&["completions", word])?)));
+        let completions = SHELLS.into_iter().map(|(shell, word)| Ok((shell, print(&["completions", word])?)));
         let completions = completions.collect::<Result<_>>()?;
         Ok(Manual { pages: pages(&printer.path, package.name, &of)?, completions })
     }
@@ -49,11 +48,11 @@ fn pages(printer: &Path, name: &str, of: &[&str]) -> Result<Vec<(String, String)
     Ok(pages)
 }
 
-/// Names of the pages of a page's subcommands.
+/// Names of the pages of a page's subcommands; `help` prints what they have.
 fn subpages(roff: &str, page: &str) -> Vec<String> {
     let names = roff.lines().filter_map(|line| line.strip_suffix("(1)")).map(|name| name.replace('\\', ""));
     let below = format!("{page}-");
-    names.filter(|name| name.starts_with(&below) && !name.contains(' ')).collect()
+    names.filter(|name| name.starts_with(&below) && *name != format!("{below}help")).collect()
 }
 
 #[cfg(test)]
@@ -63,7 +62,7 @@ mod tests {
     #[test]
     fn a_page_lists_those_of_its_subcommands() {
         let roff = ".TH onbeat-tune 1\n.SH SUBCOMMANDS\n.TP\nonbeat\\-tune\\-plan(1)\nPrint the changes\n\
-                    .TP\nonbeat\\-tune\\-apply(1)\nSee onbeat(1)\n";
+                    .TP\nonbeat\\-tune\\-apply(1)\nonbeat\\-tune\\-help(1)\nSee onbeat(1)\n";
         assert_eq!(subpages(roff, "onbeat-tune"), ["onbeat-tune-plan", "onbeat-tune-apply"]);
         assert!(subpages(roff, "onbeat-tune-plan").is_empty());
     }

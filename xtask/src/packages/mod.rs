@@ -134,8 +134,8 @@ fn only_with(folder: &Path, begin: &str, end: &str) -> Result<PathBuf> {
 impl Product<'_> {
     /// Writes the files and a manifest with these values for a tool; the folder of the manifest.
     ///
-    /// The tools look for programs in `target/TRIPLE/release`, and for other files from the
-    /// manifest on.
+    /// The tools take `target/release` for `target/TRIPLE/release`, and look for other files from
+    /// the manifest on.
     fn stage(&self, format: &str, files: &[Packed], table: &str, values: Value) -> Result<PathBuf> {
         let folder = target("packages-stage")?.join(format!("{}-{}-{format}", self.package.name, self.arch));
         empty(&folder)?;
@@ -144,14 +144,16 @@ impl Product<'_> {
             let (below, source) = match file.place.strip_prefix("bin/") {
                 Some(name) => (
                     folder.join(format!("target/{}/release", self.program.triple)),
-                    format!("target/{}/release/{name}", self.program.triple),
+                    format!("target/release/{name}"),
                 ),
                 None => (folder.join("files"), format!("files/{}", file.place)),
             };
             let place = file.place.strip_prefix("bin/").unwrap_or(&file.place);
             Packed { place: place.to_owned(), ..file.clone() }.stage(&below)?;
             let mode = format!("{:o}", file.mode);
-            assets.push(json!({ "source": source, "dest": format!("/usr/{}", file.place), "mode": mode }));
+            // cargo-deb compares the places of some files, which must not begin with a slash.
+            let to = if table == "deb" { "usr" } else { "/usr" };
+            assets.push(json!({ "source": source, "dest": format!("{to}/{}", file.place), "mode": mode }));
         }
         let mut values = values;
         values["assets"] = Value::Array(assets);

@@ -30,6 +30,7 @@ pub fn pack(product: &Product, out: &Path) -> Result<PathBuf> {
     let stage = product.stage("rpm", &all, "generate-rpm", manifest)?;
     Tool::new(tool("cargo-generate-rpm")?)
         .args(["--arch", product.arch, "--payload-compress", "xz"])
+        .args(["--target", &product.program.triple])
         .args(["--output", &out.display().to_string()])
         .env("SOURCE_DATE_EPOCH", release.epoch.to_string())
         .env("CARGO_TARGET_DIR", stage.join("target").display().to_string())

@@ -9,8 +9,7 @@ use crate::tools::{Result, write};
 
 /// Writes the tarball: sorted, of root, with the time of the release.
 pub fn pack(product: &Product, out: &Path) -> Result<PathBuf> {
-    let name =
-        format!("{}-{}-{}", product.package.name, product.release.version, product.program.triple);
+    let name = format!("{}-{}-{}", product.package.name, product.release.version, product.program.triple);
     let mut archive = tar::Builder::new(Vec::new());
     for file in files(product, Format::Tarball)? {
         let mut header = tar::Header::new_gnu();
