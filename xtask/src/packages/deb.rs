@@ -20,7 +20,10 @@ pub fn pack(product: &Product, out: &Path) -> Result<PathBuf> {
     for file in all.iter_mut().filter(|file| file.place == changes) {
         *file = Packed::gzipped(&format!("{documents}/changelog.gz"), &file.bytes)?;
     }
-    all.push(Packed::text(&format!("{documents}/copyright"), copyright(package.name)?));
+    all.push(Packed::text(
+        &format!("{documents}/copyright"),
+        copyright(package.name, &release.date("+%Y")?)?,
+    ));
     if let Ok(overrides) = read(&scripts.join("lintian-overrides")) {
         all.push(Packed::file(&format!("share/lintian/overrides/{}", package.name), overrides));
     }
@@ -29,7 +32,7 @@ pub fn pack(product: &Product, out: &Path) -> Result<PathBuf> {
         "section": "utils",
         "priority": "optional",
         // The snippets of systemd call its program.
-        "depends": if package.is_dynamic { "$auto, init-system-helpers" } else { "init-system-helpers" },
+        "depends": format!("{}init-system-helpers (>= 1.54)", if package.is_dynamic { "$auto, " } else { "" }),
         "suggests": package.suggests,
         "extended-description": description(package.description),
         "maintainer-scripts": scripts,
@@ -77,7 +80,7 @@ fn changelog(product: &Product) -> Result<String> {
 }
 
 /// The licence of the package in Debian's format (copyright-format 1.0).
-fn copyright(name: &str) -> Result<String> {
+fn copyright(name: &str, year: &str) -> Result<String> {
     let mit = String::from_utf8_lossy(&read(&root().join("LICENSE-MIT"))?).into_owned();
     let (owner, text) = mit.split_once("\n\nPermission").ok_or("LICENSE-MIT: no permission")?;
     let owner = owner.lines().last().unwrap_or_default().trim_start_matches("Copyright (c) ");
@@ -88,7 +91,7 @@ fn copyright(name: &str) -> Result<String> {
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\
          Upstream-Name: onbeat\n\
          Comment: The licences of the linked crates are in /usr/share/doc/{name}/crates.txt.gz.\n\n\
-         Files: *\nCopyright: {owner}\nLicense: Expat or Apache-2.0\n\n\
+         Files: *\nCopyright: {year}, {owner}\nLicense: Expat or Apache-2.0\n\n\
          License: Expat\n {}\n\n\
          License: Apache-2.0\n On Debian systems the text of this licence is in\n \
          /usr/share/common-licenses/Apache-2.0.\n",
