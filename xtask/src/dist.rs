@@ -199,7 +199,8 @@ pub fn remapped() -> Result<String> {
     Tool::new("cargo").args(["fetch", "--quiet", "--locked"]).dir(&root()).quiet().text()?;
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).ok_or("no CARGO_HOME")?;
-    let mut folders = vec![(root(), "/onbeat"), (target("")?, "/target")];
+    let built = target("dist")?.parent().map(Path::to_path_buf).unwrap_or_default();
+    let mut folders = vec![(root(), "/onbeat"), (built, "/target")];
     let registries = std::fs::read_dir(home.join("registry/src")).into_iter().flatten().flatten();
     folders.extend(registries.map(|registry| (registry.path(), "/crates")));
     let flags = folders.iter().map(|(from, to)| format!(" --remap-path-prefix={}={to}", from.display()));

@@ -12,8 +12,7 @@ pub fn twice(args: &Args, first: &Path) -> Result<()> {
     if args.rebuild {
         rebuild(args, &second)?;
     } else {
-        let again =
-            Args { arch: args.arch.clone(), maintainer: args.maintainer.clone(), built: true, ..*args };
+        let again = Args { built: true, ..args.clone() };
         pack_all(&again, &second)?;
     }
     let (first, second) = (contents(first)?, contents(&second)?);
@@ -39,6 +38,9 @@ fn rebuild(args: &Args, second: &Path) -> Result<()> {
     Tool::new("git").args(["archive", "--output", &archive, "HEAD"]).dir(&root()).text()?;
     Tool::new("tar").args(["-x", "-f", &archive, "-C", &folder]).text()?;
     let mut line = vec!["xtask".to_owned(), "packages".into(), "--arch".into(), args.arch.join(",")];
+    if !args.only.is_empty() {
+        line.extend(["--only".to_owned(), args.only.join(",")]);
+    }
     if let Some(maintainer) = &args.maintainer {
         line.extend(["--maintainer".to_owned(), maintainer.clone()]);
     }

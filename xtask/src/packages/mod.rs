@@ -30,12 +30,15 @@ use staged::Packed;
 ///
 /// Each has manual pages, completions, disabled units, examples, the list of its crates (CycloneDX)
 /// and their licences. Time stamps are those of the last commit.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// Architectures; the programs of the farm are built for this machine's
     #[arg(long, value_delimiter = ',', value_parser = dist::ARCHES, value_name = "ARCH",
           default_value = std::env::consts::ARCH)]
     arch: Vec<String>,
+    /// Packages; by default all
+    #[arg(long, value_delimiter = ',', value_name = "PACKAGE", value_parser = ["onbeat", "onbeat-push", "onbeat-farm"])]
+    only: Vec<String>,
     /// Take programs that exist from an earlier build
     #[arg(long)]
     built: bool,
@@ -54,7 +57,7 @@ impl Args {
     /// The form in the night's gate.
     pub fn of_gate() -> Args {
         let arch = vec![std::env::consts::ARCH.to_owned()];
-        Args { arch, built: false, maintainer: None, check: true, rebuild: true }
+        Args { arch, only: Vec::new(), built: false, maintainer: None, check: true, rebuild: true }
     }
 }
 
@@ -90,7 +93,9 @@ fn pack_all(args: &Args, out: &Path) -> Result<()> {
     empty(out)?;
     let mut programs = Programs::new(args.built);
     let mut made = Vec::new();
-    for package in ALL {
+    let chosen =
+        |package: &&Package| args.only.is_empty() || args.only.iter().any(|name| name == package.name);
+    for package in ALL.iter().filter(chosen) {
         let printer = if package.described_as.is_some() { &contents::FARM } else { package };
         let manual = Manual::of(package, &programs.of(printer, std::env::consts::ARCH)?)?;
         for arch in args.arch.iter().filter(|arch| package.is_for(arch)) {
@@ -153,7 +158,12 @@ impl Product<'_> {
             let mode = format!("{:o}", file.mode);
             // cargo-deb compares the places of some files, which must not begin with a slash.
             let to = if table == "deb" { "usr" } else { "/usr" };
-            assets.push(json!({ "source": source, "dest": format!("{to}/{}", file.place), "mode": mode }));
+            let mut asset = json!({ "source": source, "dest": format!("{to}/{}", file.place), "mode": mode });
+            if table == "generate-rpm" {
+                let is_doc = ["share/man/", "share/doc/"].iter().any(|begin| file.place.starts_with(begin));
+                asset["doc"] = is_doc.into();
+            }
+            assets.push(asset);
         }
         let mut values = values;
         values["assets"] = Value::Array(assets);

@@ -24,7 +24,6 @@ pub fn pack(product: &Product, out: &Path) -> Result<PathBuf> {
         "summary": package.summary,
         "release": "1",
         "auto-req": "no",
-        "require-sh": false,
         "pre_uninstall_script": removal,
     });
     let stage = product.stage("rpm", &all, "generate-rpm", manifest)?;

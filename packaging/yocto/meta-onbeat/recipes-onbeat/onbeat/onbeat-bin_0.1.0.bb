@@ -1,5 +1,5 @@
 SUMMARY = "Measure, explain and fix wake-up latency on real-time Linux"
-LICENSE = "MIT | Apache-2.0"
+LICENSE = "MIT OR Apache-2.0"
 LIC_FILES_CHKSUM = "\
     file://share/doc/onbeat/LICENSE-MIT;md5=4ad568aa0cac5ff120d93acb20678c73 \
     file://share/doc/onbeat/LICENSE-APACHE;md5=3b83ef96387f14655fc854ddc3c6bd57 \
