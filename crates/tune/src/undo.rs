@@ -155,7 +155,7 @@ fn choose<'a>(
     }
 }
 
-/// True if its changes were to end by themselves, and nobody has confirmed them since.
+/// True if its changes were to end by themselves and were not confirmed.
 fn is_unconfirmed(entry: &EntryRecords) -> bool {
     let opened = &entry.opened;
     let has_ended = || host::process_start(opened.pid) != Some(opened.start);

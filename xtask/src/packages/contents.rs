@@ -7,8 +7,8 @@ use super::{Product, deb, rpm, tarball};
 use crate::tools::{Result, read, root};
 use std::path::{Path, PathBuf};
 
-/// Maintainer of packages that nobody has signed for; the domain is reserved (RFC 2606).
-pub const NOBODY: &str = "the onbeat authors <onbeat@packages.invalid>";
+/// Maintainer of packages without a named one; the domain is reserved (RFC 2606).
+pub const UNNAMED: &str = "the onbeat authors <onbeat@packages.invalid>";
 
 /// A package.
 pub struct Package {
@@ -39,6 +39,9 @@ pub enum Format {
     Rpm,
     Tarball,
 }
+
+/// Names of the packages.
+pub const NAMES: [&str; 3] = [ONBEAT.name, PUSH.name, FARM.name];
 
 /// Every package.
 pub const ALL: &[Package] = &[ONBEAT, PUSH, FARM];

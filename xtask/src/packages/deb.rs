@@ -27,12 +27,13 @@ pub fn pack(product: &Product, out: &Path) -> Result<PathBuf> {
     if let Ok(overrides) = read(&scripts.join("lintian-overrides")) {
         all.push(Packed::file(&format!("share/lintian/overrides/{}", package.name), overrides));
     }
+    let libraries = if package.is_dynamic { "$auto, " } else { "" };
     let manifest = json!({
         "maintainer": release.maintainer,
         "section": "utils",
         "priority": "optional",
         // The snippets of systemd call its program.
-        "depends": format!("{}init-system-helpers (>= 1.54)", if package.is_dynamic { "$auto, " } else { "" }),
+        "depends": format!("{libraries}init-system-helpers (>= 1.54)"),
         "suggests": package.suggests,
         "extended-description": description(package.description),
         "maintainer-scripts": scripts,
@@ -70,7 +71,8 @@ fn description(lines: &[&str]) -> String {
 fn changelog(product: &Product) -> Result<String> {
     let release = product.release;
     Ok(format!(
-        "{} ({}-1) unstable; urgency=medium\n\n  * Release {}; its changes are in changelog.gz.\n\n -- {}  {}\n",
+        "{} ({}-1) unstable; urgency=medium\n\n  * Release {}; its changes are in changelog.gz.\n\n \
+         -- {}  {}\n",
         product.package.name,
         release.version,
         release.version,

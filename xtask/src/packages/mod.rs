@@ -37,7 +37,7 @@ pub struct Args {
           default_value = std::env::consts::ARCH)]
     arch: Vec<String>,
     /// Packages; by default all
-    #[arg(long, value_delimiter = ',', value_name = "PACKAGE", value_parser = ["onbeat", "onbeat-push", "onbeat-farm"])]
+    #[arg(long, value_delimiter = ',', value_parser = contents::NAMES, value_name = "PACKAGE")]
     only: Vec<String>,
     /// Take programs that exist from an earlier build
     #[arg(long)]
@@ -201,7 +201,7 @@ impl Release {
             Some(format!("{name} <{mail}>"))
         };
         let maintainer = args.maintainer.clone().or_else(of_debian);
-        let maintainer = maintainer.unwrap_or_else(|| contents::NOBODY.to_owned());
+        let maintainer = maintainer.unwrap_or_else(|| contents::UNNAMED.to_owned());
         Ok(Release { version: crates::version()?, epoch: epoch()?, maintainer })
     }
 

@@ -60,8 +60,8 @@ fn program(package: &Package, arch: &str, built: bool) -> Result<Program> {
     Ok(Program { path, triple: dist::rust_target(arch, "musl") })
 }
 
-/// The server's program: with the machine's C library, so that names are resolved as on the machine.
-/// It runs with this C library and later ones.
+/// The server's program: with the machine's C library, so that names are resolved as on the
+/// machine. It runs with this C library and later ones.
 fn build_dynamic(package: &Package, triple: &str) -> Result<()> {
     let flags = format!("CARGO_TARGET_{}_RUSTFLAGS", triple.to_uppercase().replace('-', "_"));
     Tool::new("cargo")

@@ -42,5 +42,5 @@ do_install() {
 
 PROVIDES += "onbeat"
 RPROVIDES:${PN} += "onbeat"
-# Stripped by `cargo xtask dist`, with its symbols beside it there.
+# Stripped by `cargo xtask dist`, which keeps the symbols.
 INSANE_SKIP:${PN} += "already-stripped"
