@@ -11,7 +11,7 @@ use gate::WORKSPACE;
 use crate::needs;
 use crate::tally::{StepOutcome, Tally};
 use crate::tools::{Output, Result, Tool, root};
-use crate::{armv7, bench, browser, dist, docs, experiments, failures, live};
+use crate::{armv7, bench, browser, dist, docs, experiments, failures, live, packages};
 
 /// The test target of packages that starts their programs.
 const PROGRAMS: &str = "it";
@@ -29,8 +29,9 @@ const OF_KERNEL: &[&str] = &["switches of this kernel", "threads that are follow
 /// board's checks and the newest one in brief.
 #[derive(Debug, Default, clap::Args)]
 pub struct Args {
-    /// Also the static binary, experiments on drawn data, failing system calls, armv7, Spark, the
-    /// farm's pages over PostgreSQL, settings and faults in virtual machines, and the other kernels.
+    /// Also the static binary, packages, experiments on drawn data, failing system calls, armv7,
+    /// Spark, the farm's pages over PostgreSQL, settings and faults in virtual machines, and the
+    /// other kernels.
     #[arg(long)]
     night: bool,
 }
@@ -56,6 +57,7 @@ pub fn run(args: &Args) -> Result<()> {
         step(&mut tally, "experiments", || experiments::run_here(&experiments::Args::QUICK));
         step(&mut tally, "failing system calls", || failures::run(&failures::Args::of_gate()?));
         boards_of_32_bits(&mut tally);
+        step(&mut tally, "packages of two folders", || packages::run(&packages::Args::of_gate()));
     }
     match browser.join() {
         Ok(seen) => tally.take(seen),

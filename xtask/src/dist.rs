@@ -12,16 +12,29 @@ use crate::debian::{self, Need};
 use crate::elf;
 use crate::tools::{Result, Tool, read, root, target};
 
-const ARCHES: [&str; 3] = ["x86_64", "aarch64", "riscv64"];
+/// Architectures of boards, by Rust's names.
+pub const ARCHES: [&str; 3] = ["x86_64", "aarch64", "riscv64"];
+
+/// Build static binaries target/dist/onbeat-ARCH and onbeat-push-ARCH.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Build these only; the sender for a farm is built for this machine's architecture.
+    #[arg(long, value_delimiter = ',', value_parser = ARCHES, value_name = "ARCH")]
+    arch: Vec<String>,
+}
 
 /// Builds all possible architectures; fails if the machine's own is not.
-pub fn run() -> Result<()> {
-    for arch in ARCHES {
+pub fn run(args: &Args) -> Result<()> {
+    let chosen = |arch: &str| args.arch.is_empty() || args.arch.iter().any(|name| name == arch);
+    for arch in ARCHES.into_iter().filter(|arch| chosen(arch)) {
         match build(arch) {
             Ok(path) => println!("{}", path.display()),
             Err(why) if arch == std::env::consts::ARCH => return Err(why),
             Err(why) => println!("left out  onbeat-{arch} ({why})"),
         }
+    }
+    if !chosen(std::env::consts::ARCH) {
+        return Ok(());
     }
     match build_push() {
         Ok(path) => println!("{}", path.display()),
@@ -112,7 +125,7 @@ impl StaticProgram {
 
     fn build_musl(&self, triple: &str) -> Result<PathBuf> {
         let of_target = format!("CARGO_TARGET_{}", variable_of(triple));
-        let (mut build, mut flags) = (self.cargo(triple), self.compiled.to_string());
+        let (mut build, mut flags) = (self.cargo(triple), format!("{}{}", self.compiled, remapped()?));
         // A distribution's rustc may lack it; then the machine's linker handles its own
         // architecture.
         if has_own_linker()? {
@@ -131,7 +144,7 @@ impl StaticProgram {
     fn build_glibc(&self, arch: &str) -> Result<PathBuf> {
         let triple = rust_target(arch, "gnu");
         let of_target = format!("CARGO_TARGET_{}", variable_of(&triple));
-        let compiled = format!("{} -C target-feature=+crt-static", self.compiled);
+        let compiled = format!("{}{} -C target-feature=+crt-static", self.compiled, remapped()?);
         let mut build = self.cargo(&triple).env(&format!("{of_target}_RUSTFLAGS"), compiled);
         if let Some(compiler) = CrossCompiler::of(arch) {
             add_target(&triple)?;
@@ -143,9 +156,10 @@ impl StaticProgram {
     }
 
     fn cargo(&self, triple: &str) -> Tool {
-        // Clippy, the gate's compiler, optimises less.
+        // Clippy, the gate's compiler, optimises less; incremental crates cannot be optimised together.
         Tool::new("cargo")
             .env_remove("RUSTC_WORKSPACE_WRAPPER")
+            .env_remove("CARGO_INCREMENTAL")
             .args(["rustc", "--quiet", "--profile", self.profile, "--package", self.name, "--bin", self.name])
             .args(["--target", triple, "--", "-C", self.together])
             .dir(&root())
@@ -174,9 +188,23 @@ impl CrossCompiler {
 }
 
 /// Rust's name of a Linux target: that of RISC-V has its extensions in it.
-fn rust_target(arch: &str, library: &str) -> String {
+pub fn rust_target(arch: &str, library: &str) -> String {
     let arch = if arch == "riscv64" { "riscv64gc" } else { arch };
     format!("{arch}-unknown-linux-{library}")
+}
+
+/// Flags that keep the machine's folders out of a program, so that two folders make the same one.
+/// The folder of downloaded crates is named after the registry, which may be a mirror.
+pub fn remapped() -> Result<String> {
+    Tool::new("cargo").args(["fetch", "--quiet", "--locked"]).dir(&root()).quiet().text()?;
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).ok_or("no CARGO_HOME")?;
+    let built = target("dist")?.parent().map(Path::to_path_buf).unwrap_or_default();
+    let mut folders = vec![(root(), "/onbeat"), (built, "/target")];
+    let registries = std::fs::read_dir(home.join("registry/src")).into_iter().flatten().flatten();
+    folders.extend(registries.map(|registry| (registry.path(), "/crates")));
+    let flags = folders.iter().map(|(from, to)| format!(" --remap-path-prefix={}={to}", from.display()));
+    Ok(flags.collect())
 }
 
 /// Writes a new file and renames it, so that a running binary can be replaced.

@@ -20,6 +20,7 @@ mod farm_load;
 mod fuzz;
 mod live;
 mod needs;
+mod packages;
 mod pages;
 mod quick;
 mod sizes;
@@ -49,8 +50,8 @@ enum Command {
     Pages(pages::Args),
     /// Test a hunt's page in a browser: clicks, keys, address, filter, zoom, CPUs, print.
     Browser,
-    /// Build static binaries target/dist/onbeat-ARCH and onbeat-push-ARCH.
-    Dist,
+    Dist(dist::Args),
+    Packages(packages::Args),
     /// Write the static binary's bytes by crate to docs/bench.md.
     Sizes,
     Bench(bench::Args),
@@ -84,7 +85,8 @@ fn main() -> ExitCode {
         Command::Corpus(args) => corpus::run(&args),
         Command::Pages(args) => pages::run(&args),
         Command::Browser => browser::run(),
-        Command::Dist => dist::run(),
+        Command::Dist(args) => dist::run(&args),
+        Command::Packages(args) => packages::run(&args),
         Command::Sizes => sizes::run(),
         Command::Bench(args) => bench::run(&args),
         Command::DecodePages { path } => bench::decode_pages(&path),
@@ -114,6 +116,8 @@ mod tests {
         let parses = |line: &str| Line::try_parse_from(line.split(' ')).is_ok();
         assert!(parses("xtask live --all --only lock,stopped --seed 7") && parses("xtask docs --check"));
         assert!(parses("xtask farm-load --boards 1000 --seconds 60 --store postgres"));
+        assert!(parses("xtask packages --built --check") && parses("xtask dist --arch x86_64,aarch64"));
+        assert!(!parses("xtask packages --rebuild") && !parses("xtask dist --arch sparc"));
         assert!(parses("xtask live --again --onbeat target/other") && parses("xtask failures --quick"));
         assert!(!parses("xtask live --onbeat target/other") && !parses("xtask failures --quick --all"));
         assert!(

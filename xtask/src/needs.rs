@@ -27,6 +27,7 @@ const EACH: &[Need] = &[
 /// Needs of a run with `--night`.
 const NIGHT: &[Need] = &[
     need("arm-linux-gnueabihf-gcc", "gcc-arm-linux-gnueabihf libc6-dev-armhf-cross"),
+    need("dpkg-shlibdeps", "dpkg-dev"),
     need("java", "default-jre-headless"),
     need("qemu-arm", "qemu-user"),
     need("strace", "strace"),

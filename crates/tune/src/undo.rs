@@ -12,6 +12,9 @@ pub enum Which {
     Last,
     All,
     Id(String),
+    /// Those that would be undone automatically and were not confirmed, and those of killed
+    /// commands. Their keepers may have ended, as at a restart of user space.
+    Unconfirmed,
 }
 
 /// Result of an undo.
@@ -93,7 +96,7 @@ pub fn undo(
     let (ours, gone): (Vec<_>, Vec<_>) = chosen.into_iter().partition(|entry| entry.opened.boot == boot);
     let named = all.iter().filter(|entry| match which {
         Which::Id(id) => entry.opened.id == *id,
-        Which::Last | Which::All => true,
+        Which::Last | Which::All | Which::Unconfirmed => true,
     });
     result.document.left_out = not_understood(named, boot);
     for entry in gone {
@@ -134,6 +137,10 @@ fn choose<'a>(
     match which {
         Which::All => Ok(all.iter().rev().filter(open).collect()),
         Which::Last => Ok(all.iter().rev().find(open).into_iter().collect()),
+        Which::Unconfirmed => {
+            let waits = |entry: &&EntryRecords| open(entry) && is_unconfirmed(entry);
+            Ok(all.iter().rev().filter(waits).collect())
+        }
         Which::Id(id) => {
             let found = all.iter().find(|entry| entry.opened.id == *id);
             let entry = found.ok_or_else(|| {
@@ -146,6 +153,14 @@ fn choose<'a>(
             Ok(vec![entry])
         }
     }
+}
+
+/// True if its changes were to end by themselves and were not confirmed.
+fn is_unconfirmed(entry: &EntryRecords) -> bool {
+    let opened = &entry.opened;
+    let has_ended = || host::process_start(opened.pid) != Some(opened.start);
+    let ends = opened.undo_at_boot_ns.is_some() || (opened.with_process && has_ended());
+    !entry.confirmed && (ends || !entry.complete)
 }
 
 /// Refuses to undo keys that a later entry has changed: its old value is ours.

@@ -163,6 +163,8 @@ enum Command {
     Man(OnCall<man::Args>),
 }
 
+pub use watch::default_unit as watch_unit;
+
 /// Reference of all commands as Markdown: all `--help` texts on one page.
 pub fn reference() -> String {
     let mut page = String::from(

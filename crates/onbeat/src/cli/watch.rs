@@ -113,7 +113,8 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.flags.json], environment)?;
     let asked = Asked::of(args)?;
     if args.unit {
-        print(asked.unit(args)?.as_bytes())?;
+        let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/usr/bin/onbeat"));
+        print(asked.unit(args, program)?.as_bytes())?;
         return outputs.end(Exit::Ok);
     }
     asked.actions.iter().try_for_each(|action| action.check("--on-alarm"))?;
@@ -179,6 +180,18 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     }
 }
 
+/// Unit that `onbeat watch --unit` of a program elsewhere prints, for packages.
+pub fn default_unit(program: &str) -> Result<String> {
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+    let line = <Line as clap::Parser>::try_parse_from(["watch"]);
+    let args = line.map_err(|error| Failure::internal(error.to_string()))?.args;
+    Asked::of(&args)?.unit(&args, PathBuf::from(program))
+}
+
 /// Values of the flags.
 struct Asked {
     interval: Nanos,
@@ -240,8 +253,7 @@ impl Asked {
         }
     }
 
-    fn unit(&self, args: &Args) -> Result<String> {
-        let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/usr/bin/onbeat"));
+    fn unit(&self, args: &Args, program: PathBuf) -> Result<String> {
         let folder = args.output.clone().unwrap_or_else(|| PathBuf::from("/var/lib/onbeat/watch"));
         let text = |path: PathBuf| {
             path.into_os_string().into_string().map_err(|path: OsString| {

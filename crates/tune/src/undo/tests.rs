@@ -115,6 +115,36 @@ fn an_entry_says_when_it_undoes_itself_and_what_undoing_restored() {
     assert_eq!(undone.document.changes[0].before, "60");
 }
 
+#[test]
+fn unconfirmed_entries_are_undone_without_those_that_stay() {
+    let mut bench = Bench::new();
+    // It stays: nothing was to end it.
+    bench.apply_until(&[set(INTERVAL, "120")], false, None);
+    bench.apply(&[set(SWAPPINESS, "10")]);
+    let undone = bench.undo(Which::Unconfirmed).unwrap();
+    let keys: Vec<String> =
+        undone.document.changes.iter().map(|change| change.setting.key.to_string()).collect();
+    assert_eq!(keys, [SWAPPINESS]);
+    assert_eq!((bench.value(SWAPPINESS).trim(), bench.value(INTERVAL).trim()), ("60", "120"));
+    assert!(bench.undo(Which::Unconfirmed).unwrap().document.changes.is_empty());
+}
+
+#[test]
+fn a_confirmed_entry_is_not_unconfirmed() {
+    let mut bench = Bench::new();
+    bench.apply(&[set(SWAPPINESS, "10")]);
+    let id = entry_ids_of(&bench);
+    host::settings::Journal::resume(&mut bench.store, &id)
+        .and_then(|mut journal| journal.note(&host::settings::JournalRecord::Confirmed))
+        .unwrap();
+    assert!(bench.undo(Which::Unconfirmed).unwrap().document.changes.is_empty());
+    assert_eq!(bench.value(SWAPPINESS).trim(), "10");
+}
+
+fn entry_ids_of(bench: &Bench) -> String {
+    entries(&bench.store).unwrap()[0].opened.id.clone()
+}
+
 /// Settings that isolate two CPUs on the machine of the bench.
 fn isolation() -> Vec<PlannedChange> {
     let file = |(path, text): (&str, &str)| {

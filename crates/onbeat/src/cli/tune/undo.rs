@@ -19,11 +19,15 @@ use tune::undo::{Which, undo};
         undo --all --force")]
 pub struct Args {
     /// Entry, as printed by `tune apply` and `tune status`
-    #[arg(value_name = "ID", conflicts_with = "all")]
+    #[arg(value_name = "ID", conflicts_with_all = ["all", "unconfirmed"])]
     id: Option<String>,
     /// Undo all entries, the last first
     #[arg(long)]
     all: bool,
+    /// Undo entries that would end automatically and were not confirmed, also before their time,
+    /// and those of killed commands; for the start of the system
+    #[arg(long, conflicts_with = "all")]
+    unconfirmed: bool,
     /// Also restore settings that another program has changed since
     #[arg(long)]
     force: bool,
@@ -36,6 +40,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let which = match (&args.id, args.all) {
         (Some(id), _) => Which::Id(id.clone()),
         (None, true) => Which::All,
+        (None, false) if args.unconfirmed => Which::Unconfirmed,
         (None, false) => Which::Last,
     };
     let mut journal = journal::lock_if_there("undoing changes")?;
