@@ -108,32 +108,48 @@ impl PiFutex {
     }
 
     /// Takes the lock for the calling thread, until that time of CLOCK_MONOTONIC at the latest.
-    ///
-    /// FUTEX_LOCK_PI restarts after a signal, so that only its time-out ends a wait for an owner
-    /// that never runs. Its time is CLOCK_REALTIME; FUTEX_LOCK_PI2 (5.14) takes CLOCK_MONOTONIC.
     #[inline(always)]
     pub fn lock_until(&self, thread: u32, latest: Nanos) -> io::Result<()> {
-        if self.0.compare_exchange(0, thread, Acquire, Relaxed).is_ok() {
-            return Ok(());
-        }
-        let timeout = clock::timespec_of(latest);
-        match futex::lock_pi2(&self.0, futex::Flags::PRIVATE, Some(&timeout)) {
-            Err(Errno::NOSYS) => {
-                let timeout = clock::timespec_of(latest + clock::wall_offset());
-                Ok(futex::lock_pi(&self.0, futex::Flags::PRIVATE, Some(&timeout))?)
-            }
-            locked => Ok(locked?),
-        }
+        pi_lock_until(&self.0, futex::Flags::PRIVATE, thread, latest)
     }
 
     /// Releases the lock.
     #[inline(always)]
     pub fn unlock(&self, thread: u32) -> io::Result<()> {
-        if self.0.compare_exchange(thread, 0, SeqCst, Relaxed).is_ok() {
-            return Ok(());
-        }
-        Ok(futex::unlock_pi(&self.0, futex::Flags::PRIVATE)?)
+        pi_unlock(&self.0, futex::Flags::PRIVATE, thread)
     }
+}
+
+/// Takes a lock with priority inheritance, until that time at the latest.
+///
+/// FUTEX_LOCK_PI restarts after a signal, so that only its time-out ends a wait for an owner that
+/// never runs. Its time is CLOCK_REALTIME; FUTEX_LOCK_PI2 (5.14) takes CLOCK_MONOTONIC.
+#[inline(always)]
+pub(super) fn pi_lock_until(
+    word: &AtomicU32,
+    flags: futex::Flags,
+    thread: u32,
+    latest: Nanos,
+) -> io::Result<()> {
+    if word.compare_exchange(0, thread, Acquire, Relaxed).is_ok() {
+        return Ok(());
+    }
+    match futex::lock_pi2(word, flags, Some(&clock::timespec_of(latest))) {
+        Err(Errno::NOSYS) => {
+            let timeout = clock::timespec_of(latest + clock::wall_offset());
+            Ok(futex::lock_pi(word, flags, Some(&timeout))?)
+        }
+        locked => Ok(locked?),
+    }
+}
+
+/// Releases a lock with priority inheritance.
+#[inline(always)]
+pub(super) fn pi_unlock(word: &AtomicU32, flags: futex::Flags, thread: u32) -> io::Result<()> {
+    if word.compare_exchange(thread, 0, SeqCst, Relaxed).is_ok() {
+        return Ok(());
+    }
+    Ok(futex::unlock_pi(word, flags)?)
 }
 
 #[cfg(test)]

@@ -7,10 +7,12 @@ mod descriptors;
 mod futex;
 mod queue;
 mod semaphore;
+mod shared_futex;
 mod signal;
 
 pub use descriptors::{Descriptors, eventfd, pipe, socket_pair};
 pub use futex::{FutexWord, PiFutex, PlainFutex};
 pub use queue::MessageQueue;
 pub use semaphore::{Semaphore, leave_ipc_namespace};
+pub use shared_futex::SharedPiFutex;
 pub use signal::ThreadSignal;

@@ -6,15 +6,15 @@
 //! it the medium one computes first: for a bounded time, so that a failure ends by itself.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::*};
+use std::sync::{Arc, OnceLock};
 
 use super::pair::{Partner, Turns};
 use crate::measure::shared::Shared;
 use crate::measure::task::{MeasuringTask, ThreadBody, ThreadEnd};
 use crate::measure::wake::{Sleep, Wake};
 use crate::plan::MeasurePlan;
-use host::ipc::{FutexWord, PiFutex, PlainFutex};
+use host::ipc::{FutexWord, PiFutex, PlainFutex, SharedPiFutex};
 use host::{clock, rt};
 use model::error::Result;
 use model::run::Inversions;
@@ -30,6 +30,8 @@ const READY_POLL: Nanos = Nanos(20_000);
 pub enum GroupLock {
     /// With priority inheritance.
     Inheriting(PiFutex),
+    /// With priority inheritance, in memory that processes can share.
+    Shared(SharedPiFutex),
     /// Without: an inversion lasts as long as the medium thread computes.
     Plain(PlainFutex),
 }
@@ -38,6 +40,7 @@ impl GroupLock {
     fn lock_until(&self, thread: u32, latest: Nanos) -> io::Result<()> {
         match self {
             GroupLock::Inheriting(lock) => lock.lock_until(thread, latest),
+            GroupLock::Shared(lock) => lock.lock_until(thread, latest),
             GroupLock::Plain(lock) => lock.lock_until(latest),
         }
     }
@@ -45,6 +48,7 @@ impl GroupLock {
     fn unlock(&self, thread: u32) -> io::Result<()> {
         match self {
             GroupLock::Inheriting(lock) => lock.unlock(thread),
+            GroupLock::Shared(lock) => lock.unlock(thread),
             GroupLock::Plain(lock) => {
                 lock.unlock();
                 Ok(())
@@ -85,7 +89,7 @@ pub struct Group {
     made: AtomicU64,
     resolved: AtomicU64,
     longest_hold: AtomicI64,
-    failure: std::sync::OnceLock<GroupFailure>,
+    failure: OnceLock<GroupFailure>,
 }
 
 impl Group {
@@ -103,7 +107,7 @@ impl Group {
             made: AtomicU64::new(0),
             resolved: AtomicU64::new(0),
             longest_hold: AtomicI64::new(0),
-            failure: std::sync::OnceLock::new(),
+            failure: OnceLock::new(),
         }
     }
 
@@ -187,9 +191,9 @@ pub struct PriorityInheritance {
 }
 
 impl PriorityInheritance {
-    /// A group for each CPU of the plan.
-    pub fn new(groups: usize, compute: Nanos, lock: impl Fn() -> GroupLock) -> PriorityInheritance {
-        let groups = (0..groups).map(|_| Arc::new(Group::new(lock(), compute))).collect();
+    /// A group for each lock: those of the plan's CPUs, in its order.
+    pub fn new(locks: Vec<GroupLock>, compute: Nanos) -> PriorityInheritance {
+        let groups = locks.into_iter().map(|lock| Arc::new(Group::new(lock, compute))).collect();
         PriorityInheritance { groups }
     }
 
@@ -322,5 +326,62 @@ impl Wake for HighThread<'_> {
     fn used(&self) -> Nanos {
         let own = clock::thread_cpu().unwrap_or_default();
         self.partners.iter().fold(own, |sum, partner| sum + partner.used())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lets the two other threads of a group run while the high one waits.
+    fn inverted(lock: GroupLock) -> Result<(Nanos, Nanos), GroupFailure> {
+        let group = Group::new(lock, Nanos::MILLI);
+        std::thread::scope(|scope| {
+            let low = scope.spawn(|| group.hold_in_turn());
+            scope.spawn(|| group.compute_in_turn());
+            let wait = || {
+                while !(group.low.ready() && group.medium.ready()) {
+                    std::thread::yield_now();
+                }
+            };
+            wait();
+            let inversion = group.invert(rt::thread_id() as u32);
+            wait();
+            [&group.low, &group.medium].iter().for_each(|turns| turns.end());
+            [&group.low_go, &group.medium_go].iter().for_each(|go| go.set(1));
+            assert!(low.join().is_ok_and(|held| held.is_ok()));
+            assert!(group.inversions().longest_hold_ns.0 > 0);
+            inversion
+        })
+    }
+
+    #[test]
+    fn each_lock_goes_from_the_low_thread_to_the_high_one() {
+        let shared = SharedPiFutex::new().expect("a page");
+        for lock in [
+            GroupLock::Inheriting(PiFutex::default()),
+            GroupLock::Shared(shared),
+            GroupLock::Plain(PlainFutex::default()),
+        ] {
+            let (began, ended) = inverted(lock).expect("an inversion");
+            assert!(began < ended);
+        }
+    }
+
+    #[test]
+    fn a_medium_thread_that_is_waited_for_computes_to_its_end() {
+        let group = Group::new(GroupLock::Plain(PlainFutex::default()), Nanos::MILLI);
+        group.waiting.store(true, Release);
+        std::thread::scope(|scope| {
+            scope.spawn(|| group.compute_in_turn());
+            group.medium_go.set(1);
+            while !group.computed.load(Acquire) {
+                std::thread::yield_now();
+            }
+            assert!(clock::monotonic() - group.medium.began() >= Nanos::MILLI);
+            group.waiting.store(false, Release);
+            group.medium.end();
+            group.medium_go.set(1);
+        });
     }
 }

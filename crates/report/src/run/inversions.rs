@@ -61,7 +61,10 @@ mod tests {
         run.cpus = vec![of(0, 0, 0)];
         assert!(verdict(&run).is_some_and(|words| words.starts_with("not known")) && lines(&run).is_empty());
         run.cpus = vec![of(1_000, 1_000, 9_000), of(500, 500, 7_000)];
-        assert_eq!(verdict(&run).as_deref(), Some("priority inheritance works: 1500 inversions, all resolved"));
+        assert_eq!(
+            verdict(&run).as_deref(),
+            Some("priority inheritance works: 1500 inversions, all resolved")
+        );
         assert_eq!(lines(&run), ["the low thread held the mutex for at most 9 us"]);
         let cpu = Some(Cpu(1));
         run.integrity = vec![Integrity { kind: "scheduler".into(), cpu, ..Integrity::default() }];

@@ -32,7 +32,11 @@ pub fn definition(run: &Run) -> Option<String> {
         Probe::Pi => format!(
             "pi: a thread waits for a mutex{} of a thread of lower priority on its CPU, while a thread \
              between them is ready to run",
-            if run.plan.kind == "plain" { " without priority inheritance" } else { "" }
+            match run.plan.kind.as_str() {
+                "plain" => " without priority inheritance",
+                "shared" => " in shared memory",
+                _ => "",
+            }
         ),
     })
 }

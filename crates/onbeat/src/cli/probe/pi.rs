@@ -11,6 +11,7 @@ use crate::cli::running::{WantedRun, prepare_run};
 use crate::measure::integrity::entry;
 use crate::plan::{MeasurePlan, ProbePlan};
 use crate::probe::pi::{GroupFailure, GroupLock, PriorityInheritance, TIME_LIMIT};
+use host::ipc::{PiFutex, PlainFutex, SharedPiFutex};
 use model::error::{Exit, Failure, Result};
 use model::run::{Integrity, Run};
 use model::units::{Bare, Nanos};
@@ -27,6 +28,8 @@ model::keywords! {
     pub enum MutexKind {
         /// with priority inheritance
         Pi = "pi",
+        /// with priority inheritance, in memory that processes can share
+        Shared = "shared",
         /// without: the run has to fail, which shows that a failure is found
         Plain = "plain",
     }
@@ -39,8 +42,9 @@ model::keywords! {
 /// thread runs at the high one's priority until it releases the mutex. The samples are the times
 /// for which the high thread waited. If the medium thread computes while the high one waits, or the
 /// high one does not get the mutex within a second, the test has failed: the run ends at once, with
-/// exit code 3. This is what pi_stress of rt-tests tests, with times. The threads sleep between
-/// inversions, and compute for a limited time, so that a failure does not stop the machine.
+/// exit code 3. This is what pi_stress and pip_stress (--mutex shared) of rt-tests test, with times.
+/// The threads sleep between inversions, and compute for a limited time, so that a failure does not
+/// stop the machine.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat probe pi                              each CPU, 10 s, 1000 inversions a second\n  \
@@ -84,21 +88,35 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         load: Some(&args.flags.load),
         labels: args.flags.run.labels()?,
     };
+    let mut made = Vec::new();
     let prepared = prepare_run(wanted, environment, |plan, _, _| {
         need_priorities(plan)?;
+        made = locks(args.mutex, plan.cpus.len())?;
         let kind = args.mutex.name().to_owned();
         plan.probe = Some(ProbePlan { kind, ..ProbePlan::of(Probe::Pi) });
         Ok(())
     })?;
-    let lock = || match args.mutex {
-        MutexKind::Pi => GroupLock::Inheriting(Default::default()),
-        MutexKind::Plain => GroupLock::Plain(Default::default()),
-    };
-    let body = Arc::new(PriorityInheritance::new(prepared.plan.cpus.len(), compute, lock));
+    let body = Arc::new(PriorityInheritance::new(made, compute));
     let results = body.clone();
     let kept = measured(prepared, body.clone(), None, move |run| fill(run, &results))?;
     let failure = failure(&kept.run, &body, args.mutex);
     finish_unless(&args.flags.run, kept, outputs, failure)
+}
+
+/// A lock per CPU.
+fn locks(kind: MutexKind, count: usize) -> Result<Vec<GroupLock>> {
+    let lock = |_| {
+        Ok(match kind {
+            MutexKind::Pi => GroupLock::Inheriting(PiFutex::default()),
+            MutexKind::Shared => GroupLock::Shared(SharedPiFutex::new()?),
+            MutexKind::Plain => GroupLock::Plain(PlainFutex::default()),
+        })
+    };
+    let made: std::io::Result<Vec<GroupLock>> = (0..count).map(lock).collect();
+    made.map_err(|error| {
+        let what = "cannot create a mutex in shared memory";
+        Failure::of_call(what, &error, Exit::Internal, "use --mutex pi")
+    })
 }
 
 /// Ensures that the threads have three real-time priorities.
@@ -143,7 +161,9 @@ fn words(failure: GroupFailure) -> String {
              {waited} for the low one's mutex"
         ),
         GroupFailure::NotReleased { waited } => {
-            format!("a priority inversion was not resolved: the high thread did not get the mutex in {waited}")
+            format!(
+                "a priority inversion was not resolved: the high thread did not get the mutex in {waited}"
+            )
         }
         GroupFailure::NoTime => format!(
             "its threads had no CPU time for {TIME_LIMIT}, so that no inversion could be made: another \
@@ -164,7 +184,7 @@ fn failure(run: &Run, body: &PriorityInheritance, mutex: MutexKind) -> Option<Fa
     let cpu = |at: usize| run.cpus.get(at).map_or_else(String::new, |cpu| format!("{}: ", cpu.name()));
     if let Some(&(at, failure)) = failures.iter().find(unresolved) {
         let remedy = match mutex {
-            MutexKind::Pi => "report this to the supplier of the kernel, with the bundle",
+            MutexKind::Pi | MutexKind::Shared => "report this to the supplier of the kernel, with the bundle",
             MutexKind::Plain => "as expected without inheritance, use --mutex pi",
         };
         let message = format!("{}{}; {remedy}", cpu(at), words(failure));

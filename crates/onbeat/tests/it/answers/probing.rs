@@ -167,6 +167,8 @@ fn an_inversion_is_resolved_with_inheritance_and_fails_without() {
     assert_eq!((of["made"].as_u64(), of["resolved"].as_u64()), (Some(200), Some(200)));
     assert!(of["longest_hold_ns"].as_i64() > Some(0) && own["cycles"] == of["made"]);
     is_read(&place.at("pi"));
+    let run = json(&with(&["--mutex", "shared", "-l", "50", "-o", &place.path("shared")]), 0);
+    assert_eq!(run["cpus"][0]["inversions"]["resolved"].as_u64(), Some(50));
     // Without inheritance the first inversion lasts as long as the medium thread computes.
     let run = json(&with(&["--mutex", "plain", "--compute", "3ms", "-o", &place.path("plain")]), 3);
     let own = &run["cpus"][0];
