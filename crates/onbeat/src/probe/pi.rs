@@ -71,7 +71,7 @@ pub enum GroupFailure {
 }
 
 /// Threads of one CPU: their lock, their turns and the results.
-pub struct Group {
+pub struct InversionGroup {
     lock: GroupLock,
     /// Time for which the medium thread computes in an inversion.
     compute: Nanos,
@@ -92,9 +92,9 @@ pub struct Group {
     failure: OnceLock<GroupFailure>,
 }
 
-impl Group {
-    fn new(lock: GroupLock, compute: Nanos) -> Group {
-        Group {
+impl InversionGroup {
+    fn new(lock: GroupLock, compute: Nanos) -> InversionGroup {
+        InversionGroup {
             lock,
             compute,
             low: Arc::default(),
@@ -187,13 +187,13 @@ fn next_turn(turns: &Turns, go: &FutexWord) -> bool {
 
 /// One group of threads per measured CPU.
 pub struct PriorityInheritance {
-    groups: Vec<Arc<Group>>,
+    groups: Vec<Arc<InversionGroup>>,
 }
 
 impl PriorityInheritance {
     /// A group for each lock: those of the plan's CPUs, in its order.
     pub fn new(locks: Vec<GroupLock>, compute: Nanos) -> PriorityInheritance {
-        let groups = locks.into_iter().map(|lock| Arc::new(Group::new(lock, compute))).collect();
+        let groups = locks.into_iter().map(|lock| Arc::new(InversionGroup::new(lock, compute))).collect();
         PriorityInheritance { groups }
     }
 
@@ -218,6 +218,7 @@ impl ThreadBody for PriorityInheritance {
                 thread: rt::thread_id() as u32,
                 shared: task.shared,
                 wait: (Nanos(0), Nanos(0)),
+                unresolved_before: false,
             }),
             Err(failure) => task.refuse(failure),
         }
@@ -225,7 +226,7 @@ impl ThreadBody for PriorityInheritance {
 }
 
 /// Starts the low and the medium thread of a group, two and one below the high one's priority.
-fn start_partners(group: &Arc<Group>, plan: &MeasurePlan, cpu: Cpu) -> Result<[Partner; 2]> {
+fn start_partners(group: &Arc<InversionGroup>, plan: &MeasurePlan, cpu: Cpu) -> Result<[Partner; 2]> {
     let below = |levels| MeasurePlan { priority: plan.priority.saturating_sub(levels), ..plan.clone() };
     let (held, ends) = (group.clone(), group.clone());
     let hold = move |turns: &Turns| {
@@ -242,12 +243,15 @@ fn start_partners(group: &Arc<Group>, plan: &MeasurePlan, cpu: Cpu) -> Result<[P
 
 /// The measuring thread.
 struct HighThread<'a> {
-    group: &'a Group,
+    group: &'a InversionGroup,
     partners: [Partner; 2],
     thread: u32,
     shared: &'a Shared,
     /// Start and end of the last wait for the lock.
     wait: (Nanos, Nanos),
+    /// True if an inversion of the warm-up was not resolved. Its length must not count as the cost
+    /// of a cycle, which would refuse the run instead of the kernel.
+    unresolved_before: bool,
 }
 
 impl HighThread<'_> {
@@ -271,7 +275,7 @@ impl HighThread<'_> {
     /// Waits until the others can take their turns.
     fn wait_for_others(&self) -> Result<(), GroupFailure> {
         let until = clock::monotonic() + TIME_LIMIT;
-        let Group { low, medium, .. } = self.group;
+        let InversionGroup { low, medium, .. } = self.group;
         while !(low.ready() && medium.ready()) {
             if let Some(error) = low.failed() {
                 return Err(GroupFailure::Call(error.raw_os_error().unwrap_or(libc::EIO)));
@@ -296,6 +300,9 @@ impl Wake for HighThread<'_> {
         if let Some(&failure) = self.group.failure.get() {
             return self.fail(failure);
         }
+        if self.unresolved_before && !self.counts() {
+            return Sleep::Full;
+        }
         match self.wait_for_others().and_then(|()| self.group.invert(self.thread)) {
             Ok(wait) => self.wait = wait,
             Err(failure) => return self.fail(failure),
@@ -308,6 +315,7 @@ impl Wake for HighThread<'_> {
                 self.group.resolved.fetch_add(1, Relaxed);
             }
         } else {
+            self.unresolved_before = self.group.computed.load(Acquire);
             self.group.longest_hold.store(0, Release);
         }
         Sleep::Full
@@ -335,7 +343,7 @@ mod tests {
 
     /// Lets the two other threads of a group run while the high one waits.
     fn inverted(lock: GroupLock) -> Result<(Nanos, Nanos), GroupFailure> {
-        let group = Group::new(lock, Nanos::MILLI);
+        let group = InversionGroup::new(lock, Nanos::MILLI);
         std::thread::scope(|scope| {
             let low = scope.spawn(|| group.hold_in_turn());
             scope.spawn(|| group.compute_in_turn());
@@ -370,7 +378,7 @@ mod tests {
 
     #[test]
     fn a_medium_thread_that_is_waited_for_computes_to_its_end() {
-        let group = Group::new(GroupLock::Plain(PlainFutex::default()), Nanos::MILLI);
+        let group = InversionGroup::new(GroupLock::Plain(PlainFutex::default()), Nanos::MILLI);
         group.waiting.store(true, Release);
         std::thread::scope(|scope| {
             scope.spawn(|| group.compute_in_turn());

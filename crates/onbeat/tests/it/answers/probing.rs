@@ -152,14 +152,15 @@ fn may_be_real_time() -> bool {
 #[test]
 fn an_inversion_is_resolved_with_inheritance_and_fails_without() {
     let (place, cpu) = (Place::new(), cpu());
-    let flags = ["--idle", "as-is", "-a", &cpu, "-p", "10", "-q"];
-    let with = |more: &[&str]| [&["probe", "pi"], &flags[..], more].concat();
+    let paths = ["run", "pi", "shared", "plain", "again"].map(|name| place.path(name));
+    let [run, pi, shared, plain, again] = paths.each_ref().map(String::as_str);
+    let probe = ["probe", "pi", "--idle", "as-is", "-a", &cpu, "-p", "10", "-q", "-o"];
     if !may_be_real_time() {
-        let said = refused(&with(&["-o", &place.path("run")]), 4);
-        assert!(said.contains("CAP_SYS_NICE") || said.contains("privilege"), "{said}");
+        let said = refused(&[&probe[..], &[run]].concat(), 4);
+        assert!(said.contains("CAP_SYS_NICE"), "{said}");
         return;
     }
-    let run = json(&with(&["-l", "200", "-o", &place.path("pi")]), 0);
+    let run = json(&[&probe[..], &[pi, "-l", "200"]].concat(), 0);
     counted(&run, "pi");
     let own = &run["cpus"][0];
     assert_eq!((&run["plan"]["kind"], &own["measures"]), (&Value::from("pi"), &Value::from("inversion")));
@@ -167,21 +168,22 @@ fn an_inversion_is_resolved_with_inheritance_and_fails_without() {
     assert_eq!((of["made"].as_u64(), of["resolved"].as_u64()), (Some(200), Some(200)));
     assert!(of["longest_hold_ns"].as_i64() > Some(0) && own["cycles"] == of["made"]);
     is_read(&place.at("pi"));
-    let run = json(&with(&["--mutex", "shared", "-l", "50", "-o", &place.path("shared")]), 0);
+    let run = json(&[&probe[..], &[shared, "--mutex", "shared", "-l", "50"]].concat(), 0);
     assert_eq!(run["cpus"][0]["inversions"]["resolved"].as_u64(), Some(50));
     // Without inheritance the first inversion lasts as long as the medium thread computes.
-    let run = json(&with(&["--mutex", "plain", "--compute", "3ms", "-o", &place.path("plain")]), 3);
+    let without = ["--mutex", "plain", "--compute", "3ms"];
+    let run = json(&[&probe[..], &[plain], &without].concat(), 3);
     let own = &run["cpus"][0];
-    assert_eq!((&own["inversions"]["made"], &own["inversions"]["resolved"]), (&1.into(), &0.into()));
+    let of = &own["inversions"];
+    assert_eq!((of["made"].as_u64(), of["resolved"].as_u64()), (Some(1), Some(0)));
     assert!(own["max_ns"].as_i64() >= Some(3_000_000), "{own}");
     assert_eq!((&run["ended"], &run["complete"]), (&Value::from("error"), &Value::from(true)));
     let named = |entry: &Value| entry["kind"] == "scheduler" && entry["invalidates"] == true;
     assert!(run["integrity"].as_array().unwrap().iter().any(named));
-    let said = onbeat(&with(&["--mutex", "plain", "-o", &place.path("again")]));
+    let said = onbeat(&[&probe[..], &[again], &without].concat());
     let said = String::from_utf8_lossy(&said.stderr).into_owned();
     assert!(said.contains("was not resolved") && said.contains("--mutex pi"), "{said}");
-    let [pi, plain] = ["pi", "plain"].map(|name| place.path(name));
-    let said = refused(&["compare", &pi, &plain], 2);
+    let said = refused(&["compare", pi, plain], 2);
     assert!(said.contains("the measured quantity"), "{said}");
 }
 
