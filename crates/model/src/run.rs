@@ -116,6 +116,16 @@ pub struct InterruptCount {
     pub count: u64,
 }
 
+/// Priority inversions that `probe pi` made on one CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inversions {
+    pub made: u64,
+    /// Those in which the high thread got the lock before the medium one had computed.
+    pub resolved: u64,
+    /// Longest time for which the low thread held the lock.
+    pub longest_hold_ns: Nanos,
+}
+
 /// The conditions of the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -160,7 +170,8 @@ pub struct Plan {
     /// The probe that was run; `""` for other commands.
     #[serde(default, skip_serializing_if = "Word::is_empty")]
     pub probe: Word<Probe>,
-    /// Mechanism by which the threads of `probe ipc` hand over, like `futex`.
+    /// Mechanism by which the threads of `probe ipc` hand over, like `futex`, or the lock of
+    /// `probe pi`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
     /// Length from which `probe spin` counts a gap.
@@ -310,6 +321,9 @@ pub struct CpuRun {
     /// CPU of the thread that released; `cpu` is that of the one that acquired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_cpu: Option<Cpu>,
+    /// Priority inversions of `probe pi`; null for others, and for a run that was killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inversions: Option<Inversions>,
 }
 
 /// One of the worst wake-ups.

@@ -25,6 +25,8 @@ keywords! {
         Ipc = "ipc",
         /// switch from one to the other and back
         Switch = "switch",
+        /// wait for a lock of a thread with a lower priority while a third one computes
+        Pi = "pi",
     }
 }
 
@@ -49,6 +51,8 @@ keywords! {
         Deadline = "deadline",
         /// round trip of a packet
         Packet = "packet",
+        /// from a request for a lock in a priority inversion to its acquisition
+        Inversion = "inversion",
     }
 }
 
@@ -187,6 +191,8 @@ keywords! {
         Steal = "steal",
         /// a record could not be written
         Storage = "storage",
+        /// the kernel's scheduler did not run the thread that it has to run
+        Scheduler = "scheduler",
         /// wake-ups and missed slots do not add up to the scheduled
         Sums = "sums",
         /// the machine was suspended

@@ -12,7 +12,7 @@ const NAMES: [(&str, &str); 28] = [
     ("plan.distance_ns", "further interval per CPU"),
     ("plan.expiry", "timer expires in"),
     ("plan.housekeeping", "housekeeping CPUs"),
-    ("plan.kind", "kind of hand-over"),
+    ("plan.kind", "kind of hand-over or mutex"),
     ("plan.load_cpus", "CPUs of the load"),
     ("plan.over_ns", "shortest gap"),
     ("plan.program", "program that was followed"),

@@ -26,6 +26,9 @@ const HOGS: usize = 20;
 const FOUND: usize = 18;
 const GAP_TOLERANCE_NS: i64 = 2_000_000;
 
+/// Inversions of `probe pi` and of pi_stress.
+const INVERSIONS: u64 = 2_000;
+
 /// Minimum length of gaps compared with oslat, whose columns are microseconds.
 const GAP_US: u64 = 20;
 
@@ -46,6 +49,7 @@ pub fn measure(binary: &Path, quick: bool) -> Rows {
             Some(away <= (0.2 * theirs).max(1.0)),
         ));
     }
+    rows.push(inversions(binary)?);
     rows.extend(gaps(binary, pairs, seconds)?);
     if !on_path("cc") {
         println!("  switch and hog are skipped: no C compiler found");
@@ -123,6 +127,25 @@ fn rt_tests_mean(program: &str, seconds: u64) -> Result<f64> {
     let line = format!("/usr/bin/{program} -q -p 80 -a {CPU} -t 1 -d 0 -i 1000 -D {seconds}");
     let line: Vec<String> = line.split(' ').map(str::to_string).collect();
     average_of(&tool(&line).within(LIMIT).text()?)
+}
+
+/// Inversions that were resolved, of as many in a group of three threads.
+fn inversions(binary: &Path) -> Result<Row> {
+    let run = probed(binary, &format!("pi -l {INVERSIONS} -i 500us -D 60"))?;
+    let ours = number(&run, "/cpus/0/inversions/resolved")?;
+    let line = format!("pi_stress -q -g 1 -i {INVERSIONS}");
+    let line: Vec<String> = line.split(' ').map(str::to_string).collect();
+    let theirs = performed(&tool(&line).within(LIMIT).text()?)?;
+    let what = format!("pi with pi_stress: inversions resolved, of {INVERSIONS}");
+    let all = INVERSIONS as f64;
+    // pi_stress counts one more than it was asked for.
+    Ok(row(what, ours, theirs, INVERSIONS.to_string(), Some(ours == all && theirs >= all)))
+}
+
+/// `Total inversion performed: 2001`.
+fn performed(output: &str) -> Result<f64> {
+    let number = |line: &str| line.split("Total inversion performed:").nth(1)?.trim().parse().ok();
+    output.lines().find_map(number).ok_or_else(|| "its output has no number of inversions".to_string())
 }
 
 /// `..., Min    2, Cur    3, Avg    3, Max   17`, of the last line that has it.
@@ -236,6 +259,7 @@ mod tests {
         let text = "#0: ID7, P80, CPU1, I1000; #1: ID8, P80, CPU1, Cycles 1999\n\
                     #1 -> #0, Min    2, Cur    3, Avg    3, Max   17\n";
         assert_eq!(average_of(text), Ok(3.0));
+        assert_eq!(performed("Total inversion performed: 2001\nTest Duration: 0\n"), Ok(2001.0));
         assert!(average_of("ftok: No such file\n").is_err());
         assert_eq!(
             oslat_gaps("  019 (us): 7\n  020 (us): 2\n  1024 (us): 1 (including overflows)\n"),

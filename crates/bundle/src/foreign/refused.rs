@@ -74,12 +74,11 @@ refused! {
         "it has extremes of a network's round trips: measure wake-ups with onbeat measure";
     PI_STRESS: "pi_stress", "pi_stress's result", "pi_stress",
         &[&["Total inversion performed:"]],
-        "it counts inversions but does not time them: onbeat probe ipc measures a mutex with priority \
-         inheritance";
+        "it counts inversions but does not time them: onbeat probe pi counts and times them";
     PIP_STRESS: "pip_stress", "pip_stress's result", "pip_stress",
         &[&["Successfully used priority inheritance to handle an inversion"]],
-        "it reports whether an inversion was resolved, but does not time it: onbeat probe ipc measures a \
-         mutex with priority inheritance";
+        "it reports whether an inversion was resolved, but does not time it: onbeat probe pi counts and \
+         times inversions";
     RT_APP_LOG: "rt-app-log", "rt-app's log", "",
         &[&["idx", "perf", "run", "period", "slack"], &["idx", "perf", "c_duration", "c_period"]],
         "its columns are loops of a described load: run the load during onbeat measure, or follow its \

@@ -24,7 +24,7 @@ fn nanos_of(time: Timespec) -> Nanos {
 }
 
 #[inline(always)]
-pub(super) fn timespec_of(time: Nanos) -> Timespec {
+pub(crate) fn timespec_of(time: Nanos) -> Timespec {
     // Instants are never negative; unsigned division is a multiplication and a shift.
     let ns = time.0 as u64;
     Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }

@@ -22,7 +22,7 @@ use model::error::{Exit, Failure, Result, meaning_of, reason, run_with};
 use model::run::{CpuRun, Run};
 use model::units::Nanos;
 use model::vocabulary::Policy;
-use model::vocabulary::{IdleStates, IntegrityKind};
+use model::vocabulary::{IdleStates, IntegrityKind, Probe};
 
 /// Runs the plan with one thread per CPU that executes `body`. `run` comes with the plan, the host
 /// and the findings before the start filled in.
@@ -233,8 +233,10 @@ fn note_policy_refused(plan: &MeasurePlan, error: &std::io::Error, run: &mut Run
     if plan.policy_explicit {
         // For any reason, a requested policy that cannot be set is reported as not permitted, as
         // scripts expect.
+        let needs_it = plan.probe.as_ref().is_some_and(|probe| probe.probe == Probe::Pi);
+        let otherwise = if needs_it { "" } else { "; -p 0 measures under SCHED_OTHER" };
         return Err(Failure::not_permitted(format!(
-            "cannot set {wanted} ({}): {causes}; -p 0 measures under SCHED_OTHER",
+            "cannot set {wanted} ({}): {causes}{otherwise}",
             reason(error)
         )));
     }

@@ -76,7 +76,7 @@ pub struct MeasurePlan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbePlan {
     pub probe: Probe,
-    /// Kind of hand-over; `""` for other probes.
+    /// Kind of hand-over or of lock; `""` for other probes.
     pub kind: String,
     /// Minimum length of a gap.
     pub over: Option<Nanos>,
@@ -320,6 +320,7 @@ impl MeasurePlan {
             Some(Probe::Spin) => Quantity::Gap,
             Some(Probe::Ipc) => Quantity::Ipc,
             Some(Probe::Switch) => Quantity::Switch,
+            Some(Probe::Pi) => Quantity::Inversion,
         };
         run::CpuRun {
             measures: measures.into(),

@@ -3,13 +3,14 @@
 //! Each is a [`ThreadBody`](crate::measure::task::ThreadBody) in place of the wake-ups of
 //! `measure`: its threads are prepared, watched, counted and ended in the same way, and its samples
 //! go into the same bundle. `gaps` finds the gaps for `spin`, `gap_list` keeps the longest of them,
-//! `hog` runs ordinary threads; `pair` has the two threads of `ipc` and `switch`; `ipc` has one
-//! file per kind.
+//! `hog` runs ordinary threads; `pair` has the partners of `ipc`, `switch` and `pi`; `ipc` has
+//! one file per kind.
 
 pub mod gap_list;
 pub mod gaps;
 pub mod hog;
 pub mod ipc;
 pub mod pair;
+pub mod pi;
 pub mod spin;
 pub mod switch;

@@ -2,7 +2,7 @@
 //! outlook, its reliability, the next commands.
 
 use super::next_steps::{claim, expected};
-use super::{import, probes, sentences};
+use super::{import, inversions, probes, sentences};
 use crate::hunt::program;
 use crate::last_lines::{LastLines, RunPlace};
 use crate::load;
@@ -75,8 +75,8 @@ pub fn late(run: &Run) -> String {
 
 /// Culprit of the lateness, as far as a run without a recorder has one.
 pub fn who(run: &Run) -> String {
-    if let Some(culprit) = probes::time_taken(run) {
-        return culprit;
+    if let Some(answer) = probes::time_taken(run).or_else(|| inversions::verdict(run)) {
+        return answer;
     }
     match run.probe() {
         _ if run.command == Command::Import || run.samples().is_none_or(|samples| samples == 0) => "",

@@ -6,6 +6,7 @@ pub mod csv;
 pub mod differing;
 pub mod hand_overs;
 mod import;
+mod inversions;
 pub mod json;
 pub mod next_steps;
 pub mod page;

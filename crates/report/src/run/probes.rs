@@ -29,6 +29,15 @@ pub fn definition(run: &Run) -> Option<String> {
              and is woken by it: one FUTEX_WAKE, one FUTEX_WAIT, one context switch, and half a clock read"
                 .into()
         }
+        Probe::Pi => format!(
+            "pi: a thread waits for a mutex{} of a thread of lower priority on its CPU, while a thread \
+             between them is ready to run",
+            match run.plan.kind.as_str() {
+                "plain" => " without priority inheritance",
+                "shared" => " in shared memory",
+                _ => "",
+            }
+        ),
     })
 }
 
@@ -154,6 +163,7 @@ pub fn sample(run: &Run) -> (&'static str, &'static str) {
         (Some(Probe::Spin), _) | (None, Some(Quantity::Gap)) => ("gap", "gaps"),
         (Some(Probe::Ipc), _) | (None, Some(Quantity::Ipc)) => ("hand-over", "hand-overs"),
         (Some(Probe::Switch), _) | (None, Some(Quantity::Switch)) => ("switch", "switches"),
+        (Some(Probe::Pi), _) | (None, Some(Quantity::Inversion)) => ("inversion", "inversions"),
         (None, Some(Quantity::Signal)) => ("signal", "signals"),
         (None, Some(Quantity::Deadline)) => ("job", "jobs"),
         (None, Some(Quantity::Packet)) => ("packet", "packets"),
@@ -178,13 +188,15 @@ pub fn heads(run: &Run) -> (&'static str, &'static str) {
         Some(Probe::Spin) => ("gaps", "lost ppm"),
         Some(Probe::Ipc) => ("samples", "from CPU"),
         Some(Probe::Switch) => ("samples", "missed"),
+        Some(Probe::Pi) => ("samples", "failed"),
     }
 }
 
 /// Value in the column after the number of samples.
 pub fn beside(cpu: &CpuRun) -> Option<String> {
     let lost = cpu.lost_ppm.map(|ppm| format!("{ppm:.1}"));
-    lost.or_else(|| cpu.from_cpu.map(|from| from.to_string())).or_else(|| cpu.missed.map(|n| n.to_string()))
+    let failed = || cpu.inversions.map(|of| of.made.saturating_sub(of.resolved).to_string());
+    lost.or_else(failed).or_else(|| cpu.from_cpu.map(|from| from.to_string())).or_else(|| cpu.missed.map(|n| n.to_string()))
 }
 
 /// Longest gaps with their times, and the interrupts of each CPU during the run.

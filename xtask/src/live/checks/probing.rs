@@ -1,5 +1,6 @@
 //! The probes on a real kernel: a process that is held and a machine that is held show as gaps,
-//! every kind hands over, and a kill leaves nothing.
+//! every kind hands over, inversions
+//! are resolved, and a kill leaves nothing.
 
 use super::super::faults::log;
 use super::super::frames::Reply;
@@ -50,6 +51,15 @@ pub fn checks() -> Vec<Check> {
             "run m onbeat probe ipc -a 0-1 -D 1s -i 5000 -q -o b --json m.json\nsend run m.json\n\
              run s onbeat probe switch -a 1 -D 1s -i 5000 -q -o s --json s.json\nsend switch s.json\n",
             kinds,
+        ),
+        Check::new(
+            "probe-pi",
+            "echo -1 >/proc/sys/kernel/sched_rt_runtime_us\n\
+             run m onbeat probe pi -D 2s -i 5000 -q -o b --json m.json\nsend run m.json\n\
+             run s onbeat probe pi --mutex shared -l 100 -i 5000 -q -o s\n\
+             run p onbeat probe pi --mutex plain -l 100 -i 5000 -q -o p\n\
+             echo 950000 >/proc/sys/kernel/sched_rt_runtime_us\n",
+            inversions,
         ),
         Check::new(
             "probe-killed",
@@ -108,6 +118,21 @@ fn kinds(reply: &Reply, _: &Machine) -> CheckResult {
         let (kind, mean) = (&own["kind"], own["mean_ns"].as_i64().unwrap_or(0));
         require(own["cycles"].as_u64() > Some(50), || format!("{kind}: {} samples", own["cycles"]))?;
         require((100..20_000_000).contains(&mean), || format!("{kind}: a mean of {mean} ns"))?;
+    }
+    Ok(())
+}
+
+fn inversions(reply: &Reply, _: &Machine) -> CheckResult {
+    exit(reply, "m", 0)?;
+    exit(reply, "s", 0)?;
+    exit(reply, "p", 3)?;
+    let run = document(reply, "run")?;
+    let cpus = run["cpus"].as_array().ok_or("the document has no CPUs")?;
+    for own in cpus {
+        let of = &own["inversions"];
+        require(of["made"].as_u64() > Some(50) && of["made"] == of["resolved"], || {
+            format!("CPU {}: {of}", own["cpu"])
+        })?;
     }
     Ok(())
 }

@@ -188,7 +188,7 @@ fn measure_one(
     let body = Arc::new(Ipc::new(made, &from));
     let failed = {
         let body = body.clone();
-        move || body.failed().map(|error| broken(&error)).into_iter().collect()
+        move |run: &mut Run| run.integrity.extend(body.failed().map(|error| broken(&error)))
     };
     measured(prepared, body, None, failed)
 }

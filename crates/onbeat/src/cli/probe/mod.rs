@@ -1,6 +1,7 @@
 //! `onbeat probe`: measurements of delays that a timer does not show.
 
 mod ipc;
+mod pi;
 mod probe_flags;
 mod spin;
 mod switch;
@@ -18,8 +19,8 @@ use crate::measure::hunter::Hunter;
 use crate::measure::start;
 use crate::measure::task::ThreadBody;
 use host::rt;
-use model::error::{Exit, Result};
-use model::run::{Integrity, Run};
+use model::error::{Exit, Failure, Result};
+use model::run::Run;
 use model::text::quoted;
 use model::vocabulary::IntegrityKind;
 use report::last_lines::RunPlace;
@@ -28,14 +29,15 @@ use report::last_lines::RunPlace;
 ///
 /// A wake-up only shows delays at the moment of the wake-up. `spin` sees everything that takes a
 /// CPU away, `ipc` measures signalling from one thread to another, `switch` the cost of a context
-/// switch. Runs are stored as bundles, which `onbeat report`, `bounds` and `compare` read like
+/// switch, and `pi` tests that the kernel resolves priority inversions. Runs are stored as bundles, which `onbeat report`, `bounds` and `compare` read like
 /// those of `measure`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat probe spin -a 1 -D 30s                everything that takes time from CPU 1\n  \
         onbeat probe spin -a 1 -p 1 --over 20us      as seen by a real-time task\n  \
         onbeat probe ipc futex pipe -a 0-1           on one CPU, and between two\n  \
-        onbeat probe switch -a 1                     context switches between two threads")]
+        onbeat probe switch -a 1                     context switches between two threads\n  \
+        onbeat probe pi                              priority inheritance on each CPU")]
 pub struct Args {
     #[command(subcommand)]
     command: ProbeCommand,
@@ -46,6 +48,7 @@ enum ProbeCommand {
     Spin(spin::Args),
     Ipc(ipc::Args),
     Switch(switch::Args),
+    Pi(pi::Args),
 }
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
@@ -53,11 +56,22 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         ProbeCommand::Spin(args) => spin::run(args, environment),
         ProbeCommand::Ipc(args) => ipc::run(args, environment),
         ProbeCommand::Switch(args) => switch::run(args, environment),
+        ProbeCommand::Pi(args) => pi::run(args, environment),
     }
 }
 
 /// Prints the run with its answer, writes and ends.
-fn finish(flags: &RunFlags, kept: KeptRun, mut outputs: Outputs) -> Result<Exit> {
+fn finish(flags: &RunFlags, kept: KeptRun, outputs: Outputs) -> Result<Exit> {
+    finish_unless(flags, kept, outputs, None)
+}
+
+/// Like [`finish`]; ends with the failure of the run, if there is one.
+fn finish_unless(
+    flags: &RunFlags,
+    kept: KeptRun,
+    mut outputs: Outputs,
+    failure: Option<Failure>,
+) -> Result<Exit> {
     let KeptRun { run, path, kept } = kept;
     rt::unblock_signals();
     outputs.keep(kept);
@@ -67,7 +81,7 @@ fn finish(flags: &RunFlags, kept: KeptRun, mut outputs: Outputs) -> Result<Exit>
         outputs.print(&run_text(&run, Some(place), flags.detail(), outputs.screen));
     }
     outputs.json(&flags.json, &run);
-    unless_stopped(exit_of(&run, outputs.into_failure()))
+    unless_stopped(exit_of(&run, outputs.into_failure().or(failure)))
 }
 
 /// Run with its bundle.
@@ -79,12 +93,12 @@ struct KeptRun {
     kept: Result<()>,
 }
 
-/// Measures, and writes the bundle; `found` returns integrity entries at the end of the run.
+/// Measures, and writes the bundle; `complete` adds results of the probe at the end of the run.
 fn measured(
     prepared: PreparedRun,
     body: Arc<dyn ThreadBody>,
     hunter: Option<&mut dyn Hunter>,
-    found: impl FnOnce() -> Vec<Integrity>,
+    complete: impl FnOnce(&mut Run),
 ) -> Result<KeptRun> {
     let PreparedRun { plan, run, core_types, before, mut sink, machine, .. } = prepared;
     let spins = hunter.is_some();
@@ -102,7 +116,7 @@ fn measured(
         }
     };
     load_flags::end(loads, &mut run);
-    run.integrity.extend(found());
+    complete(&mut run);
     run.integrity.extend(before.changes(&run));
     for entry in run.integrity.iter_mut().filter(|entry| spins && entry.kind == IntegrityKind::Throttled) {
         // A thread that never sleeps is meant to show it.

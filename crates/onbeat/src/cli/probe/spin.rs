@@ -89,7 +89,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     })?;
     let _hogs = args.hog.then(|| Hogs::start(cpus_of(&prepared.plan), latest(&prepared.plan))).transpose()?;
     let mut gaps = GapList::new(over);
-    let kept = measured(prepared, Arc::new(Spin { over }), Some(&mut gaps), Vec::new)?;
+    let kept = measured(prepared, Arc::new(Spin { over }), Some(&mut gaps), |_| ())?;
     finish(&args.flags.run, kept, outputs)
 }
 

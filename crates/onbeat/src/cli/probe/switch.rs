@@ -51,6 +51,6 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         plan.probe = Some(ProbePlan::of(Probe::Switch));
         Ok(())
     })?;
-    let kept = measured(prepared, Arc::new(Switch), None, Vec::new)?;
+    let kept = measured(prepared, Arc::new(Switch), None, |_| ())?;
     finish(&args.flags.run, kept, outputs)
 }

@@ -144,6 +144,49 @@ fn a_switch_is_counted_by_its_loops() {
     is_read(&place.at("run"));
 }
 
+/// True if this process may use real-time priorities.
+fn may_be_real_time() -> bool {
+    Command::new("chrt").args(["-f", "10", "true"]).status().is_ok_and(|status| status.success())
+}
+
+#[test]
+fn an_inversion_is_resolved_with_inheritance_and_fails_without() {
+    let (place, cpu) = (Place::new(), cpu());
+    let paths = ["run", "pi", "shared", "plain", "again"].map(|name| place.path(name));
+    let [run, pi, shared, plain, again] = paths.each_ref().map(String::as_str);
+    let probe = ["probe", "pi", "--idle", "as-is", "-a", &cpu, "-p", "10", "-q", "-o"];
+    if !may_be_real_time() {
+        let said = refused(&[&probe[..], &[run]].concat(), 4);
+        assert!(said.contains("CAP_SYS_NICE"), "{said}");
+        return;
+    }
+    let run = json(&[&probe[..], &[pi, "-l", "200"]].concat(), 0);
+    counted(&run, "pi");
+    let own = &run["cpus"][0];
+    assert_eq!((&run["plan"]["kind"], &own["measures"]), (&Value::from("pi"), &Value::from("inversion")));
+    let of = &own["inversions"];
+    assert_eq!((of["made"].as_u64(), of["resolved"].as_u64()), (Some(200), Some(200)));
+    assert!(of["longest_hold_ns"].as_i64() > Some(0) && own["cycles"] == of["made"]);
+    is_read(&place.at("pi"));
+    let run = json(&[&probe[..], &[shared, "--mutex", "shared", "-l", "50"]].concat(), 0);
+    assert_eq!(run["cpus"][0]["inversions"]["resolved"].as_u64(), Some(50));
+    // Without inheritance the first inversion lasts as long as the medium thread computes.
+    let without = ["--mutex", "plain", "--compute", "3ms"];
+    let run = json(&[&probe[..], &[plain], &without].concat(), 3);
+    let own = &run["cpus"][0];
+    let of = &own["inversions"];
+    assert_eq!((of["made"].as_u64(), of["resolved"].as_u64()), (Some(1), Some(0)));
+    assert!(own["max_ns"].as_i64() >= Some(3_000_000), "{own}");
+    assert_eq!((&run["ended"], &run["complete"]), (&Value::from("error"), &Value::from(true)));
+    let named = |entry: &Value| entry["kind"] == "scheduler" && entry["invalidates"] == true;
+    assert!(run["integrity"].as_array().unwrap().iter().any(named));
+    let said = onbeat(&[&probe[..], &[again], &without].concat());
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(said.contains("was not resolved") && said.contains("--mutex pi"), "{said}");
+    let said = refused(&["compare", pi, plain], 2);
+    assert!(said.contains("the measured quantity"), "{said}");
+}
+
 #[test]
 fn a_probe_names_the_load_beside_it_and_whether_it_held() {
     let cpu = cpu();
@@ -187,6 +230,9 @@ fn what_cannot_be_measured_is_refused_in_a_line_and_leaves_nothing() {
     refused_with(&["probe", "spin", "--over", "1ns"], &["one clock read"]);
     refused_with(&["probe", "spin", "-D", "0"], &["-D"]);
     refused_with(&["probe", "switch", "-i", "1us"], &["-i"]);
+    refused_with(&["probe", "pi", "-p", "0", "-a", &cpu], &["-p 3"]);
+    refused_with(&["probe", "pi", "-p", "2", "-a", &cpu], &["-p 3"]);
+    refused_with(&["probe", "pi", "--compute", "1s"], &["--compute", "50 ms"]);
     for probe in ["spin", "ipc", "switch"] {
         refused_with(
             &["probe", probe, "-p", "0", "-a", &cpu, "--load", "memory"],
