@@ -36,11 +36,11 @@ pub enum ConsoleEvent {
 }
 
 /// Open console.
-pub struct Console {
+pub struct ScreenConsole {
     signals: SignalFile,
 }
 
-impl Console {
+impl ScreenConsole {
     /// True if there is a terminal on standard input and output.
     pub fn is_there() -> bool {
         io::stdin().is_terminal() && io::stdout().is_terminal()
@@ -50,7 +50,7 @@ impl Console {
     ///
     /// # Errors
     /// There is none, or it accepts no settings.
-    pub fn open() -> io::Result<Console> {
+    pub fn open() -> io::Result<ScreenConsole> {
         let signals = SignalFile::open()?;
         let before = tcgetattr(io::stdin())?;
         let mut raw = before.clone();
@@ -67,7 +67,7 @@ impl Console {
             }));
         });
         *saved() = Some(before);
-        let console = Console { signals };
+        let console = ScreenConsole { signals };
         tcsetattr(io::stdin(), OptionalActions::Now, &raw)?;
         console.write(ENTER.as_bytes())?;
         Ok(console)
@@ -118,7 +118,7 @@ impl Console {
     }
 }
 
-impl Drop for Console {
+impl Drop for ScreenConsole {
     fn drop(&mut self) {
         restore();
     }

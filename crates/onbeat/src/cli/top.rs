@@ -2,7 +2,7 @@
 
 use super::Environment;
 use super::flags::{cpu_list, positive_span};
-use super::outputs::remark;
+use super::outputs::{print, remark};
 use super::run_flags::ThreadFlags;
 use super::top_own::PreparedOwn;
 use super::top_recorder::RecorderSource;
@@ -13,7 +13,7 @@ use crate::plan::intent::MeasureIntent;
 use crate::top::state::TopState;
 use crate::watch::machine::MachineReader;
 use crate::watch::names::StackNames;
-use host::{Console, clock, rt};
+use host::{ScreenConsole, clock, rt};
 use model::error::{Exit, Failure, Result};
 use model::labels::Labels;
 use model::units::{Bare, Nanos};
@@ -62,7 +62,7 @@ pub struct Args {
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     args.check()?;
     let duration = args.duration.as_deref().map(|text| positive_span("-D", text, Bare::Seconds)).transpose()?;
-    if environment.dumb || !Console::is_there() {
+    if environment.dumb || !ScreenConsole::is_there() {
         return Err(Failure::usage(
             "onbeat top needs a terminal with cursor control: without one, record with onbeat watch, or measure with onbeat measure",
         ));
@@ -115,6 +115,7 @@ impl Args {
         // Also after a failure: the threads end before the terminal comes back.
         let ended = source.end();
         drop(console);
+        print_saved(&state)?;
         match (shown?, ended?) {
             (Exit::Ok, ended) => Ok(ended),
             (shown, _) => Ok(shown),
@@ -122,8 +123,10 @@ impl Args {
     }
 
     fn show_recorder(&self, duration: Option<Nanos>, environment: &Environment) -> Result<Exit> {
-        remove_leftovers().into_iter().for_each(|line| remark(&format!("onbeat: {line}")));
+        let mut remarks: Vec<String> = remove_leftovers().into_iter().collect();
         let host = MachineReader::new().host();
+        // First of all: a thread that starts before the signals are blocked would receive them.
+        let console = open_console()?;
         // Stops of a virtual machine are not always counted as steal.
         let housekeeping = rt::affinity().ok().and_then(|cpus| cpus.iter().next());
         let pulse = housekeeping.filter(|_| is_virtual(&host));
@@ -135,8 +138,8 @@ impl Args {
             ..Options::default()
         };
         let mut recorder = WakeupRecorder::arm(&options)?;
-        keep_after(recorder.about()).into_iter().for_each(|line| remark(&format!("onbeat: {line}")));
-        let mut remarks = choose(&mut recorder, &self.threads)?;
+        remarks.extend(keep_after(recorder.about()));
+        remarks.extend(choose(&mut recorder, &self.threads)?);
         remarks.extend(about(recorder.about()));
         let by_ring = recorder.about().reading == Reading::Ring;
         // Events of a ring have no stacks.
@@ -144,20 +147,27 @@ impl Args {
         remarks.extend(give_up_rights(&[]));
         let mut state = TopState::new(title(recorder.about()).into());
         state.cost.kernel_bytes = recorder.about().kernel_memory;
-        // One that fits the last line; all of them are those of `watch`.
+        // One that fits the last line; `watch` prints all of them.
         state.message = remarks.into_iter().next().unwrap_or_default();
         let run = watch_run(&host.release, by_ring, Nanos::SECOND, Labels::default());
         let folder = environment.runs().with_file_name("top");
         let chooses = self.threads.is_empty();
         let mut source = RecorderSource::new(recorder, stacks, host, run, folder, chooses);
         rt::release_code_pages(); // what armed the recorder
-        let console = open_console()?;
-        view(&console, &mut source, &mut state, duration, environment)
+        let shown = view(&console, &mut source, &mut state, duration, environment);
+        drop(console);
+        print_saved(&state)?;
+        shown
     }
 }
 
+fn print_saved(state: &TopState) -> Result<()> {
+    let lines: String = state.saved.iter().map(|line| format!("{line}\n")).collect();
+    print(lines.as_bytes())
+}
+
 fn view(
-    console: &Console,
+    console: &ScreenConsole,
     source: &mut dyn TopSource,
     state: &mut TopState,
     duration: Option<Nanos>,
@@ -167,8 +177,8 @@ fn view(
     TopView { console, source, state, color: !environment.no_color, until }.run()
 }
 
-fn open_console() -> Result<Console> {
-    let opened = Console::open();
+fn open_console() -> Result<ScreenConsole> {
+    let opened = ScreenConsole::open();
     opened.map_err(|error| {
         Failure::of_call("cannot set up the terminal", &error, Exit::Internal, "open another terminal")
     })

@@ -117,7 +117,7 @@ impl TopSource for OwnSource {
         let mut writer = BundleWriter::create(&path, run.cpus.len())?;
         writer.begin(&run)?;
         let path = writer.finish(&run, &run.spikes)?;
-        Ok(format!("saved up to the last checkpoint; onbeat report {}", quoted(&path)))
+        Ok(format!("saved: onbeat report {}", quoted(&path)))
     }
 
     fn spent(&self) -> OwnUse {

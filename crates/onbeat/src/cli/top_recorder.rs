@@ -151,7 +151,7 @@ impl TopSource for RecorderSource {
         let path = self.folder.join(name);
         let (mut writer, _) = RecordWriter::open_folder(&path, DEFAULT_SIZE)?;
         writer.append(&self.run, &interval).map_err(Failure::internal)?;
-        Ok(format!("saved; onbeat report {}", quoted(&path)))
+        Ok(format!("saved: onbeat report {}", quoted(&path)))
     }
 
     fn spent(&self) -> OwnUse {

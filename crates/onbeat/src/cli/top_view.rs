@@ -11,7 +11,7 @@ use crate::top::keys::{PressedKey, KeyReader};
 use crate::top::paint::{PER_SECOND, Painter};
 use crate::top::state::{TopAction, TopState};
 use host::rt::OwnUse;
-use host::{Console, ConsoleEvent, clock, resident_kib};
+use host::{ScreenConsole, ConsoleEvent, clock, resident_kib};
 use model::error::{Exit, Failure, Result};
 use model::units::Nanos;
 
@@ -33,7 +33,7 @@ pub trait TopSource {
     /// Forgets the counts so far.
     fn reset(&mut self);
 
-    /// Stores the counts; returns the message about it.
+    /// Stores the counts; returns a line about it.
     fn save(&mut self, state: &TopState) -> Result<String>;
 
     /// CPU time and sleeps of onbeat's own threads, without those that measure.
@@ -42,7 +42,7 @@ pub trait TopSource {
 
 /// View on a terminal.
 pub struct TopView<'a> {
-    pub console: &'a Console,
+    pub console: &'a ScreenConsole,
     pub source: &'a mut dyn TopSource,
     pub state: &'a mut TopState,
     pub color: bool,
@@ -124,8 +124,13 @@ impl TopView<'_> {
                 Some(TopAction::Quit) => return true,
                 Some(TopAction::Reset) => self.source.reset(),
                 Some(TopAction::Save) => {
-                    let saved = self.source.save(self.state);
-                    self.state.message = saved.unwrap_or_else(|failure| format!("not saved: {}", failure.message));
+                    self.state.message = match self.source.save(self.state) {
+                        Ok(line) => {
+                            self.state.saved.push(line);
+                            "saved; the folder is printed at the end".into()
+                        }
+                        Err(failure) => format!("not saved: {}", failure.message),
+                    };
                 }
                 None => {}
             }

@@ -93,16 +93,19 @@ fn head(state: &TopState, screen: &mut Buffer) {
 
 fn worst_line(row: &LiveRow) -> String {
     let (name, max) = (clean(&row.name), row.max().map(short).unwrap_or_default());
+    // Threads of onbeat's own have no parts and no culprits.
+    let has_parts = row.worst_timer().or(row.worst_wait()).is_some();
     let by = match row.culprit() {
-        "" => "culprit unknown".to_owned(),
-        culprit => format!("by {}", clean(culprit)),
+        "" if has_parts => ", culprit unknown".to_owned(),
+        "" => String::new(),
+        culprit => format!(", by {}", clean(culprit)),
     };
     let victim = row.worst.as_ref().map(|worst| worst.victim.comm.as_str()).filter(|comm| !comm.is_empty());
     let whose = match victim {
         Some(comm) if !name.starts_with(comm) => format!("{name}, {}", clean(comm)),
         _ => name,
     };
-    format!("worst {max} ({whose}), {by}")
+    format!("worst {max} ({whose}){by}")
 }
 
 fn cost_line(state: &TopState) -> String {

@@ -104,6 +104,8 @@ pub struct TopState {
     /// Rows that fit.
     page: usize,
     pub message: String,
+    /// Lines about saved counts, to be printed at the end: the last line of a screen is short.
+    pub saved: Vec<String>,
     /// Seconds since the start.
     pub seconds: usize,
     /// Time since the last reset.
@@ -128,6 +130,7 @@ impl TopState {
             top: 0,
             page: 1,
             message: String::new(),
+            saved: Vec::new(),
             seconds: 0,
             counted: Nanos(0),
             lost: 0,
