@@ -15,6 +15,7 @@ pub mod bpf;
 pub mod capabilities;
 pub mod children;
 pub mod clock;
+mod console;
 pub mod dir;
 mod folder_lock;
 #[cfg(target_env = "musl")]
@@ -48,8 +49,10 @@ pub mod threads;
 pub mod tracefs;
 mod trusted_path;
 mod user;
+mod wake_file;
 pub mod work;
 
+pub use console::{ConsoleEvent, ScreenConsole};
 pub use folder_lock::{FolderLock, LockOutcome, LockOwner};
 pub use input::{
     Lines, count_names, file_version, identity, is_dir, open_input, read_user_file, whole_path, written_at,
@@ -64,7 +67,7 @@ pub use output::{
 pub use own_run::{OwnRun, end_with};
 pub use process::{
     ProcessId, is_own, is_root, make_new_files_private, open_files_limit, peak_memory_kib, process_start,
-    replace_by, start_apart,
+    replace_by, resident_kib, start_apart,
 };
 pub use program::{HeldProgram, ProgramEnd, find_program, owned_by_root, sets_ids};
 pub use pseudo_file::{HeldFile, RereadFile, write_and_hold};
@@ -78,3 +81,4 @@ pub use terminal::{
 pub use this_machine::is_this_machine;
 pub use trusted_path::CreatedDirs;
 pub use user::{ProgramUser, find_user};
+pub use wake_file::WakeFile;

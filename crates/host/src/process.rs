@@ -23,8 +23,17 @@ pub struct ProcessId {
 /// Read from VmHWM of /proc/self/status, because the figure of getrusage survives execve and
 /// includes the process that started onbeat.
 pub fn peak_memory_kib() -> Option<u64> {
+    memory_of_status("VmHWM:")
+}
+
+/// Memory of this process that is resident now.
+pub fn resident_kib() -> Option<u64> {
+    memory_of_status("VmRSS:")
+}
+
+fn memory_of_status(key: &str) -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     line.split_whitespace().next()?.parse().ok()
 }
 

@@ -3,6 +3,8 @@
 
 use std::fs;
 
+use model::units::Cpu;
+
 /// State of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadFacts {
@@ -15,6 +17,10 @@ pub struct ThreadFacts {
     pub kernel: bool,
     /// True if its policy is FIFO, round robin or deadline.
     pub real_time: bool,
+    /// Its real-time priority; 0 without one.
+    pub priority: u32,
+    /// CPU that it ran on last.
+    pub cpu: Cpu,
     /// True if it sleeps.
     pub asleep: bool,
     /// Number of voluntary context switches; `None` if they are not counted.
@@ -69,6 +75,8 @@ fn stat_of(tid: u32, text: &str) -> Option<ThreadFacts> {
         start: field(22)?,
         kernel: field(9)? & KERNEL_THREAD != 0,
         asleep: matches!(fields.first(), Some(&("S" | "D" | "I"))),
+        priority: field(40).and_then(|priority| priority.try_into().ok()).unwrap_or(0),
+        cpu: Cpu(field(39).and_then(|cpu| cpu.try_into().ok()).unwrap_or(0)),
         real_time: matches!(field(41)?, SCHED_FIFO | SCHED_RR | SCHED_DEADLINE),
         ..ThreadFacts::default()
     })

@@ -71,6 +71,8 @@ keywords! {
         Error = "error",
         /// all threads that were followed have ended
         Victim = "victim",
+        /// the user, by a key
+        User = "user",
     }
 }
 

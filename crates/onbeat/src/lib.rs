@@ -15,4 +15,5 @@ pub mod hunt;
 pub mod measure;
 pub mod plan;
 pub mod probe;
+pub mod top;
 pub mod watch;

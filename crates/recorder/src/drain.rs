@@ -36,6 +36,9 @@ pub struct DrainedEpoch {
     pub series: Vec<SeriesRows>,
     /// The worst of each series, holder and kind of victims, over all CPUs.
     pub worst: Vec<WorstFound>,
+    /// The worst of each CPU and of each chosen thread, if these are wanted; those of a thread have
+    /// no CPU and no stacks.
+    pub each: Vec<WorstFound>,
     pub coverage: WatchCoverage,
     /// The threads in slots that were there during all of the interval.
     pub threads: Vec<Covered>,
@@ -175,6 +178,7 @@ impl KernelRecorder {
                     rows.cpus.push(drained_row.row);
                     drained.counts.beyond += drained_row.beyond;
                     if let Some(worst) = drained_row.worst {
+                        drained.each.extend(self.each.then(|| worst.clone()));
                         keep_worst(&mut drained.worst, worst, SERIES_NAMES[series]);
                     }
                 }
@@ -186,7 +190,9 @@ impl KernelRecorder {
             let view = self.maps.threads.view(entry..entry + 1).map_err(|error| refusals::no_map(&error))?;
             let class = Class::of_thread(chosen, entry);
             for (series, rows) in drained.series.iter_mut().enumerate() {
-                rows.threads.extend(class.take(&view, series).map(|drained_row| drained_row.row));
+                let Some(drained_row) = class.take(&view, series) else { continue };
+                rows.threads.push(drained_row.row);
+                drained.each.extend(drained_row.worst.filter(|_| self.each));
             }
         }
         self.take_switched(epoch, busy, drained)

@@ -67,6 +67,8 @@ pub struct Options {
     pub switch: bool,
     /// CPU of the pulse, a timer that shows that all CPUs stood still.
     pub pulse: Option<Cpu>,
+    /// Also return the largest wake-ups of each CPU and each chosen thread.
+    pub each: bool,
     /// Size of a CPU's ring, unless it follows from the number of CPUs.
     pub ring_kib: Option<u64>,
 }
@@ -79,6 +81,7 @@ impl Default for Options {
             chosen_limit: THREADS_LIMIT,
             switch: false,
             pulse: None,
+            each: false,
             ring_kib: None,
         }
     }
@@ -95,6 +98,7 @@ pub struct KernelRecorder {
     pub(crate) cpu_counts: Vec<[u64; crate::layout::COUNTS]>,
     pub(crate) missed: Option<u64>,
     pub(crate) suspends: u32,
+    pub(crate) each: bool,
     about: About,
 }
 
@@ -189,6 +193,7 @@ impl KernelRecorder {
             cpu_counts: vec![Default::default(); cpus.possible],
             missed: None,
             suspends: 0,
+            each: options.each,
             maps,
             slots,
             about,

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use host::bpf::{ArrayMap, MapView};
 use host::threads::{ThreadFacts, real_time_threads, thread_facts};
 use model::error::{Failure, Result};
+use model::units::Cpu;
 use model::watch::{Victims, WatchTask};
 
 use crate::layout::{SLOT_MASK, SLOTS, slot};
@@ -35,6 +36,9 @@ impl KnownThread {
         Covered {
             tid: facts.tid,
             process: facts.process,
+            kernel: facts.kernel,
+            priority: facts.priority,
+            cpu: facts.cpu,
             recorded: self.recorded.wrapping_sub(last.recorded).into(),
             voluntary: self.slept.zip(last.slept).map(|(now, last)| now.saturating_sub(last)),
         }
@@ -77,6 +81,12 @@ pub struct Slots {
 pub struct Covered {
     pub tid: u32,
     pub process: u32,
+    /// True for a kernel thread.
+    pub kernel: bool,
+    /// Its real-time priority; 0 without one.
+    pub priority: u32,
+    /// CPU that it ran on last.
+    pub cpu: Cpu,
     /// Wake-ups after a sleep.
     pub recorded: u64,
     /// Sleeps that are over, by `voluntary_ctxt_switches`.

@@ -65,7 +65,7 @@ impl Summable for WorstLine {
 }
 
 /// Adds a row to that of the same CPU or thread, holder and victims.
-fn add_row(rows: &mut Vec<WatchRow>, next: WatchRow, sums: &mut RowSums) {
+pub fn add_row(rows: &mut Vec<WatchRow>, next: WatchRow, sums: &mut RowSums) {
     let whose = |row: &WatchRow| {
         let thread = row.thread.as_ref().map(|thread| (thread.tid, thread.comm.clone()));
         (row.cpu, thread, row.holder.clone(), row.victims.clone(), row.layout.clone())
@@ -97,7 +97,7 @@ fn add_row(rows: &mut Vec<WatchRow>, next: WatchRow, sums: &mut RowSums) {
 }
 
 /// Largest wake-ups of each series, holder and kind of victims.
-fn largest(all: &[WorstWakeup]) -> Vec<WorstWakeup> {
+pub fn largest(all: &[WorstWakeup]) -> Vec<WorstWakeup> {
     type Key<'a> = (&'a str, &'a str, &'a str);
     let mut best: Vec<(Key, Option<Nanos>, usize)> = Vec::new();
     for (at, one) in all.iter().enumerate() {

@@ -21,7 +21,7 @@ mod listed;
 #[cfg(any(test, feature = "fixture"))]
 pub mod made;
 pub mod manifest;
-mod merge;
+pub mod merge;
 pub mod read;
 mod sections;
 mod tail;

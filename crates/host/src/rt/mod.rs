@@ -8,6 +8,7 @@ mod policy;
 mod rseq;
 mod sched;
 mod signal;
+mod signal_file;
 pub(crate) mod sigset;
 mod stop_signal;
 mod timer;
@@ -27,6 +28,7 @@ pub use signal::{
     StopsBlocked, Woken, block_signals, clear_signal_mask, ignore_file_size_signal, interrupt_sleep,
     notify_housekeeper, stop_pending, unblock_signals, wait_until,
 };
+pub use signal_file::{ScreenSignal, SignalFile};
 pub use stop_signal::{BackgroundWrites, StopSignal, wait_for_stop};
 pub use timer::SignalTimer;
-pub use usage::{Usage, thread_usage};
+pub use usage::{OwnUse, Usage, process_use, thread_usage, thread_use};

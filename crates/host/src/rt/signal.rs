@@ -54,6 +54,18 @@ pub(super) fn stop_signals() -> SignalSet {
     signals().stop
 }
 
+/// Signals for a view that fills the screen.
+pub(super) fn screen_signals() -> SignalSet {
+    let stop = stop_signals();
+    STOP.into_iter().filter(|&signal| stop.contains(signal)).chain([libc::SIGWINCH]).collect()
+}
+
+/// Sends a signal to a thread of this process.
+#[cfg(test)]
+pub(super) fn interrupt_with(thread: i32, signal: libc::c_int) {
+    send(thread, signal);
+}
+
 fn signals() -> &'static Signals {
     SIGNALS.get_or_init(|| {
         // A blocked signal is queued even if it is ignored (sig_ignored, kernel/signal.c), and the

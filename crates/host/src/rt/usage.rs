@@ -4,6 +4,8 @@
 
 use std::mem::MaybeUninit;
 
+use model::units::Nanos;
+
 /// Counters of the calling thread, from getrusage(RUSAGE_THREAD).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -31,4 +33,35 @@ pub fn thread_usage() -> Usage {
         voluntary_switches: usage.ru_nvcsw as u64,
         involuntary_switches: usage.ru_nivcsw as u64,
     }
+}
+
+/// CPU time and sleeps of onbeat's own threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnUse {
+    pub cpu: Nanos,
+    /// Voluntary context switches: one per sleep.
+    pub sleeps: u64,
+}
+
+/// Use of the process so far, with all of its threads.
+pub fn process_use() -> OwnUse {
+    own_use(libc::RUSAGE_SELF)
+}
+
+/// Use of the calling thread so far.
+pub fn thread_use() -> OwnUse {
+    own_use(libc::RUSAGE_THREAD)
+}
+
+fn own_use(of: libc::c_int) -> OwnUse {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel writes one structure; should it refuse, all zeros is a valid value.
+    let usage = unsafe {
+        libc::getrusage(of, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    // Both are of 32 bits on some architectures.
+    #[allow(clippy::unnecessary_cast)]
+    let span = |time: libc::timeval| time.tv_sec as i64 * Nanos::SECOND.0 + time.tv_usec as i64 * 1_000;
+    OwnUse { cpu: Nanos(span(usage.ru_utime) + span(usage.ru_stime)), sleeps: usage.ru_nvcsw as u64 }
 }

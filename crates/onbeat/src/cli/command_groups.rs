@@ -6,7 +6,7 @@ use report::words::filled;
 
 /// Headings with their commands, both in the order of display.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Measure latency and find its causes", &["measure", "hunt", "explain", "probe", "watch"]),
+    ("Measure latency and find its causes", &["measure", "hunt", "explain", "probe", "watch", "top"]),
     ("Check settings and programs", &["doctor", "audit", "threads", "irqs", "check", "rules", "capture"]),
     ("Change settings and prove the effect", &["tune", "isolate", "load", "prove", "cure", "suite"]),
     ("Evaluate and share results", &["report", "bounds", "compare", "import", "farm"]),

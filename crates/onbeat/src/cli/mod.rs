@@ -62,6 +62,10 @@ mod step_settings;
 mod suite;
 mod target;
 mod threads;
+mod top;
+mod top_own;
+mod top_recorder;
+mod top_view;
 mod tune;
 mod watch;
 mod watch_way;
@@ -152,6 +156,7 @@ enum Command {
     Suite(OnCall<Box<suite::Args>>),
     Prove(OnCall<Box<prove::Args>>),
     Cure(OnCall<Box<cure::Args>>),
+    Top(OnCall<top::Args>),
     Watch(OnCall<watch::Args>),
     Rules(OnCall<rules::Args>),
     Report(OnCall<report::Args>),
@@ -275,6 +280,7 @@ fn dispatch(command: Command, environment: &Environment) -> Result<u8> {
         Command::Suite(OnCall(args)) => suite::run(&args, environment),
         Command::Prove(OnCall(args)) => prove::run(&args, environment),
         Command::Cure(OnCall(args)) => cure::run(&args, environment),
+        Command::Top(OnCall(args)) => top::run(&args, environment),
         Command::Watch(OnCall(args)) => watch::run(&args, environment),
         Command::Rules(OnCall(args)) => rules::run(&args, environment),
         Command::Report(OnCall(args)) => report::run(&args, environment),

@@ -142,7 +142,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let plan = WatchPlan {
         interval: asked.interval,
         duration: asked.duration,
-        run: asked.run(&host.release, by_ring),
+        run: watch_run(&host.release, by_ring, asked.interval, asked.labels.clone()),
     };
     let alarms = Alarms::new(asked.alarm, asked.actions.clone(), folder.display().to_string());
     let watch = Watch { plan, recorder, writer, stacks, beside, alarms, alarmed: Nanos(0), host };
@@ -239,20 +239,6 @@ impl Asked {
         if self.threads == 0 { 0 } else { THREADS }
     }
 
-    /// Description of the record; only histograms with the same one are added up.
-    fn run(&self, release: &str, by_ring: bool) -> WatchRun {
-        let plan = format!("watch {release}{}", if by_ring { " by ring" } else { "" });
-        let boot = MachineFiles::live().read_text("/proc/sys/kernel/random/boot_id");
-        WatchRun {
-            boot: boot.known().map(|boot| boot.trim().to_owned()).unwrap_or_default(),
-            plan: format!("{:016x}", digest(plan.as_bytes())),
-            interval_ns: self.interval,
-            utc_offset_s: offset_now(),
-            labels: self.labels.clone(),
-            ..WatchRun::default()
-        }
-    }
-
     fn unit(&self, args: &Args, program: PathBuf) -> Result<String> {
         let folder = args.output.clone().unwrap_or_else(|| PathBuf::from("/var/lib/onbeat/watch"));
         let text = |path: PathBuf| {
@@ -286,6 +272,20 @@ impl Asked {
     }
 }
 
+/// Description of the record; only histograms with the same one are added up.
+pub(super) fn watch_run(release: &str, by_ring: bool, interval: Nanos, labels: Labels) -> WatchRun {
+    let plan = format!("watch {release}{}", if by_ring { " by ring" } else { "" });
+    let boot = MachineFiles::live().read_text("/proc/sys/kernel/random/boot_id");
+    WatchRun {
+        boot: boot.known().map(|boot| boot.trim().to_owned()).unwrap_or_default(),
+        plan: format!("{:016x}", digest(plan.as_bytes())),
+        interval_ns: interval,
+        utc_offset_s: offset_now(),
+        labels,
+        ..WatchRun::default()
+    }
+}
+
 fn size_of(text: &str) -> Result<u64> {
     let bytes = size::parse(text).map_err(|why| Failure::usage(format!("--size: {why}")))?;
     if bytes < LEAST_SIZE {
@@ -299,7 +299,7 @@ fn size_of(text: &str) -> Result<u64> {
 }
 
 /// Chooses threads by number and by name; returns remarks on those not found.
-fn choose(recorder: &mut WakeupRecorder, wanted: &[String]) -> Result<Vec<String>> {
+pub(super) fn choose(recorder: &mut WakeupRecorder, wanted: &[String]) -> Result<Vec<String>> {
     let mut remarks = Vec::new();
     let mut left = THREADS;
     for word in wanted {

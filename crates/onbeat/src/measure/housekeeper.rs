@@ -131,6 +131,9 @@ impl Housekeeper {
                 signalled = true;
                 shared.stop.store(true, Ordering::Relaxed);
             }
+            if sink.ended_by_user() {
+                shared.stop.store(true, Ordering::Relaxed);
+            }
             if shared.all_have_ended(self.threads.len()) {
                 return signalled;
             }

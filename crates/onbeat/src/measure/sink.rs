@@ -61,4 +61,10 @@ pub trait Sink {
 
     /// Takes all statistics up to now.
     fn checkpoint(&mut self, run: &Run) -> Result<(), String>;
+
+    /// True once the user ended the run other than by a signal; asked when the housekeeping thread
+    /// is notified.
+    fn ended_by_user(&self) -> bool {
+        false
+    }
 }

@@ -3,8 +3,9 @@
 use host::clock;
 use host::threads::thread_facts;
 use model::error::{Failure, Result};
+use model::keyword::Word;
 use model::units::{CpuSet, Nanos};
-use model::watch::SeriesRows;
+use model::watch::{SeriesRows, WorstWakeup};
 
 use super::machine::WakeupMachine;
 use super::order::{RingStep, TimeOrder};
@@ -38,6 +39,8 @@ pub struct RingState {
     suspends: u32,
     period: Nanos,
     passed: Nanos,
+    /// True if the worst of each CPU and thread are wanted.
+    each: bool,
 }
 
 impl RingState {
@@ -69,6 +72,7 @@ impl RingState {
             suspends: 0,
             period: SHORTEST,
             passed: now,
+            each: options.each,
         };
         // Threads that slept during arming were not recorded.
         state.look();
@@ -169,6 +173,7 @@ impl RingState {
                 series[nth].cpus.push(drained_row.row);
                 beyond += drained_row.beyond;
                 if let Some(found) = drained_row.worst {
+                    drained.each.extend(self.each.then(|| found.clone()));
                     keep_worst(&mut worst, found, SERIES_NAMES[nth]);
                 }
             }
@@ -177,9 +182,13 @@ impl RingState {
             let Some(chosen) = self.threads.chosen.iter().find(|chosen| chosen.tid == tid) else { continue };
             let owner = RowOwner::of_thread(chosen);
             for (nth, tally) in of_thread.into_iter().enumerate() {
-                series[nth]
-                    .threads
-                    .extend(row(&owner, tally, nth, &mut names).map(|drained_row| drained_row.row));
+                let Some(drained_row) = row(&owner, tally, nth, &mut names) else { continue };
+                series[nth].threads.push(drained_row.row);
+                let of_thread = |found: WorstFound| WorstFound {
+                    wakeup: WorstWakeup { cpu: None, holder: Word::default(), ..found.wakeup },
+                    ..found
+                };
+                drained.each.extend(drained_row.worst.filter(|_| self.each).map(of_thread));
             }
         }
         (drained.series, drained.worst, drained.counts.beyond) = (series.into(), worst, beyond);

@@ -196,7 +196,9 @@ pub fn heads(run: &Run) -> (&'static str, &'static str) {
 pub fn beside(cpu: &CpuRun) -> Option<String> {
     let lost = cpu.lost_ppm.map(|ppm| format!("{ppm:.1}"));
     let failed = || cpu.inversions.map(|of| of.made.saturating_sub(of.resolved).to_string());
-    lost.or_else(failed).or_else(|| cpu.from_cpu.map(|from| from.to_string())).or_else(|| cpu.missed.map(|n| n.to_string()))
+    lost.or_else(failed)
+        .or_else(|| cpu.from_cpu.map(|from| from.to_string()))
+        .or_else(|| cpu.missed.map(|n| n.to_string()))
 }
 
 /// Longest gaps with their times, and the interrupts of each CPU during the run.
