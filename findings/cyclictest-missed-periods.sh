@@ -8,7 +8,7 @@
 # the JSON of a run with -D are fewer than the duration divided by the interval; with -l the run takes longer
 # instead. The manual does not mention it.
 # Seen, with a stall of more than 20 ms in a run of 3 s:
-#   cyclictest -q -p 80 -a 0 -t 1 -i 1000 -D 3 -h 50000    2972 samples; longer than 1 ms: 1, of 20.6 ms
+#   cyclictest -q -p 80 -a 0 -t 1 -i 1000 -D 3 -h 50000    2979 samples; longer than 1 ms: 1, of 21.6 ms
 set -eu
 
 fail() { echo "changed: $1"; exit 1; }

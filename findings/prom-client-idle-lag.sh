@@ -8,9 +8,9 @@
 # there are no ticks: a block of any length is one sample, so that percentile 90 has nothing of a loop that
 # was blocked half of the time. The metric "nodejs_eventloop_lag_seconds" is measured otherwise.
 # Seen, in 2 s, in milliseconds:
-#   idle                    min 9, mean 10.9, p50 10.1, p99 14.0, max 20.1
-#   idle, precision 50      min 49, mean 50.6, p50 50.2, p99 55.2
-#   blocked once for 1 s    p50 10.1, p90 12.2, max 1011.4
+#   idle                    min 10.1, mean 10.3, p50 10.1, p99 13.9, max 14.7
+#   idle, precision 50      min 50.1, mean 50.5, p50 50.1, p99 53.8, max 53.8
+#   blocked once for 1 s    min 10.1, mean 21.6, p50 10.1, p90 13.6, max 1013.4
 set -eu
 
 fail() { echo "changed: $1"; exit 1; }
