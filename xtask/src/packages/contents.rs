@@ -1,11 +1,9 @@
 //! Contents of the packages, one list for all formats.
 
-use super::manual::Shell;
+use super::Product;
 use super::staged::Packed;
 use super::units::{self, UnitText};
-use super::{Product, deb, rpm, tarball};
 use crate::tools::{Result, read, root};
-use std::path::{Path, PathBuf};
 
 /// Maintainer of packages without a named one; the domain is reserved (RFC 2606).
 pub const UNNAMED: &str = "the onbeat authors <onbeat@packages.invalid>";
@@ -18,7 +16,7 @@ pub struct Package {
     /// Lines of at most 75 columns.
     pub description: &'static [&'static str],
     pub suggests: &'static str,
-    pub formats: &'static [Format],
+    pub formats: &'static [PackageFormat],
     /// The name under which the farm's program prints its pages, as boards' programs are small; if
     /// none, it prints its own.
     pub described_as: Option<&'static str>,
@@ -32,9 +30,17 @@ pub struct Package {
     pub has_c: bool,
 }
 
+/// A shell with completions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
 /// A format of packages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum PackageFormat {
     Deb,
     Rpm,
     Tarball,
@@ -60,7 +66,7 @@ const ONBEAT: Package = Package {
         "take them over.",
     ],
     suggests: "onbeat-push",
-    formats: &[Format::Deb, Format::Rpm, Format::Tarball],
+    formats: &[PackageFormat::Deb, PackageFormat::Rpm, PackageFormat::Tarball],
     described_as: None,
     units: &[
         ("onbeat-watch.service", UnitText::Watch),
@@ -88,7 +94,7 @@ const PUSH: Package = Package {
         "onbeat-farm, over HTTPS, and nothing while onbeat measures.",
     ],
     suggests: "onbeat",
-    formats: &[Format::Deb, Format::Rpm, Format::Tarball],
+    formats: &[PackageFormat::Deb, PackageFormat::Rpm, PackageFormat::Tarball],
     described_as: Some("push"),
     units: &[("onbeat-push.service", UnitText::Page("docs/farm/boards.md"))],
     documents: &[("CHANGELOG.md", "CHANGELOG.md"), ("docs/farm/boards.md", "boards.md")],
@@ -106,7 +112,7 @@ pub const FARM: Package = Package {
         "worse, since when and with which kernel.",
     ],
     suggests: "onbeat, postgresql",
-    formats: &[Format::Deb],
+    formats: &[PackageFormat::Deb],
     described_as: None,
     units: &[
         ("onbeat-farm.service", UnitText::Page("docs/farm-setup.md")),
@@ -141,29 +147,20 @@ impl Package {
     }
 }
 
-impl Format {
-    /// Writes the package into a folder; the path of its file.
-    pub fn pack(self, product: &Product, out: &Path) -> Result<PathBuf> {
-        match self {
-            Format::Deb => deb::pack(product, out),
-            Format::Rpm => rpm::pack(product, out),
-            Format::Tarball => tarball::pack(product, out),
-        }
-    }
-
+impl PackageFormat {
     /// Folder below which everything is installed.
     pub fn prefix(self) -> &'static str {
-        if self == Format::Tarball { "/usr/local" } else { "/usr" }
+        if self == PackageFormat::Tarball { "/usr/local" } else { "/usr" }
     }
 
     /// Zsh's folder of completions: Debian keeps that of packages apart.
     fn zsh(self) -> &'static str {
-        if self == Format::Deb { "share/zsh/vendor-completions" } else { "share/zsh/site-functions" }
+        if self == PackageFormat::Deb { "share/zsh/vendor-completions" } else { "share/zsh/site-functions" }
     }
 }
 
 /// Files of a package, sorted by their place below the format's prefix; the program is the first.
-pub fn files(product: &Product, format: Format) -> Result<Vec<Packed>> {
+pub fn files(product: &Product, format: PackageFormat) -> Result<Vec<Packed>> {
     let (package, manual) = (product.package, product.manual);
     let name = package.name;
     let documents = format!("share/doc/{name}");
@@ -190,7 +187,7 @@ pub fn files(product: &Product, format: Format) -> Result<Vec<Packed>> {
     for (from, to) in package.documents {
         rest.push(Packed::file(&format!("{documents}/{to}"), read(&root().join(from))?));
     }
-    if format != Format::Deb {
+    if format != PackageFormat::Deb {
         for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
             rest.push(Packed::file(&format!("{documents}/{licence}"), read(&root().join(licence))?));
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::Product;
-use super::contents::{Format, files};
+use super::contents::{PackageFormat, files};
 use super::programs::tool;
 use super::staged::Packed;
 use crate::tools::{Result, Tool, read, root, write};
@@ -14,7 +14,7 @@ use crate::tools::{Result, Tool, read, root, write};
 pub fn pack(product: &Product, out: &Path) -> Result<PathBuf> {
     let (package, release) = (product.package, product.release);
     let scripts = root().join("packaging/debian").join(package.name);
-    let mut all = files(product, Format::Deb)?;
+    let mut all = files(product, PackageFormat::Deb)?;
     let documents = format!("share/doc/{}", package.name);
     let changes = format!("{documents}/CHANGELOG.md");
     for file in all.iter_mut().filter(|file| file.place == changes) {

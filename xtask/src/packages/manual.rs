@@ -2,17 +2,9 @@
 
 use std::path::Path;
 
-use super::contents::Package;
-use super::programs::Program;
+use super::contents::{Package, Shell};
+use super::programs::PackagedProgram;
 use crate::tools::{Result, Tool};
-
-/// A shell with completions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shell {
-    Bash,
-    Zsh,
-    Fish,
-}
 
 const SHELLS: [(Shell, &str); 3] = [(Shell::Bash, "bash"), (Shell::Zsh, "zsh"), (Shell::Fish, "fish")];
 
@@ -25,7 +17,7 @@ pub struct Manual {
 
 impl Manual {
     /// The manual of a package's program, printed by a program for this machine.
-    pub fn of(package: &Package, printer: &Program) -> Result<Manual> {
+    pub fn of(package: &Package, printer: &PackagedProgram) -> Result<Manual> {
         let of = package.described_as.map(|name| ["--of", name]).into_iter().flatten();
         let of: Vec<&str> = of.collect();
         let print = |args: &[&str]| Tool::new(&printer.path).args(args).args(&of).quiet().text();

@@ -20,10 +20,10 @@ use serde_json::{Value, json};
 
 use crate::dist;
 use crate::tools::{Result, Tool, read, root, target, write};
-use contents::{ALL, Package};
+use contents::{ALL, Package, PackageFormat};
 use crates::Crates;
 use manual::Manual;
-use programs::{Program, Programs};
+use programs::{PackagedProgram, Programs};
 use staged::Packed;
 
 /// Build target/packages: .deb, .rpm, a tarball per architecture, SHA256SUMS.
@@ -73,7 +73,7 @@ pub struct Release {
 pub struct Product<'a> {
     package: &'static Package,
     arch: &'a str,
-    program: Program,
+    program: PackagedProgram,
     manual: &'a Manual,
     crates: &'a Crates,
     release: &'a Release,
@@ -104,7 +104,7 @@ fn pack_all(args: &Args, out: &Path) -> Result<()> {
             let product =
                 Product { package, arch, program, manual: &manual, crates: &crates, release: &release };
             for format in package.formats {
-                let path = format.pack(&product, out)?;
+                let path = packed(*format, &product, out)?;
                 println!("{} ({} kB)", path.display(), read(&path)?.len() / 1000);
                 made.push(path);
             }
@@ -115,6 +115,15 @@ fn pack_all(args: &Args, out: &Path) -> Result<()> {
     names.sort_unstable();
     let sums = Tool::new("sha256sum").args(names).dir(out).quiet().text()?;
     write(&out.join("SHA256SUMS"), sums)
+}
+
+/// Writes a package into a folder; the path of its file.
+fn packed(format: PackageFormat, product: &Product, out: &Path) -> Result<PathBuf> {
+    match format {
+        PackageFormat::Deb => deb::pack(product, out),
+        PackageFormat::Rpm => rpm::pack(product, out),
+        PackageFormat::Tarball => tarball::pack(product, out),
+    }
 }
 
 fn empty(folder: &Path) -> Result<()> {

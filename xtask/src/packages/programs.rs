@@ -12,7 +12,7 @@ const TOOLS: [(&str, &str); 2] = [("cargo-deb", "3.8.0"), ("cargo-generate-rpm",
 
 /// A built program.
 #[derive(Clone)]
-pub struct Program {
+pub struct PackagedProgram {
     pub path: PathBuf,
     /// Its target, as Rust names it.
     pub triple: String,
@@ -21,7 +21,7 @@ pub struct Program {
 /// Programs, each built once.
 pub struct Programs {
     built: bool,
-    known: BTreeMap<(&'static str, String), Program>,
+    known: BTreeMap<(&'static str, String), PackagedProgram>,
 }
 
 impl Programs {
@@ -31,7 +31,7 @@ impl Programs {
     }
 
     /// The program of a package.
-    pub fn of(&mut self, package: &'static Package, arch: &str) -> Result<Program> {
+    pub fn of(&mut self, package: &'static Package, arch: &str) -> Result<PackagedProgram> {
         let key = (package.name, arch.to_owned());
         if let Some(program) = self.known.get(&key) {
             return Ok(program.clone());
@@ -42,14 +42,14 @@ impl Programs {
     }
 }
 
-fn program(package: &Package, arch: &str, built: bool) -> Result<Program> {
+fn program(package: &Package, arch: &str, built: bool) -> Result<PackagedProgram> {
     if package.is_dynamic {
         let triple = dist::rust_target(arch, "gnu");
         let path = target(&format!("{triple}/farm"))?.join(package.name);
         if !(built && path.exists()) {
             build_dynamic(package, &triple)?;
         }
-        return Ok(Program { path, triple });
+        return Ok(PackagedProgram { path, triple });
     }
     let kept = target("dist")?.join(format!("{}-{arch}", package.name));
     let path = match (built && kept.exists(), package.has_c) {
@@ -57,7 +57,7 @@ fn program(package: &Package, arch: &str, built: bool) -> Result<Program> {
         (false, true) => dist::build_push()?,
         (false, false) => dist::build(arch)?,
     };
-    Ok(Program { path, triple: dist::rust_target(arch, "musl") })
+    Ok(PackagedProgram { path, triple: dist::rust_target(arch, "musl") })
 }
 
 /// The server's program: with the machine's C library, so that names are resolved as on the

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::Product;
-use super::contents::{Format, files};
+use super::contents::{PackageFormat, files};
 use super::programs::tool;
 use crate::tools::{Result, Tool};
 
 /// Writes the package.
 pub fn pack(product: &Product, out: &Path) -> Result<PathBuf> {
     let (package, release) = (product.package, product.release);
-    let all = files(product, Format::Rpm)?;
+    let all = files(product, PackageFormat::Rpm)?;
     let units: Vec<&str> = package.units.iter().map(|(name, _)| *name).collect();
     // Presets decide at an installation, and Fedora's disable; systemd reloads by its own trigger.
     let removal = format!(

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Product;
-use super::contents::{Format, files};
+use super::contents::{PackageFormat, files};
 use super::staged::gzip;
 use crate::tools::{Result, write};
 
@@ -11,7 +11,7 @@ use crate::tools::{Result, write};
 pub fn pack(product: &Product, out: &Path) -> Result<PathBuf> {
     let name = format!("{}-{}-{}", product.package.name, product.release.version, product.program.triple);
     let mut archive = tar::Builder::new(Vec::new());
-    for file in files(product, Format::Tarball)? {
+    for file in files(product, PackageFormat::Tarball)? {
         let mut header = tar::Header::new_gnu();
         header.set_size(file.bytes.len() as u64);
         header.set_mode(file.mode);
