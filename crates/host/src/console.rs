@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, Once};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use rustix::termios::{InputModes, tcgetwinsize};
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
 use crate::clock::monotonic;
 use crate::rt::{ScreenSignal, SignalFile};
@@ -100,10 +100,8 @@ impl ScreenConsole {
             ];
             files.extend(other.map(|other| PollFd::from_borrowed_fd(other, PollFlags::IN)));
             let left = until.map(|until| Nanos((until.0 - monotonic().0).max(0)));
-            let left = left.map(|left| Timespec {
-                tv_sec: left.0 / Nanos::SECOND.0,
-                tv_nsec: left.0 % Nanos::SECOND.0,
-            });
+            let left = left
+                .map(|left| Timespec { tv_sec: left.0 / Nanos::SECOND.0, tv_nsec: left.0 % Nanos::SECOND.0 });
             let _ = poll(&mut files, left.as_ref());
             let is_ready = |nth: usize| files.get(nth).is_some_and(|file| !file.revents().is_empty());
             match self.signals.take() {

@@ -52,7 +52,7 @@ mod user;
 mod wake_file;
 pub mod work;
 
-pub use console::{ScreenConsole, ConsoleEvent};
+pub use console::{ConsoleEvent, ScreenConsole};
 pub use folder_lock::{FolderLock, LockOutcome, LockOwner};
 pub use input::{
     Lines, count_names, file_version, identity, is_dir, open_input, read_user_file, whole_path, written_at,

@@ -41,7 +41,8 @@ impl SignalFile {
     pub fn take(&self) -> Option<ScreenSignal> {
         let mut info = [0u8; mem::size_of::<libc::signalfd_siginfo>()];
         let read = rustix::io::read(&self.0, &mut info[..]).ok()?;
-        let number = info.first_chunk().filter(|_| read == info.len()).map(|bytes| i32::from_ne_bytes(*bytes))?;
+        let number =
+            info.first_chunk().filter(|_| read == info.len()).map(|bytes| i32::from_ne_bytes(*bytes))?;
         Some(if number == libc::SIGWINCH { ScreenSignal::Resize } else { ScreenSignal::Stop })
     }
 }

@@ -48,7 +48,10 @@ impl PreparedOwn {
             load: None,
             labels: Labels::default(),
         };
-        Ok(PreparedOwn { prepared: prepare_run(wanted, environment, |_, _, _| Ok(()))?, runs: environment.runs() })
+        Ok(PreparedOwn {
+            prepared: prepare_run(wanted, environment, |_, _, _| Ok(()))?,
+            runs: environment.runs(),
+        })
     }
 
     /// Starts the threads. The calling thread, which draws, leaves the measured CPUs.

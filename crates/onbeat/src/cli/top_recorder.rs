@@ -96,7 +96,9 @@ impl RecorderSource {
                 row.name = Some(format!("{}:{tid}", facts.comm));
             }
         }
-        let is_gone = |tid: &u32| !covered.contains(tid) && !tick.rows.iter().any(|row| row.key == RowKey::Thread(*tid));
+        let is_gone = |tid: &u32| {
+            !covered.contains(tid) && !tick.rows.iter().any(|row| row.key == RowKey::Thread(*tid))
+        };
         tick.ended = tids_of(state).filter(is_gone).collect();
     }
 }

@@ -7,11 +7,11 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 
 use crate::top::draw::draw;
-use crate::top::keys::{PressedKey, KeyReader};
+use crate::top::keys::{KeyReader, PressedKey};
 use crate::top::paint::{PER_SECOND, Painter};
 use crate::top::state::{TopAction, TopState};
 use host::rt::OwnUse;
-use host::{ScreenConsole, ConsoleEvent, clock, resident_kib};
+use host::{ConsoleEvent, ScreenConsole, clock, resident_kib};
 use model::error::{Exit, Failure, Result};
 use model::units::Nanos;
 

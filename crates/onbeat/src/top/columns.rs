@@ -162,8 +162,12 @@ mod tests {
 
     #[test]
     fn spans_have_three_digits_and_a_unit() {
-        let texts = [0, 999, 1_000, 9_994, 9_995, 99_949, 999_499, 999_500, 68_700_000_000].map(|ns| short(Nanos(ns)));
-        assert_eq!(texts, ["0ns", "999ns", "1.00us", "9.99us", "10.0us", "99.9us", "999us", "1.00ms", "68.7s"]);
+        let texts = [0, 999, 1_000, 9_994, 9_995, 99_949, 999_499, 999_500, 68_700_000_000]
+            .map(|ns| short(Nanos(ns)));
+        assert_eq!(
+            texts,
+            ["0ns", "999ns", "1.00us", "9.99us", "10.0us", "99.9us", "999us", "1.00ms", "68.7s"]
+        );
         assert_eq!([9.0, 1_000.0, 123_456.0, 0.4].map(rate), ["9.0", "1000", "123k", "0.4"]);
     }
 

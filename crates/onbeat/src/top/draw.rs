@@ -134,7 +134,10 @@ fn foot(state: &TopState) -> String {
     };
     match state.screen {
         TopScreen::List => {
-            format!("q quit  s sort: {}  / filter  p pause  r reset  Enter  S save  ? help{filter}", state.sort.name())
+            format!(
+                "q quit  s sort: {}  / filter  p pause  r reset  Enter  S save  ? help{filter}",
+                state.sort.name()
+            )
         }
         TopScreen::Histogram(_) | TopScreen::Help => "Enter back  p pause  r reset  q quit".into(),
     }
@@ -214,7 +217,8 @@ mod tests {
     fn shown(state: &mut TopState, width: u16, height: u16) -> Vec<String> {
         let mut screen = Buffer::empty(Rect::new(0, 0, width, height));
         draw(state, &mut screen);
-        let line = |y: u16| (0..width).map(|x| screen[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+        let line =
+            |y: u16| (0..width).map(|x| screen[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
         (0..height).map(line).collect()
     }
 
@@ -298,7 +302,9 @@ q quit  s sort: max  / filter  p pause  r reset  Enter  S save  ? help";
 
     proptest! {
         #[test]
-        fn any_size_and_any_name_are_drawn(width in 1u16..320, height in 1u16..100, name: String, us in -5i64..1 << 40) {
+        fn any_size_and_any_name_are_drawn(
+            width in 1u16..320, height in 1u16..100, name: String, us in -5i64..1 << 40,
+        ) {
             let mut state = TopState::new("BPF".into());
             state.take(second(vec![thread(7, &name, us)]));
             let lines = shown(&mut state, width, height);

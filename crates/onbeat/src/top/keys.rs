@@ -114,9 +114,18 @@ mod tests {
     #[test]
     fn keys_are_read_also_in_pieces() {
         let mut reader = KeyReader::default();
-        assert_eq!(reader.take(b"sq\r\x03"), [PressedKey::Char('s'), PressedKey::Char('q'), PressedKey::Enter, PressedKey::Interrupt]);
-        assert_eq!(reader.take(b"\x1b[A\x1bOB\x1b[5~\x1b[6~"), [PressedKey::Up, PressedKey::Down, PressedKey::PageUp, PressedKey::PageDown]);
-        assert_eq!(reader.take(b"\x1b[H\x1b[4~\x7f\t"), [PressedKey::Home, PressedKey::End, PressedKey::Backspace, PressedKey::Tab]);
+        assert_eq!(
+            reader.take(b"sq\r\x03"),
+            [PressedKey::Char('s'), PressedKey::Char('q'), PressedKey::Enter, PressedKey::Interrupt]
+        );
+        assert_eq!(
+            reader.take(b"\x1b[A\x1bOB\x1b[5~\x1b[6~"),
+            [PressedKey::Up, PressedKey::Down, PressedKey::PageUp, PressedKey::PageDown]
+        );
+        assert_eq!(
+            reader.take(b"\x1b[H\x1b[4~\x7f\t"),
+            [PressedKey::Home, PressedKey::End, PressedKey::Backspace, PressedKey::Tab]
+        );
         assert_eq!((reader.take(b"\x1b"), reader.is_pending()), (vec![], true));
         assert_eq!(reader.take(b"[B"), [PressedKey::Down]);
         assert_eq!(reader.take("\u{e9}".as_bytes()), [PressedKey::Char('\u{e9}')]);
@@ -126,7 +135,10 @@ mod tests {
     #[test]
     fn escape_alone_is_a_key_once_nothing_follows() {
         let mut reader = KeyReader::default();
-        assert_eq!((reader.take(b"\x1b"), reader.flush(), reader.flush()), (vec![], Some(PressedKey::Escape), None));
+        assert_eq!(
+            (reader.take(b"\x1b"), reader.flush(), reader.flush()),
+            (vec![], Some(PressedKey::Escape), None)
+        );
         assert_eq!(reader.take(b"\x1bq"), [PressedKey::Escape, PressedKey::Char('q')]);
     }
 

@@ -4,16 +4,16 @@
 
 pub mod columns;
 pub mod draw;
-pub mod history;
+#[cfg(test)]
+mod fixture;
 pub mod histogram;
+pub mod history;
 pub mod keys;
 pub mod own;
 pub mod paint;
 pub mod recorded;
 pub mod row;
 pub mod state;
-#[cfg(test)]
-mod fixture;
 
 use model::rows::{RowCounts, RowSums};
 use model::units::{Cpu, Nanos};

@@ -137,18 +137,21 @@ mod tests {
 
     #[test]
     fn a_block_is_a_row_with_its_missed_slots() {
-        let mut block = DrainedBlock { missed: 2, start: Nanos(0), end: Nanos::SECOND, ..DrainedBlock::default() };
+        let mut block =
+            DrainedBlock { missed: 2, start: Nanos(0), end: Nanos::SECOND, ..DrainedBlock::default() };
         for (cycle, ns) in [(0, 4_000), (1, 9_000)] {
             block.add(LatencySample { latency: Nanos(ns), cycle, time: Nanos(ns) });
         }
         let tick = tick_of(&[ClosedBlock { cpu: Cpu(3), wall_offset: Nanos(0), block }]);
         let row = &tick.rows[0];
-        assert_eq!((tick.span, row.key, row.missed, row.wakeups), (Nanos::SECOND, RowKey::Cpu(Cpu(3)), Some(2), 2));
-        assert_eq!((row.both.min, row.both.max, row.both.mean()), (
-            Some(Nanos(4_000)),
-            Some(Nanos(9_000)),
-            Some(Nanos(6_500))
-        ));
+        assert_eq!(
+            (tick.span, row.key, row.missed, row.wakeups),
+            (Nanos::SECOND, RowKey::Cpu(Cpu(3)), Some(2), 2)
+        );
+        assert_eq!(
+            (row.both.min, row.both.max, row.both.mean()),
+            (Some(Nanos(4_000)), Some(Nanos(9_000)), Some(Nanos(6_500)))
+        );
         let worst = row.worst.as_ref().expect("the largest");
         assert_eq!((worst.timer_ns, worst.wakeup_ns, worst.culprit.name.as_str()), (None, None, ""));
     }

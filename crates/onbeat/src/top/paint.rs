@@ -70,7 +70,8 @@ impl Pen {
         }
         out.extend(cell.symbol().bytes());
         // Where the cursor is after a letter of another width is not relied upon.
-        self.at = cell.symbol().chars().all(|letter| letter.is_ascii() || is_sign(letter)).then_some((x + 1, y));
+        self.at =
+            cell.symbol().chars().all(|letter| letter.is_ascii() || is_sign(letter)).then_some((x + 1, y));
     }
 }
 

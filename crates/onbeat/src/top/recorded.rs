@@ -130,7 +130,9 @@ impl RecordedSums {
                 let (cpus, threads) = (Vec::new(), Vec::new());
                 self.series.push(SeriesRows { series: next.series, cpus, threads });
             }
-            let Some(sum) = self.series.iter_mut().find(|known| known.series == next.series) else { continue };
+            let Some(sum) = self.series.iter_mut().find(|known| known.series == next.series) else {
+                continue;
+            };
             next.cpus.into_iter().for_each(|row| add_row(&mut sum.cpus, row, &mut self.scratch));
             next.threads.into_iter().for_each(|row| add_row(&mut sum.threads, row, &mut self.scratch));
         }
@@ -176,7 +178,11 @@ mod tests {
     fn counted(cpu: Option<u32>, tid: Option<i32>, holder: Holder, ns: i64) -> WatchRow {
         WatchRow {
             cpu: cpu.map(Cpu),
-            thread: tid.map(|tid| WatchTask { comm: "control".into(), tid: Some(tid), ..WatchTask::default() }),
+            thread: tid.map(|tid| WatchTask {
+                comm: "control".into(),
+                tid: Some(tid),
+                ..WatchTask::default()
+            }),
             holder: holder.into(),
             victims: Victims::User.into(),
             n: 1,
@@ -236,11 +242,7 @@ mod tests {
         let [zero, one] = [Cpu(0), Cpu(1)];
         assert_eq!(
             keys,
-            [
-                (RowKey::Cpu(zero), Some(zero)),
-                (RowKey::Cpu(one), Some(one)),
-                (RowKey::Thread(7), Some(one)),
-            ]
+            [(RowKey::Cpu(zero), Some(zero)), (RowKey::Cpu(one), Some(one)), (RowKey::Thread(7), Some(one)),]
         );
         assert_eq!(worst[2].1.wakeup.holder, Holder::Higher);
         assert!(new_worst(each, |_| Some(Nanos(50))).is_empty());

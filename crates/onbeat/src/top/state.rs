@@ -30,15 +30,8 @@ pub enum SortBy {
 }
 
 impl SortBy {
-    const ALL: [SortBy; 7] = [
-        SortBy::Max,
-        SortBy::Last,
-        SortBy::P99,
-        SortBy::Mean,
-        SortBy::Rate,
-        SortBy::Missed,
-        SortBy::Name,
-    ];
+    const ALL: [SortBy; 7] =
+        [SortBy::Max, SortBy::Last, SortBy::P99, SortBy::Mean, SortBy::Rate, SortBy::Missed, SortBy::Name];
 
     pub fn name(self) -> &'static str {
         ["max", "last", "p99", "mean", "wake-ups", "missed", "name"][self as usize]
@@ -273,7 +266,10 @@ impl TopState {
             }
             (PressedKey::Char('?' | 'h'), TopScreen::Help) => self.screen = TopScreen::List,
             (PressedKey::Char('?' | 'h'), _) => self.screen = TopScreen::Help,
-            (PressedKey::Escape | PressedKey::Enter | PressedKey::Backspace, TopScreen::Histogram(_) | TopScreen::Help) => {
+            (
+                PressedKey::Escape | PressedKey::Enter | PressedKey::Backspace,
+                TopScreen::Histogram(_) | TopScreen::Help,
+            ) => {
                 self.screen = TopScreen::List;
             }
             (_, TopScreen::List) => self.press_in_list(key),
@@ -361,7 +357,14 @@ mod tests {
             state.press(PressedKey::Char('s'));
         }
         assert_eq!(names(&state), ["CPU 0", "audio:9", "camera:8", "control:7"]);
-        for key in [PressedKey::Char('/'), PressedKey::Char('C'), PressedKey::Char('o'), PressedKey::Char('q'), PressedKey::Backspace, PressedKey::Enter] {
+        for key in [
+            PressedKey::Char('/'),
+            PressedKey::Char('C'),
+            PressedKey::Char('o'),
+            PressedKey::Char('q'),
+            PressedKey::Backspace,
+            PressedKey::Enter,
+        ] {
             assert_eq!(state.press(key), None, "a letter of a filter is no command");
         }
         assert_eq!(names(&state), ["control:7"]);
