@@ -2,7 +2,7 @@
 
 use super::Environment;
 use super::flags::{cpu_list, positive_span};
-use super::outputs::{print, remark};
+use super::outputs::print;
 use super::run_flags::ThreadFlags;
 use super::top_own::PreparedOwn;
 use super::top_recorder::RecorderSource;
