@@ -3,8 +3,9 @@
 //!
 //! [`plan`] turns a request and a machine into a plan or a refusal. [`measure`] executes it:
 //! `measure::cycle` is the loop. [`probe`] measures delays that a timer does not show. [`hunt`]
-//! records kernel events during a measurement and explains each late wake-up. [`check`] examines a
-//! program from outside. [`doctor`] tries what the commands need. [`cli`] has one file per subcommand: it gathers, calls and prints.
+//! records kernel events during a measurement and explains each late wake-up. [`top`] shows CPUs
+//! and threads live. [`check`] examines a program from outside. [`doctor`] tries the needs of
+//! commands. [`cli`] has one file per subcommand: it gathers, calls and prints.
 //! ARCHITECTURE.md follows a latency, a number, a setting and a spike through the crates.
 
 pub mod alarm;

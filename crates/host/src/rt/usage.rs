@@ -60,8 +60,7 @@ fn own_use(of: libc::c_int) -> OwnUse {
         libc::getrusage(of, usage.as_mut_ptr());
         usage.assume_init()
     };
-    // Both are of 32 bits on some architectures.
-    #[allow(clippy::unnecessary_cast)]
+    #[allow(clippy::unnecessary_cast)] // Of 32 bits on some architectures.
     let span = |time: libc::timeval| time.tv_sec as i64 * Nanos::SECOND.0 + time.tv_usec as i64 * 1_000;
     OwnUse { cpu: Nanos(span(usage.ru_utime) + span(usage.ru_stime)), sleeps: usage.ru_nvcsw as u64 }
 }

@@ -26,9 +26,9 @@ use trace::timeline::is_virtual;
 ///
 /// Draws once a second what `onbeat watch` counts: for each CPU and real-time thread the largest
 /// latency of the last second, minimum, mean, p99, maximum with its parts T (timer) and W (wait for
-/// the CPU), wake-ups a second, the last minute, and the culprit of the maximum. With --own it shows
-/// threads of onbeat as `onbeat measure` runs them, one per CPU, with missed slots. Press ? for the
-/// keys. Nothing is stored unless S is pressed.
+/// the CPU), wake-ups a second, the last minute, and the culprit of the maximum. With --own it
+/// shows threads of onbeat as `onbeat measure` runs them, one per CPU, with missed slots. Press ?
+/// for the keys. Nothing is stored unless S is pressed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat top                        every real-time thread of this machine\n  \
@@ -65,7 +65,8 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         args.duration.as_deref().map(|text| positive_span("-D", text, Bare::Seconds)).transpose()?;
     if environment.dumb || !ScreenConsole::is_there() {
         return Err(Failure::usage(
-            "onbeat top needs a terminal with cursor control: without one, record with onbeat watch, or measure with onbeat measure",
+            "onbeat top needs a terminal with cursor control: without one, record with onbeat watch, or \
+             measure with onbeat measure",
         ));
     }
     if args.own { args.show_own(duration, environment) } else { args.show_recorder(duration, environment) }

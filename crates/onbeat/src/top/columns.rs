@@ -1,5 +1,6 @@
 //! Columns of the list: as many as fit, the most useful first, each of a fixed width.
 
+use model::sort::CompactSort;
 use model::units::Nanos;
 
 use super::row::LiveRow;
@@ -69,7 +70,7 @@ pub fn fitted(width: usize, has_missed: bool) -> Vec<(TopColumn, usize)> {
             (*width, left) = (*width + more, left - more);
         }
     }
-    columns.sort_unstable_by_key(|(column, _)| *column);
+    columns.compact_sort_by_key(|(column, _)| *column);
     columns
 }
 

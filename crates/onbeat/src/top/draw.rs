@@ -271,7 +271,7 @@ q quit  s sort: max  / filter  p pause  r reset  Enter  S save  ? help";
     fn the_list_at_120_columns() {
         let lines = shown(&mut state(), 120, 10);
         let expected = "\
- cpu, thread     pri cpu   last    min   mean    p99    max      T      W wake/s minute     culprit
+\x20cpu, thread     pri cpu   last    min   mean    p99    max      T      W wake/s minute     culprit
 >CPU 0                   60.0us 60.0us 6.20ms 12.3ms 12.3ms 9.88ms 2.47ms    1.0          █ hog12345
  camera-with-nam  50   0 3.00us 3.00us 6.17ms 12.3ms 12.3ms 9.88ms 2.47ms    1.0          █ hog12345
  control:7        50   0 60.0us 40.0us 50.0us 60.0us 60.0us 48.0us 12.0us    1.0          ▄ hog60";
@@ -302,7 +302,9 @@ q quit  s sort: max  / filter  p pause  r reset  Enter  S save  ? help";
 
     proptest! {
         #[test]
-        fn any_size_and_any_name_are_drawn(width in 1u16..320, height in 1u16..100, name: String, us in -5i64..1 << 40) {
+        fn any_size_and_any_name_are_drawn(
+            width in 1u16..320, height in 1u16..100, name: String, us in -5i64..1 << 40,
+        ) {
             let mut state = TopState::new("BPF".into());
             state.take(second(vec![thread(7, &name, us)]));
             let lines = shown(&mut state, width, height);
