@@ -59,7 +59,8 @@ struct Canvas {
 }
 
 impl Canvas {
-    fn of((columns, rows): (u16, u16), color: bool) -> Canvas {
+    fn of(size: (u16, u16), color: bool) -> Canvas {
+        let (columns, rows) = size;
         let screen = Buffer::empty(Rect::new(0, 0, columns, rows));
         Canvas { screen, painter: Painter::new(columns, rows, color), bytes: Vec::new() }
     }

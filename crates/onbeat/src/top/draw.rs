@@ -26,7 +26,7 @@ const HELP: &[&str] = &[
     "s        sort by the next of max, last, p99, mean, wake-ups, missed, name",
     "/ or f   filter by a part of the name or of the culprit; Esc: no filter",
     "Tab      list CPUs, threads, or both",
-    "p        pause the screen; counting goes on",
+    "p        pause the screen; counting continues",
     "r        reset all counts",
     "S        save the counts since the reset",
     "q Ctrl-C quit",

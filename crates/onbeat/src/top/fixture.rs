@@ -4,7 +4,7 @@ use model::rows::{RowCounts, row_of};
 use model::units::{Cpu, Nanos};
 use model::watch::{WatchCulprit, WatchTask, WorstWakeup};
 
-use super::{RowKey, RowTick, Tally, TopTick};
+use super::{LatencyTally, RowKey, RowTick, TopTick};
 
 /// A thread with one wake-up of this many microseconds, four fifths of them T.
 pub fn thread(tid: u32, name: &str, us: i64) -> RowTick {
@@ -29,8 +29,8 @@ pub fn thread(tid: u32, name: &str, us: i64) -> RowTick {
     }
 }
 
-pub fn tally(latencies: &[i64]) -> Tally {
-    Tally {
+pub fn tally(latencies: &[i64]) -> LatencyTally {
+    LatencyTally {
         n: latencies.len() as u64,
         sum: latencies.iter().map(|ns| i128::from(*ns)).sum(),
         min: latencies.iter().min().map(|ns| Nanos(*ns)),

@@ -51,9 +51,9 @@ pub struct RowTick {
     /// Slots that were slept through; `None` for threads without a schedule of onbeat.
     pub missed: Option<u64>,
     /// Latencies of wake-ups by a timer, T + W.
-    pub both: Tally,
+    pub both: LatencyTally,
     /// W of all wake-ups.
-    pub wait: Tally,
+    pub wait: LatencyTally,
     /// The largest, with a culprit if one is proven.
     pub worst: Option<WorstWakeup>,
 }
@@ -68,8 +68,8 @@ impl RowTick {
             cpu: None,
             wakeups: 0,
             missed: None,
-            both: Tally::default(),
-            wait: Tally::default(),
+            both: LatencyTally::default(),
+            wait: LatencyTally::default(),
             worst: None,
         }
     }
@@ -77,7 +77,7 @@ impl RowTick {
 
 /// A histogram with its exact values.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tally {
+pub struct LatencyTally {
     pub n: u64,
     pub sum: i128,
     pub min: Option<Nanos>,
@@ -85,9 +85,9 @@ pub struct Tally {
     pub rows: RowCounts,
 }
 
-impl Tally {
+impl LatencyTally {
     /// Adds another one; `scratch` is memory to work in.
-    pub fn add(&mut self, other: &Tally, scratch: &mut RowSums) {
+    pub fn add(&mut self, other: &LatencyTally, scratch: &mut RowSums) {
         if other.n == 0 {
             return;
         }

@@ -11,7 +11,7 @@ use model::run::Run;
 use model::units::Nanos;
 use model::watch::{WatchTask, WorstWakeup};
 
-use super::{RowKey, RowTick, Tally, TopTick};
+use super::{LatencyTally, RowKey, RowTick, TopTick};
 use crate::measure::sink::{ClosedBlock, Progress, Sink};
 
 /// Limit of seconds that wait for a slow screen.
@@ -112,7 +112,7 @@ fn row_of_block(closed: &ClosedBlock) -> RowTick {
         cpu: Some(closed.cpu),
         wakeups: block.cycles,
         missed: Some(block.missed),
-        both: Tally {
+        both: LatencyTally {
             n: block.cycles,
             sum: i128::from(block.sum),
             min: (block.cycles > 0).then_some(block.min),

@@ -9,7 +9,7 @@ use model::units::Nanos;
 use model::watch::{Holder, SeriesRows, WatchCoverage, WatchRow, WatchSeries, WorstWakeup};
 use recorder::{DrainedEpoch, WorstFound};
 
-use super::{RowKey, RowTick, Tally, TopTick};
+use super::{LatencyTally, RowKey, RowTick, TopTick};
 
 /// Largest wake-up of each row, if it is larger than all before. One of a thread is taken from its
 /// CPU's, which has stacks, if it is the same.
@@ -97,8 +97,8 @@ fn key_of(row: &WatchRow) -> Option<RowKey> {
     row.cpu.map(RowKey::Cpu).or(tid.map(RowKey::Thread))
 }
 
-fn tally_of(row: &WatchRow) -> Tally {
-    Tally {
+fn tally_of(row: &WatchRow) -> LatencyTally {
+    LatencyTally {
         n: row.n,
         sum: i128::from(row.sum_ns.0),
         min: row.min_ns,

@@ -5,7 +5,7 @@ use model::units::{Cpu, Nanos};
 use model::watch::WorstWakeup;
 
 use super::history::MinuteHistory;
-use super::{RowKey, RowTick, Tally};
+use super::{LatencyTally, RowKey, RowTick};
 
 /// Sums of a CPU or thread.
 #[derive(Clone, Debug)]
@@ -19,8 +19,8 @@ pub struct LiveRow {
     /// Wake-ups of the last second.
     pub rate: Option<f64>,
     pub missed: Option<u64>,
-    pub both: Tally,
-    pub wait: Tally,
+    pub both: LatencyTally,
+    pub wait: LatencyTally,
     pub worst: Option<WorstWakeup>,
     pub history: MinuteHistory,
     /// Seconds since its end.
@@ -42,8 +42,8 @@ impl LiveRow {
             last: None,
             rate: None,
             missed: None,
-            both: Tally::default(),
-            wait: Tally::default(),
+            both: LatencyTally::default(),
+            wait: LatencyTally::default(),
             worst: None,
             history: MinuteHistory::default(),
             ended_for: None,
@@ -85,13 +85,13 @@ impl LiveRow {
 
     /// Empties the sums.
     pub fn reset(&mut self) {
-        (self.both, self.wait, self.worst) = (Tally::default(), Tally::default(), None);
+        (self.both, self.wait, self.worst) = (LatencyTally::default(), LatencyTally::default(), None);
         self.missed = self.missed.map(|_| 0);
         self.history = MinuteHistory::default();
     }
 
     /// Latencies that the quantiles are of: T + W where most wake-ups have a timer, else W.
-    pub fn main(&self) -> &Tally {
+    pub fn main(&self) -> &LatencyTally {
         if self.has_timer() { &self.both } else { &self.wait }
     }
 
