@@ -156,7 +156,8 @@ impl StaticProgram {
     }
 
     fn cargo(&self, triple: &str) -> Tool {
-        // Clippy, the gate's compiler, optimises less; incremental crates cannot be optimised together.
+        // Clippy, the gate's compiler, optimises less; incremental crates cannot be optimised
+        // together.
         Tool::new("cargo")
             .env_remove("RUSTC_WORKSPACE_WRAPPER")
             .env_remove("CARGO_INCREMENTAL")

@@ -47,9 +47,7 @@ impl Bundle {
         let file = dir.join("run.json");
         let bytes =
             host::read_user_file(&file, RUN_LIMIT).map_err(|error| unreadable(path, &file, &error))?;
-        let run = parse_run(&bytes).map_err(|what| {
-            Failure::usage(format!("{} is not a run that this version reads: {what}", quoted(&file)))
-        })?;
+        let run = parse_run(&bytes).map_err(|what| not_read(&file, &what))?;
         let (blocks, rows) = (dir.join("blocks.jsonl"), dir.join(FIVE_MINUTES));
         let mut bundle = Bundle { run, remarks: Vec::new(), blocks, rows };
         if !bundle.run.complete {
@@ -180,8 +178,32 @@ fn depth(bytes: &[u8]) -> usize {
     deepest
 }
 
+/// Refuses a bundle whose `run.json` this version does not read, for readers of its other files; a
+/// capture has none.
+pub fn check_run(path: &Path) -> Result<()> {
+    let file = folder_of(path).join("run.json");
+    match host::read_user_file(&file, RUN_LIMIT) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(unreadable(path, &file, &error)),
+        Ok(bytes) => check_schema(&bytes).map_err(|what| not_read(&file, &what)),
+    }
+}
+
+fn not_read(file: &Path, what: &str) -> Failure {
+    Failure::usage(format!("{} is not a run that this version reads: {what}", quoted(file)))
+}
+
 /// Parses and checks `run.json`; the error states what was expected.
 pub fn parse_run(bytes: &[u8]) -> Result<Run, String> {
+    // The schema first: a newer run may differ in any other field.
+    check_schema(bytes)?;
+    let run: Run = serde_json::from_slice(bytes).map_err(|error| damaged(&error))?;
+    run.check().map_err(|what| format!("it contradicts itself ({what}): use another copy of the bundle"))?;
+    Ok(run)
+}
+
+/// Checks that a document is whole, and of this version's schema.
+fn check_schema(bytes: &[u8]) -> Result<(), String> {
     #[derive(serde::Deserialize)]
     struct Schema {
         schema: String,
@@ -189,7 +211,6 @@ pub fn parse_run(bytes: &[u8]) -> Result<Run, String> {
     if depth(bytes) > DEPTH_LIMIT {
         return Err(format!("it is nested more than {DEPTH_LIMIT} deep"));
     }
-    // The schema first: a newer run may differ in any other field.
     let schema = serde_json::from_slice::<Schema>(bytes).map_err(|error| damaged(&error))?.schema;
     if schema != SCHEMA {
         let newer =
@@ -201,9 +222,7 @@ pub fn parse_run(bytes: &[u8]) -> Result<Run, String> {
         };
         return Err(format!("schema {schema:?} instead of {SCHEMA:?}: {remedy}"));
     }
-    let run: Run = serde_json::from_slice(bytes).map_err(|error| damaged(&error))?;
-    run.check().map_err(|what| format!("it contradicts itself ({what}): use another copy of the bundle"))?;
-    Ok(run)
+    Ok(())
 }
 
 /// Fault of a `run.json`, with the source of a whole one.
@@ -298,5 +317,22 @@ mod tests {
             assert!(message.contains(what) && message.contains("copy the bundle again"), "{text}: {message}");
         }
         assert!(refused(&format!("{}{}", "[".repeat(10_000), "]".repeat(10_000))).len() < 200);
+    }
+
+    #[test]
+    fn a_run_of_another_version_is_refused_for_its_machine_too() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(check_run(dir.path()).is_ok(), "a capture has none");
+        for (text, why) in [
+            ("{\"schema\":\"onbeat.run/2\"}", "newer onbeat"),
+            ("{\"schema\":\"onbeat.run/1\",", "cut short"),
+            ("[]", "damaged"),
+        ] {
+            host::write_user_file(&dir.path().join("run.json"), text.as_bytes()).unwrap();
+            let failure = check_run(dir.path()).expect_err("a refusal");
+            assert!(failure.exit == Exit::Usage && failure.message.contains(why), "{}", failure.message);
+        }
+        host::write_user_file(&dir.path().join("run.json"), b"{\"schema\":\"onbeat.run/1\"}").unwrap();
+        assert!(check_run(dir.path()).is_ok());
     }
 }

@@ -124,16 +124,11 @@ impl Settings {
         self
     }
 
-    /// Value of a condition, `""` if it has none; none if that is not known.
+    /// Value of a condition other than the kernel's options, `""` if it has none; none if that is
+    /// not known.
     fn value(&self, what: &str) -> Option<String> {
-        let value = match what.strip_prefix(OPTION) {
-            Some(option) => {
-                let options = self.kconfig.as_ref()?.options();
-                return Some(options.get(option).copied().unwrap_or("n").to_owned());
-            }
-            None => self.values.get(what),
-        };
-        if self.is_partial { value.cloned() } else { Some(value.cloned().unwrap_or_default()) }
+        let value = self.values.get(what).cloned();
+        if self.is_partial { value } else { Some(value.unwrap_or_default()) }
     }
 
     /// Values by the names of their settings, without those of the kernel's configuration.
@@ -203,13 +198,18 @@ pub fn differences(a: &[Settings], b: &[Settings]) -> Vec<Difference> {
 /// `""` if the run does not have it, none if that is not known.
 pub fn among(all: &[Settings]) -> Vec<(String, Vec<Option<String>>)> {
     let names: BTreeSet<&str> = all.iter().flat_map(|one| one.values.keys().map(String::as_str)).collect();
-    let options: BTreeSet<&str> = all.iter().flat_map(|one| one.options().into_keys()).collect();
-    let options = options.into_iter().map(|option| format!("{OPTION}{option}"));
-    let names = names.into_iter().map(str::to_owned).chain(options);
-    let of_all = names.map(|name| {
-        let values: Vec<Option<String>> = all.iter().map(|one| one.value(&name)).collect();
-        (name, values)
+    let named = names.into_iter().map(|name| {
+        let values: Vec<Option<String>> = all.iter().map(|one| one.value(name)).collect();
+        (name.to_owned(), values)
     });
+    // Each configuration is parsed once: it has thousands of options.
+    let tables: Vec<_> = all.iter().map(|one| one.kconfig.as_ref().map(Kconfig::options)).collect();
+    let options: BTreeSet<&str> = tables.iter().flatten().flat_map(|table| table.keys().copied()).collect();
+    let options = options.into_iter().map(|option| {
+        let value = |table: &BTreeMap<&str, &str>| table.get(option).copied().unwrap_or("n").to_owned();
+        (format!("{OPTION}{option}"), tables.iter().map(|table| table.as_ref().map(value)).collect())
+    });
+    let of_all = named.chain(options);
     let differs = |(_, values): &(String, Vec<Option<String>>)| {
         values.iter().flatten().collect::<BTreeSet<_>>().len() > 1
     };

@@ -6,9 +6,10 @@
 //! ([`culprit_thread`]); [`check`] compares their numbers. [`histogram`] holds samples, [`rows`]
 //! those of months, [`column`] long lists of numbers. [`watch`] is the record of an application,
 //! [`record`] the account of all of it. [`setting`] and [`plan`] are changes to a machine,
-//! [`isolation`] its isolated CPUs, [`placement`] its threads and interrupts, [`doctor`] its commands, [`rt_limit`] the
-//! limit of real-time tasks, [`experiment`] the proof of a change. [`rng`] draws dithered
-//! schedules. [`labels`] name the owner of a run, [`text`] escapes external text.
+//! [`isolation`] its isolated CPUs, [`placement`] its threads and interrupts, [`doctor`] the
+//! commands that work there, [`rt_limit`] the limit of real-time tasks, [`experiment`] the proof of
+//! a change. [`rng`] draws dithered schedules. [`labels`] name the owner of a run, [`text`] escapes
+//! external text, [`usage`] words errors in arguments.
 
 pub mod check;
 pub mod column;
@@ -41,6 +42,7 @@ pub mod spike;
 pub mod suite;
 pub mod text;
 pub mod units;
+pub mod usage;
 pub mod vocabulary;
 pub mod wall_time;
 pub mod watch;

@@ -55,7 +55,7 @@ keywords! {
         /// in a system call
         Syscall = "syscall",
         /// stopped from outside
-        Stopped = "stopped-from-outside",
+        Stopped = "stopped",
         /// no event accounts for it
         Unexplained = "unexplained",
     }

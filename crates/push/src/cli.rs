@@ -12,6 +12,7 @@ use model::text::{clean, quoted};
 use model::units::Nanos;
 
 use super::address::FarmAddress;
+use super::arguments::refused;
 use super::backoff::Backoff;
 use super::document::{PushDocument, PushWords, say};
 use super::enrolment::{Enrolment, OpenEnrolment, PushFolder, is_token};
@@ -128,10 +129,7 @@ pub fn command() -> clap::Command {
 pub fn run(args: impl Iterator<Item = OsString>, environment: &PushEnvironment) -> u8 {
     let cli = match PushCli::try_parse_from(args) {
         Ok(cli) => cli,
-        Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { Exit::Usage as u8 } else { Exit::Ok as u8 };
-        }
+        Err(error) => return refused(&error, say),
     };
     let folder = PushFolder(cli.state.clone().unwrap_or_else(|| state(environment).join("push")));
     let outcome = if let Some(PushCommand::Enrol { url, code, name, ca }) = cli.command {

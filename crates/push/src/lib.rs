@@ -1,6 +1,6 @@
 //! Sends the rows and runs of a board to a farm, each until it is acknowledged.
 //!
-//! [`cli`] is the command line, [`document`] its output, [`enrolment`] the board's token. [`round`]
+//! [`cli`] is the command line, [`arguments`] its refusals, [`document`] its output, [`enrolment`] the board's token. [`round`]
 //! sends everything that is due: [`rows`] of records with their [`environments`], and the [`runs`]
 //! that [`found_runs`] finds, by [`upload`], through [`link`], which speaks HTTP; [`receipt`]
 //! recognises a farm's answers. [`sent`] logs what was acknowledged, [`known`] compares it with
@@ -10,6 +10,7 @@
 //! to send.
 
 pub mod address;
+pub mod arguments;
 pub mod backoff;
 pub mod cli;
 pub mod document;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use bundle::capture;
+use bundle::read::check_run;
 use host::MachineFiles;
 use model::error::{Exit, Failure, Result};
 use model::text::quoted;
@@ -36,7 +37,10 @@ impl<'a> MachineSource<'a> {
     pub(crate) fn open(self) -> Result<MachineFiles> {
         match self {
             MachineSource::Live => Ok(MachineFiles::live()),
-            MachineSource::Captured(bundle) => capture::open(bundle),
+            MachineSource::Captured(bundle) => {
+                let files = capture::open(bundle)?;
+                check_run(bundle).map(|()| files)
+            }
             MachineSource::Foreign(bundle) => capture::open_within(bundle, FOREIGN_BYTES),
             MachineSource::Tree(root) => match host::is_dir(root) {
                 Ok(true) => Ok(MachineFiles::tree(root)),

@@ -96,10 +96,7 @@ enum FarmCommand {
 pub fn run(args: impl Iterator<Item = OsString>, environment: &FarmEnvironment) -> u8 {
     let cli = match FarmCli::try_parse_from(args) {
         Ok(cli) => cli,
-        Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { Exit::Usage as u8 } else { Exit::Ok as u8 };
-        }
+        Err(error) => return push::arguments::refused(&error, |why| say(&format!("onbeat-farm: {why}"))),
     };
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,

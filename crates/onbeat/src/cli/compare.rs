@@ -135,6 +135,11 @@ impl Args {
         let (a, b) = (sides.next().unwrap_or_default(), sides.next().unwrap_or_default());
         let (a, b) = match (a, b) {
             ([a, b], []) => (vec![a.clone()], vec![b.clone()]),
+            (_, []) | ([], _) if self.runs.iter().any(|path| path.as_os_str() == BETWEEN) => {
+                return Err(Failure::usage(
+                    "a run is missing on one side of `--`: give runs of both, onbeat compare A... -- B...",
+                ));
+            }
             (_, []) | ([], _) => {
                 return Err(Failure::usage(
                     "`--` is missing: put it between the runs of A and those of B, onbeat compare A... -- \

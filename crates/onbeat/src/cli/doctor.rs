@@ -12,15 +12,16 @@ use report::doctor::render;
 /// List the commands that work on this machine, and what each missing need takes
 ///
 /// Tries each need with the function by which the commands open it: a trace instance and BPF
-/// programs are created and removed again, as by a short watch. No setting is changed and no load is
-/// started. With commands, the exit code is that of the first that would be refused.
+/// programs are created and removed again, as by a short watch. Settings stay as they are, and no
+/// load is started. With commands, the exit code is that of the first that would be refused.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat doctor\n  \
         onbeat doctor hunt watch && onbeat hunt -D 10s\n  \
         onbeat doctor --json - | jq -r '.needs[] | select(.found | not) | .why'")]
 pub struct Args {
-    /// Only these commands, like hunt or "probe ipc"; `tune` stands for `tune plan` and `tune apply`
+    /// Only these commands, like hunt or "probe ipc"; a first word like tune stands for all of its
+    /// commands
     #[arg(value_name = "COMMAND")]
     commands: Vec<String>,
     #[command(flatten)]

@@ -155,18 +155,18 @@ pub struct RunSink {
 }
 
 impl Sink for RunSink {
-    fn second(&mut self, tick: &Progress) -> Result<(), String> {
+    fn second(&mut self, tick: &Progress) -> Result<()> {
         if let Some(live) = &mut self.live {
             live.show(tick);
         }
         if let Some(loads) = &mut self.loads {
             loads.sample(clock::monotonic());
         }
-        self.writer.second(tick.blocks, self.recovery.of(tick.closed))
+        self.writer.second(tick.blocks, self.recovery.of(tick.closed)).map_err(Failure::internal)
     }
 
-    fn checkpoint(&mut self, run: &Run) -> Result<(), String> {
-        self.writer.checkpoint(run)
+    fn checkpoint(&mut self, run: &Run) -> Result<()> {
+        self.writer.checkpoint(run).map_err(Failure::internal)
     }
 }
 

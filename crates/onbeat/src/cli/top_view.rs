@@ -59,8 +59,8 @@ struct Canvas {
 }
 
 impl Canvas {
-    fn of(size: (u16, u16), color: bool) -> Canvas {
-        let (columns, rows) = size;
+    fn of(console: &ScreenConsole, color: bool) -> Canvas {
+        let (columns, rows) = console.size();
         let screen = Buffer::empty(Rect::new(0, 0, columns, rows));
         Canvas { screen, painter: Painter::new(columns, rows, color), bytes: Vec::new() }
     }
@@ -69,7 +69,7 @@ impl Canvas {
 impl TopView<'_> {
     /// Shows the source until a key, a signal or its end.
     pub fn run(&mut self) -> Result<Exit> {
-        let mut canvas = Canvas::of(self.console.size(), self.color);
+        let mut canvas = Canvas::of(self.console, self.color);
         let mut keys = KeyReader::default();
         let mut cost = VecDeque::from([(clock::monotonic(), self.source.spent())]);
         let mut due = clock::monotonic() + Nanos::SECOND;
@@ -83,7 +83,7 @@ impl TopView<'_> {
             match event {
                 ConsoleEvent::Stop => return Ok(Exit::Interrupted),
                 ConsoleEvent::Resized => {
-                    canvas = Canvas::of(self.console.size(), self.color);
+                    canvas = Canvas::of(self.console, self.color);
                     self.write(b"\x1b[0m\x1b[2J")?;
                 }
                 ConsoleEvent::Input => {

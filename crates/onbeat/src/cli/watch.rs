@@ -243,10 +243,8 @@ impl Asked {
         let folder = args.output.clone().unwrap_or_else(|| PathBuf::from("/var/lib/onbeat/watch"));
         let text = |path: PathBuf| {
             path.into_os_string().into_string().map_err(|path: OsString| {
-                Failure::usage(format!(
-                    "{} is not UTF-8: a unit cannot contain it",
-                    quoted(std::path::Path::new(&path))
-                ))
+                let path = quoted(std::path::Path::new(&path));
+                Failure::usage(format!("{path} is not UTF-8: a unit cannot contain it"))
             })
         };
         let mut line = vec!["watch".to_owned(), "-o".into(), text(folder)?];

@@ -25,7 +25,7 @@ use study::placement::{ThreadsRequest, irqs_of, threads_of};
 use study::tuning::boot_id;
 
 /// Requirement of commands on the machine or the user.
-pub struct Need {
+pub struct NeedTrial {
     pub name: &'static str,
     /// Tries it.
     ///
@@ -35,28 +35,28 @@ pub struct Need {
 }
 
 /// All needs, in the order of the answer.
-pub const ALL: &[Need] = &[
-    Need { name: "tracing", try_here: tracing },
-    Need { name: "recorder", try_here: || recorder(Reading::Best) },
-    Need { name: "bpf", try_here: bpf },
-    Need { name: "program-events", try_here: program_events },
-    Need { name: "kernel-names", try_here: kernel_names },
-    Need { name: "thread-numbers", try_here: thread_numbers },
-    Need { name: "journal", try_here: changes },
-    Need { name: "partition", try_here: isolation },
-    Need { name: "boot-id", try_here: || boot_id().map(drop) },
-    Need { name: "rt-policy", try_here: rt_policy },
-    Need { name: "memory-lock", try_here: memory_lock },
-    Need { name: "idle-states", try_here: idle_states },
-    Need { name: "timers", try_here: timers },
-    Need { name: "clocksource", try_here: clock_in_use },
-    Need { name: "kernel-log", try_here: kernel_log },
-    Need { name: "second-cpu", try_here: second_cpu },
-    Need { name: "ipc", try_here: mechanisms },
-    Need { name: "all-settings", try_here: all_settings },
-    Need { name: "thread-list", try_here: thread_list },
-    Need { name: "interrupt-list", try_here: interrupt_list },
-    Need { name: "farm-program", try_here: farm::require_program },
+pub const ALL: &[NeedTrial] = &[
+    NeedTrial { name: "tracing", try_here: tracing },
+    NeedTrial { name: "recorder", try_here: || recorder(Reading::Best) },
+    NeedTrial { name: "bpf", try_here: bpf },
+    NeedTrial { name: "program-events", try_here: program_events },
+    NeedTrial { name: "kernel-names", try_here: kernel_names },
+    NeedTrial { name: "thread-numbers", try_here: thread_numbers },
+    NeedTrial { name: "journal", try_here: changes },
+    NeedTrial { name: "partition", try_here: isolation },
+    NeedTrial { name: "boot-id", try_here: || boot_id().map(drop) },
+    NeedTrial { name: "rt-policy", try_here: rt_policy },
+    NeedTrial { name: "memory-lock", try_here: memory_lock },
+    NeedTrial { name: "idle-states", try_here: idle_states },
+    NeedTrial { name: "timers", try_here: timers },
+    NeedTrial { name: "clocksource", try_here: clock_in_use },
+    NeedTrial { name: "kernel-log", try_here: kernel_log },
+    NeedTrial { name: "second-cpu", try_here: second_cpu },
+    NeedTrial { name: "ipc", try_here: mechanisms },
+    NeedTrial { name: "all-settings", try_here: all_settings },
+    NeedTrial { name: "thread-list", try_here: thread_list },
+    NeedTrial { name: "interrupt-list", try_here: interrupt_list },
+    NeedTrial { name: "farm-program", try_here: farm::require_program },
 ];
 
 /// Tries the needs that are wanted, one after the other.

@@ -216,7 +216,8 @@ impl FollowThreads {
 
     fn move_aside(&mut self, run: &mut Run, host: &MachineFiles) {
         let moved = self.place(run, host);
-        let moved = moved.map_err(|error| format!("cannot move onbeat's own thread: {error}"));
+        let moved =
+            moved.map_err(|error| Failure::internal(format!("cannot move onbeat's own thread: {error}")));
         self.note_storage(moved, run);
     }
 
@@ -309,10 +310,10 @@ impl FollowThreads {
         self.note_storage(written, run);
     }
 
-    fn note_storage(&self, written: Result<(), String>, run: &mut Run) {
-        let Err(what) = written else { return };
+    fn note_storage(&self, written: Result<()>, run: &mut Run) {
+        let Err(failure) = written else { return };
         if !run.integrity.iter().any(|known| known.kind == IntegrityKind::Storage) {
-            run.integrity.push(entry(IntegrityKind::Storage, None, false, what));
+            run.integrity.push(entry(IntegrityKind::Storage, None, false, failure.message));
         }
     }
 

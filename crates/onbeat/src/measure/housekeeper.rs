@@ -212,16 +212,16 @@ impl Housekeeper {
             threads: &[],
             spikes: self.spikes.as_ref(),
         };
-        if let Err(what) = sink.second(&progress) {
+        if let Err(failure) = sink.second(&progress) {
             self.overhead.unwritten += blocks.len() as u64;
-            self.document.note_storage(what);
+            self.document.note_storage(failure.message);
         }
     }
 
     fn checkpoint(&mut self, sink: &mut dyn Sink) {
         self.fill_document();
-        if let Err(what) = sink.checkpoint(&self.document.run) {
-            self.document.note_storage(what);
+        if let Err(failure) = sink.checkpoint(&self.document.run) {
+            self.document.note_storage(failure.message);
         }
     }
 

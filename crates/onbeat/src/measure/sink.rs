@@ -2,6 +2,7 @@
 
 use super::block::DrainedBlock;
 use super::total::Total;
+use model::error::Result;
 use model::run::{Block, Run};
 use model::units::{Cpu, Nanos};
 
@@ -57,10 +58,10 @@ pub struct ThreadProgress {
 /// Receiver of results; an error says what is lost, and the run continues.
 pub trait Sink {
     /// Takes the blocks of the last second.
-    fn second(&mut self, progress: &Progress) -> Result<(), String>;
+    fn second(&mut self, progress: &Progress) -> Result<()>;
 
     /// Takes all statistics up to now.
-    fn checkpoint(&mut self, run: &Run) -> Result<(), String>;
+    fn checkpoint(&mut self, run: &Run) -> Result<()>;
 
     /// True once the user ended the run other than by a signal; asked when the housekeeping thread
     /// is notified.

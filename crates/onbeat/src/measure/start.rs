@@ -63,8 +63,9 @@ pub fn measure(
             Err(failure) => return Err(cancel(&shared, workers, failure)),
         }
     }
-    if let Err(what) = sink.checkpoint(&run) {
-        return Err(cancel(&shared, workers, Failure::internal(what + "; nothing was measured")));
+    if let Err(failure) = sink.checkpoint(&run) {
+        let message = failure.message + "; nothing was measured";
+        return Err(cancel(&shared, workers, Failure::internal(message)));
     }
     let mut housekeeper = Housekeeper::new(&plan, threads, run, core_types, &workers);
     shared.start_at.store(0, Ordering::Release);

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use host::WakeFile;
 use host::rt::{self, OwnUse};
+use model::error::Result;
 use model::rows::RowCounts;
 use model::run::Run;
 use model::units::Nanos;
@@ -69,7 +70,7 @@ impl OwnInbox {
 }
 
 impl Sink for &OwnInbox {
-    fn second(&mut self, progress: &Progress) -> Result<(), String> {
+    fn second(&mut self, progress: &Progress) -> Result<()> {
         self.housekeeper.store(rt::thread_id(), Ordering::Release);
         let mut seconds = locked(&self.seconds);
         if seconds.len() < WAITING {
@@ -82,7 +83,7 @@ impl Sink for &OwnInbox {
         Ok(())
     }
 
-    fn checkpoint(&mut self, run: &Run) -> Result<(), String> {
+    fn checkpoint(&mut self, run: &Run) -> Result<()> {
         locked(&self.run).get_or_insert_default().clone_from(run);
         Ok(())
     }

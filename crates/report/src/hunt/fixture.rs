@@ -281,8 +281,7 @@ pub fn two_causes() -> MadeSpike {
 
 /// Time without an event in the kernel: the hypervisor counted it as steal.
 pub fn unexplained() -> MadeSpike {
-    let stop =
-        slice("stopped-from-outside", 0, 1_208_000, Who::default(), "the hypervisor counted as much steal");
+    let stop = slice("stopped", 0, 1_208_000, Who::default(), "the hypervisor counted as much steal");
     let slices = vec![
         Slice { estimated: true, rule: Some("stopped-from-outside".into()), ..stop },
         slice("timer-irq", 1_208_000, 1_700, irq("local_timer"), "entry and exit of the interrupt"),
@@ -406,7 +405,7 @@ fn culprits() -> Vec<Culprit> {
     ipi.knobs = vec!["isolation".into()];
     let mut net = culprit("softirq", "NET_RX", 1, 148_000);
     net.evidence = vec!["one softirq".into()];
-    let mut stopped = culprit("stopped-from-outside", "stopped from outside", 1, 1_208_000);
+    let mut stopped = culprit("stopped", "stopped from outside", 1, 1_208_000);
     stopped.rule = Some("stopped-from-outside".into());
     stopped.estimated_ns = stopped.total_ns;
     vec![stopped, off, busy, thread, ipi, net]

@@ -79,7 +79,7 @@ mod tests {
         };
         let recorder =
             Recorder { latency_ns: Nanos(1_000_000), unexplained_ns: Nanos(60_000), ..Recorder::default() };
-        let culprits = vec![culprit("thread", 720), culprit("stopped-from-outside", 90), culprit("irq", 110)];
+        let culprits = vec![culprit("thread", 720), culprit("stopped", 90), culprit("irq", 110)];
         let mut run = Run { recorder: Some(recorder), culprits, ..Run::default() };
         assert_eq!(
             sentence(&run),

@@ -25,7 +25,11 @@ pub fn render(runs: &[&Run], quiet: bool, width: usize, color: bool) -> String {
     let known = conditions::known_conditions(first).0;
     let wanted =
         if quiet { &["policy"][..] } else { &["kernel", "preemption", "policy", "interval", "idle"][..] };
-    let shared = known.iter().filter(|(name, _)| wanted.contains(name)).map(|(_, value)| value.as_str());
+    let shared = known.iter().filter(|(name, _)| wanted.contains(name)).map(|(name, value)| match *name {
+        "interval" => format!("every {value}"),
+        "idle" => format!("idle: {value}"),
+        _ => value.clone(),
+    });
     line(&mut text, DIM, &shared.collect::<Vec<_>>().join("; "));
     if let Some(load) = crate::load::condition_of_all(runs) {
         line(&mut text, DIM, &load);

@@ -43,7 +43,7 @@ pub static CULPRIT: CulpritRule = CulpritRule {
     fallback: true,
     matches: |context: &SliceContext| Some(context.slice.evidence.clone()),
     examples: SpikeExamples {
-        fires: "host virtual=kvm\nstopped-from-outside ns=4000000 evidence=all_CPUs_were_silent",
+        fires: "host virtual=kvm\nstopped ns=4000000 evidence=all_CPUs_were_silent",
         silent: "host virtual=kvm\nstolen cpu=0 ns=10000000\nunexplained ns=4000000",
     },
     ..CulpritRule::DEFAULT

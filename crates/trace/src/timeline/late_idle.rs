@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn an_idle_virtual_cpu_whose_timer_came_late_was_stopped() {
-        assert_eq!(late("kvm", IDLES, EXPIRES)[0], "stopped-from-outside 20000");
+        assert_eq!(late("kvm", IDLES, EXPIRES)[0], "stopped 20000");
     }
 
     #[test]

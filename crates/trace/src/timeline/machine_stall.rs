@@ -211,7 +211,7 @@ pub(super) mod tests {
     fn a_busy_cpu_that_misses_its_ticks_was_stopped() {
         assert_eq!(
             with(HOG, BUSY),
-            ["timer-irq local_timer 3", "stopped-from-outside 19995", "thread hog 5", "unexplained 2"]
+            ["timer-irq local_timer 3", "stopped 19995", "thread hog 5", "unexplained 2"]
         );
     }
 
@@ -266,13 +266,8 @@ pub(super) mod tests {
     #[test]
     fn a_timer_that_was_due_on_an_idle_cpu_shows_a_stop() {
         // Before its timer was due only the silence shows the stop.
-        let stopped = [
-            "stopped-from-outside 1000",
-            "stopped-from-outside 19000",
-            "timer-irq local_timer 4",
-            "return-to-user 6",
-            "unexplained 0",
-        ];
+        let stopped =
+            ["stopped 1000", "stopped 19000", "timer-irq local_timer 4", "return-to-user 6", "unexplained 0"];
         assert_eq!(off(IDLE), stopped);
         let slices = explained(20_010.0, &events(IDLE)).slices;
         assert_eq!([slices[0].estimated, slices[1].estimated], [true, false]);
@@ -305,12 +300,7 @@ pub(super) mod tests {
         // Also against a softirq or a thread.
         assert_eq!(
             with(HOG, IDLE),
-            [
-                "timer-irq local_timer 3",
-                "stopped-from-outside 995",
-                "stopped-from-outside 19005",
-                "unexplained 2"
-            ]
+            ["timer-irq local_timer 3", "stopped 995", "stopped 19005", "unexplained 2"]
         );
         // Due late in the gap: the time before may have been inside.
         let late = IDLE.replace("hrtimer_wakeup 1000", "hrtimer_wakeup 15000");
@@ -329,7 +319,7 @@ pub(super) mod tests {
         };
         let off = "irqs-off hold/busy 20000";
         let stack = "20006 0 9 dh stack hrtimer_interrupt,asm_sysvec_apic_timer_interrupt,memcpy,read";
-        assert_eq!(busy(stack), "stopped-from-outside 1000");
+        assert_eq!(busy(stack), "stopped 1000");
         assert_eq!(busy(&format!("{stack} 2")), off, "it had interrupts off itself");
         assert_eq!(busy(""), off);
     }
@@ -366,7 +356,7 @@ pub(super) mod tests {
     #[test]
     fn any_timer_that_expires_late_on_an_idle_cpu_was_pending() {
         let tick = IDLE.replace("hrtimer_wakeup 1000", "tick_nohz_handler 1000");
-        assert_eq!(off(&tick)[0], "stopped-from-outside 1000");
+        assert_eq!(off(&tick)[0], "stopped 1000");
     }
 
     #[test]

@@ -121,10 +121,7 @@ mod tests {
         };
         attribute_to_outside(&mut spike, "counted");
         adds_up(&spike);
-        assert_eq!(
-            slice_lines(&spike),
-            ["stopped-from-outside 10000", "thread 10000", "stopped-from-outside 20000", "unexplained 0"]
-        );
+        assert_eq!(slice_lines(&spike), ["stopped 10000", "thread 10000", "stopped 20000", "unexplained 0"]);
         assert!(spike.slices.iter().all(|slice| slice.estimated == (slice.kind == SliceKind::Stopped)));
         assert_eq!((spike.stopped_ns, spike.unexplained_why.as_str()), (Nanos(30_000_000), ""));
         assert_eq!(spike.classes, [SliceKind::Stopped, SliceKind::Thread]);

@@ -188,11 +188,7 @@ mod tests {
     fn a_stop_between_arming_the_timer_and_sleeping_is_nobodys() {
         for function in ["do_nanosleep", "hrtimer_start_range_ns", "schedule", "anything"] {
             let lines = with(true, cost(5_000), 17_010.0, &arming(function));
-            assert_eq!(
-                lines[..2],
-                ["stopped-from-outside 17000", "timer-irq local_timer 4"],
-                "{function}: {lines:?}"
-            );
+            assert_eq!(lines[..2], ["stopped 17000", "timer-irq local_timer 4"], "{function}: {lines:?}");
         }
         // Another thread may run for long, but no thread's way into its sleep takes that long.
         for function in [
@@ -202,7 +198,7 @@ mod tests {
             "__hrtimer_rearm_deferred",
         ] {
             let lines = with(false, Cost::default(), 17_010.0, &arming(function));
-            assert_eq!(lines[0], "stopped-from-outside 17000", "{function}");
+            assert_eq!(lines[0], "stopped 17000", "{function}");
         }
         assert_eq!(with(false, Cost::default(), 17_010.0, &arming("hold"))[0], "irqs-off hold/rt 17000");
         // Looking for work of other CPUs is not part of the path.
@@ -216,7 +212,7 @@ mod tests {
         let of = |own, us: u32| with(own, cost(30_000), f64::from(us), events).join(", ");
         assert_eq!(of(true, 120), "thread rt 120, unexplained 0");
         assert_eq!(of(true, 130), "unexplained 130");
-        assert_eq!(of(true, 21_000), "stopped-from-outside 21000, unexplained 0");
+        assert_eq!(of(true, 21_000), "stopped 21000, unexplained 0");
         assert_eq!(of(false, 21_000), "thread rt 21000, unexplained 0");
     }
 

@@ -21,7 +21,7 @@ fn the_kinds_are_the_contracts() {
     let words = "irqs-off preempt-off irq timer-irq softirq timer-softirq nmi ipi stop-machine workqueue thread \
                  fair-server throttled lock-contention priority-inversion idle-exit frequency page-fault switch \
                  return-to-user own preempted blocked syscall \
-                 stopped-from-outside unexplained";
+                 stopped unexplained";
     assert!(SliceKind::ALL.iter().map(|kind| kind.name()).eq(words.split_whitespace()));
 }
 
@@ -292,7 +292,7 @@ fn page_faults_before_the_clock_is_read() {
 fn paths_of_bounded_work_do_not_explain_a_stop() {
     let switch = "8 1 60 d switch busy/60/120 P rt/50/19";
     assert_eq!(after(908.0, switch)[1..], ["return-to-user 900", "unexplained 2"]);
-    assert_eq!(after(30_008.0, switch)[1..], ["stopped-from-outside 30000", "unexplained 2"]);
+    assert_eq!(after(30_008.0, switch)[1..], ["stopped 30000", "unexplained 2"]);
     let spike = explained(30_008.0, &with("", switch));
     assert!(spike.slices[2].evidence.contains("no event came in return-to-user"), "{:?}", spike.slices);
     // Long, but not too long for work inside.
@@ -309,7 +309,7 @@ fn paths_of_bounded_work_do_not_explain_a_stop() {
         5002 1 60 d   switch busy/60/120 P rt/50/19";
     assert_eq!(
         slice_lines(&explained(5_002.0, events)),
-        ["stopped-from-outside 5000", "timer-irq local_timer 2", "unexplained 0"]
+        ["stopped 5000", "timer-irq local_timer 2", "unexplained 0"]
     );
 }
 

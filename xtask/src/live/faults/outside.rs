@@ -14,7 +14,7 @@ use super::score::Demand;
 pub const SLACK: i64 = 4_000_000;
 
 /// The kind of a stop's time.
-pub const STOPPED: &str = "stopped-from-outside";
+pub const STOPPED: &str = "stopped";
 
 /// True if a kind blames nothing inside.
 fn is_outside(kind: &str) -> bool {

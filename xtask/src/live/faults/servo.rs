@@ -1,5 +1,5 @@
 //! The emulator stopped while a periodic program is followed: the time of a stop has the kind
-//! `stopped-from-outside` in each cycle that it made late, and no cycle is blamed on the program's
+//! `stopped` in each cycle that it made late, and no cycle is blamed on the program's
 //! own sleep.
 
 use std::collections::BTreeMap;
@@ -188,7 +188,7 @@ mod tests {
         let score = of(&stops, &answer);
         assert_eq!(score.by_kind["unexplained"], 3 * 41 * MS);
         let StepOutcome::Failed(why) = score.verdict() else { panic!("it passes") };
-        assert_eq!(why, "94.0 % of the stops' time is stopped-from-outside");
+        assert_eq!(why, "94.0 % of the stops' time is stopped");
     }
 
     #[test]

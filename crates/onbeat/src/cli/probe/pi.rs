@@ -42,7 +42,7 @@ model::keywords! {
 /// thread runs at the high one's priority until it releases the mutex. The samples are the times
 /// for which the high thread waited. If the medium thread computes while the high one waits, or the
 /// high one does not get the mutex within a second, the test has failed: the run ends at once, with
-/// exit code 3. This is what pi_stress and pip_stress (--mutex shared) of rt-tests test, with times.
+/// exit code 3. pi_stress and pip_stress (--mutex shared) of rt-tests test the same, without times.
 /// The threads sleep between inversions, and compute for a limited time, so that a failure does not
 /// stop the machine.
 #[derive(clap::Args)]

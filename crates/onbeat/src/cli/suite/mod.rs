@@ -124,7 +124,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         return outputs.end(Exit::Ok);
     };
     labels(&args.label)?;
-    let recipe = recipe(&name)?;
+    let recipe = recipe(&name, args.name.is_none())?;
     if let Some(before) = before.as_ref().filter(|before| before.name != recipe.name) {
         let (was, is) = (quoted(&before.name), quoted(&recipe.name));
         return Err(Failure::usage(format!("the suite in that folder is {was}, not {is}: give that name")));
@@ -283,9 +283,13 @@ fn begun(recipe: &Recipe, chosen: &Chosen, kernel: &str) -> SuiteRun {
     }
 }
 
-fn recipe(name: &str) -> Result<Recipe> {
+/// Recipe of a name or a file; `is_resumed` if the name is that of an earlier suite.
+fn recipe(name: &str, is_resumed: bool) -> Result<Recipe> {
     if !name.contains(['/', '.']) {
-        return named(name).map_err(Failure::usage);
+        let in_a_file =
+            "--resume: this suite has its recipe in a file: give it, onbeat suite FILE --resume DIR";
+        return named(name)
+            .map_err(|why| Failure::usage(if is_resumed { in_a_file.to_owned() } else { why }));
     }
     let path = Path::new(name);
     let bytes = host::read_user_file(path, LIMIT).map_err(|error| {

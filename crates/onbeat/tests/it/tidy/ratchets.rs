@@ -23,7 +23,7 @@ const BOOL_MATCH: &str = "`match` on a bool";
 const HABITS: &[(&str, usize, &str)] = &[
     (OPENER, 38, "open with a noun phrase or a verb"),
     (NESTED, 0, "give the inner error a variant of an enum"),
-    (TEXT_ERROR, 360, "return an enum or a struct as the error"),
+    (TEXT_ERROR, 356, "return an enum or a struct as the error"),
     (TUPLE, 8, "pass two parameters, or a struct"),
     (BOOL_MATCH, 24, "write `if`"),
 ];
