@@ -2,13 +2,14 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use bundle::record::cuts::RowCut;
 use bundle::record::damage::{words_of, words_of_lacking};
-use bundle::record::read::{RecordReader, is_record};
+use bundle::record::read::{RecordReader, is_record_of};
 use bundle::record::texts::RowText;
-use host::RecordFolder;
+use host::{RecordDisk, RecordFolder};
 use model::record::RecordTier;
 use model::text::{quoted, several};
 use model::watch::WatchSeries;
@@ -139,13 +140,14 @@ fn each_open(
     series: WatchSeries,
     mut f: impl FnMut(&mut PushRound<'_>, RowText) -> Sent,
 ) -> Result<Option<ReadSeries>, RoundEnd> {
-    if !is_record(record) {
+    if !may_be_record(record) {
         return Ok(None);
     }
     let (mut reader, boots) = match open(record, series, &round.log) {
         Ok(ReadSeries { reader, boots }) => (reader, RefCell::new(boots)),
         Err(failure) => {
-            round.remark(failure.message);
+            round.remark(format!("rows are not sent: {}", failure.message));
+            round.outcome.left = true;
             return Ok(None);
         }
     };
@@ -237,6 +239,14 @@ fn leave_lacking(
         round.remark(format!("{}: {}", quoted(record), words_of_lacking(rows, &reader.lacking)));
     }
     if rows > 0 { round.keep() } else { Ok(()) }
+}
+
+/// True if there is a record, or a folder that cannot be read and may hold one.
+fn may_be_record(record: &Path) -> bool {
+    match RecordFolder::open(record).and_then(|folder| folder.names()) {
+        Ok(names) => is_record_of(&names),
+        Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+    }
 }
 
 /// Opens a series without the segments that are done; their boots are included.

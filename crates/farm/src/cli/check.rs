@@ -169,11 +169,8 @@ impl Unread {
 fn told(args: &Args, runs: u64, faults: &[String]) -> Result<Exit> {
     let faults: Vec<String> = faults.iter().map(|fault| clean(fault)).collect();
     faults.iter().try_for_each(|fault| args.output.print(fault))?;
-    args.output.remark(&format!(
-        "{} checked, {} found",
-        several(runs, "run", "runs"),
-        several(faults.len() as u64, "fault", "faults")
-    ));
+    let found = several(faults.len() as u64, "fault", "faults");
+    args.output.answer(&format!("{} checked, {found} found", several(runs, "run", "runs")))?;
     let exit = if faults.is_empty() { Exit::Ok } else { Exit::Limit };
     args.output.write(&CheckDocument { schema: "onbeat.farm-check/1", runs, faults })?;
     Ok(exit)

@@ -3,12 +3,13 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use host::MachineFiles;
 use host::dir::Dir;
 use model::error::{Exit, Failure, Result};
 use model::text::quoted;
-use tokio::task::spawn_blocking;
+use tokio::task::JoinSet;
 
 use super::serve::{asked_to_end, listen, served};
 use super::store_flag::StorePlace;
@@ -16,8 +17,12 @@ use super::{FarmEnvironment, say};
 use crate::demo::{NUMBER, write_record};
 use crate::ingest::remove_tree::remove_tree;
 use crate::intake::{Keeping, ScanOptions, SeenRuns, scan};
+use crate::store::FarmStore;
 use crate::wall_clock::now;
 use crate::web::{App, FarmExposure, Intake, keep_changes};
+
+/// Limit of the wait for the store to close.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Show a farm of five synthetic boards
 ///
@@ -46,47 +51,71 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let (listener, address) = listen(args.listen).await?;
     host::make_new_files_private();
     let folder = DemoFolder::make(environment)?;
+    let mut farm = DemoFarm::default();
     let show = async {
-        let app = imported_farm(&folder.path(), now()).await?;
+        let app = farm.imported(&folder.path(), now()).await?;
         let url = format!("http{}{address}/", "://");
         say(&format!("onbeat-farm: a farm of {NUMBER} synthetic boards is at {url} (Ctrl-C ends it)"));
         if environment.has_display && !args.no_browser {
             // The address is printed, for a machine without a browser.
             let _ = host::start_apart("xdg-open", &[&url]);
         }
-        tokio::spawn(keep_changes(app.clone()));
+        let searched = app.clone();
+        farm.tasks.spawn(async move {
+            keep_changes(searched).await;
+            Ok(())
+        });
         served(listener, app, None).await;
         Ok(Exit::Ok)
     };
-    tokio::select! {
+    let outcome = tokio::select! {
         outcome = show => outcome,
         () = asked_to_end() => Ok(Exit::Ok),
-    }
+    };
+    farm.close().await;
+    outcome
 }
 
-/// Writes the records of the boards below a folder, imports them, and searches their changes.
-async fn imported_farm(folder: &Path, now: i64) -> Result<Arc<App>> {
-    let runs = folder.join("runs");
-    let records: Vec<_> = (0..NUMBER)
-        .map(|number| {
+/// Parts of a demo that write to its folder.
+#[derive(Default)]
+struct DemoFarm {
+    store: Option<FarmStore>,
+    /// Tasks that write the records, then the one that searches changes.
+    tasks: JoinSet<Result<()>>,
+}
+
+impl DemoFarm {
+    /// Writes the records of the boards below a folder, imports them, and searches their changes.
+    async fn imported(&mut self, folder: &Path, now: i64) -> Result<Arc<App>> {
+        let runs = folder.join("runs");
+        for number in 0..NUMBER {
             let runs = runs.clone();
-            spawn_blocking(move || write_record(number, &runs, now))
-        })
-        .collect();
-    for record in records {
-        record.await.unwrap_or_else(|error| Err(Failure::internal(format!("{error}: report this"))))?;
+            self.tasks.spawn_blocking(move || write_record(number, &runs, now));
+        }
+        while let Some(record) = self.tasks.join_next().await {
+            record.unwrap_or_else(|error| Err(Failure::internal(format!("{error}: report this"))))?;
+        }
+        let place = StorePlace::file(folder.join("farm.db"));
+        let store = self.store.insert(place.open().await?);
+        let options = ScanOptions { keeping: &Keeping::InPlace, board: None, progress: &() };
+        let found = scan(store, &runs, &mut SeenRuns::default(), &options).await?;
+        if let Some(why) = found.records.iter().flat_map(|one| &one.left_out).next() {
+            return Err(Failure::internal(format!("a synthetic record was refused ({why}): report this")));
+        }
+        let intake = Intake::start(store.clone(), &place.bundles, 1 << 30);
+        let app = App::new(store.clone(), FarmExposure::Loopback, Some(intake));
+        app.changes.look_through(&app.store).await.map_err(|refusal| Failure::internal(refusal.detail))?;
+        Ok(Arc::new(app))
     }
-    let place = StorePlace::file(folder.join("farm.db"));
-    let store = place.open().await?;
-    let options = ScanOptions { keeping: &Keeping::InPlace, board: None, progress: &() };
-    let found = scan(&store, &runs, &mut SeenRuns::default(), &options).await?;
-    if let Some(why) = found.records.iter().flat_map(|one| &one.left_out).next() {
-        return Err(Failure::internal(format!("a synthetic record was refused ({why}): report this")));
+
+    /// Ends all writing, so that the folder can be removed.
+    async fn close(mut self) {
+        self.tasks.shutdown().await;
+        if let Some(store) = &self.store {
+            // A request that does not end is not awaited longer.
+            let _ = tokio::time::timeout(PATIENCE, store.close()).await;
+        }
     }
-    let intake = Intake::start(store.clone(), &place.bundles, 1 << 30);
-    let app = App::new(store, FarmExposure::Loopback, Some(intake));
-    app.changes.look_through(&app.store).await.map_err(|refusal| Failure::internal(refusal.detail))?;
-    Ok(Arc::new(app))
 }
 
 /// The folder of a demo, removed with this value.
@@ -141,7 +170,8 @@ mod tests {
         runtime.block_on(async {
             let folder = DemoFolder::make(&environment).unwrap();
             // 2026-11-26 08:00, which is past by the clock of any machine.
-            let app = imported_farm(&folder.path(), WRITTEN + 8 * 3_600).await.unwrap();
+            let mut farm = DemoFarm::default();
+            let app = farm.imported(&folder.path(), WRITTEN + 8 * 3_600).await.unwrap();
             let (_, json) = get(&app, "/v1/boards").await;
             let answer: serde_json::Value = serde_json::from_str(&json).unwrap();
             let lead = answer["lead"].as_array().unwrap();

@@ -42,6 +42,20 @@ impl DocumentFlags {
         if self.prints() { print_line(&mut std::io::stdout(), line) } else { Ok(()) }
     }
 
+    /// Prints a line of the answer, which `-q` keeps; beside a document it is a remark.
+    pub fn answer(&self, line: &str) -> Result<()> {
+        if self.prints() {
+            return print_line(&mut std::io::stdout(), line);
+        }
+        self.remark(line);
+        Ok(())
+    }
+
+    /// Prints an item that was refused, with the reason, on standard error; `-q` keeps it.
+    pub fn refusal(&self, line: &str) {
+        say(&format!("onbeat-farm: {line}"));
+    }
+
     /// A line on standard error, unless none is wanted.
     pub fn remark(&self, line: &str) {
         if !self.quiet {

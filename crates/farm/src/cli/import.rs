@@ -12,7 +12,10 @@ use super::farm_flags::FarmFlags;
 use super::progress::CommandProgress;
 use super::watch_folders::watch;
 use super::{FarmEnvironment, check_name, note_left_out};
-use crate::intake::{BundleCopies, Keeping, ScanOptions, ScanOutcome, ScanProgress, SeenRuns, scan};
+use crate::intake::{
+    BundleCopies, Keeping, RecordOutcome, ScanOptions, ScanOutcome, ScanProgress, SeenRuns, scan,
+};
+use crate::pages::fleet::RefusedBundle;
 
 /// Import runs and records from folders, for example from a USB stick
 ///
@@ -42,8 +45,13 @@ pub struct Args {
 #[derive(Serialize)]
 struct ImportDocument<'a> {
     schema: &'static str,
-    #[serde(flatten)]
-    of: &'a ScanOutcome,
+    stored: &'a [String],
+    /// Later states of runs that were still on.
+    replaced: &'a [String],
+    had: &'a [String],
+    /// Refused runs, and records of which a part was skipped.
+    refused: &'a [RefusedBundle],
+    records: &'a [RecordOutcome],
 }
 
 impl ScanProgress for CommandProgress {
@@ -73,9 +81,8 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     if args.watch {
         let mut known = BTreeSet::new();
         let is_enough = |all: &ScanOutcome| {
-            let lines = all.all_refused().into_iter().map(|one| format!("{}: {}", one.place, one.reason));
-            let refused: BTreeSet<String> = lines.collect();
-            refused.difference(&known).for_each(|line| output.remark(line));
+            let refused: BTreeSet<String> = all.all_refused().iter().map(line_of).collect();
+            refused.difference(&known).for_each(|line| output.refusal(line));
             known = refused;
             false
         };
@@ -88,28 +95,41 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let (mut all, mut seen) = (ScanOutcome::default(), SeenRuns::default());
     for root in &roots {
         let outcome = scan(&store, root, &mut seen, &options).await?;
-        outcome.lines().iter().for_each(|line| output.remark(line));
+        outcome.remarks.iter().for_each(|line| output.remark(line));
+        outcome.all_refused().iter().for_each(|one| output.refusal(&line_of(one)));
         all.add(outcome);
     }
     drop(progress);
-    output.remark(&words(&all));
-    let refused: Vec<String> =
-        all.refused.iter().map(|one| format!("{}: {}", one.place, one.reason)).collect();
-    note_left_out(&store, "import", &refused).await?;
+    let refused = all.all_refused();
+    let lines: Vec<String> = refused.iter().map(line_of).collect();
+    note_left_out(&store, "import", &lines).await?;
     if all.is_empty() {
         return Err(Failure::usage(
             "found no run and no record: name a folder that holds bundles, like DIR/BOARD/RUN, or a record \
              of `onbeat watch`",
         ));
     }
-    output.write(&ImportDocument { schema: "onbeat.farm-import/1", of: &all })?;
-    Ok(if is_whole(&all) { Exit::Ok } else { Exit::Inconclusive })
+    output.answer(&words(&all))?;
+    output.write(&ImportDocument {
+        schema: "onbeat.farm-import/1",
+        stored: &all.stored,
+        replaced: &all.replaced,
+        had: &all.had,
+        refused: &refused,
+        records: &all.records,
+    })?;
+    Ok(if refused.is_empty() { Exit::Ok } else { Exit::Inconclusive })
 }
 
-/// The last line.
+fn line_of(refused: &RefusedBundle) -> String {
+    format!("{}: {}", refused.place, refused.reason)
+}
+
+/// The answer.
 fn words(of: &ScanOutcome) -> String {
     let stored = several(of.stored(), "run", "runs");
-    let mut words = format!("{stored} stored, {} already stored, {} refused", of.had(), of.refused.len());
+    let mut words =
+        format!("{stored} stored, {} already stored, {} refused", of.had(), of.all_refused().len());
     if !of.records.is_empty() {
         let records = several(of.records.len() as u64, "record", "records");
         let rows = several(of.records.iter().map(|record| record.stored).sum(), "row", "rows");
@@ -117,10 +137,6 @@ fn words(of: &ScanOutcome) -> String {
         words += &format!("; {records}: {rows} stored, {had} already stored");
     }
     words
-}
-
-fn is_whole(of: &ScanOutcome) -> bool {
-    of.refused.is_empty() && of.records.iter().all(|record| record.left_out.is_empty())
 }
 
 impl Args {
@@ -139,7 +155,6 @@ impl Args {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::intake::RecordOutcome;
     use std::path::Path;
 
     fn asked(folders: &[&Path], board: Option<&str>) -> Args {
@@ -201,9 +216,9 @@ mod tests {
         done.records = vec![of(8_640, &[])];
         let wanted =
             "2 runs stored, 1 already stored, 0 refused; 1 record: 8640 rows stored, 3 already stored";
-        assert_eq!((words(&done).as_str(), is_whole(&done)), (wanted, true));
+        assert_eq!((words(&done).as_str(), done.all_refused().len()), (wanted, 0));
         done.records.push(of(0, &["merged"]));
-        assert!(!is_whole(&done) && done.refused.is_empty());
+        assert!(words(&done).contains(" already stored, 1 refused; 2 records: "), "{}", words(&done));
         let record = ScanOutcome { records: vec![of(1, &[])], ..ScanOutcome::default() };
         assert!(!record.is_empty() && ScanOutcome::default().is_empty());
     }

@@ -172,9 +172,9 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     };
     let histograms = several(dropped, "histogram", "histograms");
     let would = if dry { "would be deleted" } else { "deleted" };
-    args.output.remark(&format!("{would}: {histograms}, whose samples stay in those of days"));
+    args.output.answer(&format!("{would}: {histograms}, whose samples stay in those of days"))?;
     let environments = several(unnamed, "environment", "environments");
-    args.output.remark(&format!("{would}: {environments} that no row refers to"));
+    args.output.answer(&format!("{would}: {environments} that no row refers to"))?;
     let progress = args.output.progress(environment);
     let pruned = match &bucket {
         None => thin_out(&store, &place.bundles, times, dry, &progress).await?,
@@ -209,11 +209,8 @@ async fn sweep_bucket(
 ) -> Result<u64> {
     let gone = swept(bucket, store, now(), dry).await?;
     let would = if dry { "would be deleted from" } else { "deleted from" };
-    output.remark(&format!(
-        "{} that belong to no run {would} {}",
-        several(gone, "bundle", "bundles"),
-        bucket.name()
-    ));
+    let bundles = several(gone, "bundle", "bundles");
+    output.answer(&format!("{bundles} that belong to no run {would} {}", bucket.name()))?;
     Ok(gone)
 }
 
@@ -235,7 +232,7 @@ async fn sweep_folder(
     };
     let swept = sweep(store, &place.bundles, is_cache, dry).await?;
     let gone = if dry { "would be deleted" } else { "deleted" };
-    output.remark(&format!("{} that belong to no run {gone}", several(swept, "folder", "folders")));
+    output.answer(&format!("{} that belong to no run {gone}", several(swept, "folder", "folders")))?;
     Ok(Some(swept))
 }
 
@@ -268,10 +265,10 @@ fn words_of(pruned: &PrunedBundles, dry: bool) -> String {
 
 /// Prints the deleted bundle data; for a dry run, also each run on standard output.
 fn tell(pruned: &PrunedBundles, dry: bool, output: &DocumentFlags) -> Result<()> {
-    output.remark(&words_of(pruned, dry));
+    output.answer(&words_of(pruned, dry))?;
     for (run, why) in &pruned.failed {
         let rest = if pruned.all.iter().any(|one| one.run == *run) { "the rest of " } else { "" };
-        output.remark(&format!("{rest}{run} was not changed: {why}"));
+        output.refusal(&format!("{rest}{run} was not changed: {why}"));
     }
     if dry && output.prints() {
         let mut out = std::io::stdout().lock();

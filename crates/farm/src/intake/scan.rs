@@ -17,7 +17,7 @@ use crate::pages::fleet::RefusedBundle;
 use crate::store::FarmStore;
 
 /// Outcome of a scan: places of runs and records by their verdict.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScanOutcome {
     pub stored: Vec<String>,
     /// Later states of runs that were still on.
@@ -26,19 +26,14 @@ pub struct ScanOutcome {
     pub refused: Vec<RefusedBundle>,
     pub records: Vec<RecordOutcome>,
     /// Runs that are unchanged since an earlier scan.
-    #[serde(skip)]
     pub unchanged: u64,
     /// Records that were looked at for the first time.
-    #[serde(skip)]
     pub new_records: u64,
     /// True if a run or record of the previous scan is gone.
-    #[serde(skip)]
     pub vanished: bool,
     /// True if a folder could not be read.
-    #[serde(skip)]
     pub failed: bool,
     /// Remarks on stored runs and records, each with the place.
-    #[serde(skip)]
     pub remarks: Vec<String>,
 }
 
@@ -153,12 +148,6 @@ impl ScanOutcome {
 
     pub fn is_empty(&self) -> bool {
         self.stored() + self.had() == 0 && self.refused.is_empty() && self.records.is_empty()
-    }
-
-    /// Remarks and refusals, one line each.
-    pub fn lines(&self) -> Vec<String> {
-        let refused = self.all_refused().into_iter().map(|one| format!("{}: {}", one.place, one.reason));
-        self.remarks.iter().cloned().chain(refused).collect()
     }
 
     /// Refused runs, and records of which a part was skipped.

@@ -217,10 +217,7 @@ async fn bundles(app: &App, names: &[String]) -> Result<Vec<(String, BundleLease
         }
         let runs = app.store.runs(name, OF_BOARD).await?;
         if runs.is_empty() {
-            let shown = model::text::excerpt(name);
-            return Err(Refusal::not_found(format!(
-                "no run or board is named {shown}: copy names from the board's page"
-            )));
+            return Err(nothing_of(app, name).await?);
         }
         chosen.extend(runs);
     }
@@ -233,6 +230,18 @@ async fn bundles(app: &App, names: &[String]) -> Result<Vec<(String, BundleLease
         bundles.push((run.id, bundle));
     }
     Ok(bundles)
+}
+
+/// Refusal of a name that selects no run.
+async fn nothing_of(app: &App, name: &str) -> Result<Refusal, Refusal> {
+    let shown = model::text::excerpt(name);
+    Ok(Refusal::not_found(match app.store.boards_between(name, name).await?.is_empty() {
+        true => format!("no run or board is named {shown}: copy names from the board's page"),
+        false => format!(
+            "board {shown} has no runs: compare days, each side with its board and dates, \
+             ?a_board=NAME&a_before=DATE&b_board=NAME&b_from=DATE"
+        ),
+    }))
 }
 
 fn compared(

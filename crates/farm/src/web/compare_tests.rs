@@ -321,3 +321,21 @@ fn what_cannot_be_compared_is_said_with_the_form() {
         assert!(code == StatusCode::BAD_REQUEST && text.contains(&alike), "{text}");
     });
 }
+
+#[test]
+fn a_board_without_runs_is_told_from_an_unknown_name() {
+    on_page_engines(async |store| {
+        let app = app_of(store, 1, 2).await;
+        app.store.board_for("lathe-1", "lathe-1").await.unwrap();
+        for (name, words) in [
+            (
+                "lathe-1",
+                "board lathe-1 has no runs: compare days, each side with its board and dates, ?a_board=",
+            ),
+            ("none", "no run or board is named none: "),
+        ] {
+            let (status, text) = get(&app, &format!("/v1/compare?a={name}&b={name}")).await;
+            assert!(status == StatusCode::NOT_FOUND && text.contains(words), "{text}");
+        }
+    });
+}

@@ -15,6 +15,7 @@ mod pushed;
 mod scene;
 mod server;
 mod setup_page;
+mod shown_demo;
 mod tls;
 mod upkeep;
 mod users;

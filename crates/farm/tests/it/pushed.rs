@@ -100,7 +100,7 @@ fn what_a_board_has_is_what_the_farm_shows() {
         let record = state.join("watch").display().to_string();
         let mut import = super::server::farm(&["import", "--board", "press-3", &record, "--store", &store]);
         let imported = import.output().unwrap();
-        let (words, had) = (String::from_utf8(imported.stderr).unwrap(), 3 * intervals());
+        let (words, had) = (String::from_utf8(imported.stdout).unwrap(), 3 * intervals());
         assert!(words.ends_with(&format!("; 1 record: 0 rows stored, {had} already stored\n")), "{words}");
         assert_eq!(imported.status.code(), Some(0));
         assert_eq!(get("/v1/boards/press-3")["series"], board["series"]);

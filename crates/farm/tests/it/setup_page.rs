@@ -144,7 +144,7 @@ fn the_timers_of_the_page_back_up_keep_the_last_fourteen_and_prune() {
         let output = shell(&place, &line);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{line}: {said}");
-        said
+        String::from_utf8_lossy(&output.stdout).into_owned()
     };
     run("onbeat-farm enrol --store sqlite:/var/lib/onbeat-farm/farm.db");
     for day in 1..=16 {

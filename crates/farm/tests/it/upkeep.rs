@@ -13,6 +13,11 @@ fn told(arguments: &[&str]) -> (i32, String, String) {
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
+/// Answer of `check` without a fault.
+fn checked(runs: u64) -> String {
+    format!("{runs} {} checked, 0 faults found\n", if runs == 1 { "run" } else { "runs" })
+}
+
 #[test]
 fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
     let folder = tempfile::tempdir().unwrap();
@@ -26,8 +31,7 @@ fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
     let (code, _, said) = told(&["import", "--board", "a", "--store", &store, runs.to_str().unwrap()]);
     assert_eq!(code, 0, "{said}");
     let (code, out, said) = told(&["check", "--store", &store]);
-    assert_eq!((code, out.as_str()), (0, ""), "{said}");
-    assert!(said.contains("2 runs checked, 0 faults"), "{said}");
+    assert_eq!((code, out), (0, checked(2)), "{said}");
     assert!(said.contains("not checked: ") && !said.contains("--objects"), "{said}");
 
     // A copy is an independent store, and refers to its own bundles.
@@ -44,8 +48,8 @@ fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
     let (code, _, said) = told(&["prune", "--store", &store]);
     assert!(code == 0 && said.contains("a server is running"), "{said}");
     drop(server);
-    let (code, _, said) = told(&["prune", "--store", &store]);
-    assert!(code == 0 && said.contains("2 folders"), "{said}");
+    let (code, out, _) = told(&["prune", "-q", "--store", &store]);
+    assert!(code == 0 && out.contains("\n2 folders that belong to no run deleted\n"), "{out}");
     let left = fs::read_dir(folder.path().join("farm.db.bundles")).unwrap().count();
     // Two runs and the lock.
     assert_eq!(left, 3);
@@ -80,8 +84,11 @@ fn a_store_is_looked_at_copied_thinned_out_and_handed_out() {
     // The original is removed, and the copy is complete.
     fs::remove_dir_all(folder.path().join("farm.db.bundles")).unwrap();
     let (code, out, said) = told(&["check", "--store", &store]);
-    assert!(code == 3 && out.lines().count() == 2, "{out}");
-    assert!(said.contains("2 bundles are not") && said.contains("--objects DIR"), "{said}");
+    assert!(code == 3 && out.ends_with("\n2 runs checked, 2 faults found\n"), "{out}");
+    assert!(
+        out.lines().count() == 3 && said.contains("2 bundles are not") && said.contains("--objects DIR"),
+        "{said}"
+    );
     assert_eq!(told(&["check", "--store", &copy]).0, 0);
     assert_eq!(told(&["export", "--store", &copy]).1, csv);
 }
@@ -120,7 +127,7 @@ fn a_result_that_cannot_be_printed_ends_with_one_and_a_line() {
     assert_eq!(told(&["budget", "200us", "--store", &store]).0, 0);
     // Each run is a fault without its copy.
     fs::remove_dir_all(folder.path().join("farm.db.bundles")).unwrap();
-    for command in [&["user", "list"][..], &["budget"], &["check"]] {
+    for command in [&["user", "list"][..], &["budget"], &["check"], &["prune"]] {
         let full = fs::File::options().write(true).open("/dev/full").unwrap();
         let words = [command, &["--store", &store]].concat();
         let ended = farm(&words).stdout(full).output().unwrap();
@@ -191,7 +198,7 @@ fn a_backup_is_a_store_by_itself_wherever_it_lies() {
     fs::copy(at("one/farm.db"), at("bare/farm.db")).unwrap();
     let bare = store("bare/farm.db");
     let (code, out, _) = told(&["check", "--store", &bare]);
-    assert_eq!((code, out.lines().count()), (3, 2), "{out}");
+    assert_eq!((code, out.lines().count()), (3, 3), "{out}");
     for name in &names {
         set_age(&own.join(name).join("run.json"), 400);
         set_age(&folder.path().join("one/farm.db.bundles").join(name).join("run.json"), 400);
@@ -208,7 +215,7 @@ fn a_backup_is_a_store_by_itself_wherever_it_lies() {
         fs::rename(at(from), at(to)).unwrap();
         let moved = store(&format!("{to}/farm.db"));
         let (code, out, said) = told(&["check", "--store", &moved]);
-        assert_eq!((code, out.as_str()), (0, ""), "{said}");
+        assert_eq!((code, out), (0, checked(2)), "{said}");
         assert_eq!(answers(&moved, &names), [200; 4]);
     }
 }
@@ -284,8 +291,8 @@ fn a_store_has_one_server_also_where_its_folder_is_lost_or_another() {
     assert!(code == 0 && said.contains("a server is running"), "{said}");
     assert!(Path::new(&at("farm.db.bundles/x+0/host")).exists());
     drop(server);
-    let (code, _, said) = told(&["prune", "--store", &store]);
-    assert!(code == 0 && said.contains("1 folder"), "{said}");
+    let (code, out, said) = told(&["prune", "--store", &store]);
+    assert!(code == 0 && out.contains("1 folder"), "{out}{said}");
     drop(Server::with(&store, &["--objects", &elsewhere]));
 }
 
@@ -311,13 +318,13 @@ fn old_runs_are_thinned_out_but_for_those_that_are_pinned() {
     let other = names.iter().find(|name| *name != hunt).unwrap();
     let has = |run: &str| bundles.join(run).join("blocks.jsonl").exists();
     let (code, out, _) = told(&["prune", "--dry-run", "--store", &store]);
-    assert_eq!((code, out.as_str()), (0, ""), "they came today");
+    assert!(code == 0 && !out.contains('\t'), "they came today: {out}");
     names.iter().for_each(|name| set_age(&bundles.join(name).join("run.json"), 400));
     // Their age counts from their start, if that is later.
     let all = ["--blocks", "0", "--windows", "0", "--store", &store];
     let (code, out, said) = told(&[&["prune", "--dry-run"], &all[..]].concat());
-    assert_eq!((code, out.lines().count()), (0, 2), "{out}{said}");
-    assert!(said.contains("would be deleted") && out.contains(&format!("{other}\tblocks\t")), "{out}{said}");
+    assert_eq!((code, out.lines().filter(|line| line.contains('\t')).count()), (0, 2), "{out}{said}");
+    assert!(out.starts_with("would be deleted") && out.contains(&format!("\n{other}\tblocks\t")), "{out}");
     assert!(has(hunt) && has(other));
 
     let (code, _, said) = told(&["pin", "none", "--store", &store]);
@@ -326,14 +333,14 @@ fn old_runs_are_thinned_out_but_for_those_that_are_pinned() {
     let (code, out, _) = told(&["pin", "--store", &store]);
     assert!(code == 0 && out.starts_with(&format!("{hunt}\ta\t")) && out.ends_with("baseline\n"), "{out}");
     // A bundle that is not old does not count as pinned.
-    let (code, _, said) =
+    let (code, out, _) =
         told(&["prune", "--dry-run", "--blocks", "9000d", "--windows", "9000d", "--store", &store]);
-    assert!(code == 0 && said.contains("0 old runs stay in full because they are pinned"), "{said}");
-    let (code, _, said) = told(&[&["prune"], &all[..]].concat());
-    assert!(code == 0 && said.contains("1 old run stays in full because it is pinned"), "{said}");
+    assert!(code == 0 && out.contains("0 old runs stay in full because they are pinned"), "{out}");
+    let (code, out, _) = told(&[&["prune"], &all[..]].concat());
+    assert!(code == 0 && out.contains("1 old run stays in full because it is pinned"), "{out}");
     assert!(has(hunt) && !has(other));
     let (code, out, said) = told(&["check", "--store", &store]);
-    assert_eq!((code, out.as_str()), (0, ""), "{said}");
+    assert_eq!((code, out), (0, checked(2)), "{said}");
     assert_eq!(told(&["pin", "--remove", hunt, "--store", &store]).0, 0);
     assert_eq!(told(&["pin", "--remove", hunt, "--store", &store]).0, 2);
     assert_eq!(told(&[&["prune"], &all[..]].concat()).0, 0);
@@ -372,8 +379,7 @@ fn a_run_is_removed_with_all_of_it_and_comes_again_only_where_it_may() {
     assert_eq!((&gone["schema"], &first["samples"]), (&"onbeat.farm-forget/1".into(), &7655.into()));
     assert_eq!((&first["bundle_gone"], &gone["not_again"][0]["run"]), (&true.into(), &hunt.into()));
     assert!(!bundles.join(hunt).exists());
-    let (code, _, said) = told(&["check", "--store", &store]);
-    assert!(code == 0 && said.contains("1 run checked"), "{said}");
+    assert_eq!(told(&["check", "-q", "--store", &store]), (0, checked(1), String::new()));
     let (code, _, said) = import();
     assert!(code == 7 && said.contains("is not stored again"), "{said}");
     let (code, out, _) = told(&["forget", "--store", &store]);
@@ -385,7 +391,7 @@ fn a_run_is_removed_with_all_of_it_and_comes_again_only_where_it_may() {
     assert_eq!(told(&["forget", "--allow", hunt, "--store", &store]).0, 0);
     assert_eq!((bundles.join(hunt).exists(), import().0, bundles.join(hunt).exists()), (false, 0, true));
     let (code, out, said) = told(&["check", "--store", &store]);
-    assert_eq!((code, out.as_str()), (0, ""), "{said}");
+    assert_eq!((code, out), (0, checked(2)), "{said}");
     let (code, _, said) = told(&["forget", hunt, "--from", &at("none"), "--store", &store]);
     assert!(code == 2 && said.contains("--from"), "{said}");
     assert!(bundles.join(hunt).exists());
@@ -422,7 +428,7 @@ fn a_store_that_is_named_in_another_way_loses_no_bundle() {
     let pruned = farm(&["prune", "--store", "sqlite:farm.db"]).current_dir(folder.path()).output().unwrap();
     assert_eq!(pruned.status.code(), Some(0));
     let (code, out, _) = told(&["check", "--store", &store]);
-    assert_eq!((code, out.as_str()), (0, ""));
+    assert_eq!((code, out), (0, checked(1)));
 }
 
 #[test]
@@ -436,7 +442,8 @@ fn each_command_with_a_result_writes_it_as_a_document() {
     fs::write(at("bad/x/run.json"), "{}").unwrap();
     let asked = |code: i32, words: &[&str]| -> serde_json::Value {
         let (got, out, said) = told(&[words, &["--json", "-", "-q", "--store", &store]].concat());
-        assert_eq!((got, said.as_str()), (code, ""), "{words:?}");
+        // What is refused is printed in any case.
+        assert_eq!((got, said.lines().count()), (code, usize::from(code == 7)), "{words:?}: {said}");
         serde_json::from_str(&out).unwrap_or_else(|why| panic!("{words:?}: {why} in {out}"))
     };
     let length = |of: &serde_json::Value| of.as_array().unwrap().len();
@@ -467,4 +474,29 @@ fn each_command_with_a_result_writes_it_as_a_document() {
     assert!(fs::read_to_string(at("budgets.json")).unwrap().ends_with("}\n"));
     let (code, out, said) = told(&["enrol", "--store", &store, "--json", &at("none/codes.json")]);
     assert!(code == 2 && out.is_empty() && said.contains("--json"), "{said}");
+}
+
+#[test]
+fn what_is_refused_and_the_answer_are_printed_when_remarks_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let store = format!("sqlite:{}", at("farm.db"));
+    let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs");
+    fs::create_dir_all(at("bad/x")).unwrap();
+    fs::write(at("bad/x/run.json"), "{}").unwrap();
+    fs::create_dir(at("newer")).unwrap();
+    fs::write(at("newer/record.json"), "{\"schema\":\"onbeat.watch/2\"}\n").unwrap();
+    let words = ["import", "-q", "--board", "a", "--store", &store, runs.to_str().unwrap()];
+    let (bad, newer, document) = (at("bad"), at("newer"), at("import.json"));
+    let (code, out, said) = told(&[&words[..], &[&bad, &newer, "--json", &document]].concat());
+    let answer = "2 runs stored, 0 already stored, 2 refused; 1 record: 0 rows stored, 0 already stored\n";
+    assert_eq!((code, out.as_str(), said.lines().count()), (7, answer, 2), "{said}");
+    assert!(said.contains("bad/x: ") && said.contains("newer onbeat"), "{said}");
+    let taken: serde_json::Value = serde_json::from_slice(&fs::read(document).unwrap()).unwrap();
+    let refused = taken["refused"].as_array().unwrap();
+    assert!(refused.len() == 2 && refused[1]["place"].as_str().unwrap().contains("/newer"), "{taken}");
+    assert_eq!(told(&["check", "-q", "--store", &store]), (0, checked(2), String::new()));
+    let (code, out, said) = told(&["prune", "-q", "--store", &store]);
+    assert!(code == 0 && out.lines().all(|line| line.contains("deleted")), "{out}");
+    assert_eq!((out.lines().count(), said.as_str()), (4, ""), "{out}");
 }

@@ -172,10 +172,18 @@ fn rows_that_are_no_rows_to_the_farm_are_left_out_and_the_others_sent() {
     assert!(outcome.remarks.iter().any(|remark| remark.contains("row 24 of timer")), "{:?}", outcome.remarks);
     assert_eq!(board.send_all(&mut farm).refused, 0);
     // An unreadable record does not end the round.
-    fs::write(board.place.path().join("watch/record.json"), "{\"schema\":\"onbeat.watch/99\"}").unwrap();
+    fs::write(board.place.path().join("watch/record.json"), "{\"schema\":\"onbeat.watch/99\"}\n").unwrap();
     let run = board.add_run("measured");
     let outcome = board.send_all(&mut farm);
-    assert_eq!((outcome.runs, !outcome.remarks.is_empty()), (1, true), "{}", run.display());
+    assert_eq!((outcome.runs, outcome.left), (1, true), "{}", run.display());
+    let [why] = &outcome.remarks[..] else { panic!("{:?}", outcome.remarks) };
+    assert!(why.contains("by a newer onbeat") && why.starts_with("rows are not sent: "), "{why}");
+    // A folder that cannot be opened may hold rows; a missing one holds none.
+    fs::remove_dir_all(board.place.path().join("watch")).unwrap();
+    assert_eq!(board.send_all(&mut farm), RoundOutcome::default());
+    std::os::unix::fs::symlink("watch", board.place.path().join("watch")).unwrap();
+    let outcome = board.send_all(&mut farm);
+    assert_eq!((outcome.left, outcome.remarks.len()), (true, 1), "{outcome:?}");
 }
 
 /// First closed interval file of a series.
