@@ -1,8 +1,10 @@
-//! Remarks on named folders that hold nothing to send.
+//! Named folders: remarks on those that hold nothing to send, and records among them.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use bundle::record::read::is_record;
+use bundle::record::read::{is_record, is_record_of};
+use host::{RecordDisk, RecordFolder};
 use model::text::quoted;
 
 use super::found_runs::found;
@@ -29,6 +31,14 @@ pub fn nothing_in(runs: &[PathBuf], records: &[PathBuf]) -> Vec<String> {
         }
     });
     runs.chain(records).collect()
+}
+
+/// True if there is a record, or a folder that cannot be read and may hold one.
+pub fn may_be_record(record: &Path) -> bool {
+    match RecordFolder::open(record).and_then(|folder| folder.names()) {
+        Ok(names) => is_record_of(&names),
+        Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+    }
 }
 
 fn is_no_folder(path: &Path) -> bool {

@@ -2,20 +2,20 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
 use std::path::Path;
 
 use bundle::record::cuts::RowCut;
 use bundle::record::damage::{words_of, words_of_lacking};
-use bundle::record::read::{RecordReader, is_record_of};
+use bundle::record::read::RecordReader;
 use bundle::record::texts::RowText;
-use host::{RecordDisk, RecordFolder};
+use host::RecordFolder;
 use model::record::RecordTier;
 use model::text::{quoted, several};
 use model::watch::WatchSeries;
 
 use super::environments;
 use super::link::LinkFault;
+use super::named_folders::may_be_record;
 use super::receipt::is_of_rows;
 use super::sent::SentLog;
 use super::session::{PushAllowance, PushRound, RoundEnd};
@@ -239,14 +239,6 @@ fn leave_lacking(
         round.remark(format!("{}: {}", quoted(record), words_of_lacking(rows, &reader.lacking)));
     }
     if rows > 0 { round.keep() } else { Ok(()) }
-}
-
-/// True if there is a record, or a folder that cannot be read and may hold one.
-fn may_be_record(record: &Path) -> bool {
-    match RecordFolder::open(record).and_then(|folder| folder.names()) {
-        Ok(names) => is_record_of(&names),
-        Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
-    }
 }
 
 /// Opens a series without the segments that are done; their boots are included.

@@ -235,12 +235,14 @@ async fn bundles(app: &App, names: &[String]) -> Result<Vec<(String, BundleLease
 /// Refusal of a name that selects no run.
 async fn nothing_of(app: &App, name: &str) -> Result<Refusal, Refusal> {
     let shown = model::text::excerpt(name);
-    Ok(Refusal::not_found(match app.store.boards_between(name, name).await?.is_empty() {
-        true => format!("no run or board is named {shown}: copy names from the board's page"),
-        false => format!(
+    let is_unknown = app.store.boards_between(name, name).await?.is_empty();
+    Ok(Refusal::not_found(if is_unknown {
+        format!("no run or board is named {shown}: copy names from the board's page")
+    } else {
+        format!(
             "board {shown} has no runs: compare days, each side with its board and dates, \
              ?a_board=NAME&a_before=DATE&b_board=NAME&b_from=DATE"
-        ),
+        )
     }))
 }
 

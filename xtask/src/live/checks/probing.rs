@@ -54,11 +54,12 @@ pub fn checks() -> Vec<Check> {
         ),
         Check::new(
             "probe-pi",
-            "echo -1 >/proc/sys/kernel/sched_rt_runtime_us\n\
+            "limit=$(cat /proc/sys/kernel/sched_rt_runtime_us)\n\
+             echo -1 >/proc/sys/kernel/sched_rt_runtime_us\n\
              run m onbeat probe pi -D 2s -i 5000 -q -o b --json m.json\nsend run m.json\n\
              run s onbeat probe pi --mutex shared -l 100 -i 5000 -q -o s\n\
              run p onbeat probe pi --mutex plain -l 100 -i 5000 -q -o p\n\
-             echo 950000 >/proc/sys/kernel/sched_rt_runtime_us\n",
+             echo $limit >/proc/sys/kernel/sched_rt_runtime_us\n",
             inversions,
         ),
         Check::new(
