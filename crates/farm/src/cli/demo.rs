@@ -22,7 +22,7 @@ use crate::wall_clock::now;
 use crate::web::{App, FarmExposure, Intake, keep_changes};
 
 /// Limit of the wait for the store to close.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Show a farm of five synthetic boards
 ///
@@ -113,7 +113,7 @@ impl DemoFarm {
         self.tasks.shutdown().await;
         if let Some(store) = &self.store {
             // A request that does not end is not awaited longer.
-            let _ = tokio::time::timeout(PATIENCE, store.close()).await;
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, store.close()).await;
         }
     }
 }

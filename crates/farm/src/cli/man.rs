@@ -61,7 +61,7 @@ mod tests {
         let push = of(&[], DescribedProgram::Push).unwrap();
         assert!(push.contains(".TH onbeat-push") && push.contains("enrol"), "{push}");
         assert!(of(&["enrol"], DescribedProgram::Push).is_ok());
-        let refused = of(&["usera"], DescribedProgram::Farm).err().unwrap();
-        assert!(refused.exit == Exit::Usage && refused.message.contains("usera"), "{refused}");
+        let refused = of(&["users"], DescribedProgram::Farm).err().unwrap();
+        assert!(refused.exit == Exit::Usage && refused.message.contains("users"), "{refused}");
     }
 }

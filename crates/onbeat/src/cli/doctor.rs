@@ -31,8 +31,9 @@ pub struct Args {
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.output.json], environment)?;
     let commands = chosen(&args.commands)?;
-    let is_wanted =
-        |need: &str| commands.iter().any(|of| of.requires.contains(&need) || of.uses.contains(&need));
+    let is_wanted = |need: &str| {
+        commands.iter().any(|of| of.requires.contains(&need) || of.uses.concat().contains(&need))
+    };
     let outcomes = needs::try_all(is_wanted);
     let host = MachineReader::new().host();
     let tried = needs::ALL.iter().filter_map(|need| Some((need.name, outcomes.get(need.name)?)));

@@ -15,59 +15,49 @@ pub struct CommandNeeds {
     pub command: &'static str,
     /// Needs without which it is refused; the first missing one gives the exit code.
     pub requires: &'static [&'static str],
-    /// Needs without which its result has less.
-    pub uses: &'static [&'static str],
+    /// Needs without which its result has less, in groups.
+    pub uses: &'static [&'static [&'static str]],
 }
 
 /// Needs of the measuring threads.
 const MEASURING: &[&str] =
     &["rt-policy", "memory-lock", "idle-states", "timers", "clocksource", "kernel-log", "second-cpu"];
-/// Needs of a hunt besides tracing.
-const HUNTING: &[&str] = &[
-    "rt-policy",
-    "memory-lock",
-    "idle-states",
-    "timers",
-    "clocksource",
-    "kernel-log",
-    "second-cpu",
-    "kernel-names",
-    "thread-numbers",
-];
+/// Needs for names in the events of the kernel.
+const NAMING: &[&str] = &["kernel-names", "thread-numbers"];
 
 const fn of(
     command: &'static str,
     requires: &'static [&'static str],
-    uses: &'static [&'static str],
+    uses: &'static [&'static [&'static str]],
 ) -> CommandNeeds {
     CommandNeeds { command, requires, uses }
 }
 
 /// All commands but those of the shell, in the order of the help.
 pub const COMMANDS: &[CommandNeeds] = &[
-    of("measure", &[], MEASURING),
-    of("hunt", &["tracing"], HUNTING),
+    of("measure", &[], &[MEASURING]),
+    of("hunt", &["tracing"], &[MEASURING, NAMING]),
     of("explain", &[], &[]),
-    of("probe spin", &[], MEASURING),
-    of("probe ipc", &[], &["rt-policy", "memory-lock", "idle-states", "timers", "kernel-log", "ipc"]),
-    of("probe switch", &[], MEASURING),
-    of("probe pi", &["rt-policy"], &["memory-lock", "kernel-log"]),
-    of("watch", &["recorder"], &["bpf", "kernel-names", "thread-numbers"]),
-    of("top", &["recorder"], &["bpf", "kernel-names", "thread-numbers"]),
-    of("audit", &[], &["all-settings"]),
+    of("probe spin", &[], &[MEASURING]),
+    of("probe ipc", &[], &[&["rt-policy", "memory-lock", "idle-states", "timers", "kernel-log", "ipc"]]),
+    of("probe switch", &[], &[MEASURING]),
+    of("probe pi", &["rt-policy"], &[&["memory-lock", "kernel-log"]]),
+    of("watch", &["recorder"], &[&["bpf"], NAMING]),
+    of("top", &["recorder"], &[&["bpf"], NAMING]),
+    of("audit", &[], &[&["all-settings"]]),
     of("threads", &["thread-list"], &[]),
     of("irqs", &["interrupt-list"], &[]),
-    of("check", &["thread-list"], &["program-events", "thread-numbers"]),
+    of("check", &["thread-list"], &[&["program-events", "thread-numbers"]]),
     of("rules", &[], &[]),
-    of("capture", &[], &["all-settings"]),
-    of("tune plan", &["boot-id"], &["all-settings"]),
-    of("tune apply", &["boot-id", "journal"], &["all-settings"]),
+    of("capture", &[], &[&["all-settings"]]),
+    of("tune plan", &["boot-id"], &[&["all-settings"]]),
+    of("tune apply", &["boot-id", "journal"], &[&["all-settings"]]),
     of("isolate create", &["partition", "boot-id", "journal"], &[]),
-    of("isolate run", &["boot-id", "journal"], &["rt-policy"]),
-    of("load", &[], &["second-cpu"]),
-    of("prove", &["boot-id", "journal"], MEASURING),
-    of("cure", &["boot-id", "journal", "tracing"], HUNTING),
-    of("suite", &[], MEASURING),
+    of("isolate run", &["boot-id", "journal"], &[&["rt-policy"]]),
+    of("load", &[], &[&["second-cpu"]]),
+    of("prove", &["boot-id", "journal"], &[MEASURING]),
+    of("cure", &["boot-id", "journal", "tracing"], &[MEASURING, NAMING]),
+    of("suite", &[], &[MEASURING]),
     of("report", &[], &[]),
     of("bounds", &[], &[]),
     of("compare", &[], &[]),
@@ -85,21 +75,16 @@ pub fn abilities(commands: &[&'static CommandNeeds], outcomes: &Outcomes) -> Vec
 
 fn ability(command: &CommandNeeds, outcomes: &Outcomes) -> CommandAbility {
     let refusal = |need: &str| outcomes.get(need)?.as_ref().err().map(|failure| failure.exit);
-    let missing: Vec<&str> = [command.requires, command.uses].concat();
-    let missing: Vec<&str> = missing.into_iter().filter(|need| refusal(need).is_some()).collect();
+    let (requires, uses) = (command.requires.to_vec(), command.uses.concat());
+    let missing: Vec<&str> =
+        requires.iter().chain(&uses).filter(|need| refusal(need).is_some()).copied().collect();
     let state = match command.requires.iter().find_map(|need| refusal(need)) {
         Some(Exit::NotPermitted) => CommandState::NotPermitted,
         Some(_) => CommandState::NotSupported,
         None if missing.is_empty() => CommandState::Works,
         None => CommandState::Partly,
     };
-    CommandAbility {
-        command: command.command,
-        state,
-        requires: command.requires.to_vec(),
-        uses: command.uses.to_vec(),
-        missing,
-    }
+    CommandAbility { command: command.command, state, requires, uses, missing }
 }
 
 #[cfg(test)]
@@ -120,8 +105,8 @@ mod tests {
     #[test]
     fn every_need_of_a_command_is_tried_and_every_tried_one_is_needed() {
         let tried: BTreeSet<&str> = needs::ALL.iter().map(|need| need.name).collect();
-        let of_commands = COMMANDS.iter().flat_map(|needs| needs.requires.iter().chain(needs.uses));
-        assert_eq!(of_commands.copied().collect::<BTreeSet<_>>(), tried);
+        let of_commands = COMMANDS.iter().flat_map(|needs| [needs.requires, &needs.uses.concat()].concat());
+        assert_eq!(of_commands.collect::<BTreeSet<_>>(), tried);
     }
 
     #[test]

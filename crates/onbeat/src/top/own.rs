@@ -24,7 +24,7 @@ pub struct OwnInbox {
     /// Copy of the run at its last checkpoint.
     run: Mutex<Option<Run>>,
     /// Use of the housekeeping thread.
-    pub spent: Mutex<OwnUse>,
+    spent: Mutex<OwnUse>,
     over: AtomicBool,
     housekeeper: AtomicI32,
     pub wake: WakeFile,
