@@ -1,7 +1,7 @@
 //! A list of CPUs: what is accepted prints as a list that means the same.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use entry::fuzz_target;
 use model::units::CpuSet;
 
 fuzz_target!(|text: &str| {

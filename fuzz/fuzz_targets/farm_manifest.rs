@@ -1,8 +1,8 @@
 //! Manifests of bundles as boards send them: what their decoder promises
 //! (`farm::fixture::hostile`).
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use entry::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| farm::fixture::hostile::manifest(bytes));

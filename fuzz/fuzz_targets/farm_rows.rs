@@ -1,7 +1,7 @@
 //! Lines of rows as boards send them: what their decoder promises (`farm::fixture::hostile`).
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use entry::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| farm::fixture::hostile::row_lines(bytes));

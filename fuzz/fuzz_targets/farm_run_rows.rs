@@ -1,7 +1,7 @@
 //! Histograms of a run's five minutes: what their decoder promises (`farm::fixture::hostile`).
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use entry::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| farm::fixture::hostile::run_rows(bytes));

@@ -1,7 +1,7 @@
 //! A trace of another tool: refused in one line, or explained with parts that add up.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use entry::fuzz_target;
 use study::traced::{TraceQuestion, explain_trace};
 use trace::late_wakeups::{WantedThreads, WantedWakeups};
 

@@ -1,8 +1,8 @@
 //! Another tool's result: what is accepted is consistent and survives being written again.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use bundle::foreign::{self, CyclictestContext, ImportOptions, cyclictest_hist, cyclictest_json};
-use libfuzzer_sys::fuzz_target;
+use entry::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     // The first byte chooses: by what the text says, or as one format only.

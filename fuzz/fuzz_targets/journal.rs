@@ -1,10 +1,10 @@
 //! A journal of changes, cut or damaged anywhere: it is read, and undone on a made-up machine.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
+use entry::fuzz_target;
 use host::settings::fake::{DEBIAN_6_1_RT, DEBIAN_6_12_RT, FakeKernel, MemoryStore};
 use host::settings::{entry_records, held_back, restore};
-use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some(mut entry) = entry_records(bytes) else { return };

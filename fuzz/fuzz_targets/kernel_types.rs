@@ -1,7 +1,7 @@
 //! The kernel's types (BTF): any bytes are read or refused, and answer all questions.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use entry::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| recorder::btf::ask_all(bytes));

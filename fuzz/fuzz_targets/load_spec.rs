@@ -1,10 +1,10 @@
 //! A load as a user writes it: what is printed of it is read as the same, and whether it fits can
 //! be said of it.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::path::Path;
 
-use libfuzzer_sys::fuzz_target;
+use entry::fuzz_target;
 use load::admission::{Planned, admit};
 use load::spec::{LoadSpec, parse};
 

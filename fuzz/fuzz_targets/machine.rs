@@ -2,12 +2,12 @@
 //!
 //! The input is lines of `PATH=TEXT`, where a `~` in the text is a newline; `PATH!` is refused.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
+use entry::fuzz_target;
 use facts::survey::survey;
 use host::MachineFiles;
 use host::access::Access;
-use libfuzzer_sys::fuzz_target;
 use report::map::Map;
 use rules::audit::audit;
 use rules::intent::{Profile, intent};

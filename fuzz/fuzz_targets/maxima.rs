@@ -1,9 +1,9 @@
 //! A list of block maxima, and what it supports.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use bundle::foreign::maxima::{self, Maxima};
-use libfuzzer_sys::fuzz_target;
+use entry::fuzz_target;
 use model::units::Nanos;
 use stats::bounds::{BoundsInput, Question, bounds};
 use stats::series::{BLOCK, Series};

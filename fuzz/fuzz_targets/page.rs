@@ -4,11 +4,11 @@
 //! The input is what `per_cpu/cpu*/trace_pipe_raw` gives, so that recorded pages are seeds as they
 //! are.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::sync::LazyLock;
 
-use libfuzzer_sys::fuzz_target;
+use entry::fuzz_target;
 use model::run::Host;
 use model::units::{Cpu, Nanos};
 use trace::catalog;

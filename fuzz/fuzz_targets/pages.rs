@@ -1,8 +1,8 @@
 //! A page of a trace buffer, read by the formats of a recorded kernel, or by the input's own.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use entry::fuzz_target;
 use model::units::Cpu;
 use trace::catalog;
 use trace::decode::Decoder;

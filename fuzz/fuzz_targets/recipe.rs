@@ -1,7 +1,7 @@
 //! A suite's recipe: it is refused in one line, or all of its phases can be planned.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use entry::fuzz_target;
 use suite::phases::{StepChoice, length, steps};
 use suite::recipe::{PhaseOrder, Recipe};
 

@@ -1,13 +1,13 @@
 //! The folder of a record: any files are read or refused, and what can be opened is written on
 //! without a loss.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use bundle::record::fake::MemoryDisk;
 use bundle::record::made::MadeRecord;
 use bundle::record::read::{RecordItem, RecordReader};
 use bundle::record::write::RecordWriter;
-use libfuzzer_sys::fuzz_target;
+use entry::fuzz_target;
 use model::units::Nanos;
 use model::watch::WatchSeries;
 

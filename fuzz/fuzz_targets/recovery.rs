@@ -1,13 +1,13 @@
 //! What a killed hunt left: its tail and its explained spikes, whole, cut, damaged or made up.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use bundle::read::Bundle;
 use bundle::tail::Tail;
-use libfuzzer_sys::fuzz_target;
+use entry::fuzz_target;
 use model::run::{CpuRun, Plan, Run, SCHEMA, Slice, Spike};
 use model::units::{Cpu, Nanos};
 

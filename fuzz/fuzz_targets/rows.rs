@@ -1,9 +1,9 @@
 //! Histograms of a record: any bytes are refused, or are a histogram that is written and read
 //! again.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use entry::fuzz_target;
 use model::rows::{HIST_LIMIT, ROWS, RowCounts};
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,7 +1,7 @@
 //! A bundle's run.json: what parses is refused by its check or fit for the functions that read it.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use entry::fuzz_target;
 use model::run::Run;
 
 fuzz_target!(|bytes: &[u8]| {

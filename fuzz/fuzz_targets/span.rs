@@ -1,7 +1,7 @@
 //! A span of time: never negative, and its text is never empty.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use entry::fuzz_target;
 use model::units::{Bare, Nanos, parse_span};
 
 fuzz_target!(|text: &str| {

@@ -3,12 +3,12 @@
 //!
 //! The first byte says what the text is.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
+use entry::fuzz_target;
 use facts::survey::survey;
 use host::MachineFiles;
 use host::access::Access;
-use libfuzzer_sys::fuzz_target;
 use model::setting::Key;
 use rules::survey_request;
 use tune::import::{Documents, ImportKind, ImportRequest, ImportTarget, ImportedFile, import};

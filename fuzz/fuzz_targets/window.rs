@@ -3,9 +3,9 @@
 //!
 //! The input is lines of `events/spikes.jsonl`, or events of twelve bytes each.
 
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
+use entry::fuzz_target;
 use model::run::{Host, Run, Spike};
 use model::units::{Cpu, Nanos};
 use report::hunt::perfetto;

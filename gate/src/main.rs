@@ -3,17 +3,14 @@
 //! Clippy is the compiler of that build, so one pass lints, compiles, and serves all tests. This
 //! program has no dependencies, because they would be built twice.
 
-use std::io::{Error, Result, Write};
+use std::io::{Error, Result};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 /// Clippy's separator of its arguments in `CLIPPY_ARGS`, as `cargo clippy` writes it.
 const WARNINGS_ARE_ERRORS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
-
-/// An entry point for fuzz targets in place of libFuzzer's, which takes a C++ compiler.
-const ENTRY: &[u8] = b"int main(void) { return 0; }";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -42,8 +39,6 @@ fn build() -> Result<Command> {
     let mut variables = vec![
         ("RUSTC_WORKSPACE_WRAPPER", PathBuf::from("clippy-driver")),
         ("CLIPPY_ARGS", WARNINGS_ARE_ERRORS.into()),
-        ("CUSTOM_LIBFUZZER_PATH", entry(&debug.join("fuzz-entry"))?),
-        ("CUSTOM_LIBFUZZER_STD_CXX", "none".into()),
     ];
     // In an empty clone there is no earlier build to reuse, and most likely no later one, for which
     // incremental data would take time and fill the disk. Panics name their lines without the rest.
@@ -54,7 +49,7 @@ fn build() -> Result<Command> {
     println!("== build and lints");
     let since = Instant::now();
     let mut build = Command::new(cargo());
-    build.args(["build", "--quiet", "--all-targets", "--workspace", "--features", "onbeat-farm/fixture"]);
+    build.args(["build", "--quiet", "--all-targets"]).args(gate::WORKSPACE);
     let status = build.envs(variables.iter().cloned()).status()?;
     println!("  {} s", since.elapsed().as_secs());
     if !status.success() {
@@ -63,24 +58,6 @@ fn build() -> Result<Command> {
     let mut xtask = Command::new(debug.join("xtask"));
     xtask.envs(variables);
     Ok(xtask)
-}
-
-/// The archive that the fuzz targets are linked with.
-fn entry(folder: &Path) -> Result<PathBuf> {
-    let (object, archive) = (folder.join("main.o"), folder.join("libentry.a"));
-    std::fs::create_dir_all(folder)?;
-    let mut compiler = Command::new("cc")
-        .args(["-c", "-x", "c", "-o"])
-        .arg(&object)
-        .arg("-")
-        .stdin(Stdio::piped())
-        .spawn()
-        .map_err(|error| Error::other(format!("cc: {error}; install gcc")))?;
-    compiler.stdin.take().map(|mut source| source.write_all(ENTRY)).transpose()?;
-    let is_compiled = compiler.wait()?.success();
-    let is_packed =
-        is_compiled && Command::new("ar").arg("crs").args([&archive, &object]).status()?.success();
-    if is_packed { Ok(archive) } else { Err(Error::other("cc and ar made no archive")) }
 }
 
 fn cargo() -> PathBuf {

@@ -10,7 +10,7 @@ use gate::WORKSPACE;
 
 use crate::needs;
 use crate::tally::{StepOutcome, Tally};
-use crate::tools::{Output, Result, Tool, root};
+use crate::tools::{Result, Tool, root};
 use crate::{armv7, bench, browser, dist, docs, experiments, failures, live, packages};
 
 /// The test target of packages that starts their programs.
@@ -18,6 +18,9 @@ const PROGRAMS: &str = "it";
 
 /// Tests that need packages of hundreds of megabytes, which only the night installs.
 const OF_NIGHT: &[&str] = &["spark_reads_what_is_exported"];
+
+/// Drawn cases of each property, of 256 at night.
+const CASES: &str = "64";
 
 /// Tests that are skipped because of the running kernel, which no package changes.
 const OF_KERNEL: &[&str] = &["switches of this kernel", "threads that are followed"];
@@ -41,10 +44,18 @@ pub fn run(args: &Args) -> Result<()> {
     let mut tally = Tally::default();
     step(&mut tally, "packages", || needs::install(args.night));
     step(&mut tally, "format", || cargo(&["fmt", "--all", "--check"]));
+    // A guest waits for its clocks most of the time. What only computes, and is nice, takes the rest
+    // of two CPUs.
+    let guests = (!args.night).then(|| std::thread::spawn(live::board));
     let mut left_out = BTreeSet::new();
-    step(&mut tally, "tests", || tests(args, &mut left_out));
-    for (name, why) in left_out {
-        tally.note(name, StepOutcome::LeftOut(why));
+    step(&mut tally, "tests of libraries", || {
+        let others = other_test_files()?;
+        let mut targets = vec!["--lib", "--bins", "--examples"];
+        targets.extend(others.iter().flat_map(|name| ["--test", name]));
+        tested("10", &targets, args, &mut left_out)
+    });
+    if let Some(guests) = guests {
+        take(&mut tally, "guests", guests);
     }
     // Drawing and waiting leave half of two CPUs to the browser.
     let browser = std::thread::spawn(|| {
@@ -52,6 +63,10 @@ pub fn run(args: &Args) -> Result<()> {
         browser::all(&mut seen);
         seen
     });
+    step(&mut tally, "tests of programs", || tested("0", &["--test", PROGRAMS], args, &mut left_out));
+    for (name, why) in left_out {
+        tally.note(name, StepOutcome::LeftOut(why));
+    }
     step(&mut tally, "generated pages", docs::check);
     if args.night {
         step(&mut tally, "experiments", || experiments::run_here(&experiments::Args::QUICK));
@@ -59,12 +74,11 @@ pub fn run(args: &Args) -> Result<()> {
         boards_of_32_bits(&mut tally);
         step(&mut tally, "packages of two folders", || packages::run(&packages::Args::of_gate()));
     }
-    match browser.join() {
-        Ok(seen) => tally.take(seen),
-        Err(_) => tally.note("browser", StepOutcome::Failed("its thread panicked".to_string())),
-    }
+    take(&mut tally, "browser", browser);
     weight(args, &mut tally);
-    tally.take(if args.night { live::night() } else { live::board() });
+    if args.night {
+        tally.take(live::night());
+    }
     let avoidable: Vec<&str> = tally.left_out().filter(|name| !OF_KERNEL.contains(name)).collect();
     if needs::can_install() && !avoidable.is_empty() {
         let why = format!("left out, although it can be installed: {}", avoidable.join(", "));
@@ -73,39 +87,39 @@ pub fn run(args: &Args) -> Result<()> {
     tally.close()
 }
 
-/// Runs the tests of whole programs, which mostly wait, in parallel with the others, which mostly
-/// compute. Collects the tests that each of them skips from the output.
-fn tests(args: &Args, left_out: &mut BTreeSet<(String, String)>) -> Result<()> {
-    let skipped = if args.night { &[][..] } else { OF_NIGHT };
-    let night = args.night;
-    let of_programs = std::thread::spawn(move || tested(&["--test", PROGRAMS], skipped, night));
-    let others = other_test_files()?;
-    let mut rest = vec!["--lib", "--bins", "--examples"];
-    rest.extend(others.iter().flat_map(|name| ["--test", name]));
-    let rest = tested(&rest, &[], night);
-    let of_programs = of_programs.join().unwrap_or_else(|_| Err("its thread panicked".to_string()));
-    let mut failures = Vec::new();
-    for (name, run) in [("the tests of whole programs", of_programs), ("the other tests", rest)] {
-        let run = run?;
-        left_out.extend(run.stdout.lines().filter_map(left_out_by));
-        let summary = summary(&run.stdout);
-        if run.code == 0 {
-            println!("{summary}");
-        } else {
-            println!("{}{summary}", run.stderr);
-            failures.push(format!("{name}: exit {}: {}", run.code, failed(&run.stdout).join(", ")));
-        }
+fn take(tally: &mut Tally, name: &str, steps: std::thread::JoinHandle<Tally>) {
+    match steps.join() {
+        Ok(steps) => tally.take(steps),
+        Err(_) => tally.note(name, StepOutcome::Failed("its thread panicked".to_string())),
     }
-    if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) }
 }
 
-/// Runs these test targets; passing tests print their output, too.
-fn tested(targets: &[&str], skipped: &[&str], night: bool) -> Result<Output> {
-    let mut args =
-        [&["test"], &WORKSPACE[..], &["--no-fail-fast"], targets, &["--", "--show-output"]].concat();
-    args.extend(skipped.iter().flat_map(|name| ["--skip", name]));
-    let engines = night.then(|| ("ONBEAT_NIGHT", "1".to_owned()));
-    Tool::new("cargo").args(args).envs(needs::python()?).envs(engines).dir(&root()).capture()
+/// Runs these test targets at a nice value, and collects the tests that they skip from their
+/// output, which passing tests print, too.
+fn tested(
+    nice: &str,
+    targets: &[&str],
+    args: &Args,
+    left_out: &mut BTreeSet<(String, String)>,
+) -> Result<()> {
+    let test = [&["-n", nice, "cargo", "test"], &WORKSPACE[..], &["--no-fail-fast"], targets];
+    let mut line = [&test.concat()[..], &["--", "--show-output"]].concat();
+    let depth = if args.night {
+        ("ONBEAT_NIGHT", "1")
+    } else {
+        line.extend(OF_NIGHT.iter().flat_map(|name| ["--skip", name]));
+        ("PROPTEST_CASES", CASES)
+    };
+    let tool = Tool::new("nice").args(line).envs(needs::python()?).env(depth.0, depth.1);
+    let run = tool.dir(&root()).capture()?;
+    left_out.extend(run.stdout.lines().filter_map(left_out_by));
+    let summary = summary(&run.stdout);
+    if run.code == 0 {
+        println!("{summary}");
+        return Ok(());
+    }
+    println!("{}{summary}", run.stderr);
+    Err(format!("exit {}: {}", run.code, failed(&run.stdout).join(", ")))
 }
 
 /// Result lines of each test program, and the output of its failed tests. They remain visible in a

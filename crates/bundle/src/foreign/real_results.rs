@@ -509,7 +509,7 @@ fn lines() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(ProptestConfig::with_cases(if option_env!("ONBEAT_NIGHT").is_some() { 3000 } else { 500 }))]
 
     #[test]
     fn any_arrangement_is_read_or_refused_in_one_line(text in lines()) {

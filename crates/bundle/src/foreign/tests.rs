@@ -156,7 +156,7 @@ fn table() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    #![proptest_config(ProptestConfig::with_cases(if option_env!("ONBEAT_NIGHT").is_some() { 10_000 } else { 2_000 }))]
 
     #[test]
     fn texts_that_are_no_measurements_are_refused(text in table()) {

@@ -226,7 +226,7 @@ fn forms(run: &Run) -> Vec<(&'static str, String)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3))]
+    #![proptest_config(ProptestConfig::with_cases(if option_env!("ONBEAT_NIGHT").is_some() { 3 } else { 1 }))]
     #[test]
     fn no_field_steers_a_viewer(attack in "[\\x00-\\x1f\\x7f-\\x9f\u{200b}\u{200e}\u{2028}-\u{202e}\u{2066}-\u{2069}\u{feff}]{1,4}") {
         for honest in [hunts::run(), fixture::noisy().run] {
