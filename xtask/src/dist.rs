@@ -93,8 +93,8 @@ pub fn build_push() -> Result<PathBuf> {
 }
 
 /// Path of the binary after its build.
-pub fn kept(arch: &str) -> Result<PathBuf> {
-    ONBEAT.kept(arch)
+pub fn output_path(arch: &str) -> Result<PathBuf> {
+    ONBEAT.output_path(arch)
 }
 
 impl StaticProgram {
@@ -112,14 +112,14 @@ impl StaticProgram {
         };
         let whole = read(&built)?;
         let stripped = elf::stripped(&whole).map_err(|why| format!("{}: {why}", built.display()))?;
-        let kept = self.kept(arch)?;
+        let kept = self.output_path(arch)?;
         replace(&symbols_of(&kept), &whole)?;
         replace(&kept, &stripped)?;
         println!("  {}: static, {} KiB", kept.display(), stripped.len() / 1024);
         Ok(kept)
     }
 
-    fn kept(&self, arch: &str) -> Result<PathBuf> {
+    fn output_path(&self, arch: &str) -> Result<PathBuf> {
         Ok(target("dist")?.join(format!("{}-{arch}", self.name)))
     }
 

@@ -29,13 +29,13 @@ pub fn run(options: &Args) -> Result<()> {
         let (boards, seconds) = (options.boards.to_string(), options.seconds.to_string());
         vec![word(&programs.farm), word(folder), options.store.clone(), boards, seconds]
     })?;
-    lines.iter().for_each(|line| println!("{}", shown(line)));
+    lines.iter().for_each(|line| println!("{}", table_line(line)));
     let missed = lines.iter().filter(|line| line.holds() == Some(false)).count();
     println!("\n{missed} limits missed");
     if options.gate && missed > 0 { Err("a limit was missed".to_string()) } else { Ok(()) }
 }
 
-fn shown(line: &FarmLine) -> String {
+fn table_line(line: &FarmLine) -> String {
     let verdict = line.holds().map_or("", |holds| if holds { "ok" } else { "MISSED" });
     format!("{:<44} {:>14} {:>12}  {verdict}", line.what, line.value, line.limit)
 }
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_line_says_whether_its_limit_is_kept() {
-        let of = |line| shown(&FarmLine::read(line).unwrap());
+        let of = |line| table_line(&FarmLine::read(line).unwrap());
         assert!(of("p99\t499.9\t500").ends_with("ok") && of("p99\t500.1\t500").ends_with("MISSED"));
         assert!(of("rows\t333\t").trim_end().ends_with("333"));
     }

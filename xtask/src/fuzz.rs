@@ -56,7 +56,7 @@ pub fn run(options: &Args) -> Result<()> {
         let time = format!("-max_total_time={}", options.seconds);
         let line = ["run", target, "--", "-max_len=65536", "-rss_limit_mb=1024", "-timeout=20", &time];
         let output = cargo(&line).within(Duration::from_secs(options.seconds + 600)).capture()?;
-        println!("{target:<12} {}", told(&output.stderr));
+        println!("{target:<12} {}", last_output(&output.stderr));
         if output.code != 0 {
             broken.push(target.as_str());
         }
@@ -69,7 +69,7 @@ pub fn run(options: &Args) -> Result<()> {
 }
 
 /// Last output of libFuzzer: executions, coverage, or the failure.
-fn told(stderr: &str) -> String {
+fn last_output(stderr: &str) -> String {
     let found = |words: &str| stderr.lines().rev().find(|line| line.contains(words)).unwrap_or_default();
     let reached = found(" cov: ");
     let reached = reached.split_whitespace().skip_while(|word| *word != "cov:").take(4).collect::<Vec<_>>();

@@ -45,7 +45,7 @@ impl CarryOver {
 mod tests {
     use super::*;
 
-    fn found(a: [u64; 2], b: [u64; 2], pairs: usize) -> CarryOver {
+    fn carry_over_of(a: [u64; 2], b: [u64; 2], pairs: usize) -> CarryOver {
         let segment = |late_blocks: [u64; 2]| ExperimentSegment {
             late: late_blocks[0] + late_blocks[1],
             late_blocks,
@@ -58,17 +58,17 @@ mod tests {
     #[test]
     fn a_beginning_that_is_like_the_other_arm_is_seen() {
         // B cures, and its segments still begin with late wake-ups; A's begin with few of them.
-        let carried = found([2, 5], [2, 0], 7);
+        let carried = carry_over_of([2, 5], [2, 0], 7);
         assert_eq!(carried, CarryOver { towards: 14, of: 14 });
-        assert!(carried.is_seen(20.0) && !found([2, 5], [2, 0], 3).is_seen(20.0));
+        assert!(carried.is_seen(20.0) && !carry_over_of([2, 5], [2, 0], 3).is_seen(20.0));
         // In the reverse case nothing is carried over.
-        assert!(!found([5, 2], [0, 2], 9).is_seen(20.0));
+        assert!(!carry_over_of([5, 2], [0, 2], 9).is_seen(20.0));
     }
 
     #[test]
     fn halves_that_are_alike_or_empty_say_nothing() {
-        assert_eq!(found([3, 3], [0, 0], 16), CarryOver::default());
-        assert_eq!(found([4, 2], [2, 4], 16).of, 0, "the arms are alike");
+        assert_eq!(carry_over_of([3, 3], [0, 0], 16), CarryOver::default());
+        assert_eq!(carry_over_of([4, 2], [2, 4], 16).of, 0, "the arms are alike");
         assert!(!CarryOver::of(&[]).is_seen(20.0));
     }
 }

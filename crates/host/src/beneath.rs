@@ -122,7 +122,7 @@ mod tests {
     const READ: OFlags = OFlags::RDONLY;
     const PLACES: [Links; 3] = [Links::Refused, Links::Beneath, Links::Rebased];
 
-    fn made() -> (tempfile::TempDir, OwnedFd) {
+    fn sample_tree() -> (tempfile::TempDir, OwnedFd) {
         let top = tempfile::tempdir().unwrap();
         let root = top.path().join("root");
         fs::create_dir_all(root.join("a/b")).unwrap();
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn both_ways_give_the_same_answers() {
-        let (_top, root) = made();
+        let (_top, root) = sample_tree();
         let paths = [
             "a/b/x",
             "./a/./b//x",
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn links_lead_where_each_kind_of_tree_lets_them() {
-        let (_top, root) = made();
+        let (_top, root) = sample_tree();
         let at = |path: &str, links| text(step_by_step(root.as_fd(), path, READ, links));
         assert_eq!(at("abs", Links::Rebased).as_deref(), Ok("of the tree"));
         assert_eq!(at("far", Links::Rebased).as_deref(), Ok("of the tree"));
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_directory_that_is_moved_meanwhile_leads_nowhere_else() {
-        let (top, root) = made();
+        let (top, root) = sample_tree();
         let (inside, outside) = (top.path().join("root/a/b"), top.path().join("b"));
         fs::write(top.path().join("x"), "out").unwrap();
         fs::write(top.path().join("root/a/x"), "in").unwrap();

@@ -339,7 +339,7 @@ impl WorstFound {
 mod tests {
     use super::*;
 
-    fn found(mono: i64, holder: Holder, wakeup: i64, switch: Option<i64>) -> WorstFound {
+    fn worst(mono: i64, holder: Holder, wakeup: i64, switch: Option<i64>) -> WorstFound {
         let wakeup = WorstWakeup {
             holder: holder.into(),
             wakeup_ns: Some(Nanos(wakeup)),
@@ -355,10 +355,10 @@ mod tests {
         let mut list = Vec::new();
         keep_worst(
             &mut list,
-            WorstFound { switch: vec![7], ..found(1, Holder::Lower, 50, None) },
+            WorstFound { switch: vec![7], ..worst(1, Holder::Lower, 50, None) },
             WatchSeries::Wakeup,
         );
-        keep_worst(&mut list, found(1, Holder::Lower, 50, Some(3)), WatchSeries::Switch);
+        keep_worst(&mut list, worst(1, Holder::Lower, 50, Some(3)), WatchSeries::Switch);
         assert_eq!((list.len(), list[0].switch.len(), list[0].wakeup.switch_ns), (1, 1, Some(Nanos(3))));
         assert_eq!(list[0].wakeup.worst_of, [WatchSeries::Wakeup, WatchSeries::Switch]);
     }
@@ -366,14 +366,14 @@ mod tests {
     #[test]
     fn the_worst_switch_is_one_whoever_held_the_cpu() {
         let mut list = Vec::new();
-        keep_worst(&mut list, found(1, Holder::Lower, 50, Some(3)), WatchSeries::Switch);
-        keep_worst(&mut list, found(2, Holder::Equal, 50, Some(4)), WatchSeries::Switch);
-        keep_worst(&mut list, found(3, Holder::Higher, 50, Some(2)), WatchSeries::Switch);
+        keep_worst(&mut list, worst(1, Holder::Lower, 50, Some(3)), WatchSeries::Switch);
+        keep_worst(&mut list, worst(2, Holder::Equal, 50, Some(4)), WatchSeries::Switch);
+        keep_worst(&mut list, worst(3, Holder::Higher, 50, Some(2)), WatchSeries::Switch);
         let times = |list: &[WorstFound]| list.iter().map(|one| one.wakeup.mono_ns.0).collect::<Vec<_>>();
         assert_eq!(times(&list), [2]);
         // For waits there is one per holder.
-        keep_worst(&mut list, found(4, Holder::Lower, 60, None), WatchSeries::Wakeup);
-        keep_worst(&mut list, found(5, Holder::Higher, 50, None), WatchSeries::Wakeup);
+        keep_worst(&mut list, worst(4, Holder::Lower, 60, None), WatchSeries::Wakeup);
+        keep_worst(&mut list, worst(5, Holder::Higher, 50, None), WatchSeries::Wakeup);
         assert_eq!(times(&list), [2, 4, 5]);
     }
 }

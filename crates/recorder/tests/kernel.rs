@@ -277,7 +277,7 @@ fn nothing_is_lost_by_reading() {
 }
 
 /// The kernel's programs and maps among this process's descriptors.
-fn held() -> usize {
+fn count_descriptors() -> usize {
     let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
     links
         .filter(|link| std::fs::read_link(link.path()).is_ok_and(|to| to.to_string_lossy().contains("bpf")))
@@ -289,10 +289,10 @@ fn nothing_is_left_behind() {
     let _one = alone();
     for reading in READINGS {
         if let Some(recorder) = armed(reading) {
-            assert!(held() >= 10);
+            assert!(count_descriptors() >= 10);
             drop(recorder);
         }
-        assert_eq!(held(), 0);
+        assert_eq!(count_descriptors(), 0);
     }
 }
 

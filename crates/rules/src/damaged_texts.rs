@@ -83,7 +83,7 @@ mod tests {
     }
 
     /// Words in capitals in the source of rules and facts.
-    fn asked() -> BTreeSet<String> {
+    fn paths_read() -> BTreeSet<String> {
         let mut words = BTreeSet::new();
         let mut dirs = ["rules/src", "facts/src"]
             .map(|dir| Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(dir))
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn no_rule_passes_because_a_text_is_cut_short() {
         let (mut tried, mut wrong, mut known) = (0, BTreeMap::<String, usize>::new(), BTreeSet::new());
-        let asked = asked();
+        let asked = paths_read();
         for dir in machines() {
             let judged = Judged::of(short(machine(&dir), &asked));
             for (path, bytes) in texts(&judged.machine) {
@@ -180,7 +180,7 @@ mod tests {
     /// that fits.
     #[test]
     fn no_rule_passes_because_a_configuration_is_another_kernels() {
-        let asked = asked();
+        let asked = paths_read();
         let dirs = machines();
         let all: Vec<Judged> = dirs.iter().map(|dir| Judged::of(short(machine(dir), &asked))).collect();
         let texts: BTreeSet<&Vec<u8>> =

@@ -82,7 +82,7 @@ mod tests {
         CureCleanRun { late, observed_ns, valid: true, long: true, ..CureCleanRun::default() }
     }
 
-    fn found(rule: &str, verdict: &str, fix: &str) -> serde_json::Value {
+    fn finding(rule: &str, verdict: &str, fix: &str) -> serde_json::Value {
         serde_json::json!({ "rule": rule, "verdict": verdict, "value": "seen", "fix": fix })
     }
 
@@ -95,11 +95,11 @@ mod tests {
     #[test]
     fn each_rule_that_fails_is_told_once() {
         let findings = [
-            found("memory-lock", "fail", "call mlockall."),
-            found("memory-lock", "fail", "call mlockall."),
-            found("swapped-out", "pass", ""),
-            found("busy-waiting", "fail", ""),
-            found("futex", "unknown", "x"),
+            finding("memory-lock", "fail", "call mlockall."),
+            finding("memory-lock", "fail", "call mlockall."),
+            finding("swapped-out", "pass", ""),
+            finding("busy-waiting", "fail", ""),
+            finding("futex", "unknown", "x"),
         ];
         let check = serde_json::json!({ "process": { "comm": "robot" }, "findings": findings });
         let findings = program_findings(check.to_string().as_bytes()).unwrap();

@@ -43,12 +43,12 @@ impl RuleRequest {
             Some((rule, value)) => (rule, Some(value.to_owned())),
             None => (text, None),
         };
-        known(rule)?;
+        knob_of(rule)?;
         Ok(RuleRequest { rule: rule.to_owned(), value })
     }
 }
 
-fn known(rule: &str) -> Result<&'static Knob> {
+fn knob_of(rule: &str) -> Result<&'static Knob> {
     knobs::ALL.iter().copied().find(|knob| knob.id == rule).ok_or_else(|| {
         Failure::usage(format!("unknown rule {}: `onbeat rules` lists all rules", quoted_value(rule)))
     })
@@ -66,7 +66,7 @@ pub fn plan(
     now: &dyn Fn(&Key) -> Fact<String>,
 ) -> Result<PlanDocument> {
     for rule in request.without.iter().chain(request.rules.iter().map(|named| &named.rule)) {
-        known(rule)?;
+        knob_of(rule)?;
     }
     require_one_value(&request.rules)?;
     let cpus = CpuSet::parse(&audit.cpus).unwrap_or_default();

@@ -30,10 +30,10 @@ const TRACED_S: u64 = 40;
 const DRIVE: &str = include_str!("page.js");
 
 pub fn measure(onbeat: &Path) -> Rows {
-    let browser = browser::found().ok_or("no Chromium found")?;
+    let browser = browser::installed_browser().ok_or("no Chromium found")?;
     let folder = Folder(target("lab/bench")?.join("page"));
     let bundle = folder.0.join("day");
-    made(&bundle)?;
+    day_bundle(&bundle)?;
     let page = folder.0.join("day.html");
     let paths = [bundle.display().to_string(), page.display().to_string()];
     Tool::new(onbeat).args(["report", &paths[0], "-o", &paths[1]]).quiet().show()?;
@@ -54,7 +54,7 @@ pub fn measure(onbeat: &Path) -> Rows {
 }
 
 /// A bundle of a day, from the fixture's spikes over and over.
-fn made(bundle: &Path) -> Result<()> {
+fn day_bundle(bundle: &Path) -> Result<()> {
     let fail = |error: std::io::Error| error.to_string();
     std::fs::create_dir_all(bundle.join("events")).map_err(fail)?;
     let source = root().join("tests/fixtures/runs/hunt");

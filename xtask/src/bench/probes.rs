@@ -235,10 +235,10 @@ fn hogs(binary: &Path) -> Result<usize> {
         .flatten()
         .filter_map(|gap| Some((gap["mono_ns"].as_i64()?, gap["ns"].as_i64()?)))
         .collect();
-    Ok(found(&taken, &gaps))
+    Ok(count_gaps(&taken, &gaps))
 }
 
-fn found(taken: &str, gaps: &[(i64, i64)]) -> usize {
+fn count_gaps(taken: &str, gaps: &[(i64, i64)]) -> usize {
     let time = |line: &str| {
         let (begin, length) = line.split_once(' ')?;
         Some((begin.parse::<i64>().ok()?, length.trim().parse::<i64>().ok()?))
@@ -271,6 +271,6 @@ mod tests {
     fn a_hog_is_found_by_its_time_and_its_length() {
         let taken = "1000000000 20000000\n2000000000 20000000\n3000000000 20000000\n";
         let gaps = [(999_999_000, 20_100_000), (2_000_000_000, 23_000_000), (3_500_000_000, 20_000_000)];
-        assert_eq!(found(taken, &gaps), 1);
+        assert_eq!(count_gaps(taken, &gaps), 1);
     }
 }

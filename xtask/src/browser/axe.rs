@@ -45,7 +45,7 @@ pub fn script() -> Result<String> {
 }
 
 /// The page as axe-core looks at it: by day, and by night.
-pub fn asked(page: &str, axe: &str) -> [String; 2] {
+pub fn day_and_night(page: &str, axe: &str) -> [String; 2] {
     let day = page.replacen("<style>", &format!("{FRAMES}<style>"), 1);
     let day = driven_by(&day, &format!("{axe};{ASK}"));
     let night = day.replace("@media screen and (prefers-color-scheme:dark)", "@media screen");

@@ -38,13 +38,13 @@ pub fn run() -> Result<()> {
 }
 
 /// The browser that is there.
-pub fn found() -> Option<&'static str> {
+pub fn installed_browser() -> Option<&'static str> {
     BROWSERS.into_iter().find(|name| tools::on_path(name))
 }
 
 /// All checks of the browser that is there.
 pub fn all(tally: &mut Tally) {
-    let Some(browser) = found() else {
+    let Some(browser) = installed_browser() else {
         return tally.note("browser", StepOutcome::LeftOut("no Chromium found".to_owned()));
     };
     let page = match pages::hunt() {
@@ -108,7 +108,7 @@ fn looks_at(
         let driven = self::driven(page, EVERY_PAGE);
         frames.extend([("-wide", 1280, driven.clone()), ("-narrow", 400, driven)]);
         if let Ok(axe) = axe {
-            let [day, night] = axe::asked(page, axe);
+            let [day, night] = axe::day_and_night(page, axe);
             frames.extend([("-day", 1280, day), ("-night", 400, night)]);
         }
     }

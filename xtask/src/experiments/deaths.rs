@@ -152,7 +152,7 @@ fn one(stage: &Stage, death: u32, after: Duration, of_onbeat: bool, found: &mut 
     if has_instance(pid) {
         return Err("the next hunt left the instance of the previous one".to_owned());
     }
-    let kept = kept(stage, &bundle, found);
+    let kept = check_bundle(stage, &bundle, found);
     if kept.is_ok() {
         let _ = fs::remove_dir_all(&bundle);
     }
@@ -208,7 +208,7 @@ fn has_instance(pid: u32) -> bool {
 
 /// Checks that the bundle, if it exists by then, is readable by the commands for bundles, and has
 /// the cycles of its last checkpoint.
-fn kept(stage: &Stage, bundle: &Path, found: &mut Found) -> Result<()> {
+fn check_bundle(stage: &Stage, bundle: &Path, found: &mut Found) -> Result<()> {
     let path = bundle.join("run.json");
     let Ok(text) = fs::read_to_string(&path) else { return Ok(()) };
     let run: Value = serde_json::from_str(&text).map_err(|error| format!("run.json: {error}"))?;

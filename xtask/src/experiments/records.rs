@@ -20,7 +20,7 @@ pub fn all() -> Vec<Experiment> {
     vec![("record-years", Box::new(years))]
 }
 
-fn made(cpus: u32) -> (MadeRecord, Vec<WatchInterval>) {
+fn drawn_record(cpus: u32) -> (MadeRecord, Vec<WatchInterval>) {
     let record = MadeRecord { cpus, span: Nanos(300 * Nanos::SECOND.0), reboot: u64::MAX, wakeups: 300_000 };
     (record, (0..DRAWN).map(|n| record.interval(n)).collect())
 }
@@ -29,7 +29,7 @@ fn made(cpus: u32) -> (MadeRecord, Vec<WatchInterval>) {
 /// lost, and the names of the last 90 days those of single intervals.
 fn years(length: Length) -> Vec<ResultLine> {
     let years = length.of(10, 1);
-    let (record, drawn) = made(16);
+    let (record, drawn) = drawn_record(16);
     let disk = MemoryDisk::default();
     let (mut writer, _) = RecordWriter::open(&disk, DEFAULT_SIZE, "years").expect("an empty folder");
     let run: WatchRun = record.run(0);

@@ -25,18 +25,18 @@ impl SignalTimer {
         let signal = libc::SIGRTMIN();
         let set = SignalSet::from_iter([signal]);
         change_mask(libc::SIG_BLOCK, set)?;
-        SignalTimer::made(signal, set)
+        SignalTimer::create(signal, set)
     }
 
     /// Sets a timer and deletes it before its signal, so that the kernel's trace events show such a
     /// timer.
     pub fn set_and_delete(instant: Nanos) -> io::Result<()> {
         let signal = libc::SIGRTMIN();
-        let timer = SignalTimer::made(signal, SignalSet::from_iter([signal]))?;
+        let timer = SignalTimer::create(signal, SignalSet::from_iter([signal]))?;
         if timer.arm(instant) { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    fn made(signal: libc::c_int, set: SignalSet) -> io::Result<SignalTimer> {
+    fn create(signal: libc::c_int, set: SignalSet) -> io::Result<SignalTimer> {
         // SAFETY: sigevent is plain data for which all zeros is a value.
         let mut event: libc::sigevent = unsafe { mem::zeroed() };
         event.sigev_notify = libc::SIGEV_THREAD_ID;

@@ -204,7 +204,7 @@ impl<'a> Entry<'a> {
             (Ok(()), _) if setting.readback == Comparison::Unread => (Outcome::Applied, got, String::new()),
             (Ok(()), Some(read)) if setting.is_met_by(read) => (self.effect(setting), got, String::new()),
             (Ok(()), Some(read)) => {
-                let why = format!("the kernel accepted it, but shows {}", shown(read));
+                let why = format!("the kernel accepted it, but shows {}", quoted(read));
                 (Outcome::Refused, got, why)
             }
             (Ok(()), None) => (Outcome::Refused, None, "it cannot be read back".to_owned()),
@@ -240,6 +240,6 @@ fn may_be_made(key: &Key) -> bool {
     matches!(key, Key::Group(_) | Key::Hold(_))
 }
 
-fn shown(text: &str) -> String {
+fn quoted(text: &str) -> String {
     model::text::quoted_value(text.trim())
 }

@@ -50,7 +50,7 @@ impl Cage {
         let pid = std::process::id();
         let name = name_of(ProcessId { pid, start: process_start(pid).unwrap_or(0) });
         let places = group_beside(cpus).map_or_else(hierarchies, |beside| vec![beside]);
-        let made = places.into_iter().map(|above| above.join(&name)).find(|group| made(group));
+        let made = places.into_iter().map(|above| above.join(&name)).find(|group| create_group(group));
         Cage { group: made }
     }
 
@@ -170,7 +170,7 @@ fn with_those_above(own: &Path) -> Vec<PathBuf> {
 }
 
 /// Creates a group; false if it fails, or if processes cannot be moved into the group.
-fn made(group: &Path) -> bool {
+fn create_group(group: &Path) -> bool {
     if fs::create_dir(group).is_err() {
         return false;
     }

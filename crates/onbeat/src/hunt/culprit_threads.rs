@@ -30,12 +30,12 @@ pub fn find(run: &mut Run, host: &MachineFiles, offsets: ClockOffsets) {
     let host = host.unrecorded();
     let threads = run.culprits.iter_mut().flat_map(|culprit| &mut culprit.threads);
     for thread in threads.take(MAX_THREADS) {
-        thread.found = Some(found(&host, thread, offsets));
+        thread.found = Some(thread_now(&host, thread, offsets));
     }
     rules::culprits::advice::renew(run);
 }
 
-fn found(host: &MachineFiles, thread: &CulpritThread, offsets: ClockOffsets) -> FoundThread {
+fn thread_now(host: &MachineFiles, thread: &CulpritThread, offsets: ClockOffsets) -> FoundThread {
     let dir = format!("/proc/{}", thread.tid);
     let ended = || FoundThread { state: "ended".into(), ..FoundThread::default() };
     let line = whole::bytes(host, &format!("{dir}/stat"));
@@ -143,7 +143,7 @@ mod tests {
         Access::Link("/usr/sbin/fieldbusd".into())
     }
 
-    fn told(host: &MachineFiles) -> FoundThread {
+    fn sample_thread(host: &MachineFiles) -> FoundThread {
         // Seen from 50 s to 60 s after boot, 5 s of which were a suspension.
         let thread = CulpritThread {
             tid: 7,
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_there_is_told_with_its_program_and_its_cpus() {
-        let found = told(&machine(stat("fieldbusd", 1_000, 0), exe()));
+        let found = sample_thread(&machine(stat("fieldbusd", 1_000, 0), exe()));
         assert_eq!((found.state.as_str(), found.process, found.kernel), ("alive", Some(6), Some(false)));
         assert_eq!(
             (found.program.as_str(), found.unit.as_str()),
@@ -168,8 +168,8 @@ mod tests {
         );
         assert_eq!((found.policy.as_str(), found.priority, found.cpus.as_str()), ("fifo", Some(95), "0"));
         assert!(found.started.starts_with("1970-01-01T00:00:06") && found.unread.is_empty(), "{found:?}");
-        assert_eq!(told(&machine(stat("renamed", 1_000, 0), exe())).state, "alive");
-        let refused = told(&machine(stat("fieldbusd", 1_000, 0), Access::Refused(libc::EACCES)));
+        assert_eq!(sample_thread(&machine(stat("renamed", 1_000, 0), exe())).state, "alive");
+        let refused = sample_thread(&machine(stat("fieldbusd", 1_000, 0), Access::Refused(libc::EACCES)));
         assert_eq!(refused.unread, ["its program could not be read (EACCES, permission denied)"]);
     }
 
@@ -177,16 +177,16 @@ mod tests {
     fn another_with_its_number_and_one_that_is_gone_are_ended() {
         for start in [5_990, 6_100] {
             let other = if start > 6_000 { "fieldbusd" } else { "sh" };
-            assert_eq!(told(&machine(stat(other, start, 0), exe())).state, "ended", "{start}");
+            assert_eq!(sample_thread(&machine(stat(other, start, 0), exe())).state, "ended", "{start}");
         }
-        assert_eq!(told(&MachineFiles::in_memory(BTreeMap::new())).state, "ended");
+        assert_eq!(sample_thread(&MachineFiles::in_memory(BTreeMap::new())).state, "ended");
         let denied = machine(Access::Refused(libc::EACCES), exe());
-        assert_eq!(told(&denied).state, "unknown");
+        assert_eq!(sample_thread(&denied).state, "unknown");
     }
 
     #[test]
     fn a_thread_of_the_kernel_has_no_program() {
-        let found = told(&machine(stat("fieldbusd", 1_000, 0x0020_0000), exe()));
+        let found = sample_thread(&machine(stat("fieldbusd", 1_000, 0x0020_0000), exe()));
         assert_eq!((found.kernel, found.program.as_str(), found.unread.len()), (Some(true), "", 0));
     }
 }

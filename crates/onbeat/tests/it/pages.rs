@@ -111,7 +111,7 @@ struct Said {
     names: Vec<(&'static str, String)>,
 }
 
-fn said(event: &[&'static str], words: &[(&str, &dyn std::fmt::Display)]) -> Said {
+fn sentence(event: &[&'static str], words: &[(&str, &dyn std::fmt::Display)]) -> Said {
     let words = words.iter().map(|(key, value)| format!("{key}{value}")).collect();
     Said { event: event.to_vec(), words, ..Said::default() }
 }
@@ -120,7 +120,7 @@ fn woken(event: &[&'static str], task: &Task, target: &Cpu) -> Said {
     let target = format!("{:03}", target.0);
     Said {
         names: vec![("comm=", task.comm.to_string())],
-        ..said(event, &[("pid=", &task.pid), ("prio=", &task.prio), ("target_cpu=", &target)])
+        ..sentence(event, &[("pid=", &task.pid), ("prio=", &task.prio), ("target_cpu=", &target)])
     }
 }
 
@@ -137,7 +137,7 @@ fn of_threads(what: &What<u64>) -> Option<Said> {
     Some(match what {
         Switch { prev, state: left, next } => Said {
             names: vec![("prev_comm=", prev.comm.to_string()), ("next_comm=", next.comm.to_string())],
-            ..said(
+            ..sentence(
                 &["sched_switch"],
                 &[
                     ("prev_pid=", &prev.pid),
@@ -151,24 +151,24 @@ fn of_threads(what: &What<u64>) -> Option<Said> {
         Waking { task, target } => woken(&["sched_waking"], task, target),
         Wakeup { task, target } => woken(&["sched_wakeup", "sched_wakeup_new"], task, target),
         Migrate { pid, from, to } => {
-            said(&["sched_migrate_task"], &[("pid=", pid), ("orig_cpu=", from), ("dest_cpu=", to)])
+            sentence(&["sched_migrate_task"], &[("pid=", pid), ("orig_cpu=", from), ("dest_cpu=", to)])
         }
         Inherit { pid, old, new } => {
-            said(&["sched_pi_setprio"], &[("pid=", pid), ("oldprio=", old), ("newprio=", new)])
+            sentence(&["sched_pi_setprio"], &[("pid=", pid), ("oldprio=", old), ("newprio=", new)])
         }
-        Fork { child } => said(&["sched_process_fork"], &[("child_pid=", child)]),
-        Exec { old } => said(&["sched_process_exec"], &[("old_pid=", old)]),
-        Exit => said(&["sched_process_exit"], &[]),
-        Idle { state } => said(&["cpu_idle"], &[("state=", &state.unwrap_or(u32::MAX))]),
-        SyscallEntry { id, .. } => said(&["sys_enter"], &[("NR ", id)]),
-        SyscallExit { id } => said(&["sys_exit"], &[("NR ", id)]),
-        Fault { user: true } => said(&["page_fault_user"], &[]),
-        Fault { user: false } => said(&["page_fault_kernel"], &[]),
-        Console => said(&["console"], &[]),
-        ContentionBegin { lock, .. } => said(&["contention_begin"], &[("", &hex(lock))]),
-        ContentionEnd { lock } => said(&["contention_end"], &[("", &hex(lock))]),
-        ContendedRelease { lock } => said(&["contended_release"], &[("", &hex(lock))]),
-        Stack { .. } => said(&["<stack trace>"], &[]),
+        Fork { child } => sentence(&["sched_process_fork"], &[("child_pid=", child)]),
+        Exec { old } => sentence(&["sched_process_exec"], &[("old_pid=", old)]),
+        Exit => sentence(&["sched_process_exit"], &[]),
+        Idle { state } => sentence(&["cpu_idle"], &[("state=", &state.unwrap_or(u32::MAX))]),
+        SyscallEntry { id, .. } => sentence(&["sys_enter"], &[("NR ", id)]),
+        SyscallExit { id } => sentence(&["sys_exit"], &[("NR ", id)]),
+        Fault { user: true } => sentence(&["page_fault_user"], &[]),
+        Fault { user: false } => sentence(&["page_fault_kernel"], &[]),
+        Console => sentence(&["console"], &[]),
+        ContentionBegin { lock, .. } => sentence(&["contention_begin"], &[("", &hex(lock))]),
+        ContentionEnd { lock } => sentence(&["contention_end"], &[("", &hex(lock))]),
+        ContendedRelease { lock } => sentence(&["contended_release"], &[("", &hex(lock))]),
+        Stack { .. } => sentence(&["<stack trace>"], &[]),
         _ => return None,
     })
 }
@@ -176,28 +176,28 @@ fn of_threads(what: &What<u64>) -> Option<Said> {
 fn of_interrupts(what: &What<u64>) -> Option<Said> {
     use What::*;
     Some(match what {
-        IrqEntry { irq, name } => said(&["irq_handler_entry"], &[("irq=", irq), ("name=", name)]),
-        IrqExit { irq } => said(&["irq_handler_exit"], &[("irq=", irq)]),
-        SoftirqRaise { vec } => said(&["softirq_raise"], &[("vec=", vec)]),
-        SoftirqEntry { vec } => said(&["softirq_entry"], &[("vec=", vec)]),
-        SoftirqExit { vec } => said(&["softirq_exit"], &[("vec=", vec)]),
-        VectorEntry { .. } | VectorExit { .. } => said(&[], &[]),
-        IpiEntry { reason } => with(&[("", *reason)], said(&["ipi_entry"], &[])),
-        IpiExit { reason } => with(&[("", *reason)], said(&["ipi_exit"], &[])),
+        IrqEntry { irq, name } => sentence(&["irq_handler_entry"], &[("irq=", irq), ("name=", name)]),
+        IrqExit { irq } => sentence(&["irq_handler_exit"], &[("irq=", irq)]),
+        SoftirqRaise { vec } => sentence(&["softirq_raise"], &[("vec=", vec)]),
+        SoftirqEntry { vec } => sentence(&["softirq_entry"], &[("vec=", vec)]),
+        SoftirqExit { vec } => sentence(&["softirq_exit"], &[("vec=", vec)]),
+        VectorEntry { .. } | VectorExit { .. } => sentence(&[], &[]),
+        IpiEntry { reason } => with(&[("", *reason)], sentence(&["ipi_entry"], &[])),
+        IpiExit { reason } => with(&[("", *reason)], sentence(&["ipi_exit"], &[])),
         IpiSend { targets, callsite: 0, .. } => {
             let mask: u32 = targets.iter().map(|cpu| 1 << cpu.0).sum();
-            said(&["ipi_raise"], &[("target_mask=00000000,", &format!("{mask:08x}"))])
+            sentence(&["ipi_raise"], &[("target_mask=00000000,", &format!("{mask:08x}"))])
         }
         IpiSend { targets, callsite, callback } => with(
             &[("callsite=", *callsite), ("callback=", *callback)],
-            said(&["ipi_send_cpu", "ipi_send_cpumask"], &[("cpu=", targets)]),
+            sentence(&["ipi_send_cpu", "ipi_send_cpumask"], &[("cpu=", targets)]),
         ),
         CallQueue { target, callsite, function } => with(
             &[("callsite=", *callsite), ("func=", *function)],
-            said(&["csd_queue_cpu"], &[("cpu=", target)]),
+            sentence(&["csd_queue_cpu"], &[("cpu=", target)]),
         ),
-        CallEntry { function } => with(&[("func=", *function)], said(&["csd_function_entry"], &[])),
-        CallExit { function } => with(&[("func=", *function)], said(&["csd_function_exit"], &[])),
+        CallEntry { function } => with(&[("func=", *function)], sentence(&["csd_function_entry"], &[])),
+        CallExit { function } => with(&[("func=", *function)], sentence(&["csd_function_exit"], &[])),
         _ => return None,
     })
 }
@@ -207,25 +207,27 @@ fn of_timers(what: &What<u64>) -> Option<Said> {
     Some(match what {
         TimerStart { timer, function, expires } => with(
             &[("function=", *function)],
-            said(&["hrtimer_start"], &[("hrtimer=", &hex(timer)), ("softexpires=", &expires.0)]),
+            sentence(&["hrtimer_start"], &[("hrtimer=", &hex(timer)), ("softexpires=", &expires.0)]),
         ),
         TimerEntry { timer, function, now } => with(
             &[("function=", *function)],
-            said(&["hrtimer_expire_entry"], &[("hrtimer=", &hex(timer)), ("now=", &now.0)]),
+            sentence(&["hrtimer_expire_entry"], &[("hrtimer=", &hex(timer)), ("now=", &now.0)]),
         ),
-        TimerStartExpired { timer } => said(&["hrtimer_start_expired"], &[("hrtimer=", &hex(timer))]),
+        TimerStartExpired { timer } => sentence(&["hrtimer_start_expired"], &[("hrtimer=", &hex(timer))]),
         TimerRearm { next, deferred } => {
             let words: [(&str, &dyn Display); 2] =
                 [("next_event=", &next.0), ("deferred=", &u8::from(*deferred))];
-            said(&["hrtimer_rearm"], &words)
+            sentence(&["hrtimer_rearm"], &words)
         }
-        TimerExit { timer } => said(&["hrtimer_expire_exit"], &[("hrtimer=", &hex(timer))]),
-        WheelEntry { function } => with(&[("function=", *function)], said(&["timer_expire_entry"], &[])),
-        WheelExit => said(&["timer_expire_exit"], &[]),
-        TaskletEntry { function } => with(&[("function=", *function)], said(&["tasklet_entry"], &[])),
-        TaskletExit => said(&["tasklet_exit"], &[]),
-        WorkEntry { function } => with(&[("function ", *function)], said(&["workqueue_execute_start"], &[])),
-        WorkExit { function } => with(&[("function ", *function)], said(&["workqueue_execute_end"], &[])),
+        TimerExit { timer } => sentence(&["hrtimer_expire_exit"], &[("hrtimer=", &hex(timer))]),
+        WheelEntry { function } => with(&[("function=", *function)], sentence(&["timer_expire_entry"], &[])),
+        WheelExit => sentence(&["timer_expire_exit"], &[]),
+        TaskletEntry { function } => with(&[("function=", *function)], sentence(&["tasklet_entry"], &[])),
+        TaskletExit => sentence(&["tasklet_exit"], &[]),
+        WorkEntry { function } => {
+            with(&[("function ", *function)], sentence(&["workqueue_execute_start"], &[]))
+        }
+        WorkExit { function } => with(&[("function ", *function)], sentence(&["workqueue_execute_end"], &[])),
         _ => return None,
     })
 }

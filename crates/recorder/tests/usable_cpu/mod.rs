@@ -17,13 +17,13 @@ const STEP: i64 = 500_000;
 
 /// Looks for a usable CPU, once; before a test creates its instance, as a process has one.
 pub fn look() {
-    found();
+    first_cpu();
 }
 
 /// Binds the calling thread to a CPU whose switches are shown; without one, says so on standard
 /// error and returns false. If events cannot be read as text, the thread stays where it is.
 pub fn pin() -> bool {
-    match found() {
+    match first_cpu() {
         None => true,
         Some(Some(cpu)) => rt::pin(&CpuSet::from_iter([cpu])).is_ok(),
         Some(None) => {
@@ -34,7 +34,7 @@ pub fn pin() -> bool {
 }
 
 /// The first CPU that shows them, if they can be read.
-fn found() -> Option<Option<Cpu>> {
+fn first_cpu() -> Option<Option<Cpu>> {
     static CPU: OnceLock<Option<Option<Cpu>>> = OnceLock::new();
     *CPU.get_or_init(|| std::thread::spawn(ask).join().unwrap())
 }

@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(lines[1], "kernel.watchdog = 0");
     }
 
-    fn found(rule: &'static str, verdict: AuditVerdict, severity: Severity) -> Finding {
+    fn finding(rule: &'static str, verdict: AuditVerdict, severity: Severity) -> Finding {
         Finding {
             rule,
             verdict,
@@ -229,10 +229,10 @@ mod tests {
             },
             texts: None,
             findings: vec![
-                found("a", AuditVerdict::Fail, Severity::Low),
-                found("b", AuditVerdict::Fail, Severity::Fatal),
-                found("c", AuditVerdict::Unknown, Severity::High),
-                found("d", AuditVerdict::Pass, Severity::High),
+                finding("a", AuditVerdict::Fail, Severity::Low),
+                finding("b", AuditVerdict::Fail, Severity::Fatal),
+                finding("c", AuditVerdict::Unknown, Severity::High),
+                finding("d", AuditVerdict::Pass, Severity::High),
             ],
             summary: VerdictCounts { pass: 1, fail: 2, unknown: 1, not_applicable: 0 },
         }

@@ -56,11 +56,11 @@ fn table(page: &mut String, map: &Map, width: usize, palette: Palette) {
         column("isolated via", 9, &|_, group| apart(group)),
         column("interrupts", 10, &|_, group| {
             let count = |work: &Work| work.on(&group.cpus).count();
-            known(&map.lands, format!("{} ({})", count(&map.lands), count(&map.may)))
+            or_partial(&map.lands, format!("{} ({})", count(&map.lands), count(&map.may)))
         }),
         column("kernel threads", 8, &|_, group| {
             let count = |work: &Work| work.on(&group.cpus).count();
-            known(&map.movable, format!("{} + {}", count(&map.movable), count(&map.bound)))
+            or_partial(&map.movable, format!("{} + {}", count(&map.movable), count(&map.bound)))
         }),
         column("unbound work", 7, &|_, group| match group.alike.workqueues {
             Some(true) => "yes".to_owned(),
@@ -79,7 +79,7 @@ fn table(page: &mut String, map: &Map, width: usize, palette: Palette) {
     }
 }
 
-fn known(work: &Work, text: String) -> String {
+fn or_partial(work: &Work, text: String) -> String {
     match (work.partial, work.items.is_empty()) {
         (true, true) => "?".to_owned(),
         (true, false) => format!("{text} ?"),
@@ -140,7 +140,7 @@ fn besides(page: &mut String, map: &Map, width: usize, palette: Palette) {
         map.may.on(&map.matter).filter(|item| !landing.contains(&item.number)).collect();
     let mut list = |head: &str, work: &Work, items: Vec<&WorkItem>| {
         let text = listed(&named(&items), NAMES);
-        let text = known(work, if text.is_empty() { "none".to_owned() } else { text });
+        let text = or_partial(work, if text.is_empty() { "none".to_owned() } else { text });
         filled(page, &format!("  {head:<16} "), &text, 19, width);
     };
     list("interrupts", &map.lands, map.lands.on(&map.matter).collect());

@@ -32,7 +32,7 @@ pub fn numbers(run: &ExperimentRun, proof: &Proof, needs: ProofNeeds) -> Vec<Str
     lines.extend(astray(run, proof));
     lines.extend(proof.works.iter().map(of_work));
     lines.extend(others(plan, proof));
-    lines.extend(found(plan, proof, needs));
+    lines.extend(detectable(plan, proof, needs));
     if proof.carry_over.is_seen(plan.stop_at) {
         let why = match plan.settle_ns.0 {
             0 => "begin the runs later after the boot".to_owned(),
@@ -169,7 +169,7 @@ fn others(plan: &ExperimentPlan, proof: &Proof) -> Option<String> {
 }
 
 /// Detectable change for this number of pairs, if they found none.
-fn found(plan: &ExperimentPlan, proof: &Proof, needs: ProofNeeds) -> Option<String> {
+fn detectable(plan: &ExperimentPlan, proof: &Proof, needs: ProofNeeds) -> Option<String> {
     if proof.verdict != Verdict::Inconclusive || proof.late == [0, 0] {
         return None;
     }

@@ -9,7 +9,7 @@ use model::vocabulary::{Ended, Expiry, IdleStates, Preempt, Probe, SchedulePhase
 
 pub(super) use super::policy::NOT_KNOWN;
 
-fn known(text: &str) -> String {
+fn or_unknown(text: &str) -> String {
     if text.is_empty() { NOT_KNOWN.into() } else { clean(text) }
 }
 
@@ -22,7 +22,7 @@ pub fn preemption(run: &Run) -> String {
         Word::Known(Preempt::Voluntary) => "PREEMPT_VOLUNTARY".into(),
         Word::Known(Preempt::None) => "PREEMPT_NONE".into(),
         Word::Known(Preempt::Unknown) => NOT_KNOWN.into(),
-        Word::Other(other) => known(other),
+        Word::Other(other) => or_unknown(other),
     }
 }
 
@@ -44,7 +44,7 @@ fn wake(run: &Run) -> String {
         Word::Known(WakeMechanism::Timerfd) => "a blocking read of a timerfd".into(),
         Word::Known(WakeMechanism::Signal) => "the signal of a POSIX timer".into(),
         Word::Known(WakeMechanism::Futex) => "the timeout of a futex".into(),
-        Word::Other(other) => known(other),
+        Word::Other(other) => or_unknown(other),
     }
 }
 
@@ -56,7 +56,7 @@ fn phase(run: &Run) -> String {
             format!("dithered: each slot moved at random (seed {seed})")
         }
         (Word::Known(SchedulePhase::Dither), None) => "dithered: each slot moved at random".into(),
-        (Word::Other(other), _) => known(other),
+        (Word::Other(other), _) => or_unknown(other),
     }
 }
 
@@ -64,7 +64,7 @@ fn idle(run: &Run) -> String {
     match &run.plan.idle {
         Word::Known(IdleStates::Held) => "kept shallow (/dev/cpu_dma_latency held at 0)".into(),
         Word::Known(IdleStates::AsIs) => "unchanged: leaving idle states is part of the latency".into(),
-        Word::Other(other) => known(other),
+        Word::Other(other) => or_unknown(other),
     }
 }
 
@@ -104,7 +104,7 @@ fn length(run: &Run) -> String {
 
 /// Start to the second, in the measuring machine's zone.
 fn started(run: &Run) -> String {
-    MachineClock::of(run).start(run).unwrap_or_else(|| known(&run.started))
+    MachineClock::of(run).start(run).unwrap_or_else(|| or_unknown(&run.started))
 }
 
 /// Set of CPUs in the kernel's notation.
@@ -115,9 +115,9 @@ pub fn cpu_list(cpus: impl IntoIterator<Item = Cpu>) -> String {
 
 fn kernel(run: &Run) -> String {
     if run.host.machine.is_empty() {
-        return known(&run.host.release);
+        return or_unknown(&run.host.release);
     }
-    format!("{} ({})", known(&run.host.release), clean(&run.host.machine))
+    format!("{} ({})", or_unknown(&run.host.release), clean(&run.host.machine))
 }
 
 /// Known conditions, and the names of the unknown ones, which are most of an import's.
@@ -173,7 +173,7 @@ fn all_conditions(run: &Run) -> Vec<(&'static str, String)> {
         ("interval", interval(run)),
         ("phase", phase(run)),
         ("idle", idle(run)),
-        ("clocksource", known(&run.host.clocksource)),
+        ("clocksource", or_unknown(&run.host.clocksource)),
         ("virtual machine", virtualization(run)),
         ("measured CPUs", cpu_list(run.primary().filter_map(|cpu| cpu.cpu))),
         ("housekeeping", cpu_list(run.plan.housekeeping.iter().copied())),

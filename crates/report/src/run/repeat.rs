@@ -54,7 +54,7 @@ fn threads(plan: &Plan) -> Option<String> {
 /// Flags of the sleep that differ from the defaults.
 fn sleep(plan: &Plan) -> Option<Vec<String>> {
     let flag = |name: &str, word: &str, usual: &str| (word != usual).then(|| format!("--{name} {word}"));
-    let is_known = known(&plan.wake) && known(&plan.phase) && known(&plan.idle);
+    let is_known = is_keyword(&plan.wake) && is_keyword(&plan.phase) && is_keyword(&plan.idle);
     is_known.then(|| {
         let flags = [
             flag("wake", plan.wake.as_str(), WakeMechanism::Nanosleep.name()),
@@ -66,7 +66,7 @@ fn sleep(plan: &Plan) -> Option<Vec<String>> {
 }
 
 /// True if it is a word that the flags accept.
-fn known<K: model::keyword::Keyword>(word: &Word<K>) -> bool {
+fn is_keyword<K: model::keyword::Keyword>(word: &Word<K>) -> bool {
     word.known().is_some()
 }
 

@@ -120,7 +120,7 @@ mod tests {
     use crate::checks::fixture::ExampleProgram;
     use crate::judgement::AuditVerdict::{self, Pass, Unknown};
 
-    fn found(edits: &str) -> (AuditVerdict, String) {
+    fn judgement_of(edits: &str) -> (AuditVerdict, String) {
         let finding = ExampleProgram::of(edits).findings(&CHECK).remove(0).finding;
         let words = if finding.verdict == Unknown { finding.reason } else { finding.value };
         (finding.verdict, words)
@@ -129,9 +129,9 @@ mod tests {
     #[test]
     fn calls_that_were_recorded_are_not_asked_for_again() {
         let faults = "thread 101 faults=500\ngrowth least=200 most=900 changes=40";
-        let (verdict, value) = found(faults);
+        let (verdict, value) = judgement_of(faults);
         assert!(verdict == Unknown && value.ends_with("use --syscalls"), "{value}");
-        let (verdict, value) = found(&format!("{faults}\ncall 101 clock_nanosleep 1,1 times=500"));
+        let (verdict, value) = judgement_of(&format!("{faults}\ncall 101 clock_nanosleep 1,1 times=500"));
         assert!(verdict == Pass && value.contains("no call that maps or unmaps memory"), "{value}");
     }
 }

@@ -200,7 +200,7 @@ mod tests {
     use crate::checks::woken_by_lower;
     use crate::judgement::AuditVerdict::{self, Fail, Pass, Unknown};
 
-    fn found(edits: &str) -> (AuditVerdict, String) {
+    fn judgement_of(edits: &str) -> (AuditVerdict, String) {
         let finding = ExampleProgram::of(edits).findings(&CHECK).remove(0).finding;
         let words = if finding.verdict == Unknown { finding.reason } else { finding.value };
         (finding.verdict, words)
@@ -212,23 +212,23 @@ mod tests {
     #[test]
     fn a_lock_that_another_process_gives_back() {
         let lower = format!("{SHARED}\nother 900 logger other 0 kernel=no\nrelease 101 900 times=90");
-        let (verdict, value) = found(&lower);
+        let (verdict, value) = judgement_of(&lower);
         assert_eq!(verdict, Fail, "{value}");
         assert!(value.ends_with("logger (nice 0) of another process released it 90 times"), "{value}");
         let woken = ExampleProgram::of(&lower).findings(&woken_by_lower::CHECK).remove(0).finding;
         assert!(woken.verdict == Pass && woken.value.contains("lock-without-inheritance"), "{woken:?}");
         let higher = format!("{SHARED}\nother 900 logger fifo 90 kernel=no\nrelease 101 900 times=90");
-        assert_eq!(found(&higher).0, Pass);
+        assert_eq!(judgement_of(&higher).0, Pass);
         let named = "wait 101 futex 7f00c0a0,0,80000384 times=90\nother 900 logger other 0 kernel=no\n\
                      release 101 900 times=90";
-        assert_eq!(found(named).0, Fail, "the lock has the number of its holder in it: 900");
+        assert_eq!(judgement_of(named).0, Fail, "the lock has the number of its holder in it: 900");
     }
 
     #[test]
     fn a_lock_whose_holder_was_not_seen_passes_nothing() {
-        let (verdict, value) = found(&format!("{SHARED}\nrelease 101 900 times=90"));
+        let (verdict, value) = judgement_of(&format!("{SHARED}\nrelease 101 900 times=90"));
         assert!(verdict == Unknown && value.contains("has ended"), "{value}");
-        let (verdict, value) = found(SHARED);
+        let (verdict, value) = judgement_of(SHARED);
         assert!(verdict == Unknown && value.contains("use a longer window"), "{value}");
     }
 }

@@ -61,7 +61,7 @@ fn judge(program: &ProgramView, thread: &ProgramThread) -> Judged {
         return Err(timers.clone());
     }
     let (spans, times) = (started(&timers, true), started(&timers, false));
-    let seen = |relative| waits.iter().map(|waits| seen(waits, relative)).sum::<u64>();
+    let seen = |relative| waits.iter().map(|waits| count_waits(waits, relative)).sum::<u64>();
     let (looks, called) = (seen(true), called(program, thread));
     // A wait with a time-out starts a timer of the same function: the call distinguishes them. If
     // no timer could be recorded, a thread that slept seldom may have been seen in one long sleep.
@@ -121,7 +121,7 @@ fn started(timers: &Result<Vec<(&ArmedTimer, u64)>, Judgement>, relative: bool) 
 }
 
 /// Number of observations in a sleep for a span or until a time.
-fn seen(waits: &Waits, relative: bool) -> u64 {
+fn count_waits(waits: &Waits, relative: bool) -> u64 {
     let sleeps = waits.in_call("clock_nanosleep");
     let sleeps =
         sleeps.filter(|(wait, _)| wait.args[1].is_some_and(|flags| (flags & TIMER_ABSTIME == 0) == relative));

@@ -186,7 +186,7 @@ mod tests {
     use crate::checks::fixture::ExampleProgram;
     use crate::judgement::{AuditVerdict, Severity};
 
-    fn found(edits: &str) -> (AuditVerdict, Severity, String) {
+    fn judgement_of(edits: &str) -> (AuditVerdict, Severity, String) {
         let finding = ExampleProgram::of(edits).findings(&CHECK).remove(0).finding;
         (finding.verdict, finding.severity, finding.value)
     }
@@ -195,17 +195,17 @@ mod tests {
 
     #[test]
     fn what_is_discarded_is_no_output() {
-        let to = |lines: &str| found(&format!("{WRITES}descriptor 0 kind=null name=null\n{lines}"));
+        let to = |lines: &str| judgement_of(&format!("{WRITES}descriptor 0 kind=null name=null\n{lines}"));
         assert_eq!(to("close 0").0, AuditVerdict::Fail, "what it wrote to was closed again");
         let one = to("");
         assert_eq!(one.0, AuditVerdict::Unknown, "{one:?}");
-        let closed = found(&format!("close 0\n{WRITES}descriptor 1 kind=null name=null"));
+        let closed = judgement_of(&format!("close 0\n{WRITES}descriptor 1 kind=null name=null"));
         assert_eq!(closed.0, AuditVerdict::Pass, "{closed:?}");
-        let bus = found(&format!(
+        let bus = judgement_of(&format!(
             "close 0\n{WRITES}descriptor 1 kind=null name=null\ndescriptor 3 kind=socket name=x"
         ));
         assert_eq!((bus.0, bus.1), (AuditVerdict::Fail, Severity::Low), "{bus:?}");
-        let verdict = found(&format!(
+        let verdict = judgement_of(&format!(
             "close 0\n{WRITES}descriptor 1 kind=null name=null\ncall 101 write 1,0 times=500"
         ));
         assert_eq!(verdict.0, AuditVerdict::Pass, "{verdict:?}");
@@ -214,27 +214,27 @@ mod tests {
     #[test]
     fn a_file_that_another_thread_may_have_moved_is_not_named_as_this_ones() {
         let open = "close 0\ndescriptor 3 kind=socket name=x\ndescriptor 4 kind=file name=log moved=yes\n";
-        let alone = found(&format!("{open}{WRITES}"));
+        let alone = judgement_of(&format!("{open}{WRITES}"));
         assert_eq!((alone.0, alone.1), (AuditVerdict::Fail, Severity::High), "{alone:?}");
         assert!(alone.2.ends_with("descriptors whose position moved: descriptor 4 (log)"), "{alone:?}");
         for other in
             ["thread 102 policy=other writes=9 written=45", "thread 102 policy=other\nio 102 refused"]
         {
-            let beside = found(&format!("{open}{WRITES}{other}"));
+            let beside = judgement_of(&format!("{open}{WRITES}{other}"));
             assert_eq!(beside.0, AuditVerdict::Unknown, "{beside:?}");
         }
         // Without a harmless descriptor, it was output anyway.
-        let terminal = found(&format!("{WRITES}thread 102 policy=other writes=9 written=45"));
+        let terminal = judgement_of(&format!("{WRITES}thread 102 policy=other writes=9 written=45"));
         assert_eq!((terminal.0, terminal.1), (AuditVerdict::Fail, Severity::High), "{terminal:?}");
     }
 
     #[test]
     fn sending_is_not_counted_and_not_passed() {
-        assert_eq!(found("").0, AuditVerdict::Pass);
-        assert!(found("").2.starts_with("no write() in"), "{:?}", found(""));
-        let open = found("descriptor 3 kind=socket name=x");
+        assert_eq!(judgement_of("").0, AuditVerdict::Pass);
+        assert!(judgement_of("").2.starts_with("no write() in"), "{:?}", judgement_of(""));
+        let open = judgement_of("descriptor 3 kind=socket name=x");
         assert_eq!(open.0, AuditVerdict::Unknown, "{open:?}");
-        let quiet = found("descriptor 3 kind=socket name=x\ncall 101 read 3,0 times=5");
+        let quiet = judgement_of("descriptor 3 kind=socket name=x\ncall 101 read 3,0 times=5");
         assert_eq!(quiet.0, AuditVerdict::Pass, "{quiet:?}");
     }
 
@@ -244,12 +244,12 @@ mod tests {
         let own = format!("{writes}descriptor 4 kind=pipe name=pipe:[7] for=reading\n");
         let calls = "call 101 write 5,0 times=500";
         for edits in [own.clone(), format!("{own}{calls}")] {
-            let low = found(&edits);
+            let low = judgement_of(&edits);
             assert_eq!((low.0, low.1), (AuditVerdict::Fail, Severity::Low), "{low:?}");
         }
         let other = format!("{writes}descriptor 4 kind=pipe name=pipe:[8] for=reading\n");
         for edits in [other.clone(), format!("{other}{calls}")] {
-            let high = found(&edits);
+            let high = judgement_of(&edits);
             assert_eq!((high.0, high.1), (AuditVerdict::Fail, Severity::High), "{high:?}");
         }
     }

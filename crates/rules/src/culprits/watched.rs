@@ -84,7 +84,7 @@ mod tests {
         }
     }
 
-    fn held() -> Spike {
+    fn holding_spike() -> Spike {
         let who = Who {
             comm: "insmod".into(),
             pid: 71,
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_section_is_named_by_its_function_and_a_thread_by_its_name() {
         let hog = Who { comm: "hog".into(), pid: 812, prio: 9, ..Who::default() };
-        let spikes = [held(), spike(SliceKind::Thread, hog), Spike::default()];
+        let spikes = [holding_spike(), spike(SliceKind::Thread, hog), Spike::default()];
         let spikes = spikes.map(|spike| (spike, None)).into();
         let found = CulpritNames::default().name(&Host::default(), spikes);
         let name_of =
@@ -117,7 +117,7 @@ mod tests {
         let stop = spike(SliceKind::Stopped, Who::default()).slices.pop();
         let stop = stop.map(|slice| Slice { estimated: true, ..slice });
         let named = |names: &mut CulpritNames| {
-            let found = names.name(&guest, vec![(held(), stop.clone())]).remove(0);
+            let found = names.name(&guest, vec![(holding_spike(), stop.clone())]).remove(0);
             (found.name, found.estimated)
         };
         let outside = || ("stopped from outside".to_owned(), true);

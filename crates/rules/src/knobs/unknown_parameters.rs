@@ -183,7 +183,7 @@ fn is_gone(machine: &MachineView) -> Result<bool, Judgement> {
 }
 
 fn judge(machine: &MachineView) -> Judged {
-    let (found, undecided) = found(machine, machine.cmdline()?);
+    let (found, undecided) = idle_parameters(machine, machine.cmdline()?);
     let Some(worst) = found.iter().map(|found| found.severity).max() else {
         return match undecided {
             Some(why) => Err(why),
@@ -206,7 +206,7 @@ struct Idle {
 }
 
 /// The words without effect, the worst first, each once; and why it is not known of one.
-fn found(machine: &MachineView, cmdline: &Cmdline) -> (Vec<Idle>, Option<Judgement>) {
+fn idle_parameters(machine: &MachineView, cmdline: &Cmdline) -> (Vec<Idle>, Option<Judgement>) {
     let (mut found, mut undecided): (Vec<Idle>, Option<Judgement>) = (Vec::new(), None);
     for param in &cmdline.params {
         match without_effect(machine, param) {

@@ -342,16 +342,16 @@ mod tests {
         periods.iter().map(|period| (period.period_s * 100.0).round() / 100.0).collect()
     }
 
-    fn found(combs: &[(f64, f64, i64, f64)], seed: u64) -> Vec<f64> {
+    fn periods_of(combs: &[(f64, f64, i64, f64)], seed: u64) -> Vec<f64> {
         rounded(&structure(&BoundsInput::of(&hour(combs, seed))).periods)
     }
 
     #[test]
     fn one_comb_has_one_period_however_frequent() {
         for (period, seed) in [(1.0, 1), (2.0, 2), (5.0, 3), (10.0, 4), (60.0, 5)] {
-            assert_eq!(found(&[(period, 0.31, 50, 0.9)], seed), [period], "{period}");
+            assert_eq!(periods_of(&[(period, 0.31, 50, 0.9)], seed), [period], "{period}");
         }
-        assert_eq!(found(&[], 6), Vec::<f64>::new());
+        assert_eq!(periods_of(&[], 6), Vec::<f64>::new());
     }
 
     #[test]
@@ -428,7 +428,7 @@ mod tests {
         let periods = structure(&BoundsInput::of(&both)).periods;
         assert_eq!(rounded(&periods), [60.0, 10.0], "the worst events' first");
         assert_eq!(periods[0].of_the_worst, periods[0].worst);
-        assert_eq!(found(&[(60.0, 5.1, 50, 1.0), (60.0, 35.6, 51, 1.0)], 8), [60.0, 60.0]);
+        assert_eq!(periods_of(&[(60.0, 5.1, 50, 1.0), (60.0, 35.6, 51, 1.0)], 8), [60.0, 60.0]);
     }
 
     #[test]

@@ -238,7 +238,7 @@ mod tests {
     }
 
     /// Comb of Gumbel maxima that are this many scales larger on its teeth.
-    fn found(n: usize, period: f64, by: f64, step: f64, rng: &mut Rng) -> Option<Recurring> {
+    fn planted_comb(n: usize, period: f64, by: f64, step: f64, rng: &mut Rng) -> Option<Recurring> {
         let mut x: Vec<f64> = (0..n).map(|_| -rng.exponential().ln()).collect();
         let mut at = rng.uniform() * period;
         while at < n as f64 {
@@ -253,7 +253,7 @@ mod tests {
     fn combs_just_off_a_round_period_are_found() {
         let mut rng = Rng::new(SEED);
         for (period, by, least) in [(61.7, 3.0, 13), (60.3, 3.0, 13), (59.94, 4.0, 18)] {
-            let found = (0..20).filter(|_| found(600, period, by, 0.01, &mut rng).is_some()).count();
+            let found = (0..20).filter(|_| planted_comb(600, period, by, 0.01, &mut rng).is_some()).count();
             assert!(found >= least, "{period}: {found} of 20");
         }
     }
@@ -262,7 +262,8 @@ mod tests {
     fn combs_below_the_largest_blocks_are_found() {
         let mut rng = Rng::new(SEED);
         for (period, by) in [(60.0, 3.0), (7.0, 3.0), (45.0, 3.0), (20.3, 3.0), (97.0, 5.0), (120.0, 6.0)] {
-            let all: Vec<Option<Recurring>> = (0..4).map(|_| found(600, period, by, 0.5, &mut rng)).collect();
+            let all: Vec<Option<Recurring>> =
+                (0..4).map(|_| planted_comb(600, period, by, 0.5, &mut rng)).collect();
             let right = |comb: &&Recurring| (comb.period - period).abs() < 0.02 * period;
             assert!(all.iter().flatten().filter(right).count() >= 3, "{period}: {all:?}");
         }
@@ -272,7 +273,7 @@ mod tests {
     fn noise_has_no_comb_however_coarsely_it_is_recorded() {
         let mut rng = Rng::new(SEED);
         for step in [0.01, 1.0, 4.0] {
-            let alarms = (0..20).filter(|_| found(600, 1e9, 0.0, step, &mut rng).is_some()).count();
+            let alarms = (0..20).filter(|_| planted_comb(600, 1e9, 0.0, step, &mut rng).is_some()).count();
             assert!(alarms <= 2, "{alarms} of 20 in steps of {step}");
         }
     }

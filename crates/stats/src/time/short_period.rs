@@ -147,7 +147,7 @@ mod tests {
         blocks.into_iter().map(|block| block as i64 * STEP).collect()
     }
 
-    fn found(times: &[i64]) -> Option<f64> {
+    fn period_of(times: &[i64]) -> Option<f64> {
         comb(times, WatchedSpan::new(0, BLOCKS as i64 * STEP), STEP, 0.002)
             .map(|comb| comb.period_ns / STEP as f64)
     }
@@ -158,7 +158,7 @@ mod tests {
             [(2.0, 0.2, 60), (3.0, 0.3, 60), (5.0, 0.5, 60), (7.0, 0.5, 60), (10.0, 1.0, 60), (2.5, 0.3, 30)]
         {
             let all: Vec<Option<f64>> =
-                (0..10).map(|seed| found(&events(period, rate, others, seed))).collect();
+                (0..10).map(|seed| period_of(&events(period, rate, others, seed))).collect();
             let right = all.iter().flatten().filter(|got| (*got - period).abs() < 0.01 * period).count();
             assert!(right >= 9, "{period}: {all:?}");
         }
@@ -173,7 +173,7 @@ mod tests {
             let named = [found.period_ns].into_iter().chain(found.or_ns).map(|ns| ns / STEP as f64);
             assert!(named.into_iter().any(|period| (period - 1.9).abs() < 0.01), "{seed}");
         }
-        assert!((0..10).any(|seed| found(&events(1.9, 0.8, 0, seed)).is_some()));
+        assert!((0..10).any(|seed| period_of(&events(1.9, 0.8, 0, seed)).is_some()));
     }
 
     #[test]
@@ -192,13 +192,13 @@ mod tests {
 
     #[test]
     fn random_and_bunched_events_have_none() {
-        let random = (0..100).filter(|&seed| found(&events(1e9, 0.0, 100, seed)).is_some()).count();
+        let random = (0..100).filter(|&seed| period_of(&events(1e9, 0.0, 100, seed)).is_some()).count();
         assert!(random <= 1, "{random} of 100");
         let bunches: Vec<i64> =
             (0..10).flat_map(|bunch| (0..12).map(move |k| (bunch * 311 + k) * STEP)).collect();
-        assert_eq!(found(&bunches), None);
+        assert_eq!(period_of(&bunches), None);
         assert_eq!(
-            (found(&[]), found(&[0; 20]), comb(&[1; 9], WatchedSpan::new(5, 5), 0, 0.1)),
+            (period_of(&[]), period_of(&[0; 20]), comb(&[1; 9], WatchedSpan::new(5, 5), 0, 0.1)),
             (None, None, None)
         );
     }

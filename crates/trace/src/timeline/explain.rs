@@ -35,7 +35,7 @@ pub(super) fn explain_part(window: &Window, host: &Host, cost: Cost, stops: Opti
     let mut account = Account::default();
     walk(&case, &mut account);
     account.settle();
-    let known = known(&case, &account);
+    let known = reasons(&case, &account);
     let explained: i64 = account.slices.iter().map(|slice| slice.ns.0).sum();
     let mut spike = Spike {
         cpu: window.cpu,
@@ -58,7 +58,7 @@ pub(super) fn explain_part(window: &Window, host: &Host, cost: Cost, stops: Opti
 }
 
 /// Possible reasons for unexplained time.
-fn known(case: &Case<'_>, account: &Account) -> Known {
+fn reasons(case: &Case<'_>, account: &Account) -> Known {
     let window = case.window;
     let path = &case.path;
     let begins = case.events(case.home()).first().is_some_and(|event| event.time.0 <= case.from);

@@ -91,7 +91,7 @@ impl<'w> Seen<'w> {
     fn new(case: &Case<'w>, stretch: &Stretch, current: Task, queued: i64) -> Seen<'w> {
         let (switch, slept) = at_switch(case, current).unwrap_or((&[], false));
         let let_in = let_in(switch).map(|at| &switch[at..]);
-        let held = held(case, stretch, current, queued);
+        let held = is_preemption_off(case, stretch, current, queued);
         Seen { held, found: found(case, current, stretch.since), switch, let_in, slept }
     }
 
@@ -143,7 +143,7 @@ impl<'w> Seen<'w> {
 
 /// True if an interrupt found preemption off: the timer's, or the first one after a waking from
 /// elsewhere.
-fn held(case: &Case<'_>, stretch: &Stretch, current: Task, queued: i64) -> bool {
+fn is_preemption_off(case: &Case<'_>, stretch: &Stretch, current: Task, queued: i64) -> bool {
     if let Some(expiry) = case.path.expiry.as_ref().filter(|expiry| !expiry.soft) {
         return expiry.preempt > 0 && expiry.pid == current.pid;
     }

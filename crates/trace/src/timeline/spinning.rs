@@ -126,7 +126,8 @@ fn running(case: &Case<'_>, from: i64, to: i64) -> String {
 pub(super) fn parted(case: &Case<'_>, start: i64, end: i64, cause: Cause) -> Vec<(i64, i64, Cause)> {
     let unlocks =
         cause.kind == SliceKind::IrqsOff && cause.stack.first().is_some_and(|frame| unlocks_raw(frame));
-    let held = unlocks.then(|| held_elsewhere(case, start, end).or_else(|| given(case, &cause, start, end)));
+    let held = unlocks
+        .then(|| held_elsewhere(case, start, end).or_else(|| wait_until_release(case, &cause, start, end)));
     let held = held.flatten();
     let Some((from, to, how)) = held.filter(|(from, to, _)| from < to) else {
         return vec![(start, end, cause)];
@@ -136,7 +137,7 @@ pub(super) fn parted(case: &Case<'_>, start: i64, end: i64, cause: Cause) -> Vec
 }
 
 /// Wait shown by the event of the release, if nothing else shows the holder's section.
-fn given(case: &Case<'_>, cause: &Cause, start: i64, end: i64) -> Option<(i64, i64, String)> {
+fn wait_until_release(case: &Case<'_>, cause: &Cause, start: i64, end: i64) -> Option<(i64, i64, String)> {
     let event = release(case, cause.who.pid, start, end)?;
     let how = "it continued when a contended lock was released".to_owned();
     (event.time.0.saturating_sub(start) >= end.saturating_sub(start) / 2).then_some((
@@ -235,7 +236,7 @@ mod tests {
 
     /// Waiter that the timer's interrupt finds before a raw lock, with preemption off and
     /// interrupts on.
-    fn found(stack: &str) -> Spike {
+    fn spin_of(stack: &str) -> Spike {
         let events = format!(
             "-900  0 70 d  switch swapper/0/120 R holder/70/120
              -500  1 50 d  switch rt/50/19 S waiter/60/120
@@ -254,7 +255,7 @@ mod tests {
 
     #[test]
     fn one_that_was_found_waiting_is_not_to_blame() {
-        let spike = found("native_queued_spin_lock_slowpath,_raw_spin_lock,take+[faults],write");
+        let spike = spin_of("native_queued_spin_lock_slowpath,_raw_spin_lock,take+[faults],write");
         assert_eq!(slice_lines(&spike)[1], "lock-contention 20000");
         let slice = wait(&spike);
         assert_eq!(slice.who, model::run::Who::default());
@@ -264,7 +265,7 @@ mod tests {
             assert!(slice.evidence.contains(part), "{part}: {}", slice.evidence);
         }
         // In the section itself, the time is its own.
-        assert_eq!(slice_lines(&found("take+[faults],write"))[1], "preempt-off take/waiter 20000");
+        assert_eq!(slice_lines(&spin_of("take+[faults],write"))[1], "preempt-off take/waiter 20000");
     }
 
     /// Both CPUs are in sections with interrupts off; that of CPU 0 ends first.

@@ -204,7 +204,7 @@ fn before_the_switch(seen: &Witness<'_>) -> Option<Slice> {
         ..Slice::default()
     };
     if !seen.lower {
-        return held(seen, slice);
+        return slice_of_holder(seen, slice);
     }
     let stack = &seen.switch[let_in(seen.switch)?..];
     let function = stack.first()?;
@@ -225,7 +225,7 @@ fn before_the_switch(seen: &Witness<'_>) -> Option<Slice> {
 
 /// Slice of a thread with precedence, which may have got the CPU only at the end of the wait: then
 /// the thread before it is unknown.
-fn held(seen: &Witness<'_>, slice: Slice) -> Option<Slice> {
+fn slice_of_holder(seen: &Witness<'_>, slice: Slice) -> Option<Slice> {
     let ns = seen.held?.min(seen.wakeup);
     if ns.0.saturating_mul(2) < seen.timer.0.saturating_add(seen.wakeup.0) {
         return None;

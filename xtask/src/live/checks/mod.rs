@@ -48,7 +48,7 @@ pub fn of(machine: &Machine, all: bool) -> Vec<Check> {
         checks.extend(watching::checks());
         checks.extend(refusals::checks());
         checks.extend(answers::checks());
-        checks.extend(untouched::checks());
+        checks.extend(untouched::checks(all));
     }
     checks.extend(found::checks());
     checks

@@ -32,7 +32,7 @@ pub fn checks() -> Vec<Check> {
              value stop_from $before; value stop_to $after\n\
              reap\n\
              send run m.json\n",
-            held,
+            stopped_spin,
         ),
         Check::new(
             "probe-stopped",
@@ -76,7 +76,7 @@ pub fn checks() -> Vec<Check> {
     ]
 }
 
-fn held(reply: &Reply, _: &Machine) -> CheckResult {
+fn stopped_spin(reply: &Reply, _: &Machine) -> CheckResult {
     exit(reply, "m", 0)?;
     let run = document(reply, "run")?;
     let least = reply.number("held_to")? - reply.number("held_from")? - STEP_MS;

@@ -28,7 +28,7 @@ const APART: i64 = 10_000 * MS;
 const DRAWS: usize = 40;
 
 /// A bundle of `count` windows with a stop in each, and the log of the stops.
-pub fn made(mut bundle: Tree, count: usize, seed: u64) -> Result<(Tree, String)> {
+pub fn stopped_windows(mut bundle: Tree, count: usize, seed: u64) -> Result<(Tree, String)> {
     let windows = bundle.get(WINDOWS).ok_or("the bundle has no windows")?;
     let windows: Vec<Value> = String::from_utf8_lossy(windows)
         .lines()
@@ -224,7 +224,7 @@ mod tests {
     fn a_stop_is_taken_out_and_others_put_in() {
         let calm = calmed(window()).unwrap();
         assert_eq!((times(&calm)[3], &calm["actual_ns"]), (1_020_000, &json!(1_320_000)));
-        let (made, log) = made(bundle(&window()), 20, 1).unwrap();
+        let (made, log) = stopped_windows(bundle(&window()), 20, 1).unwrap();
         let stops: Vec<(i64, i64)> =
             super::super::log::parse(&log).unwrap().iter().map(|stop| (stop.start, stop.end)).collect();
         let text = String::from_utf8_lossy(&made[WINDOWS]).into_owned();
@@ -265,6 +265,8 @@ mod tests {
         let mut calm = calmed(window()).unwrap();
         assert!(calmed(calm.clone()).is_none());
         calm["actual_ns"] = json!(9_000_000);
-        assert!(made(bundle(&calm), 1, 1).unwrap_err().contains("0 windows have room for 0 stops"));
+        assert!(
+            stopped_windows(bundle(&calm), 1, 1).unwrap_err().contains("0 windows have room for 0 stops")
+        );
     }
 }

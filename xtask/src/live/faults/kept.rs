@@ -43,14 +43,14 @@ pub fn made_of(machine: &Machine, trial: &Trial, reply: &mut Reply) -> Result<()
     } else if trial.trace_flags().is_none() {
         return Ok(());
     }
-    let onbeat = dist::kept(machine.arch)?.display().to_string();
-    let files = made(machine, trial, tree::of(reply, "bundle", machine.name)?, &onbeat)?;
+    let onbeat = dist::output_path(machine.arch)?.display().to_string();
+    let files = derived_answer(machine, trial, tree::of(reply, "bundle", machine.name)?, &onbeat)?;
     reply.files.extend(files);
     Ok(())
 }
 
 /// Explanation of the bundle that is derived from the recorded one.
-fn made(machine: &Machine, trial: &Trial, bundle: Tree, onbeat: &str) -> Result<Files> {
+fn derived_answer(machine: &Machine, trial: &Trial, bundle: Tree, onbeat: &str) -> Result<Files> {
     let (bundle, stops) = trial.made(bundle)?;
     let place = scratch(machine)?;
     std::fs::remove_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
@@ -85,7 +85,7 @@ fn explained(machine: &Machine, trial: &Trial, place: &Path, onbeat: &str) -> Re
         TEXTS.iter().filter_map(|label| Some((label.to_string(), Some(text(&place.join(label))?)))).collect();
     files.insert("run".to_string(), Some(explain(onbeat, &bundle, &[])?));
     if trial.is_made() || trial.trace_flags().is_some() {
-        files.extend(made(machine, trial, tree::load(&bundle)?, onbeat)?);
+        files.extend(derived_answer(machine, trial, tree::load(&bundle)?, onbeat)?);
     }
     let exits = [("h.exit", "6"), ("t.exit", "0")];
     let values = exits.map(|(label, code)| (label.to_string(), code.to_string())).into();

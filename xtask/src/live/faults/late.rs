@@ -21,7 +21,7 @@ const AFTER: i64 = 60_000;
 /// The bundle in which the other CPU sleeps on during the handler's function.
 pub fn bundle(mut bundle: Tree, function: &str) -> Result<Tree> {
     let windows = bundle.get(WINDOWS).ok_or("the bundle has no windows")?;
-    let (text, made) = made(&String::from_utf8_lossy(windows), function)?;
+    let (text, made) = sleeping_windows(&String::from_utf8_lossy(windows), function)?;
     if made == 0 {
         return Err(format!("no window has both {function} and a sleeping CPU"));
     }
@@ -31,7 +31,7 @@ pub fn bundle(mut bundle: Tree, function: &str) -> Result<Tree> {
 }
 
 /// The windows, and the number of them in which the other CPU sleeps on.
-fn made(windows: &str, function: &str) -> Result<(String, usize)> {
+fn sleeping_windows(windows: &str, function: &str) -> Result<(String, usize)> {
     let (mut text, mut count) = (String::new(), 0);
     for line in windows.lines() {
         let mut window: Value = serde_json::from_str(line).map_err(|error| format!("{WINDOWS}: {error}"))?;
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn the_other_cpu_goes_on_after_the_handlers_end() {
-        let (text, count) = made(&window("handler", 5_000_000), "handler").unwrap();
+        let (text, count) = sleeping_windows(&window("handler", 5_000_000), "handler").unwrap();
         let window: Value = serde_json::from_str(&text).unwrap();
         let told: Vec<(i64, &str)> = window["events"]
             .as_array()
@@ -124,10 +124,10 @@ mod tests {
     fn what_is_not_late_or_another_handler_stays_as_it_is() {
         for (function, due) in [("handler", 15_000_000), ("handler_too", 5_000_000)] {
             let window = window(function, due);
-            let (text, count) = made(&window, "handler").unwrap();
+            let (text, count) = sleeping_windows(&window, "handler").unwrap();
             let same = |text: &str| serde_json::from_str::<Value>(text).unwrap();
             assert_eq!((same(&text), count), (same(&window), 0));
         }
-        assert!(made("{", "handler").is_err());
+        assert!(sleeping_windows("{", "handler").is_err());
     }
 }

@@ -30,15 +30,15 @@ pub fn most(answer: &Answer) -> i64 {
 
 /// Slices attributed to onbeat's own path that are too long for it.
 pub fn excess(answer: &Answer, spike: &FoundSpike, whose: Whose) -> Vec<String> {
-    told(answer, spike, whose, |slice| PATH.contains(&slice.kind.as_str()) && slice.who[1].is_empty())
+    wrong_sums(answer, spike, whose, |slice| PATH.contains(&slice.kind.as_str()) && slice.who[1].is_empty())
 }
 
 /// The same of slices that bear onbeat's name.
 pub fn named(answer: &Answer, spike: &FoundSpike, whose: Whose) -> Vec<String> {
-    told(answer, spike, whose, |_| false)
+    wrong_sums(answer, spike, whose, |_| false)
 }
 
-fn told(
+fn wrong_sums(
     answer: &Answer,
     spike: &FoundSpike,
     whose: Whose,

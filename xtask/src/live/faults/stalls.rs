@@ -80,7 +80,7 @@ impl Stalls {
     }
 
     /// Text after the line number `mark`, the last of a group of such lines, up to the next one.
-    fn told(&self, mark: usize, clocks: &[i64]) -> Told {
+    fn text_after(&self, mark: usize, clocks: &[i64]) -> Told {
         // The quickest of the lines is nearest to the truth.
         let first = (mark + 1).saturating_sub(clocks.len());
         let offsets = self.marks[first.min(self.marks.len())..].iter().zip(clocks);
@@ -114,7 +114,7 @@ impl Stalls {
             clocks.push(clock);
             count += 1;
             if lines.peek().is_none_or(|next| self::clock(next).is_none()) {
-                let told = self.told(count - 1, &clocks);
+                let told = self.text_after(count - 1, &clocks);
                 for (label, text) in [("stalls", told.stalls), ("stops", told.stops)] {
                     whole += &format!("=== FILE {label}\n");
                     text.lines().for_each(|line| whole += &format!("|{line}\n"));

@@ -136,7 +136,7 @@ impl Trial {
                 Ok((late::bundle(bundle, function)?, None))
             }
             Trial::Anywhere(stops, _) => {
-                let (bundle, log) = anywhere::made(bundle, stops.count, stops.seed)?;
+                let (bundle, log) = anywhere::stopped_windows(bundle, stops.count, stops.seed)?;
                 Ok((bundle, Some(log)))
             }
             _ => Ok((bundle, None)),

@@ -75,7 +75,7 @@ struct Told {
     none: usize,
 }
 
-fn told(reply: &Reply, victim: &str, word: &str, names: &[&str]) -> Result<Told, String> {
+fn score(reply: &Reply, victim: &str, word: &str, names: &[&str]) -> Result<Told, String> {
     exit(reply, "w", 6)?;
     exit(reply, "r", 0)?;
     let record = document(reply, "record")?;
@@ -101,12 +101,12 @@ fn told(reply: &Reply, victim: &str, word: &str, names: &[&str]) -> Result<Told,
 
 pub fn judge(fault: &Fault, reply: &Reply) -> Result<(String, StepOutcome), String> {
     let names: Vec<&str> = fault.parts.iter().flat_map(|part| part.names.iter().copied()).collect();
-    judge_named(fault.word, &told(reply, MEASURING, fault.word, &names)?)
+    judge_named(fault.word, &score(reply, MEASURING, fault.word, &names)?)
 }
 
 /// The holder of all pieces, and no other.
 pub fn judge_pieces(reply: &Reply) -> Result<(String, StepOutcome), String> {
-    judge_named("pieces", &told(reply, "own_victim", "pieces", &["own_hog"])?)
+    judge_named("pieces", &score(reply, "own_victim", "pieces", &["own_hog"])?)
 }
 
 fn judge_named(word: &str, Told { right, wrong, none }: &Told) -> Result<(String, StepOutcome), String> {
@@ -123,7 +123,7 @@ fn judge_named(word: &str, Told { right, wrong, none }: &Told) -> Result<(String
 
 /// No stop may have another name than its own, and nearly all must have that.
 pub fn judge_stops(count: usize, reply: &Reply) -> Result<(String, StepOutcome), String> {
-    let Told { right, wrong, none } = told(reply, MEASURING, "stops", &["stopped from outside"])?;
+    let Told { right, wrong, none } = score(reply, MEASURING, "stops", &["stopped from outside"])?;
     let row = row("stops", right + wrong.len() + none, right, &wrong);
     let fails = match () {
         () if right + none + wrong.len() < count / 3 => {

@@ -71,9 +71,9 @@ settings() {
 }
 
 for name in none audit user root capture bundle measure forget; do
-    both $name
-    each $name
-    on $name
+    for state in $states; do
+        $state $name
+    done
 done
 
 mount -t cgroup2 none /sys/fs/cgroup

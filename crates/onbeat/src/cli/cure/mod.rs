@@ -128,7 +128,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
             print_answer(&mut outputs, args, &folder, &mut record)?;
         }
     }
-    let ended = ran.map_err(|failure| told(failure, &folder))?;
+    let ended = ran.map_err(|failure| with_folder(failure, &folder))?;
     print_answer(&mut outputs, args, &folder, &mut record)?;
     outputs.print(&format!("kept in {}\n", quoted(&folder)));
     match ended {
@@ -180,7 +180,7 @@ fn kept_record(folder: &std::path::Path, settings: &mut StepSettings) -> Result<
     Ok(record)
 }
 
-fn told(failure: Failure, folder: &std::path::Path) -> Failure {
+fn with_folder(failure: Failure, folder: &std::path::Path) -> Failure {
     let message = format!("{} (results so far are in {})", failure.message, quoted(folder));
     Failure { message, ..failure }
 }

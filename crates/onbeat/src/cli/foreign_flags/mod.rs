@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use clap::CommandFactory;
 
-    fn said(line: &str) -> Option<String> {
+    fn refusal_of(line: &str) -> Option<String> {
         let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         refuse(&args, super::super::Cli::command).err().map(|failure| failure.message)
     }
@@ -209,7 +209,7 @@ mod tests {
             ("onbeat prove --limit 1ms -d 10s", "--segment|-i"),
             ("onbeat cure -P f:95", "-p N"),
         ] {
-            let said = said(line).unwrap_or_else(|| panic!("{line} is taken"));
+            let said = refusal_of(line).unwrap_or_else(|| panic!("{line} is taken"));
             assert!(words.split('|').all(|word| said.contains(word)), "{line}: {said}");
             assert!(!said.contains('\n') && said.len() < 300, "{line}: {said}");
         }
@@ -218,10 +218,10 @@ mod tests {
     #[test]
     fn the_histogram_is_named_and_help_stays_help() {
         for flags in ["-h400", "--histofall=400", "-h=400", "-qh400", "-H400", "-mSqh 400", "--histfile x"] {
-            let said = said(&format!("onbeat measure {flags}"));
+            let said = refusal_of(&format!("onbeat measure {flags}"));
             assert!(said.as_ref().is_some_and(|said| said.contains("--hist FILE")), "{flags}: {said:?}");
         }
-        assert_eq!(said("onbeat report run -h"), None);
+        assert_eq!(refusal_of("onbeat report run -h"), None);
     }
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
             "onbeat compare -s",
             "onbeat",
         ] {
-            assert_eq!(said(line), None, "{line}");
+            assert_eq!(refusal_of(line), None, "{line}");
         }
     }
 
@@ -249,7 +249,7 @@ mod tests {
             let tables = tables_of(path).iter();
             let is_there = tables.flat_map(|table| table.iter()).any(|row| std::ptr::eq(row, flag));
             let words = [format!("-{}", flag.letter), format!("--{}", flag.long)];
-            let refused = words.map(|word| said(&format!("onbeat {} {word}", path.join(" "))));
+            let refused = words.map(|word| refusal_of(&format!("onbeat {} {word}", path.join(" "))));
             is_there && refused.iter().flatten().any(|said| said.contains(flag.meaning))
         };
         for flag in paths.iter().flat_map(|path| tables_of(path)).flat_map(|table| table.iter()) {

@@ -72,7 +72,7 @@ fn a_record_that_cannot_be_gone_on_with_says_why() {
 }
 
 /// A finished cure, with the bundles of its runs.
-fn told(place: &Place) -> String {
+fn story(place: &Place) -> String {
     let run = |name: &str, us: f64, changes: u64, late: u64| {
         let bundle = format!("runs/{name}");
         place.bundle(&format!("told/{bundle}"), &[us; 30], |_, _| {});
@@ -100,7 +100,7 @@ fn told(place: &Place) -> String {
 #[test]
 fn a_story_is_told_again_from_its_folder() {
     let place = Place::new();
-    let (folder, page) = (told(&place), place.path("story.html"));
+    let (folder, page) = (story(&place), place.path("story.html"));
     let output = onbeat(&["report", &folder]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(

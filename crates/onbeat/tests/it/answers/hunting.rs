@@ -64,7 +64,7 @@ fn bundle(place: &Place, lines: &str) -> String {
 }
 
 /// Exit code, standard output and standard error.
-fn said(args: &[&str]) -> (i32, String, String) {
+fn outputs(args: &[&str]) -> (i32, String, String) {
     let output = onbeat(args);
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (code(&output), text(&output.stdout), text(&output.stderr))
@@ -106,7 +106,7 @@ fn a_killed_hunt_lists_what_was_appended() {
     let expected: Vec<u64> = spikes.iter().filter_map(|spike| spike.cycle).chain([7]).collect();
     assert_eq!((listed, run["spikes_dropped"].as_u64()), (expected, Some(0)));
     for args in [["report", &dir], ["bounds", &dir], ["explain", &dir]] {
-        let (code, out, err) = said(&args);
+        let (code, out, err) = outputs(&args);
         assert_eq!(code, 0, "{args:?}: {err}");
         assert!(err.contains("1 explained spike could not be read"), "{args:?}: {err} {out}");
     }
@@ -128,11 +128,11 @@ fn a_spike_is_explained_again_from_its_events() {
     assert_eq!((culprit["rule"].as_str(), culprit["spikes"].as_u64()), (Some("realtime-thread"), Some(1)));
     assert!(culprit["share"].as_f64().unwrap() > 0.95, "{culprit}");
     let page = place.path("hunt.html");
-    assert_eq!(said(&["report", &dir, "-o", &page]).0, 0);
+    assert_eq!(outputs(&["report", &dir, "-o", &page]).0, 0);
     let page = std::fs::read_to_string(page).unwrap().replace("http://www.w3.org/2000/svg", "");
     assert!(page.contains("hog") && !page.contains("://"), "one page, with no address in it");
     let trace = place.path("trace.json");
-    assert_eq!(said(&["explain", &dir, "--perfetto", &trace]).0, 0);
+    assert_eq!(outputs(&["explain", &dir, "--perfetto", &trace]).0, 0);
     let trace: serde_json::Value = serde_json::from_slice(&std::fs::read(trace).unwrap()).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
     let times: Vec<f64> = events.iter().filter_map(|event| event["ts"].as_f64()).collect();
@@ -148,11 +148,11 @@ fn what_was_cut_short_or_damaged_is_counted_and_the_rest_is_explained() {
     let text =
         format!("{whole}not json\n{{}}\n{}{}{}", line(&backwards), line(&far), &whole[..whole.len() / 2]);
     let dir = bundle(&place, &text);
-    let (code, out, err) = said(&["explain", &dir]);
+    let (code, out, err) = outputs(&["explain", &dir]);
     assert_eq!(code, 0, "{err}");
     assert!(err.contains("windows of events could not be read"), "{err}");
     assert!(out.contains("hog"), "{out}");
-    let (code, _, err) = said(&["explain", &dir, "-q", "--json", "/dev/null"]);
+    let (code, _, err) = outputs(&["explain", &dir, "-q", "--json", "/dev/null"]);
     assert_eq!((code, err.as_str()), (0, ""));
     // A time at the end of the range of a number breaks nothing.
     let mut wild = window(4);
@@ -170,7 +170,7 @@ fn what_was_cut_short_or_damaged_is_counted_and_the_rest_is_explained() {
 fn what_is_no_hunt_is_refused_with_the_way_out() {
     let place = Place::new();
     let dir = bundle(&place, "");
-    assert!(said(&["explain", &dir]).1.contains("o wake-up"), "no spikes at all");
+    assert!(outputs(&["explain", &dir]).1.contains("o wake-up"), "no spikes at all");
     let path = format!("{dir}/run.json");
     let text = std::fs::read_to_string(&path).unwrap().replace("\"hunt\"", "\"measure\"");
     std::fs::write(&path, text).unwrap();

@@ -18,7 +18,7 @@ fn write(root: &str, path: &str, text: &str) -> String {
 }
 
 /// `verdict value` of a rule, with its severity if it fails.
-fn said(audit: &Value, rule: &str) -> String {
+fn value_of(audit: &Value, rule: &str) -> String {
     let all = audit["findings"].as_array().unwrap();
     let found = all.iter().find(|found| found["rule"] == rule).unwrap();
     let word = |field: &str| found[field].as_str().unwrap().to_owned();
@@ -46,10 +46,10 @@ fn a_configuration_alone_is_judged() {
             ("threaded-interrupts", "pass forced by PREEMPT_RT"),
             ("rcu-boost", "pass built in"),
         ] {
-            assert_eq!(said(&audit, rule), expected, "{args:?}");
+            assert_eq!(value_of(&audit, rule), expected, "{args:?}");
         }
-        assert!(said(&audit, "rt-throttling").starts_with("not-applicable needs the running kernel"));
-        assert!(said(&audit, "rival-tuners").starts_with("not-applicable needs the running kernel"));
+        assert!(value_of(&audit, "rt-throttling").starts_with("not-applicable needs the running kernel"));
+        assert!(value_of(&audit, "rival-tuners").starts_with("not-applicable needs the running kernel"));
         assert_eq!(audit["summary"]["unknown"], 0);
         assert_eq!((&audit["host"]["machine"], &audit["host"]["preempt"]), (&"x86_64".into(), &"rt".into()));
         assert_eq!(audit["texts"]["excerpt"], true);
@@ -68,12 +68,12 @@ fn a_command_line_alone_says_nothing_of_what_is_built_in() {
     let root = place.path("tree");
     write(&root, "boot/firmware/cmdline.txt", "console=ttyS0 root=/dev/sda isolcpus=3\n");
     let audit = json(&["audit", "--root", &root], 0);
-    assert_eq!(said(&audit, "debug-parameters"), "pass none in effect");
-    let timers = said(&audit, "high-resolution-timers");
+    assert_eq!(value_of(&audit, "debug-parameters"), "pass none in effect");
+    let timers = value_of(&audit, "high-resolution-timers");
     assert!(timers.starts_with("not-applicable needs the kernel's configuration"), "{timers}");
     write(&root, "boot/firmware/cmdline.txt", "console=ttyS0 highres=off\n");
     let audit = json(&["audit", "--root", &root], 0);
-    assert_eq!(said(&audit, "high-resolution-timers"), "fail fatal highres=off");
+    assert_eq!(value_of(&audit, "high-resolution-timers"), "fail fatal highres=off");
 }
 
 #[test]
@@ -82,14 +82,14 @@ fn another_architecture_and_a_dynamic_kernel() {
     let arm = "# Linux/arm64 6.12.0 Kernel Configuration\nCONFIG_ARM64=y\nCONFIG_64BIT=y\n\
                CONFIG_PREEMPT_VOLUNTARY=y\nCONFIG_PREEMPT_DYNAMIC=y\nCONFIG_HIGH_RES_TIMERS=y\n";
     let audit = json(&["audit", "--kconfig", &write(&place.path("a"), "config", arm)], 0);
-    assert_eq!(said(&audit, "preemption-model"), "fail fatal voluntary");
-    assert_eq!(said(&audit, "machine-check-polling"), "not-applicable x86 only; this machine is aarch64");
+    assert_eq!(value_of(&audit, "preemption-model"), "fail fatal voluntary");
+    assert_eq!(value_of(&audit, "machine-check-polling"), "not-applicable x86 only; this machine is aarch64");
     // Options that act unless a parameter disables them are judged without parameters.
     let debug = format!("{arm}CONFIG_DEBUG_KMEMLEAK=y\n# CONFIG_CPU_FREQ is not set\n");
     let audit = json(&["audit", "--kconfig", &write(&place.path("d"), "config", &debug)], 0);
-    assert_eq!(said(&audit, "memory-debugging"), "fail high DEBUG_KMEMLEAK");
-    assert_eq!(said(&audit, "cpu-frequency-support"), "fail high not built in");
-    assert_eq!(said(&audit, "watchdog"), "pass no soft lockup detector; no NMI watchdog");
+    assert_eq!(value_of(&audit, "memory-debugging"), "fail high DEBUG_KMEMLEAK");
+    assert_eq!(value_of(&audit, "cpu-frequency-support"), "fail high not built in");
+    assert_eq!(value_of(&audit, "watchdog"), "pass no soft lockup detector; no NMI watchdog");
     let riscv = arm.replace("arm64", "riscv");
     let audit = json(&["audit", "--kconfig", &write(&place.path("r"), "config", &riscv)], 0);
     assert_eq!(audit["host"]["machine"], "riscv64");
@@ -105,14 +105,14 @@ fn a_boot_loaders_text_is_judged_with_it() {
         "GRUB_CMDLINE_LINUX=\"highres=off\"\nGRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\n",
     );
     let audit = json(&["audit", "--root", &root], 0);
-    assert_eq!(said(&audit, "high-resolution-timers"), "fail fatal highres=off");
-    assert!(said(&audit, "lock-debugging").contains("pass it with --kconfig FILE"));
+    assert_eq!(value_of(&audit, "high-resolution-timers"), "fail fatal highres=off");
+    assert!(value_of(&audit, "lock-debugging").contains("pass it with --kconfig FILE"));
     write(&root, "boot/cmdline.txt", "console=tty1 quiet threadirqs\n");
     let config = EXCERPT.replace("CONFIG_PREEMPT_RT=y", "CONFIG_PREEMPT=y\nCONFIG_IRQ_FORCED_THREADING=y");
     let config = write(&place.path("build"), ".config", &config);
     let audit = json(&["audit", "--root", &root, "--kconfig", &config], 0);
-    assert_eq!(said(&audit, "threaded-interrupts"), "pass threadirqs");
-    assert_eq!(said(&audit, "high-resolution-timers"), "pass built in; switched on");
+    assert_eq!(value_of(&audit, "threaded-interrupts"), "pass threadirqs");
+    assert_eq!(value_of(&audit, "high-resolution-timers"), "pass built in; switched on");
     assert_eq!(audit["texts"]["cmdline"], "/boot/cmdline.txt");
     // What a running kernel was booted with may come from there too.
     let copy = |line: &str| {
@@ -131,7 +131,7 @@ fn a_boot_loaders_text_is_judged_with_it() {
     let computed = place.path("computed");
     write(&computed, "etc/default/grub", "GRUB_CMDLINE_LINUX=\"$(cat /x)\"\n");
     let audit = json(&["audit", "--root", &computed], 0);
-    assert!(said(&audit, "debug-parameters").starts_with("unknown"));
+    assert!(value_of(&audit, "debug-parameters").starts_with("unknown"));
 }
 
 #[test]
@@ -179,8 +179,8 @@ fn a_container_shows_that_its_kernel_is_not_preempt_rt() {
         write(&root, path, text);
     }
     let audit = json(&["audit", "--root", &root], 0);
-    assert_eq!(said(&audit, "preemption-model"), "fail fatal not PREEMPT_RT");
-    assert_eq!(said(&audit, "threaded-interrupts"), "fail high no threadirqs");
+    assert_eq!(value_of(&audit, "preemption-model"), "fail fatal not PREEMPT_RT");
+    assert_eq!(value_of(&audit, "threaded-interrupts"), "fail high no threadirqs");
 }
 
 #[test]

@@ -71,7 +71,7 @@ impl Place {
 
     /// A bundle of one CPU, with one block a second.
     pub fn bundle(&self, name: &str, us: &[f64], change: impl Fn(&mut Run, &mut Vec<Block>)) -> String {
-        let (mut run, mut blocks) = made(name, us);
+        let (mut run, mut blocks) = run_of(name, us);
         change(&mut run, &mut blocks);
         std::fs::create_dir(self.at(name)).unwrap();
         let lines: String = blocks.iter().map(|block| serde_json::to_string(block).unwrap() + "\n").collect();
@@ -81,7 +81,7 @@ impl Place {
     }
 }
 
-fn made(name: &str, us: &[f64]) -> (Run, Vec<Block>) {
+fn run_of(name: &str, us: &[f64]) -> (Run, Vec<Block>) {
     let block = |(i, us): (usize, &f64)| Block {
         cpu: Cpu(0),
         mono_ns: Nanos(i as i64 * SECOND),

@@ -315,7 +315,7 @@ fn an_experiment_that_is_stopped_puts_back_and_can_be_gone_on_with() {
 #[test]
 fn what_is_gone_on_with_has_the_times_that_were_fixed() {
     let place = Place::new();
-    let mut record = kept(&place, 10, 1);
+    let mut record = saved_experiment(&place, 10, 1);
     // The first coin of this seed puts the change first.
     (record["segments"], record["pilot"], record["plan"]["seed"]) = (json!([]), Value::Null, json!(1));
     record["plan"]["limit_ns"] = json!(10_000_000_000u64);
@@ -394,7 +394,7 @@ fn an_experiment_is_gone_on_with_by_one_process_at_a_time() {
 #[test]
 fn what_a_killed_experiment_left_in_force_is_put_back_first() {
     let place = Place::new();
-    let record = kept(&place, 10, 1);
+    let record = saved_experiment(&place, 10, 1);
     fs::write(place.at("done/experiment.json"), record.to_string()).unwrap();
     fs::write(place.at("done/script-arm"), "b\n/x a ended with 5").unwrap();
     let output = onbeat(&["prove", "-q", "--resume", &place.path("done")]);
@@ -405,7 +405,7 @@ fn what_a_killed_experiment_left_in_force_is_put_back_first() {
 }
 
 /// A record of seven pairs in its folder, each with its bundle.
-fn kept(place: &Place, a: u64, b: u64) -> Value {
+fn saved_experiment(place: &Place, a: u64, b: u64) -> Value {
     fs::create_dir_all(place.at("done/segments")).unwrap();
     let segment = |pair: u64, arm: &str, count: u64| {
         let name = format!("segments/{pair}-{arm}");
@@ -427,7 +427,7 @@ fn kept(place: &Place, a: u64, b: u64) -> Value {
 #[test]
 fn how_long_a_change_takes_to_settle_is_told_before_the_first_pair() {
     let place = Place::new();
-    let mut record = kept(&place, 10, 1);
+    let mut record = saved_experiment(&place, 10, 1);
     record["segments"] = json!([]);
     // The first coin of this seed puts the change first.
     record["plan"]["seed"] = json!(1);
@@ -448,7 +448,7 @@ fn how_long_a_change_takes_to_settle_is_told_before_the_first_pair() {
 #[test]
 fn a_record_that_decides_is_answered_without_measuring() {
     let place = Place::new();
-    let record = kept(&place, 10, 1);
+    let record = saved_experiment(&place, 10, 1);
     let (folder, page) = (place.path("done"), place.path("page.html"));
     fs::write(place.at("done/experiment.json"), record.to_string()).unwrap();
     let document = answered(&["prove", "-q", "--resume", &folder, "--page", &page], 0);

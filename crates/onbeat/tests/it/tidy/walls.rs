@@ -211,7 +211,7 @@ fn a_type_name_means_one_thing() {
     super::expect_at_most(SHARED_NAMES, shared_names(product()));
 }
 
-fn made(module: &str, text: &str) -> Product {
+fn product_of(module: &str, text: &str) -> Product {
     let module: Segments = module.split("::").filter(|name| !name.is_empty()).map(String::from).collect();
     Product { path: format!("src/{}.rs", module.join("/")), module, ..parse(text) }
 }
@@ -219,12 +219,12 @@ fn made(module: &str, text: &str) -> Product {
 #[test]
 fn a_circle_is_found() {
     let files = [
-        made("", "pub mod a;\nmod b;\npub use b::B;\n"),
-        made("a", "use crate::B;\nmod c;\n#[cfg(test)]\nmod tests { use crate::d::D; }"),
-        made("a::c", "fn f() { super::super::d::g() }"),
-        made("b", "use super::a::{self, c::C};"),
-        made("d", "use std::fmt;\nuse other::a::B;\nmod e;\nfn g() { e::h() }"),
-        made("d::e", "use super::D;"),
+        product_of("", "pub mod a;\nmod b;\npub use b::B;\n"),
+        product_of("a", "use crate::B;\nmod c;\n#[cfg(test)]\nmod tests { use crate::d::D; }"),
+        product_of("a::c", "fn f() { super::super::d::g() }"),
+        product_of("b", "use super::a::{self, c::C};"),
+        product_of("d", "use std::fmt;\nuse other::a::B;\nmod e;\nfn g() { e::h() }"),
+        product_of("d::e", "use super::D;"),
     ];
     assert_eq!(circles(&uses(&files)), BTreeSet::from(["src/a.rs -> src/b.rs -> src/a.rs".to_owned()]));
 }
@@ -248,7 +248,8 @@ fn what_reaches_out_is_found() {
 
 #[test]
 fn a_shared_name_and_a_wrong_row_are_found() {
-    let files = [made("a", "pub struct A;\nstruct B;"), made("b", "pub(super) enum A {}\nstruct B;")];
+    let files =
+        [product_of("a", "pub struct A;\nstruct B;"), product_of("b", "pub(super) enum A {}\nstruct B;")];
     assert_eq!(shared_names(&files), ["A is a type of src/a.rs, src/b.rs"]);
     let rows = table(
         "# x\n| crate | may use | words |\n|---|---|---|\n| `a` | - | b |\n| b | `a`, c | d |\n\n| e |",

@@ -46,7 +46,7 @@ const BESIDES: i64 = 30_000;
 fn unharmed(replies: &[Reply], machine: &Machine) -> Measured {
     let told = CureTold::of(&replies[0], machine)?;
     let took = replies[0].number("cure.ms")?;
-    require(took < TIME_OF_CLEAN + BESIDES, || format!("it took {took} ms: {}", told.said()))?;
+    require(took < TIME_OF_CLEAN + BESIDES, || format!("it took {took} ms: {}", told.joined_lines()))?;
     Ok(told.lines)
 }
 
@@ -68,9 +68,10 @@ fn doubling(replies: &[Reply], machine: &Machine) -> Measured {
     let told = CureTold::of(&replies[0], machine)?;
     told.require_kept(&[])?;
     let step = told.steps.iter().find(|step| step.change == "vmstat-interval");
-    let step = step.ok_or_else(|| format!("what doubles the fault was not tried: {}", told.said()))?;
+    let step =
+        step.ok_or_else(|| format!("what doubles the fault was not tried: {}", told.joined_lines()))?;
     require(step.verdict == "worse", || {
-        format!("what doubles the fault is {}: {}", step.verdict, told.said())
+        format!("what doubles the fault is {}: {}", step.verdict, told.joined_lines())
     })?;
     told.require_late()?;
     Ok(told.lines)
@@ -79,7 +80,9 @@ fn doubling(replies: &[Reply], machine: &Machine) -> Measured {
 fn incurable(replies: &[Reply], machine: &Machine) -> Measured {
     let told = CureTold::of(&replies[0], machine)?;
     told.require_kept(&[])?;
-    require(told.remaining.contains("fault_ipi"), || format!("what remains is not named: {}", told.said()))?;
+    require(told.remaining.contains("fault_ipi"), || {
+        format!("what remains is not named: {}", told.joined_lines())
+    })?;
     told.require_late()?;
     Ok(told.lines)
 }
@@ -153,11 +156,13 @@ impl CureTold {
         }));
         told.check_end(&story)?;
         told.check_story(reply)?;
-        told.lines.push(changed_as_listed(reply, machine).map_err(|why| format!("{why}; {}", told.said()))?);
+        told.lines.push(
+            changed_as_listed(reply, machine).map_err(|why| format!("{why}; {}", told.joined_lines()))?,
+        );
         Ok(told)
     }
 
-    fn said(&self) -> String {
+    fn joined_lines(&self) -> String {
         self.lines.join("; ")
     }
 
@@ -171,7 +176,7 @@ impl CureTold {
             }
             _ => false,
         };
-        require(fits, || format!("ended with exit code {}: {}", self.code, self.said()))
+        require(fits, || format!("ended with exit code {}: {}", self.code, self.joined_lines()))
     }
 
     /// Checks that the report has each step with its result.
@@ -195,13 +200,13 @@ impl CureTold {
             self.steps.iter().filter(|step| step.kept).map(|step| step.change.as_str()).collect();
         let is_there = |word: &&str| kept.iter().any(|change| change.starts_with(word));
         require(kept.len() == wanted.len() && wanted.iter().all(is_there), || {
-            format!("kept {kept:?} instead of {wanted:?}: {}", self.said())
+            format!("kept {kept:?} instead of {wanted:?}: {}", self.joined_lines())
         })
     }
 
     /// The fault is still there.
     fn require_late(&self) -> Result<(), String> {
-        require(self.code == 3, || format!("exit code {} instead of 3: {}", self.code, self.said()))
+        require(self.code == 3, || format!("exit code {} instead of 3: {}", self.code, self.joined_lines()))
     }
 }
 

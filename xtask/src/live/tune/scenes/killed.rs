@@ -61,7 +61,7 @@ fn killed(replies: &[Reply], machine: &Machine, what: &str) -> Measured {
         "{what}: {points} points, killed at {kills} ({flushes} at a flush), \
          everything compared after {whole} of them"
     );
-    require(wrong.is_empty(), || format!("{line}; {} wrong: {}", wrong.len(), told(&wrong)))?;
+    require(wrong.is_empty(), || format!("{line}; {} wrong: {}", wrong.len(), first_four(&wrong)))?;
     require(points >= 20 && kills * 10 >= usize::try_from(points).unwrap_or(0) * 9, || {
         format!("{line}: too few")
     })?;
@@ -69,6 +69,6 @@ fn killed(replies: &[Reply], machine: &Machine, what: &str) -> Measured {
     Ok(vec![line])
 }
 
-fn told(wrong: &[String]) -> String {
+fn first_four(wrong: &[String]) -> String {
     wrong.iter().take(4).map(String::as_str).collect::<Vec<_>>().join(" | ")
 }

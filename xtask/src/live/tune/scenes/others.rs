@@ -26,7 +26,7 @@ pub fn scenes() -> Vec<UndoScene> {
     ]
 }
 
-fn said(reply: &Reply, label: &str) -> String {
+fn both_outputs(reply: &Reply, label: &str) -> String {
     let part = |end: &str| reply.file(&format!("{label}.{end}")).unwrap_or_default().to_string();
     part("out") + &part("err")
 }
@@ -48,12 +48,14 @@ fn two(replies: &[Reply], machine: &Machine) -> Measured {
     for refused in ["second", "undo-early"] {
         exit(reply, refused, 4)?;
         require(
-            said(reply, refused).split(|c: char| !c.is_ascii_digit()).any(|word| word == holder),
-            || format!("{refused} does not name process {holder}: {}", said(reply, refused).trim()),
+            both_outputs(reply, refused).split(|c: char| !c.is_ascii_digit()).any(|word| word == holder),
+            || format!("{refused} does not name process {holder}: {}", both_outputs(reply, refused).trim()),
         )?;
     }
     exit(reply, "status", 0)?;
-    require(reply.number("first.exit")? == 0, || format!("the first: {}", said(reply, "first").trim()))?;
+    require(reply.number("first.exit")? == 0, || {
+        format!("the first: {}", both_outputs(reply, "first").trim())
+    })?;
     exit(reply, "undo", 0)?;
     all_are(&changes(reply, "made")?, &["applied", "pending"], "apply")?;
     let [before, applied, after] = states(reply, ["before", "applied", "after"], machine)?;
@@ -61,7 +63,7 @@ fn two(replies: &[Reply], machine: &Machine) -> Measured {
     require(!changed.is_empty(), || "the first apply changed nothing".to_string())?;
     let (left, line) = compared(&before, &after, &idle(reply)?);
     none_left(&left, "after the undo")?;
-    Ok(vec![line, format!("refused: {}", said(reply, "second").trim())])
+    Ok(vec![line, format!("refused: {}", both_outputs(reply, "second").trim())])
 }
 
 fn rivals(replies: &[Reply], machine: &Machine) -> Measured {
@@ -77,8 +79,8 @@ fn rivals(replies: &[Reply], machine: &Machine) -> Measured {
         let change = undone.iter().find(|change| change.path == *path);
         let change = change.ok_or_else(|| format!("the undo's document lacks {path}"))?;
         require(change.state == "kept", || format!("{path} is {} instead of kept", change.state))?;
-        require(said(reply, "undo").contains(change.key.trim_start_matches("sysctl:")), || {
-            format!("the undo does not name {path}: {}", said(reply, "undo").trim())
+        require(both_outputs(reply, "undo").contains(change.key.trim_start_matches("sysctl:")), || {
+            format!("the undo does not name {path}: {}", both_outputs(reply, "undo").trim())
         })?;
         require(after.text(path) == Some(&format!("{value}\\n")), || {
             format!("{path} is {:?} instead of {value}", after.text(path))
@@ -115,8 +117,8 @@ fn rebooted(replies: &[Reply], machine: &Machine) -> Measured {
         format!("{void} of {written} changes are listed, {unwritten} were so already")
     })?;
     exit(second, "told", 0)?;
-    require(said(second, "told").contains("boot"), || {
-        format!("status does not say that the machine was booted: {}", said(second, "told").trim())
+    require(both_outputs(second, "told").contains("boot"), || {
+        format!("status does not say that the machine was booted: {}", both_outputs(second, "told").trim())
     })?;
     exit(second, "undo", 0)?;
     let [before, after, again] = states(second, ["before", "after", "again"], machine)?;
