@@ -14,6 +14,25 @@ use model::vocabulary::{Policy, WakeMechanism};
 const VALUED: &str = "bcdDFhHilop";
 /// Short options whose value can only be attached; a word without a dash is not an option.
 const ATTACHED: &str = "A";
+/// Long options that are read, by which `getopt_long` finds an unambiguous beginning.
+const LONG: [&str; 16] = [
+    "affinity",
+    "threads",
+    "interval",
+    "distance",
+    "priority",
+    "policy",
+    "duration",
+    "loops",
+    "histogram",
+    "histofall",
+    "clock",
+    "relative",
+    "nsecs",
+    "priospread",
+    "posix_timers",
+    "system",
+];
 /// Default period in microseconds.
 const DEFAULT_INTERVAL_US: i64 = 1000;
 /// Default distance in microseconds.
@@ -190,6 +209,7 @@ fn take_short<'a>(
 
 fn take_long<'a>(given: &mut Given<'a>, long: &'a str, words: &mut Peekable<impl Iterator<Item = &'a str>>) {
     let (name, attached) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+    let name = LONG.into_iter().find(|long| command_words::names_option(name, long)).unwrap_or_default();
     if matches!(name, "affinity" | "threads") {
         let value = attached.or_else(|| words.next_if(|word| is_number(word)));
         if name == "affinity" {
@@ -249,6 +269,10 @@ mod tests {
         assert_eq!(plan_of("cyclictest -x -l 500").wake, WakeMechanism::Signal);
         assert_eq!(plan_of("cyclictest -x -l 500").loops, Some(500));
         assert_eq!(plan_of("other -i 5"), Plan::default());
+        let short = plan_of("cyclictest --pol=rr --rel --int=500 --dist=0");
+        assert_eq!((short.policy, short.interval_ns), (Policy::Rr.into(), Some(Nanos(500_000))));
+        assert_eq!((short.distance_ns, short.notes.len()), (Some(Nanos(0)), 1));
+        assert!(resolution_is_ns("cyclictest --ns") && !resolution_is_ns("cyclictest --n"));
         let asked =
             ["-h60 -q", "-qh 60", "--histogram=60", "--histofall 60", "-H60", "-h x", "-q"].map(|options| {
                 let line = format!("cyclictest {options}");

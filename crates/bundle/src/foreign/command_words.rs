@@ -53,13 +53,18 @@ pub(super) fn option<'a>(command: &'a str, short: &str, long: &str) -> Option<&'
     value
 }
 
+/// True if a long option names this one: in whole, or as `getopt_long` takes it, by its beginning.
+pub(super) fn names_option(word: &str, name: &str) -> bool {
+    word.len() >= 2 && name.starts_with(word)
+}
+
 /// True if the command has a flag, also among other letters: `-N`, `-vN`, `--nsec`.
 pub(super) fn has_flag(command: &str, letter: char, long: &str) -> bool {
     let is_cluster = |word: &str| word.starts_with('-') && !word.starts_with("--");
-    command
-        .split_ascii_whitespace()
-        .skip(1)
-        .any(|word| word == long || is_cluster(word) && word.contains(letter))
+    command.split_ascii_whitespace().skip(1).any(|word| {
+        let name = word.strip_prefix("--").zip(long.strip_prefix("--"));
+        name.is_some_and(|(word, name)| names_option(word, name)) || is_cluster(word) && word.contains(letter)
+    })
 }
 
 #[cfg(test)]
@@ -92,7 +97,7 @@ mod tests {
         assert_eq!(of("x --interval 1 -i 2"), Some("2"));
         assert_eq!((of("x -p 3"), of("x -i")), (None, None));
         assert!(has_flag("x -vN", 'N', "--nsec") && has_flag("x --nsec", 'N', "--nsec"));
-        assert!(!has_flag("x --None -v", 'N', "--nsec"));
+        assert!(has_flag("x --ns", 'N', "--nsec") && !has_flag("x --None -v", 'N', "--nsec"));
     }
 
     proptest! {

@@ -11,8 +11,8 @@ pub(super) const TEXT: ForeignFormat = ForeignFormat {
     origin: "run here",
     carries: "histogram, count, least, mean and largest latency per thread; priority and interval in T: \
               lines; samples with -v, spikes with --spike; in a log the command line before it",
-    hides: "unit (-N), CPUs without -a LIST, the times of wake-ups; from 2.7 rows of zeros and # Total:; an \
-            early wake-up is printed as a maximum near 2^64",
+    hides: "the unit (-N) of a histogram alone, CPUs without -a LIST, the times of wake-ups; from 2.7 rows \
+            of zeros and # Total:; an early wake-up is printed as a maximum near 2^64",
     find: cyclictest_find::find,
     reader: Reader::Run(cyclictest_text::read),
 };

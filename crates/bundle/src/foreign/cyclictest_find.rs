@@ -61,7 +61,7 @@ impl Open {
             Line::Total(_) => self.footers |= 1,
             Line::Min(_) => self.footers |= 2,
             Line::Max(_) => self.footers |= 4,
-            Line::Avg(_) | Line::Overflows(_) | Line::OverflowCycles(..) => self.footers |= 8,
+            Line::Avg(_) | Line::Overflows(_) | Line::Smis(_) | Line::OverflowCycles(..) => self.footers |= 8,
             Line::Summary(thread, summary) => {
                 self.threads.insert(*thread, summary.totals());
             }

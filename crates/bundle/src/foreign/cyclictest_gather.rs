@@ -25,6 +25,7 @@ pub(super) struct Gathered {
     pub avg: Numbers,
     pub max: Numbers,
     pub overflows: Numbers,
+    pub smis: Numbers,
     pub overflow_cycles: BTreeMap<usize, Vec<u64>>,
     pub overflow_cycles_kept: usize,
     pub overflow_cycles_dropped: usize,
@@ -56,6 +57,7 @@ impl Gathered {
             Line::Avg(list) => return once(&mut self.avg, number, list),
             Line::Max(list) => return once(&mut self.max, number, list),
             Line::Overflows(list) => return once(&mut self.overflows, number, list),
+            Line::Smis(list) => return once(&mut self.smis, number, list),
             Line::OverflowCycles(thread, mut cycles) => {
                 let room = OVERFLOW_LIMIT - self.overflow_cycles_kept;
                 self.overflow_cycles_dropped += cycles.len().saturating_sub(room);

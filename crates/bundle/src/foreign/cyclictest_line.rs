@@ -5,7 +5,7 @@
 use super::labelled_numbers::LabelledNumbers;
 use super::thread_totals::ThreadTotals;
 use super::{THREAD_LIMIT, quoted};
-use model::units::{CPU_LIMIT, Cpu};
+use model::units::{CPU_LIMIT, Cpu, Nanos};
 
 /// A line with content; the lists are one number per thread and, with `-H`, a last one over all.
 #[derive(Debug, PartialEq)]
@@ -40,6 +40,8 @@ pub(super) enum Line {
     Heading,
     /// Another line of the tool that begins with `#`.
     Frame,
+    /// `# SMIs: 00002 00000`, with `--smi`.
+    Smis(Vec<i128>),
     /// A line that begins with `#` and is not the tool's.
     Comment,
     /// `# Break value: 218`: `-b` ended the run.
@@ -64,6 +66,10 @@ pub(super) struct Summary {
     pub act: i128,
     pub avg: i128,
     pub max: i128,
+    /// System management interrupts, with `--smi`.
+    pub smi: u64,
+    /// Unit of the latencies by the widths of their columns.
+    pub unit: Option<Nanos>,
 }
 
 impl Summary {
@@ -180,6 +186,7 @@ fn parse_comment(comment: &str) -> Result<Line, String> {
         "Avg Latencies" => Line::Avg(list()?),
         "Max Latencies" => Line::Max(list()?),
         "Histogram Overflows" => Line::Overflows(list()?),
+        "SMIs" => Line::Smis(list()?),
         "Break value" => Line::Break,
         _ => match name.strip_prefix("Thread ") {
             Some(index) if index.starts_with(|c: char| c.is_ascii_digit()) => overflow_cycles(index, rest)?,
@@ -204,9 +211,9 @@ fn overflow_cycles(index: &str, rest: &str) -> Result<Line, String> {
 fn parse_summary(rest: &str) -> Option<Line> {
     let (thread, rest) = rest.split_once('(')?;
     let thread = thread.trim().parse().ok().filter(|&n: &usize| n < THREAD_LIMIT)?;
-    let (tid, rest) = rest.split_once(')')?;
-    let mut rest = LabelledNumbers(rest);
-    let summary = Summary {
+    let (tid, fields) = rest.split_once(')')?;
+    let mut rest = LabelledNumbers(fields);
+    let mut summary = Summary {
         tid: tid.trim().parse().ok()?,
         priority: rest.number("P:")?,
         interval_us: rest.number("I:")?,
@@ -215,10 +222,29 @@ fn parse_summary(rest: &str) -> Option<Line> {
         act: rest.number("Act:")?,
         avg: rest.number("Avg:")?,
         max: rest.number("Max:")?,
+        smi: 0,
+        unit: unit_of_widths(fields),
     };
-    // --smi adds a count.
-    let is_over = rest.is_over() || rest.number::<u64>("SMI:").is_some() && rest.is_over();
-    is_over.then_some(Line::Summary(thread, summary))
+    if !rest.is_over() {
+        summary.smi = rest.number("SMI:")?;
+    }
+    rest.is_over().then_some(Line::Summary(thread, summary))
+}
+
+/// Unit by the widths of `Act:` and `Avg:`, 5 columns in microseconds and 8 with `-N` (print_stat of
+/// cyclictest.c); `None` where blanks were squeezed, or numbers fill their columns.
+fn unit_of_widths(fields: &str) -> Option<Nanos> {
+    let field = |label: &str, next: &str| Some(fields.split_once(label)?.1.split_once(next)?.0);
+    // `Min:` has 7 columns in both.
+    field("Min:", " Act:").filter(|min| min.len() >= 7)?;
+    [("Act:", " Avg:"), ("Avg:", " Max:")].into_iter().find_map(|(label, next)| {
+        let field = field(label, next)?;
+        match field.len() {
+            5..8 => Some(Nanos::MICRO),
+            8 if field.starts_with(' ') => Some(Nanos(1)),
+            _ => None,
+        }
+    })
 }
 
 #[cfg(test)]
@@ -237,6 +263,8 @@ mod tests {
             act: 18,
             avg: 23,
             max: 717,
+            smi: 0,
+            unit: Some(Nanos::MICRO),
         };
         let live = "T:10 (10343) P:80 I:1000 C:    500 Min:     16 Act:   18 Avg:   23 Max:     717";
         for (text, line) in [
@@ -261,10 +289,25 @@ mod tests {
             ("", Line::Other),
             ("T: expected", Line::Other),
             ("14", Line::Other),
+            ("# SMIs: 00002 00000", Line::Smis(vec![2, 0])),
             (live, Line::Summary(10, summary)),
         ] {
             assert_eq!(parse(text), Ok(line), "{text}");
         }
+    }
+
+    #[test]
+    fn widths_of_columns_state_the_unit() {
+        let unit = |fields: &str| match parse(&format!("T: 0 ( 7) P:80 I:500 C:   1000 {fields}")) {
+            Ok(Line::Summary(_, summary)) => summary.unit,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(unit("Min:   4754 Act:   20825 Avg:   18266 Max: 1122515"), Some(Nanos(1)));
+        assert_eq!(unit("Min:   4754 Act:12345678 Avg:   18266 Max:12345678"), Some(Nanos(1)));
+        assert_eq!(unit("Min:      4 Act:   20 Avg:   18 Max:    1122"), Some(Nanos::MICRO));
+        assert_eq!(unit("Min:      4 Act:123456 Avg:   18 Max:  123456"), Some(Nanos::MICRO));
+        assert_eq!(unit("Min:      4 Act:12345678 Avg:12345678 Max:12345678"), None);
+        assert_eq!(unit("Min: 4754 Act: 20825 Avg: 18266 Max: 1122515"), None, "blanks were squeezed");
     }
 
     #[test]

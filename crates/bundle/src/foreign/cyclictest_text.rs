@@ -2,6 +2,8 @@
 //!
 //! The format is described in [`super::cyclictest_hist`]; versions 2.4, 2.6 and 2.10 were read.
 
+use std::collections::BTreeMap;
+
 use super::cyclictest_check::refuse_cut;
 use super::cyclictest_find::{command_before, within_prompt};
 use super::cyclictest_gather::{Gathered, Numbers};
@@ -12,7 +14,7 @@ use super::imported::{ImportedThread, RowEdges, empty_run, fill};
 use super::source::SourceText;
 use super::{OVERFLOW_LIMIT, command_line, samples, unit};
 use model::keyword::Word;
-use model::run::{Integrity, Run, Worst};
+use model::run::{Integrity, Run, WORST, Worst};
 use model::text::several;
 use model::units::Nanos;
 use model::vocabulary::{Ended, IdleStates, IntegrityKind, Policy};
@@ -52,8 +54,9 @@ pub(super) fn read(
     gathered.check_frame(finding.lines.end, unknown, is_asked)?;
     let command = command_before(source, finding.lines.start);
     let nanoseconds = command_line::resolution_is_ns(command.unwrap_or_default());
-    let unit = match stated {
-        _ if options.nanoseconds || nanoseconds => Nanos(1),
+    let by_width = gathered.summaries.values().find_map(|summary| summary.unit);
+    let unit = match by_width.or(nanoseconds.then_some(Nanos(1))).or(stated) {
+        _ if options.nanoseconds => Nanos(1),
         Some(unit) => unit,
         None => Nanos::MICRO,
     };
@@ -62,7 +65,7 @@ pub(super) fn read(
         let lines = several(passed, "line between its own was", "lines between its own were");
         imported.remarks.push(format!("{lines} skipped"));
     }
-    if unit == Nanos::MICRO && command.is_none() && stated.is_none() {
+    if unit == Nanos::MICRO && command.is_none() && stated.is_none() && by_width.is_none() {
         imported.remarks.push(TAKEN_AS_US.into());
     }
     Ok(imported)
@@ -91,8 +94,7 @@ fn unit_of_comment(text: &str) -> Option<Nanos> {
 const COMMENTS_ABOVE: usize = 16;
 
 /// Remark on a text whose unit had to be assumed.
-const TAKEN_AS_US: &str =
-    "latencies were taken as microseconds: cyclictest's text does not say, -N takes them as ns";
+const TAKEN_AS_US: &str = "latencies were taken as microseconds: this text does not say, -N takes them as ns";
 
 /// Remark on samples of `--oscope`.
 const REDUCED: &str = "each sample is the largest of several (--oscope): of the others nothing is known";
@@ -147,6 +149,7 @@ impl Gathered {
             thread.rows_fault(unit, rows).map_or(Ok(()), |fault| Err(named(fault)))?;
         }
         fill(&mut run, threads, unit)?;
+        run.integrity.extend(self.interrupts_of_management());
         if is_open_ended {
             run.integrity.push(Integrity {
                 kind: IntegrityKind::Lost.into(),
@@ -158,6 +161,26 @@ impl Gathered {
             });
         }
         Ok(Imported { run, blocks, remarks })
+    }
+
+    /// System management interrupts that `--smi` counted, by thread.
+    fn interrupts_of_management(&self) -> Vec<Integrity> {
+        let listed = self.smis.iter().flat_map(|numbers| numbers.1.iter().copied().enumerate());
+        let counts: BTreeMap<usize, i128> = self
+            .summaries
+            .iter()
+            .map(|(&thread, summary)| (thread, i128::from(summary.smi)))
+            .chain(listed)
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        let entry = |(thread, count): (usize, i128)| Integrity {
+            kind: IntegrityKind::Smi.into(),
+            cpu: self.cpus.get(&thread).copied(),
+            detail: several(u64::try_from(count).unwrap_or(u64::MAX), "SMI", "SMIs")
+                + &format!(" during the run, on the CPU of thread {thread}"),
+            invalidates: false,
+        };
+        counts.into_iter().map(entry).collect()
     }
 
     /// Number of threads, and true if the rows end with a sum.
@@ -236,7 +259,7 @@ impl Gathered {
                 max: max.get(index).copied().or(summary.filter(|_| no_histogram).map(|s| s.max)),
                 mean_ns: mean.and_then(|value| value.checked_mul(unit.0.into())?.try_into().ok()).map(Nanos),
                 interval: summary.map(|s| Nanos(i64::from(s.interval_us) * Nanos::MICRO.0)),
-                worst: self.worst(index, unit),
+                worst: self.worst(index, unit, summary),
                 ..ImportedThread::default()
             });
         }
@@ -261,17 +284,22 @@ impl Gathered {
         summary.or_else(|| total?.checked_add(overflows))
     }
 
-    /// Spikes of a thread; their time is CLOCK_MONOTONIC of the machine, in microseconds.
-    fn worst(&self, index: usize, unit: Nanos) -> Vec<Worst> {
-        let spikes = self.spikes.get(&index).into_iter().flatten();
+    /// Spikes of a thread, after its maximum if it is not among them; their time is CLOCK_MONOTONIC
+    /// of the machine, in microseconds.
+    fn worst(&self, index: usize, unit: Nanos, summary: Option<&Summary>) -> Vec<Worst> {
+        let Some(spikes) = self.spikes.get(&index).filter(|spikes| !spikes.is_empty()) else {
+            return Vec::new();
+        };
         let ns = |value: i64, unit: Nanos| value.checked_mul(unit.0).map(Nanos);
-        spikes
-            .map(|&(latency, time)| Worst {
-                latency_ns: ns(latency, unit),
-                mono_ns: i64::try_from(time).ok().and_then(|us| ns(us, Nanos::MICRO)),
-                ..Worst::default()
-            })
-            .collect()
+        let max = summary.and_then(|summary| i64::try_from(summary.max).ok());
+        let above = max.filter(|&max| spikes.iter().all(|spike| spike.0 < max));
+        let above = above.map(|max| Worst { latency_ns: ns(max, unit), ..Worst::default() });
+        let spikes = spikes.iter().map(|&(latency, time)| Worst {
+            latency_ns: ns(latency, unit),
+            mono_ns: i64::try_from(time).ok().and_then(|us| ns(us, Nanos::MICRO)),
+            ..Worst::default()
+        });
+        above.into_iter().chain(spikes).take(WORST).collect()
     }
 
     /// Numbers of a comment: none, or one per thread and possibly one over all.

@@ -43,7 +43,7 @@ impl OptionLetters {
         while let Some(word) = words.next() {
             if let Some(long) = word.strip_prefix("--") {
                 let (long, attached) = long.split_once('=').map_or((long, None), |(a, b)| (a, Some(b)));
-                if long == name {
+                if command_words::names_option(long, name) {
                     given = of(attached.or_else(|| words.next_if(|next| !next.starts_with('-'))));
                 }
                 continue;
@@ -97,6 +97,7 @@ mod tests {
         assert_eq!(option("x -a -p 80", 'a', "affinity"), GivenOption::Bare);
         assert_eq!(option("x -a 1,3 -p 80", 'a', "affinity"), GivenOption::Value("1,3"));
         assert_eq!(option("x --affinity 3", 'a', "affinity"), GivenOption::Value("3"));
+        assert_eq!(option("x --aff=3", 'a', "affinity"), GivenOption::Value("3"));
         assert_eq!(option("x", 'a', "affinity"), GivenOption::Absent);
     }
 

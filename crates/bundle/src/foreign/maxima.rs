@@ -139,17 +139,38 @@ fn heading_unit(text: &str) -> Result<Option<Nanos>, &'static str> {
         let step = word.strip_prefix('x').is_some_and(|step| step.parse::<u32>().is_ok());
         step || NOT_LATENCIES.contains(&word.as_str())
     };
-    let is_latency = |word: &String| word == "lat" || LATENCIES.iter().any(|stem| word.contains(stem));
-    let is_named = unit.is_some() || words.iter().any(is_latency) && !unit::is_length(text);
-    if unit::is_ambiguous(text) || words.iter().any(is_other) || !is_named {
+    let has_stem = |stems: &[&str]| words.iter().any(|word| stems.iter().any(|stem| word.contains(stem)));
+    let is_maximum = has_stem(MAXIMA);
+    let is_latency = is_maximum || has_stem(LATENCIES) || words.iter().any(|word| word == "lat");
+    let is_smaller = |word: &String| {
+        let percent = word.strip_prefix('p').is_some_and(|percent| percent.parse::<u32>().is_ok());
+        percent || SMALLER.contains(&word.as_str())
+    };
+    let is_time = words.iter().any(|word| TIMES.contains(&word.as_str()));
+    let is_named = unit.is_some() || is_latency && !unit::is_length(text);
+    let is_refused = unit::is_ambiguous(text)
+        || unit::has_unknown_multiple(text)
+        || words.iter().any(is_other)
+        || !is_maximum && words.iter().any(is_smaller)
+        || !is_latency && is_time;
+    if is_refused || !is_named {
         return Err(REMEDY);
     }
     Ok(unit)
 }
 
-/// Stems of words of a heading without a unit.
-const LATENCIES: &[&str] =
-    &["max", "largest", "highest", "worst", "peak", "latenc", "wake", "jitter", "delay", "value"];
+/// Stems of words for a maximum.
+const MAXIMA: &[&str] = &["max", "largest", "highest", "worst", "peak"];
+
+/// Stems of other words of a heading without a unit.
+const LATENCIES: &[&str] = &["latenc", "wake", "jitter", "delay", "value", "response"];
+
+/// Words for another statistic than a maximum, which is no bound of a block.
+const SMALLER: &[&str] =
+    &["min", "minimum", "least", "smallest", "mean", "avg", "average", "median", "stddev", "sigma", "var"];
+
+/// Words for a point in time, unless a latency is named, too.
+const TIMES: &[&str] = &["time", "timestamp", "timestamps", "date", "uptime", "clock", "start", "end"];
 
 /// Words of other quantities and steps.
 const NOT_LATENCIES: &[&str] = &["cycles", "cycle", "ticks", "tick", "jiffies", "count", "counts", "samples"];

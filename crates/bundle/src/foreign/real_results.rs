@@ -62,7 +62,7 @@ fn rows(folder: &str) -> Vec<(String, Vec<Truth>)> {
     rows
 }
 
-fn found(run: &Run) -> Vec<Truth> {
+fn truth_of(run: &Run) -> Vec<Truth> {
     let us = |ns: Option<Nanos>| ns.map_or(-1, |ns| ns.0 / 1000);
     let of = |cpu: &model::run::CpuRun| Truth {
         cycles: cpu.cycles,
@@ -104,7 +104,7 @@ fn real_files_give_the_tools_own_totals() {
                 continue;
             }
             let run = run.unwrap_or_else(|error| panic!("{name}: {error}"));
-            let (found, truths) = (by_size(found(&run)), by_size(truths));
+            let (found, truths) = (by_size(truth_of(&run)), by_size(truths));
             assert_eq!(found.len(), truths.len(), "{name}");
             for (found, truth) in found.iter().zip(&truths) {
                 assert_eq!((found.min, found.max), (truth.min, truth.max), "{name}");

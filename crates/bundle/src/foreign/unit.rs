@@ -20,6 +20,18 @@ pub(super) fn is_ambiguous(text: &str) -> bool {
     units.next().is_some_and(|first| units.any(|unit| unit != first))
 }
 
+/// True if a text without a unit has a word that looks like a multiple of one: `100ns`, `x10us`,
+/// `kus`.
+pub(super) fn has_unknown_multiple(text: &str) -> bool {
+    let is_multiple = |word: &&str| {
+        let lower = word.to_lowercase();
+        let factor = ["ns", "us", "ms"].iter().find_map(|unit| lower.strip_suffix(unit)).unwrap_or_default();
+        let letters = factor.trim_matches(|c: char| c.is_ascii_digit());
+        of_word(word).is_none() && !factor.is_empty() && letters.len() <= 1
+    };
+    stated(text).is_none() && words(text).iter().any(is_multiple)
+}
+
 /// True if a text has a unit, though it may be that of a length.
 pub(super) fn is_length(text: &str) -> bool {
     words(text).into_iter().any(|word| of_word(word).is_some())
@@ -38,18 +50,27 @@ pub(super) fn subjects(text: &str) -> Vec<&str> {
     words.iter().enumerate().filter(|&(at, _)| !is_of_length(at)).map(|(_, word)| *word).collect()
 }
 
-/// Words of a text; `maxUs` and `maxUS` are two.
+/// Words of a text; `maxUs`, `maxUS` and `maxus` are two.
 pub(super) fn words(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
         let is_lower = |at: usize| word[..at].ends_with(char::is_lowercase);
-        match word.char_indices().find(|&(at, c)| c.is_uppercase() && is_lower(at)) {
-            Some((at, _)) if of_word(&word[at..]).is_some() => words.extend([&word[..at], &word[at..]]),
-            _ => words.push(word),
+        let glued = GLUED.iter().find(|stem| {
+            let rest = word.get(stem.len()..).and_then(of_word);
+            rest.is_some() && word[..stem.len()].eq_ignore_ascii_case(stem)
+        });
+        let mut capitals = word.char_indices().filter(|&(at, c)| c.is_uppercase() && is_lower(at));
+        let unit = capitals.find_map(|(at, _)| of_word(&word[at..]).map(|_| at));
+        match unit.or(glued.map(|stem| stem.len())) {
+            Some(at) => words.extend([&word[..at], &word[at..]]),
+            None => words.push(word),
         }
     }
     words
 }
+
+/// Words that a unit may follow without a separator.
+const GLUED: [&str; 3] = ["max", "lat", "latency"];
 
 fn of_word(word: &str) -> Option<Nanos> {
     Some(match word.to_lowercase().replace('\u{3bc}', "\u{b5}").as_str() {
@@ -86,10 +107,23 @@ mod tests {
             ("max (micros)", Some(Nanos::MICRO)),
             ("maxUS", Some(Nanos::MICRO)),
             ("latencyUs", Some(Nanos::MICRO)),
+            ("maxLatencyUs", Some(Nanos::MICRO)),
+            ("maxus", Some(Nanos::MICRO)),
+            ("max_10us", None),
             ("max [1e-6 s]", None),
             ("# Test ran 60 seconds", None),
         ] {
             assert_eq!(stated(text), unit, "{text}");
+        }
+    }
+
+    #[test]
+    fn multiples_of_units_are_seen() {
+        for text in ["max (100ns)", "max_10us", "max x10us", "max_mus", "max_kus"] {
+            assert!(has_unknown_multiple(text), "{text}");
+        }
+        for text in ["max_us", "maxLatencyUs", "focus", "bus latency", "max in us, 10ms blocks", "max"] {
+            assert!(!has_unknown_multiple(text), "{text}");
         }
     }
 }
