@@ -27,7 +27,7 @@ pub(super) fn has_unknown_multiple(text: &str) -> bool {
         let lower = word.to_lowercase();
         let factor = ["ns", "us", "ms"].iter().find_map(|unit| lower.strip_suffix(unit)).unwrap_or_default();
         let letters = factor.trim_matches(|c: char| c.is_ascii_digit());
-        of_word(word).is_none() && !factor.is_empty() && letters.len() <= 1
+        of_word(word).is_none() && !factor.is_empty() && ["", "k", "m", "x"].contains(&letters)
     };
     stated(text).is_none() && words(text).iter().any(is_multiple)
 }
