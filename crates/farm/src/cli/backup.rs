@@ -274,6 +274,7 @@ fn free_name(run: &BundlePlace, own: &Path, backup: &Path) -> String {
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
     use super::*;
+    use crate::fixture::run_folder;
     use crate::intake::bundle_fault;
     use crate::intake::{BundleCopies, IntakeOutcome, Keeping, take};
     use crate::objects::tests::hunt_that_is_on;
@@ -291,10 +292,6 @@ mod tests {
     }
 
     /// A recorded run that is over.
-    fn recorded_hunt() -> PathBuf {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt")
-    }
-
     fn copied(from: &Path, to: &Path) -> PathBuf {
         keep(from, &to.file_name().unwrap().to_string_lossy(), to.parent().unwrap()).unwrap().0
     }
@@ -338,7 +335,7 @@ mod tests {
     #[test]
     fn a_run_that_is_on_is_noted_as_it_was_copied() {
         in_a_folder(async |made| {
-            let over = recorded_hunt();
+            let over = run_folder("hunt");
             let (earlier, later) = (hunt_that_is_on(made, 2), hunt_that_is_on(made, 1));
             // Its seconds are written more often than its document.
             let begun = copied(&later, &made.join("begun"));
@@ -371,7 +368,7 @@ mod tests {
         }
         in_a_folder(async |top| {
             let (own, bundle) = (top.join("farm.db.bundles"), top.join("farm.db.bundles/r"));
-            let (from, record) = store_with_run(top, &copied(&recorded_hunt(), &bundle)).await;
+            let (from, record) = store_with_run(top, &copied(&run_folder("hunt"), &bundle)).await;
             let address = format!("sqlite:{}", top.join("farm.db").display());
             let lock = lock_of_writers(&own, PATIENCE).await.unwrap();
             assert!(lock.is_some());
@@ -385,7 +382,7 @@ mod tests {
             };
             let import = async {
                 let copies = BundleCopies { bundles: own.clone(), bucket: None };
-                let place = recorded_hunt().with_file_name("measured");
+                let place = run_folder("hunt").with_file_name("measured");
                 let one = FoundBundle { place, board: Some("b".into()) };
                 let taken = take(&from, &one, &Keeping::Copied(&copies)).await.unwrap();
                 usize::from(matches!(taken, IntakeOutcome::Stored(_)))
@@ -456,7 +453,7 @@ mod tests {
     #[test]
     fn what_the_backup_has_no_room_for_ends_it() {
         in_a_folder(async |top| {
-            let run = recorded_hunt();
+            let run = run_folder("hunt");
             let (from, record) = store_with_run(top, &run).await;
             from.copy_to(top.join("copy.db").to_str().unwrap()).await.unwrap();
             let to = FarmStore::file(&top.join("copy.db")).await.unwrap();

@@ -141,11 +141,11 @@ fn unwritable(dir: &Path, error: &std::io::Error) -> Failure {
 #[allow(clippy::disallowed_methods)] // Tests look at what was written.
 mod tests {
     use super::*;
+    use crate::fixture::block_on;
     use std::fs;
 
     fn made(dir: &Path) -> Result<BackupFolder> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(BackupFolder::make(dir))
+        block_on(BackupFolder::make(dir))
     }
 
     fn names(dir: &Path) -> Vec<String> {

@@ -153,12 +153,11 @@ async fn export(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::named_rows;
+    use crate::fixture::{block_on, named_rows};
 
     #[test]
     fn a_series_is_a_cell_whatever_it_is_called() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
+        block_on(async {
             let store = FarmStore::in_memory().await.unwrap();
             store.board_for("a", "a").await.unwrap();
             let mut batch = named_rows::batch(0, 2, "x", "");

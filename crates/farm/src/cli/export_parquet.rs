@@ -204,7 +204,7 @@ fn write(file: &mut (impl Write + Send), rows: &[(SeriesKey, FarmSlot)]) -> io::
 #[allow(clippy::disallowed_methods)] // Tests look at what was written.
 mod tests {
     use super::*;
-    use crate::fixture::named_rows;
+    use crate::fixture::{block_on, named_rows};
 
     #[test]
     fn months_are_those_of_the_calendar() {
@@ -213,8 +213,7 @@ mod tests {
     }
     #[test]
     fn a_month_that_is_too_large_for_a_file_has_several_with_all_of_its_slots() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
+        block_on(async {
             let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
             store.board_for("a", "a").await.unwrap();
             store.put_rows(&[named_rows::batch(0, 30, "x", "")]).await.unwrap();

@@ -155,6 +155,7 @@ impl Args {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::run_folder;
     use std::path::Path;
 
     fn asked(folders: &[&Path], board: Option<&str>) -> Args {
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn where_one_folder_is_not_there_nothing_of_the_others_is_taken() {
-        let good = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+        let good = run_folder("hunt");
         let (refused, is_made) = refused(&asked(&[&good, Path::new("/nowhere/at/all")], None));
         assert!(refused.exit == Exit::Usage && refused.message.contains("/nowhere/at/all"), "{refused}");
         assert!(!is_made);
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_board_without_a_name_is_refused() {
-        let good = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+        let good = run_folder("hunt");
         for name in ["", "   ", "\t"] {
             let (refused, is_made) = refused(&asked(&[&good], Some(name)));
             assert!(refused.exit == Exit::Usage && refused.message.contains("omit --board"), "{refused}");

@@ -342,6 +342,7 @@ async fn with_other_bundles(
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
     use super::*;
+    use crate::fixture::block_on;
     use std::fs;
 
     #[test]
@@ -366,8 +367,7 @@ mod tests {
 
     #[test]
     fn what_was_put_together_for_no_run_goes_whatever_it_is_called() {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+        block_on(async {
             let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
             let left = folder.path().join("r1+ffff0123456789ab");
             fs::create_dir_all(left.join("host")).unwrap();
@@ -382,8 +382,7 @@ mod tests {
 
     #[test]
     fn what_was_imported_of_a_run_that_has_another_bundle_or_was_removed_goes() {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+        block_on(async {
             let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
             let mut record = crate::fixture::recorded_run("measured", "a");
             let id = record.run.id.clone();

@@ -229,6 +229,7 @@ fn worst_of_weeks(bundles: &[KeptBundle]) -> BTreeSet<&str> {
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
     use super::*;
+    use crate::fixture::{block_on, run_folder};
     use crate::ingest::bundle::read;
     use crate::ingest::find::FoundBundle;
     use crate::ingest::keep::keep;
@@ -239,13 +240,9 @@ mod tests {
     const NOW: i64 = 2_000_000_000;
     const DAYS: RetentionTimes = RetentionTimes { blocks: NOW - 30 * DAY, windows: NOW - 90 * DAY, now: NOW };
 
-    fn fixture(name: &str) -> PathBuf {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name)
-    }
-
     /// Adds a run received that many days ago, with its bundle below a folder.
     async fn put(store: &FarmStore, below: &Path, name: &str, id: &str, board: &str, days: i64, max: i64) {
-        let (place, _) = keep(&fixture(name), id, below).unwrap();
+        let (place, _) = keep(&run_folder(name), id, below).unwrap();
         let came = SystemTime::UNIX_EPOCH + Duration::from_secs((NOW - days * DAY) as u64);
         fs::File::options().write(true).open(place.join("run.json")).unwrap().set_modified(came).unwrap();
         let mut record = read(&FoundBundle { place, board: Some(board.into()) }).unwrap().0;
@@ -267,8 +264,7 @@ mod tests {
     /// Kept bundles count as progress, too, as each takes time. No other test reads the line.
     #[test]
     fn progress_goes_from_one_run_to_the_next() {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+        block_on(async {
             let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
             for (run, days) in [("old", 200), ("new", 1), ("other", 199)] {
                 put(&store, folder.path(), "hunt", run, "a", days, 9).await;
@@ -322,7 +318,7 @@ mod tests {
             store.pin("pinned", "ann", "", NOW).await.unwrap();
             let has = |run: &str, file: &str| below.join(run).join(file).exists();
             let before = store.totals().await.unwrap();
-            let key = read(&FoundBundle { place: fixture("hunt"), board: None }).unwrap().0.run.key;
+            let key = read(&FoundBundle { place: run_folder("hunt"), board: None }).unwrap().0.run.key;
             let all = crate::store::TimeStretch { from: i64::MIN, to: i64::MAX };
             let slots = store.slots("a", &key, all, 99).await.unwrap();
 

@@ -130,6 +130,7 @@ impl Drop for ThinningFolder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::{block_on, run_folder};
     use crate::ingest::bundle::read;
     use crate::ingest::find::FoundBundle;
     use crate::objects::tests::{PlannedFault, in_memory};
@@ -137,10 +138,9 @@ mod tests {
 
     #[test]
     fn what_is_old_goes_from_the_bucket_and_from_its_copy_and_is_noted_afterwards() {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+        block_on(async {
             let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
-            let hunt = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            let hunt = run_folder("hunt");
             let folder = tempfile::tempdir().unwrap();
             for id in ["first", "second", "pinned"] {
                 let copy = crate::ingest::keep::keep(&hunt, id, folder.path()).unwrap().0;

@@ -241,6 +241,7 @@ pub async fn take_record(
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
     use super::*;
+    use crate::fixture::block_on;
     use std::fs;
     use std::path::Path;
 
@@ -576,8 +577,7 @@ mod tests {
 
     #[test]
     fn rows_that_were_merged_are_missing_only_where_they_were_not_taken_before() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
+        block_on(async {
             let folder = tempfile::tempdir().unwrap();
             let place = folder.path().join("watch");
             let (store, late) =

@@ -123,16 +123,14 @@ impl FarmStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ingest::bundle::read;
-    use crate::ingest::find::FoundBundle;
+    use crate::fixture::recorded_run;
+
     use crate::store::engines::on_each_engine;
 
     #[test]
     fn settings_and_budgets_are_found_again() {
         on_each_engine(async |store| {
-            let place =
-                std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
-            let record = read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0;
+            let record = recorded_run("hunt", "a");
             store.put(&record).await.unwrap();
             let mut wanted = BoardSettings {
                 state: BoardState::Muted,

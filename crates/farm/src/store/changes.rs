@@ -207,37 +207,23 @@ impl FarmStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::named_rows::{lines_of, named, recording};
     use crate::fixture::recorded_run;
-    use crate::ingest::rows::{self, RowsOf};
+
     use crate::store::engines::on_each_engine;
     use crate::store::{CulpritDaysFrom, RowBatch};
-    use model::rows::RowCounts;
+
     use model::units::{Cpu, Nanos};
-    use model::watch::{WatchCulprit, WatchRow};
+    use model::watch::WatchRow;
 
     /// Rows of a day, each of which names a culprit by its part of the largest latency.
-    fn day(series: &str, day: u64, named: impl Fn(u64) -> &'static str) -> RowBatch {
-        let of = RowsOf { boot: "b".into(), recording: "r".into(), series: series.into() };
+    fn day(series: &str, day: u64, name: impl Fn(u64) -> &'static str) -> RowBatch {
         let line = |seq: u64| {
-            let hist = RowCounts::of_rows([(200, 1)]);
-            let culprit = WatchCulprit {
-                rule: Some("realtime-thread".into()),
-                name: named(seq % 288).into(),
-                kind: "thread".into(),
-                share: Some(0.5),
-                ..WatchCulprit::default()
-            };
-            let (cpu, n, max_ns) = (Some(Cpu(0)), hist.total(), Some(Nanos(200)));
-            let row = WatchRow { cpu, n, max_ns, hist, culprit, ..WatchRow::default() };
-            let mono = seq as i64 * 300 * Nanos::SECOND.0;
-            let line = serde_json::json!({
-                "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "cpus": [row],
-            });
-            line.to_string() + "\n"
+            let mut row = named(1, name(seq % 288));
+            (row.culprit.rule, row.culprit.kind) = (Some("realtime-thread".into()), "thread".into());
+            (seq, seq as i64 * 300, vec![row])
         };
-        let text: String = (day * 288..(day + 1) * 288).map(line).collect();
-        let rows = rows::read(&of, text.as_bytes()).unwrap();
-        RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
+        lines_of(recording(series), "", (day * 288..(day + 1) * 288).map(line))
     }
 
     #[test]
@@ -286,23 +272,9 @@ mod tests {
     fn five_minutes_count_once_for_however_many_cpus() {
         on_each_engine(async |store| {
             store.put(&recorded_run("measured", "a")).await.unwrap();
-            let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "wakeup".into() };
-            let row = |cpu: u32| {
-                let culprit =
-                    WatchCulprit { name: "hog".into(), share: Some(0.5), ..WatchCulprit::default() };
-                let (hist, max_ns) = (RowCounts::of_rows([(200, 1)]), Some(Nanos(200)));
-                WatchRow { cpu: Some(Cpu(cpu)), n: 1, max_ns, hist, culprit, ..WatchRow::default() }
-            };
-            let line = |seq: u64, cpus: Vec<WatchRow>| {
-                let mono = seq as i64 * 300 * Nanos::SECOND.0;
-                let line = serde_json::json!({
-                    "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "cpus": cpus,
-                });
-                line.to_string() + "\n"
-            };
-            let text = line(0, vec![row(0), row(1), row(3)]) + &line(1, vec![row(2)]);
-            let rows = rows::read(&of, text.as_bytes()).unwrap();
-            let batch = RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows };
+            let row = |cpu: u32| WatchRow { cpu: Some(Cpu(cpu)), ..named(1, "hog") };
+            let lines = [(0, 0, vec![row(0), row(1), row(3)]), (1, 300, vec![row(2)])];
+            let batch = lines_of(recording("wakeup"), "", lines);
             store.put_rows(&[batch]).await.unwrap();
             let hog = store.culprits(None, 9).await.unwrap().remove(0);
             assert_eq!((hog.name.as_str(), hog.five_minutes, hog.total_ns), ("hog", 2, Nanos(400)));

@@ -293,32 +293,18 @@ fn remedy_of(rule: &str, of_run: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::ingest::rows::{self, RowsOf};
+
+    use crate::fixture::named_rows::{lines_of, named, recording};
+
     use crate::store::RowBatch;
     use crate::store::engines::on_each_engine;
-    use model::rows::RowCounts;
-    use model::units::Cpu;
-    use model::watch::{WatchCulprit, WatchRow};
 
     /// Rows of a minute each by their numbers: the last one of each five minutes names another
     /// culprit.
     fn minutes(board_id: i64, of_rows: std::ops::Range<u64>) -> RowBatch {
-        let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "wakeup".into() };
-        let line = |seq: u64| {
-            let name = if seq % 5 == 4 { "zeta" } else { "hog" };
-            let culprit = WatchCulprit { name: name.into(), share: Some(0.5), ..WatchCulprit::default() };
-            let (hist, max_ns) = (RowCounts::of_rows([(200, 1)]), Some(Nanos(200)));
-            let row = WatchRow { cpu: Some(Cpu(0)), n: 1, max_ns, hist, culprit, ..WatchRow::default() };
-            let mono = seq as i64 * 60 * Nanos::SECOND.0;
-            let line = serde_json::json!({
-                "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "cpus": [row],
-            });
-            line.to_string() + "\n"
-        };
-        let text: String = of_rows.map(line).collect();
-        let rows = rows::read(&of, text.as_bytes()).unwrap();
-        RowBatch { board_id, of, clock: None, received_ns: i64::MAX, rows }
+        let name = |seq: u64| if seq % 5 == 4 { "zeta" } else { "hog" };
+        let line = |seq: u64| (seq, seq as i64 * 60, vec![named(1, name(seq))]);
+        RowBatch { board_id, ..lines_of(recording("wakeup"), "", of_rows.map(line)) }
     }
 
     #[test]

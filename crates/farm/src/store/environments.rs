@@ -319,15 +319,15 @@ pub fn by_board(rows: Vec<(String, String, i64, i64)>) -> BTreeMap<String, Vec<E
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::named_rows::{lines_of, recording, wakeups};
     use crate::fixture::recorded_run;
     use crate::ingest::environment::watch_environment;
-    use crate::ingest::rows::{self, RowsOf};
+
     use crate::store::RowBatch;
     use crate::store::dropped_environments::MOST_OF_BOARD;
     use crate::store::engines::on_each_engine;
-    use model::rows::RowCounts;
-    use model::units::{Cpu, Nanos};
-    use model::watch::{WatchEnvironment, WatchRow};
+
+    use model::watch::WatchEnvironment;
 
     fn known(env: &str) -> EnvironmentRecord {
         let settings = [("model", "a board"), ("preempt", "full-rt"), ("cmdline", "quiet")];
@@ -342,19 +342,8 @@ mod tests {
 
     /// Rows from one number to another, all in one environment.
     fn batch(from: u64, to: u64, env: &str) -> RowBatch {
-        let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "timer".into() };
-        let line = |seq: u64| {
-            let hist = RowCounts::of_rows([(200, 3)]);
-            let row = WatchRow { cpu: Some(Cpu(0)), n: hist.total(), hist, ..WatchRow::default() };
-            let mono = seq as i64 * 300 * Nanos::SECOND.0;
-            let line = serde_json::json!({
-                "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "env": env, "cpus": [row],
-            });
-            line.to_string() + "\n"
-        };
-        let text: String = (from..to).map(line).collect();
-        let rows = rows::read(&of, text.as_bytes()).unwrap();
-        RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
+        let line = |seq: u64| (seq, seq as i64 * 300, vec![wakeups(3)]);
+        lines_of(recording("timer"), env, (from..to).map(line))
     }
 
     #[test]

@@ -234,8 +234,7 @@ impl FarmStore {
 mod tests {
     use super::*;
     use crate::fixture::recorded_run;
-    use crate::ingest::bundle::read;
-    use crate::ingest::find::FoundBundle;
+
     use crate::ingest::rows::{self, RowsOf};
     use crate::records::{BundleRecord, SeriesKey};
     use crate::store::engines::on_each_engine;
@@ -250,9 +249,7 @@ mod tests {
     }
 
     fn made(id: &str, board: &str, started: i64, of: &[&str]) -> BundleRecord {
-        let place =
-            std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
-        let mut record = read(&FoundBundle { place, board: Some(board.into()) }).unwrap().0;
+        let mut record = recorded_run("measured", board);
         record.run.id = id.to_owned();
         (record.run.started, record.run.labels) = (started, labels(of));
         record.slots.iter_mut().for_each(|slot| slot.run = id.to_owned());

@@ -82,8 +82,9 @@ impl SeriesMaxima {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::named_rows::{lines_of, recording, wakeups};
     use crate::fixture::recorded_run;
-    use crate::ingest::rows::{self, RowsOf};
+    use crate::ingest::rows::RowsOf;
     use crate::records::{BundleRecord, CpuRows, FarmSlot, SlotPeak, TierRow};
     use crate::store::engines::on_each_engine;
     use crate::store::{FarmStore, RowBatch, RunRemoval};
@@ -126,21 +127,13 @@ mod tests {
     }
 
     /// A recorder's row of each hour of two days.
-    fn batch(recording: &str, largest: i64) -> RowBatch {
-        let of = RowsOf { boot: "b".into(), recording: recording.into(), series: "timer".into() };
-        let line = |seq: i64| {
-            let max_ns = Some(Nanos(largest + seq * 7 % 48));
-            let hist = RowCounts::of_rows([(200, 9)]);
-            let row = WatchRow { cpu: Some(Cpu(0)), n: 9, max_ns, hist, ..WatchRow::default() };
-            let mono = seq * HOUR * Nanos::SECOND.0;
-            let line = serde_json::json!({
-                "seq": seq, "mono_ns": mono, "span_ns": 300, "wall_ns": mono, "cpus": [row],
-            });
-            line.to_string() + "\n"
+    fn batch(name: &str, largest: i64) -> RowBatch {
+        let of = RowsOf { recording: name.into(), ..recording("timer") };
+        let line = |seq: u64| {
+            let max_ns = Some(Nanos(largest + seq as i64 * 7 % 48));
+            (seq, seq as i64 * HOUR, vec![WatchRow { max_ns, ..wakeups(9) }])
         };
-        let text: String = (0..48).map(line).collect();
-        let rows = rows::read(&of, text.as_bytes()).unwrap();
-        RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
+        lines_of(of, "", (0..48).map(line))
     }
 
     async fn change(store: &FarmStore, text: String) -> Vec<String> {

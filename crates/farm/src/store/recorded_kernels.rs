@@ -108,28 +108,22 @@ impl FarmStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::named_rows::{lines_of, recording, wakeups};
     use crate::ingest::environment::watch_environment;
-    use crate::ingest::rows::{self, RowsOf};
+    use crate::ingest::rows::RowsOf;
     use crate::store::RowBatch;
     use crate::store::engines::on_each_engine;
-    use model::rows::RowCounts;
-    use model::units::Cpu;
+
     use model::watch::{WatchEnvironment, WatchRow};
 
     const DAY: i64 = 86_400;
 
     /// A row of a day.
     fn row(board_id: i64, day: i64, env: &str, max: i64) -> RowBatch {
-        let of = RowsOf { boot: "b".into(), recording: format!("r{env}"), series: "timer".into() };
-        let hist = RowCounts::of_rows([(200, 3)]);
-        let (n, max_ns) = (hist.total(), Some(Nanos(max)));
-        let cpus = [WatchRow { cpu: Some(Cpu(0)), n, max_ns, hist, ..WatchRow::default() }];
-        let mono = (day * DAY + 600) * Nanos::SECOND.0;
-        let line = serde_json::json!({
-            "seq": day, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "env": env, "cpus": cpus,
-        });
-        let rows = rows::read(&of, (line.to_string() + "\n").as_bytes()).unwrap();
-        RowBatch { board_id, of, clock: None, received_ns: i64::MAX, rows }
+        let of = RowsOf { recording: format!("r{env}"), ..recording("timer") };
+        let row = WatchRow { max_ns: Some(Nanos(max)), ..wakeups(3) };
+        let line = (day as u64, day * DAY + 600, vec![row]);
+        RowBatch { board_id, ..lines_of(of, env, [line]) }
     }
 
     #[test]

@@ -164,17 +164,15 @@ impl FarmStore {
 
 #[cfg(test)]
 mod tests {
-    use crate::ingest::bundle::read;
-    use crate::ingest::find::FoundBundle;
+    use crate::fixture::{block_on, recorded_run};
+
     use crate::store::engines::on_each_engine;
     use crate::store::{SentBundle, ThinnedPart};
 
     #[test]
     fn what_is_pinned_and_what_is_gone_is_known_of_each_run() {
         on_each_engine(async |store| {
-            let place =
-                std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
-            let record = read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0;
+            let record = recorded_run("hunt", "a");
             let id = record.run.id.clone();
             let sent = SentBundle { board_id: 1, manifest: vec![1], bytes: 100 };
             store.put_sent(&record, &sent).await.unwrap();
@@ -211,9 +209,7 @@ mod tests {
     #[test]
     fn of_a_pinned_run_nothing_begins_to_go_whatever_was_known_of_it_before() {
         on_each_engine(async |store| {
-            let place =
-                std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
-            let record = read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0;
+            let record = recorded_run("hunt", "a");
             let id = record.run.id.clone();
             store.put(&record).await.unwrap();
             let before = store.bundles().await.unwrap();
@@ -236,8 +232,7 @@ mod tests {
     /// In either order: a run is either pinned and whole, or names its removed parts.
     #[test]
     fn a_pin_and_a_thinning_at_once_have_an_order() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        runtime.unwrap().block_on(async {
+        block_on(async {
             let folder = tempfile::tempdir().unwrap();
             let mut stores =
                 vec![crate::store::FarmStore::file(&folder.path().join("farm.db")).await.unwrap()];
@@ -245,9 +240,7 @@ mod tests {
                 stores.push(crate::store::FarmStore::postgres(&url).await.unwrap());
             }
             for store in stores {
-                let place = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-                    .join("../../tests/fixtures/runs/hunt");
-                let mut record = read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0;
+                let mut record = recorded_run("hunt", "a");
                 for n in 0..20 {
                     record.run.id = format!("r{n}");
                     record.slots.clear();

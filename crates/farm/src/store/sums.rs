@@ -232,23 +232,22 @@ impl FarmStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ingest::bundle::read;
-    use crate::ingest::find::FoundBundle;
-    use crate::ingest::rows::{self, RowsOf};
+    use crate::fixture::named_rows::{lines_of, recording, wakeups};
+    use crate::fixture::recorded_run;
+
+    use crate::ingest::rows::RowsOf;
     use crate::records::{BundleRecord, CpuRows, FarmSlot, SlotPeak, TierRow};
     use crate::store::RowBatch;
     use crate::store::engines::on_each_engine;
     use model::rows::RowCounts;
-    use model::units::{Cpu, Nanos};
+    use model::units::Cpu;
     use model::watch::WatchRow;
 
     const DAY: i64 = 86_400;
 
     /// A run over midnight, with histograms of its five minutes or without.
     fn run(id: &str, has_rows: bool) -> BundleRecord {
-        let place =
-            std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
-        let mut record = read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0;
+        let mut record = recorded_run("measured", "a");
         let row = |t: i64, n: u64| {
             let rows = RowCounts::of_rows([(200, n)]);
             let cpus = vec![CpuRows { cpu: Cpu(0), rows }];
@@ -302,21 +301,10 @@ mod tests {
     }
 
     /// A row of each of the first five minutes of two days, as sent by a board.
-    fn batch(recording: &str) -> RowBatch {
-        let of = RowsOf { boot: "b".into(), recording: recording.into(), series: "timer".into() };
-        let line = |seq: u64| {
-            let hist = RowCounts::of_rows([(200, 3 + seq)]);
-            let (n, missed) = (hist.total(), 1 + seq);
-            let row = WatchRow { cpu: Some(Cpu(0)), n, missed, hist, ..WatchRow::default() };
-            let mono = seq as i64 * DAY * Nanos::SECOND.0;
-            let line = serde_json::json!({
-                "seq": seq, "mono_ns": mono, "span_ns": 300, "wall_ns": mono, "cpus": [row],
-            });
-            line.to_string() + "\n"
-        };
-        let text: String = (0..2).map(line).collect();
-        let rows = rows::read(&of, text.as_bytes()).unwrap();
-        RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
+    fn batch(name: &str) -> RowBatch {
+        let of = RowsOf { recording: name.into(), ..recording("timer") };
+        let line = |seq: u64| (seq, seq as i64 * DAY, vec![WatchRow { missed: 1 + seq, ..wakeups(3 + seq) }]);
+        lines_of(of, "", (0..2).map(line))
     }
 
     #[test]

@@ -197,8 +197,9 @@ async fn sent_rows(all: &mut Transaction<'static, Any>, key: &CheckedSeries) -> 
 mod tests {
     use super::*;
     use crate::encoding::pack_rows;
+    use crate::fixture::named_rows::{lines_of, recording, wakeups};
     use crate::fixture::recorded_run;
-    use crate::ingest::rows::{self, RowsOf};
+
     use crate::records::{BundleRecord, FarmSlot, SlotPeak, TierRow};
     use crate::store::engines::on_each_engine;
     use crate::store::{FarmStore, RowBatch, RunRemoval};
@@ -238,19 +239,11 @@ mod tests {
 
     /// Rows of five minutes, each with its samples, and with a histogram or without.
     fn batch(parts: &[(u64, bool)]) -> RowBatch {
-        let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "timer".into() };
-        let line = |(seq, &(n, has_hist)): (i64, &(u64, bool))| {
-            let hist = if has_hist { RowCounts::of_rows([(200, n)]) } else { RowCounts::default() };
-            let row = WatchRow { cpu: Some(Cpu(0)), n, missed: 1, hist, ..WatchRow::default() };
-            let mono = seq * 300 * Nanos::SECOND.0;
-            let line = serde_json::json!({
-                "seq": seq, "mono_ns": mono, "span_ns": 300, "wall_ns": mono, "cpus": [row],
-            });
-            line.to_string() + "\n"
+        let line = |(seq, &(n, has_hist)): (u64, &(u64, bool))| {
+            let hist = if has_hist { wakeups(n).hist } else { RowCounts::default() };
+            (seq, seq as i64 * 300, vec![WatchRow { missed: 1, hist, ..wakeups(n) }])
         };
-        let text: String = (0..).zip(parts).map(line).collect();
-        let rows = rows::read(&of, text.as_bytes()).unwrap();
-        RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
+        lines_of(recording("timer"), "", (0..).zip(parts).map(line))
     }
 
     /// Faults after these histograms got that many samples in their rows.

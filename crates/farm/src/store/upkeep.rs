@@ -308,37 +308,21 @@ async fn maximum_faults(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ingest::bundle::read;
-    use crate::ingest::find::FoundBundle;
-    use crate::ingest::rows::{self, RowsOf};
+    use crate::fixture::named_rows::{lines_of, recording, wakeups};
+    use crate::fixture::recorded_run;
+
     use crate::store::RowBatch;
     use crate::store::engines::on_each_engine;
-    use model::rows::RowCounts;
-    use model::units::Cpu;
-    use model::watch::WatchRow;
 
     fn batch(of_rows: std::ops::Range<u64>) -> RowBatch {
-        let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "timer".into() };
-        let line = |seq: u64| {
-            let hist = RowCounts::of_rows([(200, 3 + seq)]);
-            let row = WatchRow { cpu: Some(Cpu(0)), n: hist.total(), hist, ..WatchRow::default() };
-            let mono = seq as i64 * 300 * Nanos::SECOND.0;
-            let line = serde_json::json!({
-                "seq": seq, "mono_ns": mono, "span_ns": 300, "wall_ns": mono, "cpus": [row],
-            });
-            line.to_string() + "\n"
-        };
-        let text: String = of_rows.map(line).collect();
-        let rows = rows::read(&of, text.as_bytes()).unwrap();
-        RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
+        let line = |seq: u64| (seq, seq as i64 * 300, vec![wakeups(3 + seq)]);
+        lines_of(recording("timer"), "", of_rows.map(line))
     }
 
     #[test]
     fn what_was_written_is_without_fault_and_what_was_damaged_is_found() {
         on_each_engine(async |store| {
-            let place =
-                std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
-            let mut record = read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0;
+            let mut record = recorded_run("hunt", "a");
             record.run.place = "/old/x".into();
             store.put(&record).await.unwrap();
             store.put_rows(&[batch(0..400)]).await.unwrap();

@@ -1,6 +1,5 @@
 //! Who may do what: every route by every kind of visitor, and what an attacker tries.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
@@ -15,7 +14,7 @@ use super::access::RouteNeed;
 use super::routes::routes;
 use super::{AccessPolicy, App, FarmExposure, Intake, PublicReading, router};
 use crate::board_settings::BoardSettings;
-use crate::fixture::recorded_run;
+use crate::fixture::{block_on, recorded_run, run_folder};
 use crate::ingest::board_key::board_key;
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
@@ -25,15 +24,6 @@ use crate::users::{FarmUser, PasswordCost, Role, digest_password, make_secret};
 
 pub const PASSWORD: &str = "correct horse battery";
 
-fn block_on<F: Future>(future: F) -> F::Output {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap()
-        .block_on(future)
-}
-
 /// A farm behind a proxy with two boards and somebody of each role.
 async fn farm(public: Option<PublicReading>) -> Arc<App> {
     farm_of(FarmStore::in_memory().await.unwrap(), public).await
@@ -42,7 +32,7 @@ async fn farm(public: Option<PublicReading>) -> Arc<App> {
 /// The same in a store that is empty.
 pub async fn farm_of(store: FarmStore, public: Option<PublicReading>) -> Arc<App> {
     for (name, board) in [("measured", "west"), ("hunt", "east")] {
-        let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name);
+        let place = run_folder(name);
         let found = FoundBundle { place, board: Some(board.to_owned()) };
         store.put(&read(&found).unwrap().0).await.unwrap();
     }
@@ -335,10 +325,7 @@ async fn plant(app: &Arc<App>) {
     loaded.plan_words = format!("every 1 ms, load disk:2,path=/{PLANTED}, load cmd:sh -c 'a, {PLANTED}'");
     loaded.slots.clear();
     app.store.put(&loaded).await.unwrap();
-    let found = FoundBundle {
-        place: PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured"),
-        board: None,
-    };
+    let found = FoundBundle { place: run_folder("measured"), board: None };
     let mut of_machine = read(&found).unwrap().0;
     of_machine.run.id = "of-machine".to_owned();
     of_machine.slots.iter_mut().for_each(|slot| slot.run = "of-machine".to_owned());

@@ -120,6 +120,7 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
     use super::*;
+    use crate::fixture::block_on;
     use crate::store::FarmStore;
     use crate::web::answer_budget::AnswerSource;
     use crate::web::connections::ConnectionLimits;
@@ -201,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_request_names_one_host_and_an_old_one_need_not() {
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+        block_on(async {
             let (at, _folder) = served_farm(patient()).await;
             for (version, hosts, status) in [
                 ("1.1", "", "400"),
@@ -219,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_head_is_no_longer_than_what_a_connection_holds() {
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+        block_on(async {
             let (at, _) = served(patient()).await;
             for (long, status) in [(60 << 10, "200"), (80 << 10, "431"), (120 << 10, "431")] {
                 let long = "x".repeat(long);
@@ -259,7 +260,7 @@ mod tests {
 
     #[test]
     fn what_does_not_get_on_is_closed_and_what_takes_long_is_answered() {
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+        block_on(async {
             let (at, _) = served(limits(100)).await;
             assert_eq!(told(at, &[]).await, "");
             assert!(!told(at, &["GET / HTTP/1.1\r\nHost: x\r\nX: "]).await.contains("200"));
@@ -276,7 +277,7 @@ mod tests {
 
     #[test]
     fn idle_connections_keep_no_request_out() {
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+        block_on(async {
             let patient = ConnectionLimits { head: LONG, ..limits(8) };
             let (at, _) = served(patient).await;
             let mut idle = Vec::new();
@@ -296,7 +297,7 @@ mod tests {
 
     #[test]
     fn half_bodies_keep_no_request_out() {
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+        block_on(async {
             let (at, _folder) = served_farm(ConnectionLimits { most: 8, ..patient() }).await;
             let mut halves = Vec::new();
             for _ in 0..40 {
@@ -332,7 +333,7 @@ mod tests {
 
     #[test]
     fn who_says_that_nothing_more_comes_is_answered() {
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+        block_on(async {
             let (at, _) = served(patient()).await;
             let connect = async || TcpStream::connect(at).await.unwrap();
             assert!(half_closed(connect().await, "/").await.ends_with("at once"));
@@ -343,7 +344,7 @@ mod tests {
 
     #[test]
     fn who_has_gone_while_others_are_answered_waits_for_no_turn() {
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+        block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let at = listener.local_addr().unwrap();
             let store = FarmStore::in_memory().await.unwrap();
@@ -373,7 +374,7 @@ mod tests {
 
     #[test]
     fn who_says_so_over_tls_is_answered() {
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+        block_on(async {
             let folder = tempfile::tempdir().unwrap();
             let (cert, key) = (folder.path().join("cert"), folder.path().join("key"));
             let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -411,7 +412,7 @@ mod tests {
 
     #[test]
     fn who_takes_no_answer_is_closed() {
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+        block_on(async {
             let (at, mut ends) = served(ConnectionLimits { stuck: SHORT, ..patient() }).await;
             let _stuck = stuck(at).await;
             assert_eq!(timeout(LONG, ends.recv()).await, Ok(Some(())));

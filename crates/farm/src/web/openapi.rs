@@ -161,6 +161,7 @@ fn words(need: RouteNeed) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crate::fixture::block_on;
     use std::collections::BTreeSet;
 
     use super::super::made_app::get;
@@ -171,8 +172,7 @@ mod tests {
 
     #[test]
     fn every_route_is_described_with_what_it_takes() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
+        block_on(async {
             let store = FarmStore::in_memory().await.unwrap();
             let app = Arc::new(App::new(store, FarmExposure::Loopback, None));
             let json = async |address| serde_json::from_str::<Value>(&get(&app, address).await.1).unwrap();

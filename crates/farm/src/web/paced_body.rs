@@ -74,6 +74,7 @@ async fn received(body: Body, most: usize, pace: BodyPace) -> Result<Vec<u8>, Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::block_on;
     use futures_util::stream::unfold;
     use std::convert::Infallible;
     use tokio::time::sleep;
@@ -92,7 +93,7 @@ mod tests {
     fn a_slow_body_is_read_and_one_that_stops_or_trickles_is_not() {
         let ms = Duration::from_millis;
         let pace = || BodyPace { idle: ms(1_000), whole: ms(1_500), bytes_per_s: 1_000 };
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+        block_on(async {
             assert_eq!(read(3, 10, ms(20), true, pace()).await, Some(30));
             assert_eq!(read(1, 10, ms(0), false, pace()).await, None);
             assert_eq!(read(0, 0, ms(0), false, pace()).await, None);

@@ -1,6 +1,7 @@
 //! Who may send: codes, tokens, what boards and their labels are called.
 
 use super::*;
+use crate::fixture::{block_on, run_folder};
 use crate::ingest::find::FoundBundle;
 use crate::store::PutOutcome;
 
@@ -180,7 +181,7 @@ fn a_board_that_was_revoked_enrols_again_and_goes_on() {
 #[test]
 fn a_board_whose_runs_were_imported_enrols_with_a_code_of_its_own() {
     on_each_engine(1 << 30, async |farm| {
-        let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+        let place = run_folder("measured");
         let found = FoundBundle { place, board: Some("press-7".into()) };
         let (record, _) = crate::ingest::bundle::read(&found).unwrap();
         assert_eq!(farm.app.store.put(&record).await.unwrap(), PutOutcome::Stored);

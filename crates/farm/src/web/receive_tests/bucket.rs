@@ -2,6 +2,7 @@
 //! lost.
 
 use super::*;
+use crate::fixture::{block_on, run_folder};
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
 use crate::objects::tests::{PlannedFault, in_memory};
@@ -130,7 +131,7 @@ fn a_cache_that_was_lost_is_fetched_and_a_bucket_that_lost_is_a_line() {
         bucket.planned.plan(None);
         let name = Path::new(&run.place).file_name().unwrap().to_str().unwrap();
         // What is another run's is not shown as this one's.
-        let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+        let place = run_folder("measured");
         let other = FoundBundle { place: place.clone(), board: None };
         let digest = read(&other).unwrap().0.digest;
         bucket.put_folder(name, &place, &digest).await.unwrap();

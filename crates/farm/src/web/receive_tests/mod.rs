@@ -6,7 +6,8 @@ mod bucket;
 mod rows;
 mod runs;
 
-use std::path::{Path, PathBuf};
+use crate::fixture::{block_on, run_folder};
+use std::path::Path;
 use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
@@ -27,15 +28,6 @@ use crate::store::{FarmStore, TimeStretch};
 use crate::wall_clock::now;
 
 const ALL: TimeStretch = TimeStretch { from: i64::MIN, to: i64::MAX };
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap()
-        .block_on(future)
-}
 
 /// A farm that takes in, in a folder of its own.
 struct Farm {
@@ -120,7 +112,7 @@ fn files_of(folder: &Path, below: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 fn fixture(name: &str) -> (String, Vec<(String, Vec<u8>)>) {
-    let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name);
+    let place = run_folder(name);
     let mut files = files_of(&place, "");
     let parts = ["run.json", "blocks.jsonl", "rows.jsonl", "tail"];
     files.retain(|(path, _)| {

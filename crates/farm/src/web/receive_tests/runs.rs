@@ -1,5 +1,6 @@
 //! Runs: sent in pieces, refused where they are no bundle.
 
+use crate::fixture::run_folder;
 use std::io::Read;
 
 use bundle::manifest::BundleManifest;
@@ -169,7 +170,7 @@ fn a_board_has_its_quota() {
 fn a_run_that_came_on_a_stick_is_there() {
     on_each_engine(1 << 30, async |farm| {
         let token = farm.enrolled("a").await;
-        let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+        let place = run_folder("measured");
         let found = crate::ingest::find::FoundBundle { place, board: Some("a".into()) };
         let record = crate::ingest::bundle::read(&found).unwrap().0;
         farm.app.store.put(&record).await.unwrap();

@@ -7,6 +7,7 @@ mod pages;
 mod parts;
 mod refused;
 
+use crate::fixture::run_folder;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::store::FarmStore;
 use crate::store::engines::on_page_engines;
 
 pub fn place(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name)
+    run_folder(name)
 }
 
 pub async fn app_of(store: FarmStore, bundles: &[(&Path, &str)]) -> Arc<App> {

@@ -1,5 +1,6 @@
 //! A receiver of its own, on a port of this machine.
 
+use crate::fixture::run_folder;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -60,7 +61,7 @@ fn change(from: i64) -> FarmChange {
 }
 
 async fn app(store: FarmStore) -> App {
-    let place = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+    let place = run_folder("hunt");
     store.put(&read(&FoundBundle { place, board: Some("a".into()) }).unwrap().0).await.unwrap();
     App::new(store, FarmExposure::Loopback, None)
 }

@@ -1,11 +1,11 @@
 //! Boards of which nothing comes any more.
 
+use crate::fixture::named_rows::{lines_of, recording, wakeups};
 use std::ops::Range;
 
 use model::watch::WatchRow;
 
 use super::*;
-use crate::ingest::rows::{self, RowsOf};
 use crate::store::{EnrolOutcome, RowBatch};
 
 /// Five days of a board, long ago.
@@ -52,19 +52,10 @@ fn a_farm_of_which_no_board_sends_any_more_says_so() {
 
 /// Five minutes of each of these days, with samples or without any.
 async fn put_rows(store: &FarmStore, board_id: i64, days: Range<i64>, has_samples: bool) {
-    let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "timer+wakeup".into() };
-    let line = |day: i64| {
-        let hist = RowCounts::of_rows([(200, 1)]);
-        let (cpu, n, max_ns) = (Some(Cpu(0)), hist.total(), Some(Nanos(200)));
-        let row = WatchRow { cpu, n, max_ns, hist, ..WatchRow::default() };
-        let (cpus, mono) = (Vec::from_iter(has_samples.then_some(row)), day * DAY * Nanos::SECOND.0);
-        let line =
-            serde_json::json!({ "seq": day, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "cpus": cpus });
-        line.to_string() + "\n"
-    };
-    let text: String = days.map(line).collect();
-    let rows = rows::read(&of, text.as_bytes()).unwrap();
-    store.put_rows(&[RowBatch { board_id, of, clock: None, received_ns: i64::MAX, rows }]).await.unwrap();
+    let row = || WatchRow { max_ns: Some(Nanos(200)), ..wakeups(1) };
+    let line = |day: i64| (day as u64, day * DAY, Vec::from_iter(has_samples.then(row)));
+    let rows = lines_of(recording("timer+wakeup"), "", days.map(line));
+    store.put_rows(&[RowBatch { board_id, ..rows }]).await.unwrap();
 }
 
 #[test]
