@@ -583,8 +583,8 @@ mod tests {
             let (store, late) =
                 (FarmStore::in_memory().await.unwrap(), FarmStore::in_memory().await.unwrap());
             let mut taken = TakenRecord::default();
-            for n in (0..1_500).step_by(50) {
-                record(&place, n, n + 50, LEAST_SIZE);
+            for n in (0..1_500).step_by(150) {
+                record(&place, n, n + 150, LEAST_SIZE);
                 take_record(&store, &of(&place), &mut taken).await.unwrap();
             }
             assert_eq!((taken.stored, taken.reasons().len()), (1_500 * SERIES, 0));
