@@ -11,11 +11,11 @@ use model::wall_time::nanos_of;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::answer::{AnswerForm, Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer, WebOutcome};
 use super::app::App;
+use super::known::known_board;
 use super::lists::AUDIT_SHOWN;
 use super::login::moved;
-use super::pages::{WebOutcome, known_board};
 use super::visitor::Visitor;
 use crate::board_names::BoardNames;
 use crate::board_settings::{BoardSettings, BoardState, check_tag, parse_tags};

@@ -9,10 +9,9 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
 use super::admin::shown;
-use super::answer::Refusal;
+use super::answer::{Refusal, WebOutcome};
 use super::app::App;
 use super::login::moved;
-use super::pages::WebOutcome;
 use super::sender::{digest_of, random};
 use super::visitor::Visitor;
 use crate::board_settings::lab_tag;

@@ -75,6 +75,9 @@ impl WebAnswer {
     }
 }
 
+/// Result of a handler.
+pub type WebOutcome = Result<WebAnswer, Refusal>;
+
 impl IntoResponse for WebAnswer {
     fn into_response(self) -> Response {
         let mut response = ([(header::CONTENT_TYPE, self.kind)], self.body).into_response();

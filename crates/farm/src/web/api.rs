@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::acknowledge::mark;
-use super::answer::{AnswerForm, Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer, WebOutcome};
 use super::answer_parts::in_parts;
 use super::answer_turns::AskingClient;
 use super::app::App;
@@ -19,7 +19,7 @@ use super::files::archive;
 use super::heat_bytes::{self, HeatBytes};
 use super::histogram_parts::{AskedHistograms, HistogramForm, HistogramParts};
 use super::judged;
-use super::pages::{WebOutcome, chosen, known_board};
+use super::known::{chosen, known_board};
 use super::runs::{RunsAsked, labels_of};
 use super::slot_parts::{SlotForm, SlotParts};
 use super::unnamed;

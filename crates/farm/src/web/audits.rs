@@ -7,10 +7,10 @@ use axum::extract::{Path, Query, State};
 use rules::audit_diff::{AuditDiff, diff};
 use serde::Deserialize;
 
-use super::answer::{AnswerForm, Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer, WebOutcome};
 use super::app::App;
 use super::judged::{judged, unreadable};
-use super::pages::{WebOutcome, known_run};
+use super::known::known_run;
 use super::protection::policy_of;
 use crate::objects::BundleLease;
 use crate::pages;

@@ -8,10 +8,9 @@ use axum::extract::{Query, State};
 use serde::Deserialize;
 
 use super::acknowledge::mark;
-use super::answer::{AnswerForm, Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer, WebOutcome};
 use super::app::App;
 use super::found_changes::newest;
-use super::pages::WebOutcome;
 use super::tables::table;
 use super::unnamed;
 use super::visitor::Visitor;

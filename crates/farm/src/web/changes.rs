@@ -9,10 +9,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::acknowledge::{follow, mark};
-use super::answer::{AnswerForm, Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer, WebOutcome};
 use super::app::App;
 use super::found_changes::rates_of;
-use super::pages::WebOutcome;
 use super::tables::table;
 use super::unnamed;
 use super::visitor::Visitor;

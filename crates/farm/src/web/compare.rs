@@ -15,10 +15,9 @@ use stats::pair::verdict::Design;
 use study::compare::{ComparisonAnswer, Pairing, check_comparable, series};
 use study::measurement::{Measurement, ReadOptions};
 
-use super::answer::{AnswerForm, Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer, WebOutcome};
 use super::app::App;
 use super::compare_days::{self, BesideVerdict, DaysAnswer, OTHER_MACHINES};
-use super::pages::WebOutcome;
 use super::tables::table;
 use crate::objects::BundleLease;
 use crate::pages::compare::{ComparisonChoices, ComparisonForm, answer, form_page};

@@ -12,7 +12,7 @@ use super::answer::{AnswerForm, Refusal, WebAnswer};
 use super::answer_parts::{AnswerParts, in_parts};
 use super::answer_turns::AskingClient;
 use super::app::App;
-use super::pages::known_board;
+use super::known::known_board;
 use super::tables::line;
 use super::visitor::Visitor;
 use crate::environments::read_settings;

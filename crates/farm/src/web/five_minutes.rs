@@ -10,10 +10,10 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::answer::{AnswerForm, Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer, WebOutcome};
 use super::app::App;
 use super::data::HistogramDocument;
-use super::pages::{WebOutcome, known_board};
+use super::known::known_board;
 use super::tables::table;
 use super::unnamed;
 use super::visitor::Visitor;

@@ -6,9 +6,8 @@ use axum::Extension;
 use axum::extract::State;
 use serde_json::{Value, json};
 
-use super::answer::{AnswerForm, WebAnswer};
+use super::answer::{AnswerForm, WebAnswer, WebOutcome};
 use super::app::App;
-use super::pages::WebOutcome;
 use super::tables::table;
 use crate::pages;
 use crate::records::KernelRecord;

@@ -7,9 +7,9 @@ use axum::extract::{Path, Query, State};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::answer::{AnswerForm, Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer, WebOutcome};
 use super::app::App;
-use super::pages::{WebOutcome, known_board};
+use super::known::known_board;
 use super::tables::table;
 use super::visitor::Visitor;
 use crate::users::Role;

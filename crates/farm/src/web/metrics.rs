@@ -10,10 +10,9 @@ use axum::http::StatusCode;
 use model::units::Nanos;
 
 use super::acknowledge::mark;
-use super::answer::{Refusal, WebAnswer};
+use super::answer::{Refusal, WebAnswer, WebOutcome};
 use super::app::App;
 use super::counters::of;
-use super::pages::WebOutcome;
 use crate::board_settings::BoardSettings;
 use crate::changes::{ChangeIdentity, ChangeKind, FarmChange, NotedChanges};
 use crate::records::FarmBoard;

@@ -16,6 +16,7 @@ mod attempts;
 mod audits;
 mod board_changes;
 mod board_list;
+mod board_page;
 mod board_quota;
 mod changes;
 mod chosen_boards;
@@ -38,6 +39,7 @@ mod histogram_parts;
 mod intake;
 mod judged;
 mod kernels;
+mod known;
 mod known_verdicts;
 mod last_write;
 mod lists;
@@ -47,7 +49,6 @@ mod me;
 mod metrics;
 mod openapi;
 mod paced_body;
-mod pages;
 mod pins;
 mod protection;
 mod receive;
@@ -56,6 +57,7 @@ mod refusals;
 mod refused_requests;
 mod routes;
 mod run_data;
+mod run_page;
 mod runs;
 pub mod sender;
 mod session;
@@ -88,7 +90,7 @@ pub fn router(app: Arc<App>) -> Router {
     let requests: openapi::ApiRequests = routes.iter().map(routes::FarmRoute::request).collect();
     let guarded = routes.into_iter().map(|route| route.guarded(&app));
     let all = guarded.fold(Router::new(), |all, (path, handler)| all.route(path, handler));
-    all.fallback(pages::nowhere)
+    all.fallback(routes::nowhere)
         .layer(Extension(requests))
         .layer(protection::compression())
         .layer(from_fn_with_state(app.clone(), protection::protect))

@@ -6,9 +6,8 @@ use axum::Extension;
 use serde_json::{Map, Value, json};
 
 use super::access::{RouteNeed, is_for_scripts};
-use super::answer::{AnswerForm, WebAnswer};
+use super::answer::{AnswerForm, WebAnswer, WebOutcome};
 use super::asked_names::KnownNames;
-use super::pages::WebOutcome;
 
 /// Parameters that are numbers, in a path or behind the question mark.
 const NUMBERS: [&str; 7] = ["t", "number", "seq", "from", "to", "step", "cpu"];

@@ -10,7 +10,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, get, post, put};
 
 use super::access::{RouteNeed, admit};
-use super::answer::AnswerForm;
+use super::answer::{AnswerForm, Refusal, WebAnswer};
 use super::answer_budget::AnswerSource;
 use super::answer_turns::in_turn;
 use super::app::App;
@@ -20,9 +20,9 @@ use super::asked_names::{
 };
 use super::openapi::ApiRequest;
 use super::{
-    acknowledge, admin, admin_users, api, audits, board_list, changes, compare, culprits, enrol,
-    environment_parts, files, five_minutes, kernels, lists, login, me, metrics, openapi, pages, pins,
-    receive, receive_rows, run_data, runs,
+    acknowledge, admin, admin_users, api, audits, board_list, board_page, changes, compare, culprits, enrol,
+    environment_parts, files, five_minutes, kernels, lists, login, me, metrics, openapi, pins, receive,
+    receive_rows, run_data, run_page, runs,
 };
 use crate::users::Role;
 
@@ -91,6 +91,14 @@ fn store<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) ->
     FarmRoute { method: "PUT", path, need: RouteNeed::Token, known: None, handler: put(handler) }
 }
 
+pub async fn styles() -> WebAnswer {
+    WebAnswer::text("text/css; charset=utf-8", crate::pages::style_sheet())
+}
+
+pub async fn nowhere() -> Refusal {
+    Refusal::not_found("this page does not exist: start from the list of boards")
+}
+
 /// All routes.
 pub fn routes() -> Vec<FarmRoute> {
     [shown_pages(), administration(), data_of_boards(), data_of_runs(), data(), of_boards()]
@@ -102,22 +110,22 @@ pub fn routes() -> Vec<FarmRoute> {
 fn shown_pages() -> Vec<FarmRoute> {
     vec![
         read("/", RouteNeed::Reading, board_list::boards).takes(OF_BOARDS),
-        read("/b/{board}", RouteNeed::Reading, pages::board).takes(OF_BOARD),
-        read("/b/{board}/env", RouteNeed::Names, pages::environments),
+        read("/b/{board}", RouteNeed::Reading, board_page::board).takes(OF_BOARD),
+        read("/b/{board}/env", RouteNeed::Names, board_page::environments),
         read("/b/{board}/at/{t}", RouteNeed::Reading, five_minutes::five_minutes).takes(OF_MOMENT),
         read("/changes", RouteNeed::Reading, changes::changes).takes(OF_CHANGES),
         send("/changes/acknowledge", OPERATOR, acknowledge::acknowledge),
         read("/kernels", RouteNeed::Names, kernels::kernels),
         read("/runs", RouteNeed::Names, runs::runs).takes(OF_RUNS),
-        read("/runs/{id}", RouteNeed::Names, pages::run),
+        read("/runs/{id}", RouteNeed::Names, run_page::run),
         send("/runs/{id}/pin", OPERATOR, pins::pin),
         send("/runs/{id}/remove", ADMIN, pins::remove),
-        read("/runs/{id}/spike/{number}", RouteNeed::Names, pages::spike),
+        read("/runs/{id}/spike/{number}", RouteNeed::Names, run_page::spike),
         read("/runs/{id}/audit", RouteNeed::Names, audits::audit).takes(&["before"]),
         read("/culprits", RouteNeed::Names, culprits::culprits).takes(&["board"]),
         read("/culprits/{fingerprint}", RouteNeed::Names, culprits::culprit).takes(OF_CULPRIT),
         read("/compare", RouteNeed::Names, compare::compare).takes(OF_COMPARE),
-        read("/assets/farm.css", RouteNeed::Nothing, pages::styles),
+        read("/assets/farm.css", RouteNeed::Nothing, styles),
         read("/login", RouteNeed::Nothing, login::page).takes(&["next"]),
         send("/login", RouteNeed::Nothing, login::enter),
         send("/logout", RouteNeed::Nothing, login::leave),

@@ -16,10 +16,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use study::page::{ReportedRun, spiked_run};
 
-use super::answer::{AnswerForm, Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer, WebOutcome};
 use super::app::App;
 use super::files::bundle_of;
-use super::pages::WebOutcome;
 use super::tables::table;
 use crate::ingest::spikes::{FarmSpike, spikes_within};
 

@@ -7,9 +7,9 @@ use axum::extract::{Query, State};
 use model::labels::parse_label;
 use serde_json::{Value, json};
 
-use super::answer::{AnswerForm, Refusal, WebAnswer};
+use super::answer::{AnswerForm, Refusal, WebAnswer, WebOutcome};
 use super::app::App;
-use super::pages::{WebOutcome, known_board};
+use super::known::known_board;
 use super::tables::table;
 use super::visitor::Visitor;
 use crate::pages;

@@ -3,9 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::answer::WebAnswer;
+use super::answer::{WebAnswer, WebOutcome};
 use super::data::cell;
-use super::pages::WebOutcome;
 
 /// A line for the names of the columns, which commas separate, and one for each row.
 pub fn table(columns: &str, rows: &[impl Serialize]) -> WebOutcome {
