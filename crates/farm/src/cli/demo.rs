@@ -11,9 +11,9 @@ use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 use tokio::task::JoinSet;
 
-use super::serve::{asked_to_end, listen, served};
-use super::store_flag::StorePlace;
-use super::{FarmEnvironment, say};
+use crate::cli::flags::store_flag::StorePlace;
+use crate::cli::serve::{asked_to_end, listen, served};
+use crate::cli::{FarmEnvironment, say};
 use crate::demo::{NUMBER, write_record};
 use crate::ingest::remove_tree::remove_tree;
 use crate::intake::{Keeping, ScanOptions, SeenRuns, scan};

@@ -7,11 +7,11 @@ use model::error::{Exit, Failure, Result};
 use model::text::{quoted, several};
 use serde::Serialize;
 
-use super::document_flags::DocumentFlags;
-use super::farm_flags::FarmFlags;
-use super::progress::CommandProgress;
-use super::watch_folders::watch;
-use super::{FarmEnvironment, check_name, note_left_out};
+use crate::cli::flags::farm_flags::FarmFlags;
+use crate::cli::output::document_flags::DocumentFlags;
+use crate::cli::output::progress::CommandProgress;
+use crate::cli::watch_folders::watch;
+use crate::cli::{FarmEnvironment, check_name, note_left_out};
 use crate::intake::{
     BundleCopies, Keeping, RecordOutcome, ScanOptions, ScanOutcome, ScanProgress, SeenRuns, scan,
 };

@@ -583,15 +583,15 @@ mod tests {
             let (store, late) =
                 (FarmStore::in_memory().await.unwrap(), FarmStore::in_memory().await.unwrap());
             let mut taken = TakenRecord::default();
-            for n in (0..1_500).step_by(150) {
-                record(&place, n, n + 150, LEAST_SIZE);
+            for n in (0..1_000).step_by(50) {
+                record(&place, n, n + 50, LEAST_SIZE);
                 take_record(&store, &of(&place), &mut taken).await.unwrap();
             }
-            assert_eq!((taken.stored, taken.reasons().len()), (1_500 * SERIES, 0));
-            assert_eq!(samples(&store, Tier::Day).await, 1_500 * 2 * MADE.wakeups);
+            assert_eq!((taken.stored, taken.reasons().len()), (1_000 * SERIES, 0));
+            assert_eq!(samples(&store, Tier::Day).await, 1_000 * 2 * MADE.wakeups);
             assert_eq!(afresh(&store, &place).await.2, [""; 0]);
             let (stored, _, reasons) = afresh(&late, &place).await;
-            assert!(stored > 0 && stored < 1_500 * SERIES, "{stored}");
+            assert!(stored > 0 && stored < 1_000 * SERIES, "{stored}");
             assert!(reasons.len() == 1 && reasons[0].contains("merged to hours or days"), "{reasons:?}");
         });
     }

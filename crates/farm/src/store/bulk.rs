@@ -4,11 +4,11 @@
 use model::error::Result;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
-use super::many::{pieces, values};
-use super::tiers::{SlotPlace, TierPlace, put_slots, put_tiers};
-use super::{FarmStore, StoreEngine, plain, to_i64, trouble};
 use crate::encoding::pack_rows;
 use crate::records::{FarmSlot, SeriesKey, Tier, TierRow};
+use crate::store::hist::tiers::{SlotPlace, TierPlace, put_slots, put_tiers};
+use crate::store::many::{pieces, values};
+use crate::store::{FarmStore, StoreEngine, plain, to_i64, trouble};
 
 const BOARD: &str = "insert into board (key, name) values ";
 const TOKEN: &str = "insert into token (hash, board_id, created, revoked) values ";

@@ -5,9 +5,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use sqlx::{Connection, Executor, PgConnection};
 
-use super::FarmStore;
 use crate::fixture::IS_NIGHT;
 use crate::fixture::cluster::MadeCluster;
+use crate::store::FarmStore;
 
 /// A test over each engine that can be had.
 pub fn on_each_engine(test: impl AsyncFn(FarmStore)) {

@@ -1,11 +1,11 @@
 //! Each write of each transaction fails once: nothing of it is then there, and all of it when it is
 //! done again.
 
-use super::engines::{self, database};
-use super::*;
 use crate::fixture::named_rows::{lines_of, named, recording};
 use crate::fixture::{block_on, recorded_run};
 use crate::records::BundleRecord;
+use crate::store::engines::{self, database};
+use crate::store::*;
 use model::watch::WatchRow;
 
 /// A store in which a chosen write fails; each row that a statement writes is one.

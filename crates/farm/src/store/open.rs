@@ -9,10 +9,10 @@ use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Any, AssertSqlSafe, Connection, Executor, SqlSafeStr, Transaction};
 
-use super::engine::{StoreEngine, checked};
-use super::file::{SCHEMA, look_at};
-use super::own_folder::OwnFolder;
-use super::{FarmStore, trouble};
+use crate::store::engine::{StoreEngine, checked};
+use crate::store::file::{SCHEMA, look_at};
+use crate::store::own_folder::OwnFolder;
+use crate::store::{FarmStore, trouble};
 
 /// Timeout for a free connection, shorter than those of clients.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -10,8 +10,8 @@ use model::error::Result;
 use sha2::{Digest, Sha256};
 use sqlx::{Any, Transaction};
 
-use super::{BundlePlace, FarmStore, trouble};
 use crate::folders::{bundles_beside, lies_in};
+use crate::store::{BundlePlace, FarmStore, trouble};
 
 /// Folder of a store in a file; `None` for other stores, whose places are absolute.
 #[derive(Clone, Debug, Default)]

@@ -1,9 +1,9 @@
 //! Every statement, on a real database.
 
-use super::engines::{database, on_each_engine};
-use super::*;
 use crate::fixture::{block_on, cases, recorded_run};
 use crate::records::{BundleRecord, CpuRows, FarmSlot, SlotPeak, Tier, TierRow};
+use crate::store::engines::{database, on_each_engine};
+use crate::store::*;
 use model::error::Exit;
 use model::rows::RowCounts;
 use model::units::Cpu;

@@ -9,22 +9,35 @@ use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, get, post, put};
 
-use super::access::{RouteNeed, admit};
-use super::answer::{AnswerForm, Refusal, WebAnswer};
-use super::answer_budget::AnswerSource;
-use super::answer_turns::in_turn;
-use super::app::App;
-use super::asked_names::{
+use crate::users::Role;
+use crate::web::admin::lists;
+use crate::web::admin::users;
+use crate::web::answers::answer_turns::in_turn;
+use crate::web::answers::files;
+use crate::web::board::api;
+use crate::web::board::board_list;
+use crate::web::board::board_page;
+use crate::web::board::environment_parts;
+use crate::web::board::five_minutes;
+use crate::web::changes::acknowledge;
+use crate::web::edge::answer::{AnswerForm, Refusal, WebAnswer};
+use crate::web::edge::answer_budget::AnswerSource;
+use crate::web::edge::asked_names::{
     KnownNames, OF_BOARD, OF_BOARDS, OF_CHANGES, OF_COMPARE, OF_CULPRIT, OF_HISTOGRAMS, OF_MOMENT, OF_RUNS,
     OF_SLOTS, OF_SLOTS_CSV,
 };
-use super::openapi::ApiRequest;
-use super::{
-    acknowledge, admin, admin_users, api, audits, board_list, board_page, changes, compare, culprits, enrol,
-    environment_parts, files, five_minutes, kernels, lists, login, me, metrics, openapi, pins, receive,
-    receive_rows, run_data, run_page, runs,
-};
-use crate::users::Role;
+use crate::web::login::access::{RouteNeed, admit};
+use crate::web::openapi::ApiRequest;
+use crate::web::receive::enrol;
+use crate::web::receive::me;
+use crate::web::receive::rows;
+use crate::web::run::audits;
+use crate::web::run::pins;
+use crate::web::run::run_data;
+use crate::web::run::run_page;
+use crate::web::run::runs;
+use crate::web::state::app::App;
+use crate::web::{admin, changes, compare, culprits, kernels, login, metrics, openapi, receive};
 
 const OPERATOR: RouteNeed = RouteNeed::Role(Role::Operator);
 const ADMIN: RouteNeed = RouteNeed::Role(Role::Admin);
@@ -137,11 +150,11 @@ fn administration() -> Vec<FarmRoute> {
         read("/admin", OPERATOR, admin::page).takes(&["q"]),
         read("/admin/boards/{board}", OPERATOR, admin::board),
         send("/admin/boards/{board}", OPERATOR, admin::set_board),
-        send("/admin/boards/{board}/revoke", ADMIN, admin_users::revoke),
+        send("/admin/boards/{board}/revoke", ADMIN, users::revoke),
         send("/admin/budgets", OPERATOR, admin::set_budget),
-        send("/admin/codes", ADMIN, admin_users::make_codes),
-        send("/admin/users", ADMIN, admin_users::add),
-        send("/admin/users/{name}", ADMIN, admin_users::change),
+        send("/admin/codes", ADMIN, users::make_codes),
+        send("/admin/users", ADMIN, users::add),
+        send("/admin/users/{name}", ADMIN, users::change),
         read("/v1/audit", OPERATOR, lists::audit).takes(&["limit"]),
         read("/v1/budgets", OPERATOR, lists::budgets),
         read("/v1/storage", OPERATOR, lists::storage),
@@ -214,7 +227,7 @@ fn of_boards() -> Vec<FarmRoute> {
         read("/v1/me/removed", RouteNeed::Token, me::removed),
         send("/v1/enrol", RouteNeed::Code, enrol::enrol),
         store("/v1/runs/{id}", receive::put_run),
-        store("/v1/rows/{boot}/{recording}/{series}/{seq}", receive_rows::put_rows),
+        store("/v1/rows/{boot}/{recording}/{series}/{seq}", rows::put_rows),
         store("/v1/pieces/{piece}", receive::put_piece),
         store("/v1/environments/{digest}", receive::put_environment),
     ]

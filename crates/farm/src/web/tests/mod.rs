@@ -17,11 +17,11 @@ use axum::response::Response;
 use serde_json::Value;
 use tower::ServiceExt;
 
-use super::{App, FarmExposure, router};
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
 use crate::store::FarmStore;
 use crate::store::engines::on_page_engines;
+use crate::web::{App, FarmExposure, router};
 
 pub fn place(name: &str) -> PathBuf {
     run_folder(name)

@@ -144,7 +144,7 @@ fn a_run_whose_folder_is_gone_is_a_refusal_and_the_server_goes_on() {
         let gone = get(&app, &format!("/runs/{}", run.id)).await;
         assert_eq!(gone.status(), StatusCode::UNPROCESSABLE_ENTITY);
         let panicked =
-            app.heavy(|| -> Result<(), crate::web::answer::Refusal> { panic!("a parser's") }).await;
+            app.heavy(|| -> Result<(), crate::web::edge::answer::Refusal> { panic!("a parser's") }).await;
         assert_eq!(panicked.unwrap_err().status, StatusCode::UNPROCESSABLE_ENTITY);
         assert_eq!(get(&app, "/").await.status(), StatusCode::OK);
     });
