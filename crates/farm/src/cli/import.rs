@@ -15,7 +15,7 @@ use crate::cli::{FarmEnvironment, check_name, note_left_out};
 use crate::intake::{
     BundleCopies, Keeping, RecordOutcome, ScanOptions, ScanOutcome, ScanProgress, SeenRuns, scan,
 };
-use crate::pages::fleet::RefusedBundle;
+use crate::refused::RefusedBundle;
 
 /// Import runs and records from folders, for example from a USB stick
 ///

@@ -13,7 +13,7 @@ use super::take_record::{TakenRecord, take_record};
 use crate::ingest::find::{FoundBundle, FoundBundles, bundles, unread};
 use crate::ingest::keep::is_of_the_copy;
 use crate::ingest::stored::WINDOWS;
-use crate::pages::fleet::RefusedBundle;
+use crate::refused::RefusedBundle;
 use crate::store::FarmStore;
 
 /// Outcome of a scan: places of runs and records by their verdict.

@@ -8,8 +8,9 @@ use model::error::Result;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
 use crate::environments::KnownRecords;
+use crate::history::BoardEnvironment;
 use crate::history::{SaidOfDay, history};
-use crate::records::{BoardEnvironment, EnvironmentRecord, EnvironmentRuns, Tier};
+use crate::records::{EnvironmentRecord, EnvironmentRuns, Tier};
 use crate::store::many::{eights, pieces, values};
 use crate::store::runs::dropped_environments::drop_oldest;
 use crate::store::{FarmStore, storable, to_u64, trouble};

@@ -9,7 +9,7 @@ use model::error::{Result, json};
 use serde_json::{Value, json};
 
 use crate::environments::read_settings;
-use crate::records::BoardEnvironment;
+use crate::history::BoardEnvironment;
 use crate::setting_changes::{SettingChange, changed};
 use crate::web::answers::answer_parts::{AnswerParts, in_parts};
 use crate::web::answers::answer_turns::AskingClient;

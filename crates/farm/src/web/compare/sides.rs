@@ -9,10 +9,9 @@ use model::text::several;
 
 use crate::changes::{InvalidRun, is_spoiled};
 use crate::environments::{KnownRecords, ToldSettings};
+use crate::history::BoardEnvironment;
 use crate::history::{environment_on, history};
-use crate::records::{
-    BoardEnvironment, EnvironmentRecord, EnvironmentRuns, SeriesDays, SeriesKey, SeriesOfBoard, Tier,
-};
+use crate::records::{EnvironmentRecord, EnvironmentRuns, SeriesDays, SeriesKey, SeriesOfBoard, Tier};
 use crate::sides::{BoardDays, ComparedBoards, FarmSide, LeftOutDays, UnitDays, days_of, unknown_days_of};
 use crate::store::{FarmStore, TimeStretch};
 use crate::web::compare::chosen_boards::{BoardTimes, ChosenBoards, beside_each_other, quarters};

@@ -9,8 +9,9 @@ use rules::audit::VerdictCounts;
 use rules::intent::Profile;
 use study::audit::{Audited, MachineSource, judge};
 
+use crate::history::BoardEnvironment;
 use crate::pages::audit::BoardAudit;
-use crate::records::{BoardEnvironment, FarmRun};
+use crate::records::FarmRun;
 use crate::web::edge::answer::Refusal;
 use crate::web::state::app::App;
 

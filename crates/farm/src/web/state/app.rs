@@ -10,8 +10,8 @@ use tokio::sync::Semaphore;
 
 use crate::changes::NotedChanges;
 use crate::objects::{BundleCache, BundleLease};
-use crate::pages::fleet::{RefusedBundle, RefusedFolders};
 use crate::records::FarmRun;
+use crate::refused::{RefusedBundle, RefusedFolders};
 use crate::store::{AuditEntry, FarmStore, FoundChange};
 use crate::users::{PasswordCost, PasswordMemory, digest_password};
 use crate::wall_clock::now_ns;

@@ -10,9 +10,10 @@ use crate::changes::{
     SeriesAround, effect, is_judged, is_spoiled, new_culprits, over_budget, rate_changes, rate_reach,
     series_name,
 };
+use crate::history::BoardEnvironment;
 use crate::history::{changes_by_day, environment_on, since as since_time};
 use crate::ingest::plausible::believed;
-use crate::records::{BoardEnvironment, FarmBoard, SeriesKey, SeriesOfBoard, Tier, TierRow};
+use crate::records::{FarmBoard, SeriesKey, SeriesOfBoard, Tier, TierRow};
 use crate::setting_changes::{SettingChange, changed};
 use crate::store::{FarmStore, TimeStretch};
 use crate::wall_clock::{DAY, now};

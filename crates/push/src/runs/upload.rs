@@ -5,11 +5,11 @@ use host::MachineFiles;
 use model::text::{excerpt, hex};
 use sha2::{Digest, Sha256};
 
-use super::link::LinkFault;
 use super::manifest::{UnreadBundle, manifest_of, place_of};
 use super::parts::FilePart;
-use super::receipt::{asked_for, is_of, is_of_run};
-use super::session::{PushAllowance, PushRound, RoundEnd};
+use crate::link::LinkFault;
+use crate::receipt::{asked_for, is_of, is_of_run};
+use crate::session::{PushAllowance, PushRound, RoundEnd};
 
 /// Limit of attempts at a run that changes while it is sent.
 const TRIES: usize = 3;

@@ -1,5 +1,12 @@
 //! Runs of a folder: selects those to send, and notes the outcome of each.
 
+pub mod found_runs;
+pub mod known;
+pub mod manifest;
+pub mod parts;
+pub mod removed;
+pub mod upload;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -10,14 +17,13 @@ use model::units::Nanos;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::found_runs::{DEEPEST, FoundRuns, found};
-use super::known::{learn, tell_lost};
-use super::manifest::manifest_of;
-use super::parts::FilePart;
-use super::removed;
-use super::sent::last_change;
-use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd};
-use super::upload::{RunEnd, upload};
+use self::found_runs::{DEEPEST, FoundRuns, found};
+use self::known::{learn, tell_lost};
+use self::manifest::manifest_of;
+use self::parts::FilePart;
+use self::upload::{RunEnd, upload};
+use crate::sent::last_change;
+use crate::session::{FarmComparison, PushAllowance, PushRound, RoundEnd};
 
 type Sent<T> = Result<T, RoundEnd>;
 

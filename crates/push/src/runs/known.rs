@@ -7,10 +7,10 @@ use model::text::several;
 use model::units::Nanos;
 use serde_json::Value;
 
-use super::link::LinkFault;
-use super::receipt::is_of_board;
-use super::sent::SentRows;
-use super::session::{FarmComparison, PushAllowance, PushRound, RoundEnd};
+use crate::link::LinkFault;
+use crate::receipt::is_of_board;
+use crate::sent::SentRows;
+use crate::session::{FarmComparison, PushAllowance, PushRound, RoundEnd};
 
 /// Interval between two comparisons.
 const EVERY: Nanos = Nanos(86_400 * Nanos::SECOND.0);

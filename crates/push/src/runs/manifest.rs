@@ -158,6 +158,7 @@ pub fn place_of<'a>(manifest: &'a BundleManifest, piece: &str) -> Option<(&'a st
 #[allow(clippy::disallowed_methods)] // Tests make files of their own.
 mod tests {
     use super::*;
+
     use host::access::Access;
     use std::fs;
 

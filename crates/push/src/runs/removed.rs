@@ -6,9 +6,9 @@ use std::path::Path;
 use model::text::quoted;
 use model::units::Nanos;
 
-use super::link::LinkFault;
-use super::receipt::removed_of;
-use super::session::{PushAllowance, PushRound, RoundEnd};
+use crate::link::LinkFault;
+use crate::receipt::removed_of;
+use crate::session::{PushAllowance, PushRound, RoundEnd};
 
 /// Interval between two questions, in wall-clock time: a program that is started each hour asks no
 /// more often.
