@@ -11,7 +11,7 @@ use sqlx::{Any, AssertSqlSafe, FromRow, Transaction};
 use crate::encoding::{pack_peaks, pack_rows, unpack_peaks, unpack_rows};
 use crate::records::{FarmSlot, SeriesKey, Tier, TierRow};
 use crate::store::hist::largest_left::largest_left;
-use crate::store::many::{by_keys, pieces, values};
+use crate::store::many::{by_keys, pieces, statement, values};
 use crate::store::{FarmStore, nanos, plain, storable, to_i64, to_u64, trouble};
 
 /// Start of a histogram, its counts, its maximum, and its CPUs in packed form.
@@ -72,7 +72,7 @@ pub async fn put_slots(
     const SLOT: &str = "insert into slot (board_id, series, plan, t, recording, seq, n, missed, max_ns, \
                         max_cpu, max_at, culprit, victim, peaks) values ";
     for piece in pieces(slots) {
-        let mut insert = sqlx::query(AssertSqlSafe(values(SLOT, 14, piece.len())));
+        let mut insert = sqlx::query(statement(all, values(SLOT, 14, piece.len())));
         for (of, slot) in piece {
             insert = insert.bind(of.board).bind(&of.key.series).bind(&of.key.plan);
             insert = insert.bind(slot.t).bind(&slot.run).bind(of.seq);
@@ -110,7 +110,7 @@ pub async fn tier_rows(
             &KEY,
             piece.len(),
         );
-        let mut select = sqlx::query_as::<_, PlacedRow>(AssertSqlSafe(text));
+        let mut select = sqlx::query_as::<_, PlacedRow>(statement(all, text));
         for place in piece {
             select = select.bind(place.board).bind(&place.key.series).bind(&place.key.plan);
             select = select.bind(place.tier.number()).bind(place.t);
@@ -134,7 +134,7 @@ pub async fn put_tiers(
         let text = values(HIST, 9, piece.len())
             + " on conflict (board_id, series, plan, tier, t) do update set n = excluded.n, \
                missed = excluded.missed, max_ns = excluded.max_ns, cpus = excluded.cpus";
-        let mut insert = sqlx::query(AssertSqlSafe(text));
+        let mut insert = sqlx::query(statement(all, text));
         for (place, row) in piece {
             insert = insert.bind(place.board).bind(&place.key.series).bind(&place.key.plan);
             insert = insert.bind(place.tier.number()).bind(place.t);

@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 use bundle::record::lines::CLOCK_SET;
 use model::error::Result;
 use model::units::Nanos;
-use sqlx::{Any, AssertSqlSafe, Transaction};
+use sqlx::{Any, Transaction};
 
 use crate::ingest::rows::{ReceivedRow, RowPart, RowsOf};
 use crate::records::{FarmSlot, SlotPeak, Tier};
 use crate::store::changes::culprits::{RowCulprit, put_row_culprits};
 use crate::store::hist::tiers::{SlotPlace, add_to_tiers, put_slots};
-use crate::store::many::{pieces, values};
+use crate::store::many::{pieces, statement, values};
 use crate::store::rows::row_times::{RowBatch, RowOffsets, place_rows};
 use crate::store::runs::environments::{RowEnvironment, put_row_environments};
 use crate::store::runs::labels::{LabelledRow, put_row_labels};
@@ -166,7 +166,7 @@ async fn mark(all: &mut Transaction<'static, Any>, rows: &[PlacedRow<'_>]) -> sq
     for piece in pieces(rows) {
         let text = values(KEY, 6, piece.len())
             + " on conflict do nothing returning board_id, boot, recording, series, seq";
-        let mut insert = sqlx::query_as::<_, RowKey>(AssertSqlSafe(text));
+        let mut insert = sqlx::query_as::<_, RowKey>(statement(all, text));
         for PlacedRow { batch, row, .. } in piece {
             insert = insert.bind(batch.board_id).bind(&batch.of.boot).bind(&batch.of.recording);
             insert = insert.bind(&batch.of.series).bind(to_i64(row.seq)).bind(&row.digest);

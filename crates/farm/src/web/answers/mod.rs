@@ -1,4 +1,4 @@
-//! How answers are written: in parts, in turn, packed, and without names for the public.
+//! The writing of answers: in parts, in turn, packed, and without names for the public.
 
 pub mod answer_parts;
 pub mod answer_turns;

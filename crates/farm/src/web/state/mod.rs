@@ -1,4 +1,4 @@
-//! What all requests share, and what takes rows in.
+//! State that all requests share, and the task that takes rows in.
 
 pub mod app;
 pub mod attempts;

@@ -10,7 +10,7 @@ use crate::changes::ChangeKind;
 use crate::changes::made::made_change;
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
-use crate::store::engines::on_each_engine;
+use crate::store::engines::on_page_engines;
 use crate::web::FarmExposure;
 
 const SECRET_TEXT: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
@@ -74,7 +74,7 @@ fn field(head: &str, name: &str) -> String {
 
 #[test]
 fn a_change_is_told_once_signed_and_again_where_it_was_not_taken() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app(store).await;
         let (url, came) = receiver(vec!["500 x", "302 x", "200 x", "204 x"]);
         let hook = Webhook::new(&url, SECRET_TEXT).unwrap();
@@ -105,7 +105,7 @@ fn a_change_is_told_once_signed_and_again_where_it_was_not_taken() {
 
 #[test]
 fn what_nobody_takes_is_given_up_and_counted_and_the_queue_has_an_end() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app(store).await;
         // A port that nobody listens on any more.
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -97,7 +97,7 @@ async fn ids(app: &App) -> Vec<String> {
 
 #[test]
 fn a_run_that_tells_more_than_a_recorder_that_told_it_first_makes_no_other_change() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app(store).await;
         put_rows(&app, "rows-a", 0, 8 * DAY).await;
         put_rows(&app, "rows-b", 8 * DAY + 10 * HOUR, 9 * DAY).await;
@@ -117,7 +117,7 @@ fn a_run_that_tells_more_than_a_recorder_that_told_it_first_makes_no_other_chang
 
 #[test]
 fn an_environment_that_began_days_before_it_was_told_is_the_same_change() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app(store).await;
         put_rows(&app, "rows-a", 0, 3 * DAY).await;
         put_rows(&app, "rows-b", 8 * DAY, 9 * DAY).await;
@@ -136,7 +136,7 @@ fn an_environment_that_began_days_before_it_was_told_is_the_same_change() {
 
 #[test]
 fn to_come_back_to_an_environment_stays_another_change() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app(store).await;
         for (name, from, to) in [("rows-a", 0, 2), ("rows-b", 4, 8), ("rows-a", 8, 10), ("rows-b", 12, 16)] {
             put_rows(&app, name, from * DAY, to * DAY).await;
@@ -161,7 +161,7 @@ fn to_come_back_to_an_environment_stays_another_change() {
 
 #[test]
 fn what_changes_a_few_hours_later_and_no_recorder_tells_is_another_change() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let app = app(store).await;
         put_rows(&app, "rows-a", 0, 8 * DAY).await;
         let began = 8 * DAY + 23 * HOUR;

@@ -25,7 +25,7 @@ async fn put_runs(store: &FarmStore, board: &str, invalid: u64, max: Nanos) -> i
 
 #[test]
 fn runs_that_do_not_count_break_no_budget() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let limit = Nanos(1_000_000);
         store.set_budget("", Some(limit)).await.unwrap();
         let last = put_runs(&store, "a", 1, Nanos(9_000_000)).await;
@@ -58,7 +58,7 @@ fn runs_that_do_not_count_break_no_budget() {
 
 #[test]
 fn a_run_without_five_minutes_breaks_a_budget_also_beside_one_that_does_not_count() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         store.set_budget("", Some(Nanos(1_000_000))).await.unwrap();
         let recorded = recorded_run("measured", "a");
         let put = async |id: &str, invalid: u64, max: Nanos, has_slots: bool| {
@@ -98,7 +98,7 @@ fn a_run_without_five_minutes_breaks_a_budget_also_beside_one_that_does_not_coun
 
 #[test]
 fn a_budget_that_was_broken_on_any_of_the_days_shown_is_told() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let record = recorded_run("measured", "a");
         store.put(&record).await.unwrap();
         let last = Tier::Day.begin(record.run.started);

@@ -40,7 +40,7 @@ async fn effects(store: &FarmStore, begin: i64) -> Vec<(String, i64, ChangeKind)
 
 #[test]
 fn to_go_back_to_an_environment_is_a_change_with_its_effect() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let begin = put_back_and_forth(&store).await;
         let wanted = [
             ("environment A".to_owned(), 16, ChangeKind::Worse),
@@ -74,7 +74,7 @@ fn to_go_back_to_an_environment_is_a_change_with_its_effect() {
 
 #[test]
 fn a_change_after_other_hardware_is_found_where_the_environment_stayed_with_it() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let begin = put_back_and_forth(&store).await;
         let worse = ("environment A".to_owned(), 16, ChangeKind::Worse);
         let better = ("environment B".to_owned(), 8, ChangeKind::Better);
@@ -98,7 +98,7 @@ fn a_change_after_other_hardware_is_found_where_the_environment_stayed_with_it()
 
 #[test]
 fn environments_beyond_those_that_are_looked_at_are_counted() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let recorded = recorded_run("measured", "a");
         for at in 0..MOST_STEPS as i64 + 4 {
             let mut record = recorded.clone();

@@ -16,7 +16,7 @@ use super::*;
 use crate::fixture::recorded_run;
 use crate::records::{CpuRows, SeriesKey, TierRow};
 use crate::store::BulkRows;
-use crate::store::engines::on_each_engine;
+use crate::store::engines::on_page_engines;
 
 async fn found(store: &FarmStore, of: &FoundChanges) -> Vec<FarmChange> {
     let all = of.all(store, &store.boards().await.unwrap()).await;

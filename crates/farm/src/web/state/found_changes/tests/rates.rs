@@ -5,7 +5,7 @@ use crate::changes::JudgedSeries;
 
 #[test]
 fn a_change_of_the_last_of_many_series_is_found() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let record = recorded_run("measured", "a");
         store.put(&record).await.unwrap();
         let last = record.run.started;
@@ -45,7 +45,7 @@ fn a_change_of_the_last_of_many_series_is_found() {
 
 #[test]
 fn days_of_a_run_that_does_not_count_say_nothing_of_a_rate() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let record = recorded_run("measured", "a");
         store.put(&record).await.unwrap();
         let last = record.run.started;
@@ -77,7 +77,7 @@ fn the_last_day_of_a_board_is_judged_once_it_is_over() {
     }
     // A board whose last day is over meanwhile is looked at again.
     assert_eq!(LookedAt::of(&FarmBoard { last_day: DAY, ..board }).judged_until, 2 * DAY);
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let today = Tier::Day.begin(believed(now()));
         let reach = async |board: &str| {
             let boards = store.boards().await.unwrap();

@@ -22,7 +22,7 @@ async fn put_days(store: &FarmStore, board: &str) {
 
 #[test]
 fn a_farm_of_which_no_board_sends_any_more_says_so() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         store.add_code(b"code", i64::MAX, &[]).await.unwrap();
         let enrolled = store.enrol(b"code", 1, "sends", "sends", b"token").await.unwrap();
         assert_eq!(enrolled, EnrolOutcome::Enrolled);
@@ -60,7 +60,7 @@ async fn put_rows(store: &FarmStore, board_id: i64, days: Range<i64>, has_sample
 
 #[test]
 fn a_recorder_that_sees_no_wakeup_is_not_silent() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         for (board, samples, until) in [("busy", 12, 12), ("idle", 5, 12), ("off", 5, 5)] {
             let id = store.board_for(board, board).await.unwrap();
             put_rows(&store, id, 0..samples, true).await;

@@ -24,7 +24,7 @@ async fn board_with_environments(store: &FarmStore) {
 
 #[test]
 fn another_environment_and_a_new_culprit_of_the_same_day_are_found() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         board_with_environments(&store).await;
         for day in 0..10 {
             store.put_rows(&[batch(day * 288, (day + 1) * 288, "hog", "x")]).await.unwrap();
@@ -55,7 +55,7 @@ async fn days(store: &FarmStore, of: &FoundChanges) -> Vec<(String, i64)> {
 
 #[test]
 fn changes_have_the_days_that_a_board_sends_after_its_newest_rows() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         board_with_environments(&store).await;
         for day in 0..10 {
             store.put_rows(&[batch(day * 288, (day + 1) * 288, "hog", "x")]).await.unwrap();
@@ -81,7 +81,7 @@ fn owned((what, day): (&str, i64)) -> (String, i64) {
 
 #[test]
 fn what_a_hunt_sees_after_its_first_state_is_found() {
-    on_each_engine(async |store| {
+    on_page_engines(async |store| {
         let recorded = recorded_run("hunt", "a");
         let mut hunt = recorded.clone();
         (hunt.slots, hunt.rows) = (Vec::new(), Vec::new());
