@@ -22,7 +22,7 @@ use farm::ingest::bundle::read;
 use farm::ingest::find::FoundBundle;
 use farm::records::{CpuRows, SeriesKey, Tier, TierRow};
 use farm::store::{FarmStore, StoreTotals};
-use farm::web::sender::digest_of;
+use farm::web::login::sender::digest_of;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use model::rng::SplitMix64;

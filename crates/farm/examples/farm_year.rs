@@ -21,7 +21,7 @@ use farm::records::{BundleRecord, EnvironmentRecord, SeriesKey, Tier};
 use farm::sides::FarmSide;
 use farm::store::{AuditEntry, FarmStore, TimeStretch};
 use farm::users::{FarmUser, PasswordCost, Role, digest_password};
-use farm::web::sender::digest_of;
+use farm::web::login::sender::digest_of;
 use farm::web::{App, FarmExposure, router};
 use model::units::Nanos;
 use tower::ServiceExt;

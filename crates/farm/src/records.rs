@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::board_settings::BoardSettings;
 pub use crate::environments::{EnvironmentRecord, EnvironmentRuns};
-pub use crate::history::BoardEnvironment;
 use crate::sent_days::SentDays;
 use crate::wall_clock::DAY;
 

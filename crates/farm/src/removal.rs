@@ -184,22 +184,19 @@ async fn remove_other_states(store: &FarmStore, id: &str, folder: &Path) -> Resu
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
     use super::*;
+    use crate::fixture::{block_on, run_folder};
     use crate::ingest::keep::{PATIENCE, keep, name_of_state};
     use crate::objects::tests::in_memory;
     use crate::store::engines::on_each_engine;
-
-    fn fixture() -> PathBuf {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt")
-    }
 
     #[test]
     fn a_bundle_goes_with_its_run_but_for_one_that_is_shown_from_elsewhere() {
         on_each_engine(async |store| {
             let folder = tempfile::tempdir().unwrap();
             let own = folder.path().join("own");
-            let elsewhere = keep(&fixture(), "elsewhere", folder.path()).unwrap().0;
-            let copy = keep(&fixture(), "copy", &own).unwrap().0;
-            keep(&fixture(), "other", &own).unwrap();
+            let elsewhere = keep(&run_folder("hunt"), "elsewhere", folder.path()).unwrap().0;
+            let copy = keep(&run_folder("hunt"), "copy", &own).unwrap().0;
+            keep(&run_folder("hunt"), "other", &own).unwrap();
             for (place, is_gone) in [(&copy, true), (&elsewhere, false)] {
                 let found = FoundBundle { place: place.clone(), board: Some("a".into()) };
                 store.put(&read(&found).unwrap().0).await.unwrap();
@@ -227,20 +224,20 @@ mod tests {
     fn all_states_of_a_run_go_with_it() {
         on_each_engine(async |store| {
             let folder = tempfile::tempdir().unwrap();
-            let found = FoundBundle { place: fixture(), board: Some("a".into()) };
+            let found = FoundBundle { place: run_folder("hunt"), board: Some("a".into()) };
             let mut record = read(&found).unwrap().0;
             let id = record.run.id.clone();
             // One imported while it was running, one that was sent, and the final one.
             let names =
                 [id.clone(), format!("{id}+1"), format!("{id}+2"), format!("{id}2"), "other".to_owned()];
             for name in &names {
-                keep(&fixture(), name, folder.path()).unwrap();
+                keep(&run_folder("hunt"), name, folder.path()).unwrap();
             }
             // A run that may return may be arriving: its board has sent the first part of `+1`.
             for (at, stays) in
                 [(None, [true, true, false, true, true]), (Some(5), [false, false, false, true, true])]
             {
-                keep(&fixture(), &names[2], folder.path()).unwrap();
+                keep(&run_folder("hunt"), &names[2], folder.path()).unwrap();
                 record.run.place = folder.path().join(&names[2]).to_string_lossy().into_owned();
                 store.put(&record).await.unwrap();
                 let kept = KeptBundles { folder: folder.path(), bucket: None, patience: PATIENCE };
@@ -254,11 +251,10 @@ mod tests {
 
     #[test]
     fn a_bundle_goes_from_the_bucket_and_its_copy_from_here() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        runtime.unwrap().block_on(async {
+        block_on(async {
             let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
             let folder = tempfile::tempdir().unwrap();
-            let found = FoundBundle { place: fixture(), board: Some("a".into()) };
+            let found = FoundBundle { place: run_folder("hunt"), board: Some("a".into()) };
             let mut record = read(&found).unwrap().0;
             let (id, name) = (record.run.id.clone(), name_of_state(&record));
             let (earlier, alike) = (format!("{id}+0123456789abcdef"), format!("{id}2+0123456789abcdef"));
@@ -267,8 +263,8 @@ mod tests {
             let kept = KeptBundles { folder: folder.path(), bucket: Some(&bucket), patience: PATIENCE };
             let put = async || {
                 for name in [&name, &earlier, &alike] {
-                    bucket.put_folder(name, &fixture(), &record.digest).await.unwrap();
-                    keep(&fixture(), name, folder.path()).unwrap();
+                    bucket.put_folder(name, &run_folder("hunt"), &record.digest).await.unwrap();
+                    keep(&run_folder("hunt"), name, folder.path()).unwrap();
                 }
                 store.put(&record).await.unwrap();
             };

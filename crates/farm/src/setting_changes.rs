@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::environments::{SettingsByName, differing, settings_of, told_of, value_of};
-use crate::records::BoardEnvironment;
+use crate::history::BoardEnvironment;
 
 /// A setting that changed; `""` if it was absent.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]

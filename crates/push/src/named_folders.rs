@@ -7,7 +7,7 @@ use bundle::record::read::{is_record, is_record_of};
 use host::{RecordDisk, RecordFolder};
 use model::text::quoted;
 
-use super::found_runs::found;
+use super::runs::found_runs::found;
 
 /// Remarks on these folders, a line each; none on a folder that does not exist yet.
 pub fn nothing_in(runs: &[PathBuf], records: &[PathBuf]) -> Vec<String> {

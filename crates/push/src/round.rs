@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use super::runs::{known, removed};
 use super::session::{PushRound, RoundEnd, RoundOutcome};
-use super::{known, removed, rows, runs};
+use super::{rows, runs};
 
 /// Folders to send from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use report::words::{several, span};
 
 use super::{ChangeKind, FarmChange};
 use crate::board_settings::{OF_A_TAG, OF_THE};
-use crate::pages::five_minutes::address;
-use crate::pages::parts::{date, escaped};
 use crate::records::{FarmBoard, SeriesKey, Tier};
+use crate::words::address;
+use crate::words::{date, escaped};
 
 /// Number of days within the budget after which the next day beyond it begins another change.
 pub const BUDGET_APART: i64 = 7;

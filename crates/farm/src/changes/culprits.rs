@@ -3,7 +3,7 @@
 use report::words::several;
 
 use super::{ChangeKind, FarmChange};
-use crate::pages::parts::{date, escaped, known};
+use crate::words::{date, escaped, known};
 
 /// Minimum number of hunts, or days of a recorder, before the first one with the culprit: on a
 /// board with fewer it may have gone unnoticed.

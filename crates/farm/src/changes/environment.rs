@@ -11,9 +11,10 @@ use stats::series::Series;
 
 use super::lead::times;
 use super::{ChangeKind, EnvironmentSince, FALSE_SHARE, FarmChange, OF_ENVIRONMENT};
-use crate::pages::parts::{date, escaped};
-use crate::records::{BoardEnvironment, SLOT, Tier};
+use crate::history::BoardEnvironment;
+use crate::records::{SLOT, Tier};
 use crate::setting_changes::{SettingChange, changed};
+use crate::words::{date, escaped};
 
 /// Days of each side.
 pub const EFFECT_DAYS: i64 = 7;

@@ -10,9 +10,9 @@ use serde::Serialize;
 use super::{ChangeIdentity, ChangeKind, FarmChange};
 use crate::board_names::BoardNames;
 use crate::environments::{KERNEL_CONFIGURATION, RELEASE, WORD};
-use crate::pages::parts::{date, escaped};
 use crate::setting_changes::SettingChange;
 use crate::wall_clock::DAY;
+use crate::words::{date, escaped};
 
 /// Kinds of a change for the worse, the gravest first: a breached budget hides no other change.
 const GRAVEST: [ChangeKind; 5] = [

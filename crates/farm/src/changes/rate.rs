@@ -10,9 +10,9 @@ use stats::time::onset::{Direction, LEAST, RECENT, onsets, smallest_factor};
 
 use super::lead::times;
 use super::{ChangeKind, FarmChange, SHOWN_DAYS};
-use crate::pages::five_minutes::address;
-use crate::pages::parts::date;
 use crate::records::{SeriesKey, Tier, TierRow};
+use crate::words::address;
+use crate::words::date;
 
 /// Number of days read, including those before the displayed ones.
 pub const READ_DAYS: i64 = 320;

@@ -9,8 +9,8 @@ use stats::pair::conditional_binomial::Exposure;
 use stats::time::onset::{LEAST, RECENT, onsets, smallest_factor, usual_rate};
 
 use super::rate::{RateHistory, a_day, counted, level};
-use crate::pages::parts::date;
 use crate::records::SeriesKey;
+use crate::words::date;
 
 /// Detectable change in the rate of late wake-ups of a series.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

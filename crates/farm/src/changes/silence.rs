@@ -3,9 +3,9 @@
 use report::words::several;
 
 use super::{ChangeKind, FarmChange};
-use crate::pages::parts::{date, escaped};
 use crate::records::{FEW_DAYS, FarmBoard, Tier};
 use crate::sent_days::SentGap;
+use crate::words::{date, escaped};
 
 /// Multiple of the usual gap: a board that measures each Monday is not silent on Sunday.
 const TIMES: i64 = 3;

@@ -3,10 +3,10 @@
 use model::error::{Exit, Failure, Result};
 use model::units::{Bare, Nanos, parse_span};
 
-use super::document_flags::DocumentFlags;
-use super::store_flag::StoreFlag;
-use super::{FarmEnvironment, note};
 use crate::board_settings::{BudgetsDocument, budget_text, check_tag};
+use crate::cli::flags::store_flag::StoreFlag;
+use crate::cli::output::document_flags::DocumentFlags;
+use crate::cli::{FarmEnvironment, note};
 use crate::records::FarmBoard;
 use crate::store::FarmStore;
 

@@ -7,10 +7,10 @@ use model::error::{Exit, Failure, Result};
 use model::text::{clean, several};
 use serde::Serialize;
 
-use super::FarmEnvironment;
-use super::document_flags::DocumentFlags;
-use super::farm_flags::FarmFlags;
-use super::objects_flag::{is_at, where_to_look};
+use crate::cli::FarmEnvironment;
+use crate::cli::flags::farm_flags::FarmFlags;
+use crate::cli::flags::objects_flag::{is_at, where_to_look};
+use crate::cli::output::document_flags::DocumentFlags;
 use crate::folders::{lies_in, name_in_bucket};
 use crate::intake::bundle_fault;
 use crate::objects::ObjectBucket;

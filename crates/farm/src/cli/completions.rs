@@ -4,7 +4,7 @@ use clap::Command;
 use clap_complete::Shell;
 use model::error::{Exit, Result};
 
-use super::described_program::{DescribedProgram, print};
+use crate::cli::described_program::{DescribedProgram, print};
 
 /// Print the completion script of a shell
 #[derive(clap::Args)]

@@ -11,9 +11,9 @@ use model::error::{Exit, Failure, Result};
 use model::text::quoted;
 use tokio::task::JoinSet;
 
-use super::serve::{asked_to_end, listen, served};
-use super::store_flag::StorePlace;
-use super::{FarmEnvironment, say};
+use crate::cli::flags::store_flag::StorePlace;
+use crate::cli::serve::{asked_to_end, listen, served};
+use crate::cli::{FarmEnvironment, say};
 use crate::demo::{NUMBER, write_record};
 use crate::ingest::remove_tree::remove_tree;
 use crate::intake::{Keeping, ScanOptions, SeenRuns, scan};
@@ -158,6 +158,7 @@ impl Drop for DemoFolder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::block_on;
     use crate::ingest::plausible::WRITTEN;
     use crate::web::made_app::get;
 
@@ -166,8 +167,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let temporary = Some(parent.path().as_os_str().to_owned());
         let environment = FarmEnvironment { temporary, ..FarmEnvironment::default() };
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
+        block_on(async {
             let folder = DemoFolder::make(&environment).unwrap();
             // 2026-11-26 08:00, which is past by the clock of any machine.
             let mut farm = DemoFarm::default();
@@ -198,7 +198,6 @@ mod tests {
             let boards = answer["boards"].as_array().unwrap();
             assert_eq!(boards.len(), NUMBER);
         });
-        drop(runtime);
         assert_eq!(Dir::existing(parent.path()).unwrap().names().unwrap(), [""; 0]);
     }
 }

@@ -6,15 +6,15 @@ use model::error::{Exit, Failure, Result};
 use model::text::several;
 use serde::Serialize;
 
-use super::document_flags::DocumentFlags;
-use super::store_flag::StoreFlag;
-use super::{FarmEnvironment, check_name, note};
 use crate::board_settings::lab_tag;
+use crate::cli::flags::store_flag::StoreFlag;
+use crate::cli::output::document_flags::DocumentFlags;
+use crate::cli::{FarmEnvironment, check_name, note};
 use crate::ingest::board_key::board_of;
 use crate::ingest::environment::hex;
 use crate::store::FarmStore;
 use crate::wall_clock::{DAY, now};
-use crate::web::sender::digest_of;
+use crate::web::login::sender::digest_of;
 
 /// Validity of a code, in seconds.
 const GOOD_FOR_S: i64 = DAY;

@@ -7,9 +7,9 @@ use model::error::{Exit, Failure, Result};
 use model::text::quoted_value;
 use serde::Serialize;
 
-use super::document_flags::DocumentFlags;
-use super::farm_flags::FarmFlags;
-use super::{FarmEnvironment, note};
+use crate::cli::flags::farm_flags::FarmFlags;
+use crate::cli::output::document_flags::DocumentFlags;
+use crate::cli::{FarmEnvironment, note};
 use crate::ingest::keep::PATIENCE;
 use crate::objects::ObjectBucket;
 use crate::pages::parts::moment;

@@ -7,15 +7,15 @@ use model::error::{Exit, Failure, Result};
 use model::text::{quoted, several};
 use serde::Serialize;
 
-use super::document_flags::DocumentFlags;
-use super::farm_flags::FarmFlags;
-use super::progress::CommandProgress;
-use super::watch_folders::watch;
-use super::{FarmEnvironment, check_name, note_left_out};
+use crate::cli::flags::farm_flags::FarmFlags;
+use crate::cli::output::document_flags::DocumentFlags;
+use crate::cli::output::progress::CommandProgress;
+use crate::cli::watch_folders::watch;
+use crate::cli::{FarmEnvironment, check_name, note_left_out};
 use crate::intake::{
     BundleCopies, Keeping, RecordOutcome, ScanOptions, ScanOutcome, ScanProgress, SeenRuns, scan,
 };
-use crate::pages::fleet::RefusedBundle;
+use crate::refused::RefusedBundle;
 
 /// Import runs and records from folders, for example from a USB stick
 ///
@@ -155,6 +155,7 @@ impl Args {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::run_folder;
     use std::path::Path;
 
     fn asked(folders: &[&Path], board: Option<&str>) -> Args {
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn where_one_folder_is_not_there_nothing_of_the_others_is_taken() {
-        let good = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+        let good = run_folder("hunt");
         let (refused, is_made) = refused(&asked(&[&good, Path::new("/nowhere/at/all")], None));
         assert!(refused.exit == Exit::Usage && refused.message.contains("/nowhere/at/all"), "{refused}");
         assert!(!is_made);
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_board_without_a_name_is_refused() {
-        let good = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+        let good = run_folder("hunt");
         for name in ["", "   ", "\t"] {
             let (refused, is_made) = refused(&asked(&[&good], Some(name)));
             assert!(refused.exit == Exit::Usage && refused.message.contains("omit --board"), "{refused}");

@@ -3,7 +3,7 @@
 use clap::Command;
 use model::error::{Exit, Failure, Result};
 
-use super::described_program::{DescribedProgram, print};
+use crate::cli::described_program::{DescribedProgram, print};
 
 /// Print the manual page
 #[derive(clap::Args)]

@@ -1,36 +1,23 @@
 //! The command line: one file per subcommand.
 
 mod backup;
-mod backup_folder;
 mod budget;
 mod check;
 mod completions;
 mod demo;
 mod described_program;
-mod document_flags;
 mod enrol;
 mod export;
-mod export_parquet;
-mod export_results;
-mod export_slots;
-mod farm_flags;
+mod flags;
 mod forget;
 mod import;
-mod interruption;
 mod man;
-mod objects_flag;
+mod output;
 mod pin;
-mod printed_output;
-mod progress;
 mod prune;
-mod retention;
-mod retention_bucket;
 mod serve;
-mod store_flag;
-mod tls_flags;
 mod user;
 mod watch_folders;
-mod webhook_flags;
 
 use std::ffi::OsString;
 
@@ -38,7 +25,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use model::error::{Exit, Failure};
 use model::text::excerpt;
 
-use self::interruption::until_interrupted;
+use self::output::interruption::until_interrupted;
 use crate::objects::ObjectKeys;
 use crate::store::{AuditEntry, FarmStore};
 use crate::wall_clock::now_ns;
@@ -197,7 +184,7 @@ fn check_name(flag: &str, what: &str, name: Option<&String>, remedy: &str) -> mo
 
 /// Prints a line to standard error; a failure to write is ignored.
 fn say(line: &str) {
-    progress::write_other(line);
+    output::progress::write_other(line);
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@ use model::error::{Exit, Failure, Result};
 use model::text::quoted_value;
 use serde::Serialize;
 
-use super::document_flags::DocumentFlags;
-use super::store_flag::StoreFlag;
-use super::{FarmEnvironment, note};
+use crate::cli::flags::store_flag::StoreFlag;
+use crate::cli::output::document_flags::DocumentFlags;
+use crate::cli::{FarmEnvironment, note};
 use crate::store::{FarmStore, RunPin};
 use crate::wall_clock::now;
 

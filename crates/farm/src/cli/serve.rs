@@ -9,12 +9,12 @@ use model::error::{Exit, Failure, Result};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::objects_flag::{ObjectsFlag, look_for_bundles};
-use super::store_flag::StorePlace;
-use super::tls_flags::{TlsFlags, keep_certificate};
-use super::watch_folders::show;
-use super::webhook_flags::WebhookFlags;
-use super::{FarmEnvironment, say};
+use crate::cli::flags::objects_flag::{ObjectsFlag, look_for_bundles};
+use crate::cli::flags::store_flag::StorePlace;
+use crate::cli::flags::tls_flags::{TlsFlags, keep_certificate};
+use crate::cli::flags::webhook_flags::WebhookFlags;
+use crate::cli::watch_folders::show;
+use crate::cli::{FarmEnvironment, say};
 use crate::objects::{BucketFault, BundleCache, ObjectBucket};
 use crate::store::FarmStore;
 use crate::web::{

@@ -6,9 +6,9 @@ use clap::Subcommand;
 use model::error::{Exit, Failure, Result};
 use serde::Serialize;
 
-use super::document_flags::DocumentFlags;
-use super::store_flag::StoreFlag;
-use super::{FarmEnvironment, note, say};
+use crate::cli::flags::store_flag::StoreFlag;
+use crate::cli::output::document_flags::DocumentFlags;
+use crate::cli::{FarmEnvironment, note, say};
 use crate::pages::parts::date;
 use crate::store::FarmStore;
 use crate::users::{FarmUser, PasswordCost, Role, check_name, check_password, digest_password, make_secret};

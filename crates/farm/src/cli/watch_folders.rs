@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::text::several;
 
-use super::say;
+use crate::cli::say;
 use crate::intake::{Keeping, ScanOptions, ScanOutcome, SeenRuns, scan};
 use crate::store::FarmStore;
 use crate::web::App;

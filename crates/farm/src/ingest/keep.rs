@@ -188,7 +188,7 @@ fn is_too_large(number: i32) -> bool {
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
     use super::*;
-    use crate::fixture::killed_run;
+    use crate::fixture::{killed_run, run_folder};
     use crate::ingest::bundle::read;
     use crate::ingest::find::FoundBundle;
     use std::fs;
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_copy_reads_as_its_bundle_and_links_are_not_followed() {
-        let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+        let source = run_folder("hunt");
         let folder = tempfile::tempdir().unwrap();
         let secret = folder.path().join("secret");
         fs::write(&secret, "x").unwrap();

@@ -102,12 +102,13 @@ fn counted(run: &Run) -> BTreeMap<Cpu, u64> {
 #[cfg(test)]
 #[allow(clippy::disallowed_methods)] // Tests damage files.
 mod tests {
+    use crate::fixture::run_folder;
     use crate::ingest::bundle::read;
     use crate::ingest::find::FoundBundle;
     use crate::ingest::keep::keep;
     use crate::records::BundleRecord;
     use std::fs;
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
 
     fn record(place: &Path) -> (BundleRecord, Vec<String>) {
         read(&FoundBundle { place: place.to_owned(), board: Some("a".into()) }).unwrap()
@@ -120,7 +121,7 @@ mod tests {
     #[test]
     fn seconds_that_are_there_twice_are_not_taken_and_missing_ones_are_told() {
         let folder = tempfile::tempdir().unwrap();
-        let from = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+        let from = run_folder("measured");
         let place = keep(&from, "run", folder.path()).unwrap().0;
         let blocks = fs::read_to_string(place.join("blocks.jsonl")).unwrap();
         let (whole, remarks) = record(&place);

@@ -60,6 +60,7 @@ fn of_run(run: &Run, within: Range<i64>) -> Vec<FarmSpike> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::run_folder;
     use model::run::{CpuRun, Spike, Worst};
 
     fn run(spikes: &[(i64, i64)]) -> Run {
@@ -92,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_spikes_of_a_recorded_hunt_are_those_of_its_page() {
-        let hunt = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+        let hunt = run_folder("hunt");
         let all = spikes_within(&hunt, 0..i64::MAX).unwrap();
         let run = bundle::read::Bundle::open(&hunt).unwrap().run;
         assert_eq!(all.len(), run.spikes.len());

@@ -117,13 +117,13 @@ fn chosen(run: &Run, kept: &WindowsKept, there: &BTreeSet<WindowHead>) -> BTreeS
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
     use super::*;
+    use crate::fixture::run_folder;
     use crate::ingest::bundle::read;
     use crate::ingest::find::FoundBundle;
     use std::fs;
-    use std::path::PathBuf;
 
     fn copy() -> tempfile::TempDir {
-        let from = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+        let from = run_folder("hunt");
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("events")).unwrap();
         for file in ["run.json", "blocks.jsonl", "events/spikes.jsonl"] {

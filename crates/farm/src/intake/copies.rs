@@ -135,7 +135,7 @@ fn item_failure(fault: BucketFault) -> ItemFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::killed_run;
+    use crate::fixture::{block_on, killed_run, run_folder};
     use crate::ingest::bundle::read;
     use crate::ingest::find::FoundBundle;
     use crate::intake::{IntakeOutcome, Keeping, Rejection, take};
@@ -159,13 +159,11 @@ mod tests {
 
     #[test]
     fn a_run_goes_into_the_bucket_before_it_is_stored_and_is_put_back_where_it_was_lost() {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+        block_on(async {
             let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
             let folder = tempfile::tempdir().unwrap();
             let to = kept_in(folder.path().join("none"), Some(&bucket));
-            let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
-            let one = FoundBundle { place, board: Some("a".into()) };
+            let one = FoundBundle { place: run_folder("hunt"), board: Some("a".into()) };
             let record = read(&one).unwrap().0;
             let (id, name) = (record.run.id.clone(), name_of_state(&record));
             for at in 1..=4 {
@@ -194,8 +192,7 @@ mod tests {
 
     #[test]
     fn a_run_whose_folder_elsewhere_is_gone_is_put_under_a_name_of_its_own() {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+        block_on(async {
             let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
             let folder = tempfile::tempdir().unwrap();
             let to = kept_in(folder.path().join("cache"), Some(&bucket));
@@ -221,8 +218,7 @@ mod tests {
 
     #[test]
     fn what_is_refused_does_not_touch_the_copy_of_what_is_stored() {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+        block_on(async {
             for bucket in [None, Some(in_memory())] {
                 let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
                 let bundles = folder.path().join("bundles");
@@ -232,7 +228,7 @@ mod tests {
                     board: Some(board.into()),
                 };
                 let (later, earlier) = (hunt_that_is_on(folder.path(), 0), hunt_that_is_on(folder.path(), 1));
-                let over = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+                let over = run_folder("hunt");
                 let id = read(&of(&over, "a")).unwrap().0.run.id;
                 // True if the copy is of this state.
                 let is_copy_of = async |place: &PathBuf| {
@@ -275,15 +271,14 @@ mod tests {
     /// In either order, the store and the copy end with the same state, the later one.
     #[test]
     fn of_two_states_at_once_the_later_one_is_stored_and_copied() {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+        block_on(async {
             for (bucket, swapped) in
                 [(None, false), (None, true), (Some(in_memory()), false), (Some(in_memory()), true)]
             {
                 let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
                 let bundles = folder.path().join("bundles");
                 let to = kept_in(bundles.clone(), bucket.as_ref());
-                let over = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+                let over = run_folder("hunt");
                 let of = |place: PathBuf| FoundBundle { place, board: Some("a".into()) };
                 let (earlier, over) = (of(hunt_that_is_on(folder.path(), 1)), of(over));
                 let (one, other) = if swapped { (&over, &earlier) } else { (&earlier, &over) };
@@ -307,12 +302,11 @@ mod tests {
 
     #[test]
     fn what_another_program_has_stored_meanwhile_stays_in_the_bucket() {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+        block_on(async {
             let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
             let folder = tempfile::tempdir().unwrap();
             let to = kept_in(folder.path().to_owned(), Some(&bucket));
-            let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            let place = run_folder("hunt");
             let one = FoundBundle { place: place.clone(), board: Some("a".into()) };
             let record = read(&one).unwrap().0;
             let (id, name) = (record.run.id.as_str(), name_of_state(&record));
@@ -338,8 +332,7 @@ mod tests {
 
     #[test]
     fn the_last_seconds_of_a_run_that_was_killed_are_taken_and_copied() {
-        let mut runtime = tokio::runtime::Builder::new_multi_thread();
-        runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+        block_on(async {
             for bucket in [None, Some(in_memory())] {
                 let (store, folder) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
                 let (from, bundles) = (folder.path().join("run"), folder.path().join("bundles"));

@@ -192,6 +192,7 @@ fn is_same(one: &Path, other: &Path, file: &StoredFile) -> bool {
 #[allow(clippy::disallowed_methods)] // Tests damage files.
 mod tests {
     use super::*;
+    use crate::fixture::run_folder;
     use crate::store::engines::on_each_engine;
     use crate::store::{SentBundle, ShownNumbers};
     use model::units::Nanos;
@@ -200,7 +201,7 @@ mod tests {
 
     /// The recorded run, with a histogram of its five minutes.
     fn whole_run(folder: &Path) -> PathBuf {
-        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+        let fixture = run_folder("hunt");
         let place = keep(&fixture, "whole", folder).unwrap().0;
         let blocks = fs::read_to_string(place.join("blocks.jsonl")).unwrap();
         let mono = |line: &str| -> i64 {
@@ -343,7 +344,7 @@ mod tests {
         on_each_engine(async |store| {
             let folder = tempfile::tempdir().unwrap();
             let own = folder.path().join("own");
-            let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+            let place = run_folder("hunt");
             let (record, _) = stored(&store, &place, &own).await;
             assert!(!record.culprits.is_empty() && record.run.spikes > 0);
             let told = async || {

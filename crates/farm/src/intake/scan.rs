@@ -13,7 +13,7 @@ use super::take_record::{TakenRecord, take_record};
 use crate::ingest::find::{FoundBundle, FoundBundles, bundles, unread};
 use crate::ingest::keep::is_of_the_copy;
 use crate::ingest::stored::WINDOWS;
-use crate::pages::fleet::RefusedBundle;
+use crate::refused::RefusedBundle;
 use crate::store::FarmStore;
 
 /// Outcome of a scan: places of runs and records by their verdict.
@@ -338,7 +338,7 @@ mod tests {
     use bundle::record::write::{DEFAULT_SIZE, RecordWriter};
     use model::units::Nanos;
 
-    use crate::fixture::killed_run;
+    use crate::fixture::{block_on, killed_run, run_folder};
     use crate::ingest::bundle::read;
     use crate::ingest::rows::RowsOf;
     use crate::store::engines::on_each_engine;
@@ -361,8 +361,7 @@ mod tests {
 
     #[test]
     fn a_record_is_shown_and_looked_at_again_where_it_grew() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
+        block_on(async {
             let store = FarmStore::in_memory().await.unwrap();
             let (root, mut seen) = (tempfile::tempdir().unwrap(), SeenRuns::default());
             let place = root.path().join("west/watch");
@@ -409,11 +408,10 @@ mod tests {
 
     #[test]
     fn a_run_that_was_killed_is_read_once_and_again_where_it_goes_on() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
+        block_on(async {
             let store = FarmStore::in_memory().await.unwrap();
             let (root, mut seen) = (tempfile::tempdir().unwrap(), SeenRuns::default());
-            let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+            let fixture = run_folder("measured");
             let place = root.path().join("a/run");
             std::fs::create_dir_all(&place).unwrap();
             let over = std::fs::read_to_string(fixture.join("run.json")).unwrap();
@@ -504,12 +502,11 @@ mod tests {
 
     #[test]
     fn what_was_moved_away_is_noticed_once() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
+        block_on(async {
             let store = FarmStore::in_memory().await.unwrap();
             let (root, mut seen) = (tempfile::tempdir().unwrap(), SeenRuns::default());
             let at = |name: &str| root.path().join(name);
-            let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+            let fixture = run_folder("measured");
             std::fs::create_dir_all(at("a/run")).unwrap();
             for file in ["run.json", "blocks.jsonl"] {
                 std::fs::copy(fixture.join(file), at("a/run").join(file)).unwrap();
@@ -560,7 +557,7 @@ mod tests {
         let names = ["\u{5317}\u{4eac}-1", "\u{4e0a}\u{6d77}-1", STAND, "\u{43f}\u{440}", "a b", "a-b"];
         on_each_engine(async |store| {
             let root = tempfile::tempdir().unwrap();
-            let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/measured");
+            let fixture = run_folder("measured");
             let document = std::fs::read_to_string(fixture.join("run.json")).unwrap();
             let id = read(&FoundBundle { place: fixture.clone(), board: None }).unwrap().0.run.id;
             for (at, name) in names.iter().enumerate() {

@@ -241,6 +241,7 @@ pub async fn take_record(
 #[allow(clippy::disallowed_methods)] // Tests make folders of their own.
 mod tests {
     use super::*;
+    use crate::fixture::block_on;
     use std::fs;
     use std::path::Path;
 
@@ -576,22 +577,21 @@ mod tests {
 
     #[test]
     fn rows_that_were_merged_are_missing_only_where_they_were_not_taken_before() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
+        block_on(async {
             let folder = tempfile::tempdir().unwrap();
             let place = folder.path().join("watch");
             let (store, late) =
                 (FarmStore::in_memory().await.unwrap(), FarmStore::in_memory().await.unwrap());
             let mut taken = TakenRecord::default();
-            for n in (0..1_500).step_by(50) {
+            for n in (0..1_000).step_by(50) {
                 record(&place, n, n + 50, LEAST_SIZE);
                 take_record(&store, &of(&place), &mut taken).await.unwrap();
             }
-            assert_eq!((taken.stored, taken.reasons().len()), (1_500 * SERIES, 0));
-            assert_eq!(samples(&store, Tier::Day).await, 1_500 * 2 * MADE.wakeups);
+            assert_eq!((taken.stored, taken.reasons().len()), (1_000 * SERIES, 0));
+            assert_eq!(samples(&store, Tier::Day).await, 1_000 * 2 * MADE.wakeups);
             assert_eq!(afresh(&store, &place).await.2, [""; 0]);
             let (stored, _, reasons) = afresh(&late, &place).await;
-            assert!(stored > 0 && stored < 1_500 * SERIES, "{stored}");
+            assert!(stored > 0 && stored < 1_000 * SERIES, "{stored}");
             assert!(reasons.len() == 1 && reasons[0].contains("merged to hours or days"), "{reasons:?}");
         });
     }

@@ -367,10 +367,11 @@ fn set_aside(top: &Dir, name: &str) -> std::io::Result<()> {
 mod tests {
     use super::super::tests::in_memory;
     use super::*;
+    use crate::fixture::block_on;
 
     #[test]
     fn a_bundle_is_counted_and_compared_as_it_is_whatever_looks_like_an_address() {
-        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+        block_on(async {
             let folder = tempfile::tempdir().unwrap();
             let (name, document) = ("r1+ffff0123456789ab", "ffff0123456789ab");
             let place = folder.path().join(name);

@@ -2,9 +2,10 @@
 
 #![allow(clippy::disallowed_methods)] // Tests make folders of their own.
 
+use crate::fixture::{block_on, run_folder};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -102,8 +103,7 @@ fn listed(server: &Server, query: &str) -> String {
 
 #[test]
 fn requests_are_signed_and_a_bundle_comes_back_over_http() {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    runtime.worker_threads(2).enable_all().build().unwrap().block_on(async {
+    block_on(async {
         let server = Shared::default();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -120,7 +120,7 @@ fn requests_are_signed_and_a_bundle_comes_back_over_http() {
             BucketAddress::of(Path::new(name)).unwrap().unwrap().open(&keys(endpoint)).unwrap()
         };
         let bucket = of("s3://runs/lab", &endpoint);
-        let hunt = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs/hunt");
+        let hunt = run_folder("hunt");
         let document = std::fs::read(hunt.join("run.json")).unwrap();
         let digest = Sha256::digest(&document);
         bucket.put_object("run+1", "stray", "x".into()).await.unwrap();

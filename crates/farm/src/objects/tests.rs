@@ -3,6 +3,7 @@
 
 #![allow(clippy::disallowed_methods)] // Tests make folders of their own.
 
+use crate::fixture::{block_on, run_folder};
 use crate::store::ThinnedPart;
 use std::collections::BTreeMap;
 use std::fs;
@@ -82,7 +83,7 @@ pub fn in_memory() -> Arc<ObjectBucket> {
 
 /// A state of the hunt before its end, that many cycles short; returns its place below a folder.
 pub fn hunt_that_is_on(folder: &Path, short: u64) -> PathBuf {
-    let place = keep(&fixture("hunt"), &format!("short-{short}"), folder).unwrap().0;
+    let place = keep(&run_folder("hunt"), &format!("short-{short}"), folder).unwrap().0;
     let document = place.join("run.json");
     let mut run: serde_json::Value = serde_json::from_slice(&fs::read(&document).unwrap()).unwrap();
     run["complete"] = false.into();
@@ -94,15 +95,6 @@ pub fn hunt_that_is_on(folder: &Path, short: u64) -> PathBuf {
     row[2] = (row[2].as_u64().unwrap() - short).into();
     fs::write(&document, serde_json::to_vec(&run).unwrap()).unwrap();
     place
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    runtime.worker_threads(2).enable_all().build().unwrap().block_on(future)
-}
-
-fn fixture(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name)
 }
 
 fn digest_of(bundle: &Path) -> Vec<u8> {
@@ -171,7 +163,7 @@ impl Cached {
 #[test]
 fn what_was_put_is_fetched_into_an_empty_folder_and_nothing_else_is() {
     block_on(async {
-        let (bucket, hunt) = (in_memory(), fixture("hunt"));
+        let (bucket, hunt) = (in_memory(), run_folder("hunt"));
         // A file of two pieces.
         let large = made("large");
         fs::write(large.path().join("tail"), "large".repeat(PIECE as usize / 5 + 9)).unwrap();
@@ -278,7 +270,7 @@ fn a_fetch_that_fails_anywhere_shows_nothing_and_the_next_one_all() {
 #[test]
 fn thinning_that_fails_anywhere_leaves_a_whole_bundle_and_the_next_one_ends_it() {
     block_on(async {
-        let hunt = fixture("hunt");
+        let hunt = run_folder("hunt");
         let work = tempfile::tempdir().unwrap();
         let work = work.path().join("work");
         let kept = WindowsKept { worst: true, ..WindowsKept::default() };
@@ -450,7 +442,7 @@ fn what_was_not_read_for_longest_goes_and_what_is_read_stays() {
 fn bundles_of_no_run_go_when_they_are_old() {
     block_on(async {
         let (bucket, store) = (in_memory(), FarmStore::in_memory().await.unwrap());
-        let hunt = fixture("hunt");
+        let hunt = run_folder("hunt");
         let mut record = read(&FoundBundle { place: hunt.clone(), board: Some("a".into()) }).unwrap().0;
         record.run.place = "/elsewhere/known+1".into();
         store.put(&record).await.unwrap();

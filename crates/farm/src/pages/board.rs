@@ -16,10 +16,9 @@ use super::fleet::left_out;
 use super::parts::{culprits, date, environment_words, escaped, known, last_moment, moment, runs};
 use super::{Section, page};
 use crate::changes::{FarmChange, RateReach};
+use crate::history::BoardEnvironment;
 use crate::pictures::long_term::{self, LongTerm};
-use crate::records::{
-    BoardEnvironment, DayMaximum, FarmBoard, FarmCulprit, FarmRun, FarmSlot, SeriesKey, SeriesOfBoard, Tier,
-};
+use crate::records::{DayMaximum, FarmBoard, FarmCulprit, FarmRun, FarmSlot, SeriesKey, SeriesOfBoard, Tier};
 use crate::sides::FarmSide;
 
 /// Series that the page names.

@@ -10,7 +10,8 @@ use report::words::several;
 use super::audit::{to_audit, to_difference};
 use super::parts::{as_data, environment_words, escaped, moment};
 use super::{Section, page};
-use crate::records::{BoardEnvironment, FarmBoard};
+use crate::history::BoardEnvironment;
+use crate::records::FarmBoard;
 use crate::setting_changes::changed;
 use crate::sides::FarmSide;
 

@@ -18,6 +18,8 @@ use crate::pictures::cpu_lines::CpuLine;
 use crate::pictures::long_term::{self, LongTerm};
 use crate::records::{FarmBoard, FarmRun, FarmSlot, SLOT, SeriesKey, TierRow};
 
+pub use crate::words::address;
+
 /// Spikes that the page names.
 const SPIKES: usize = 24;
 /// Recordings that have a table of their CPUs.
@@ -193,11 +195,6 @@ fn blame(slot: &FarmSlot) -> String {
         (culprit, "") => format!("Main culprit: {culprit}."),
         (culprit, victim) => format!("{victim} was late; main culprit: {culprit}."),
     }
-}
-
-/// The way to another five minutes.
-pub fn address(board: &str, key: &SeriesKey, t: i64) -> String {
-    format!("/b/{}/at/{t}?series={}&plan={}", escaped(board), escaped(&key.series), escaped(&key.plan))
 }
 
 fn steps(of: &FiveMinutes) -> Markup {

@@ -14,6 +14,7 @@ use crate::board_settings::BoardState;
 use crate::changes::{BoardLead, ChangeKind, SHOWN_DAYS};
 use crate::pictures::spark;
 use crate::records::FarmBoard;
+use crate::refused::RefusedFolders;
 
 /// Limit of sentences on changes that the page shows.
 const MAX_LEADS: usize = 12;
@@ -50,36 +51,6 @@ impl BoardOrder {
             BoardOrder::Last => b.last_seen().cmp(&a.last_seen()),
         };
         first.then_with(|| a.board.cmp(&b.board))
-    }
-}
-
-/// A folder that holds no run which can be read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RefusedBundle {
-    pub place: String,
-    pub reason: String,
-}
-
-/// Refused folders.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RefusedFolders {
-    /// The first of them.
-    pub kept: Vec<RefusedBundle>,
-    /// Total number.
-    pub all: usize,
-}
-
-impl RefusedFolders {
-    /// The first of these alone.
-    pub fn of(mut all: Vec<RefusedBundle>, most: usize) -> RefusedFolders {
-        let count = all.len();
-        all.truncate(most);
-        RefusedFolders { kept: all, all: count }
-    }
-
-    /// Number of further ones that are not listed.
-    pub fn left_out(&self) -> usize {
-        self.all - self.kept.len()
     }
 }
 
@@ -370,6 +341,7 @@ mod tests {
     use crate::changes::made::made_change;
     use crate::changes::{FarmChange, lead};
     use crate::records::DayMaximum;
+    use crate::refused::RefusedBundle;
 
     fn board(name: &str, max: i64, last: i64) -> FarmBoard {
         FarmBoard {

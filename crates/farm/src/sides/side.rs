@@ -8,9 +8,10 @@ use model::wall_time::nanos_of;
 
 use super::told::is_set_to;
 use crate::environments::settings_of;
+use crate::history::BoardEnvironment;
 use crate::history::environment_on;
-use crate::pages::parts::escaped;
-use crate::records::{BoardEnvironment, EnvironmentRecord};
+use crate::records::EnvironmentRecord;
+use crate::words::escaped;
 
 /// Digits of a digest that people are shown.
 const SHORT_DIGEST: usize = 10;

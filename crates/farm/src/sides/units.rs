@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use stats::pair::unit::ComparedUnit;
 
 use super::spread::{MOST_BOARDS, spread};
-use crate::pages::five_minutes::address as at;
-use crate::pages::parts::{date, escaped};
 use crate::records::SeriesKey;
+use crate::words::address as at;
+use crate::words::{date, escaped};
 
 /// Limit of the days of a side that are units.
 const MOST_DAYS: usize = 28;

@@ -3,7 +3,7 @@
 use model::error::Result;
 use serde::Serialize;
 
-use super::{FarmStore, trouble};
+use crate::store::{FarmStore, trouble};
 
 /// Number of entries that are kept.
 const KEPT: i64 = 10_000;

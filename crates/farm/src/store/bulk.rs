@@ -4,11 +4,11 @@
 use model::error::Result;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
-use super::many::{pieces, values};
-use super::tiers::{SlotPlace, TierPlace, put_slots, put_tiers};
-use super::{FarmStore, StoreEngine, plain, to_i64, trouble};
 use crate::encoding::pack_rows;
 use crate::records::{FarmSlot, SeriesKey, Tier, TierRow};
+use crate::store::hist::tiers::{SlotPlace, TierPlace, put_slots, put_tiers};
+use crate::store::many::{pieces, statement, values};
+use crate::store::{FarmStore, StoreEngine, plain, to_i64, trouble};
 
 const BOARD: &str = "insert into board (key, name) values ";
 const TOKEN: &str = "insert into token (hash, board_id, created, revoked) values ";
@@ -44,7 +44,7 @@ async fn put(all: &mut Transaction<'static, Any>, board: i64, rows: &BulkRows) -
     let key = &rows.key;
     let marks: Vec<(i64, &FarmSlot)> = (rows.seq..).zip(&rows.slots).collect();
     for piece in pieces(&marks) {
-        let mut mark = sqlx::query(AssertSqlSafe(values(KEY, 6, piece.len())));
+        let mut mark = sqlx::query(statement(all, values(KEY, 6, piece.len())));
         for (seq, one) in piece {
             let digest = seq.wrapping_mul(0x5851_f42d_4c95_7f2d).to_be_bytes().to_vec();
             mark = mark.bind(board).bind(&rows.boot).bind(&one.run).bind(&key.series).bind(seq).bind(digest);

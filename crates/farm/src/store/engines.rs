@@ -1,12 +1,13 @@
 //! An empty store of each engine, for tests.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use sqlx::{Connection, Executor, PgConnection};
 
-use super::FarmStore;
+use crate::fixture::IS_NIGHT;
 use crate::fixture::cluster::MadeCluster;
+use crate::store::FarmStore;
 
 /// A test over each engine that can be had.
 pub fn on_each_engine(test: impl AsyncFn(FarmStore)) {
@@ -16,17 +17,55 @@ pub fn on_each_engine(test: impl AsyncFn(FarmStore)) {
 /// A test of pages and answers: over SQLite, and in the long gate over PostgreSQL as well, since
 /// the statements behind them have tests over each engine of their own.
 pub fn on_page_engines(test: impl AsyncFn(FarmStore)) {
-    on_engines(option_env!("ONBEAT_NIGHT").is_some(), test);
+    on_engines(IS_NIGHT, test);
 }
 
 fn on_engines(each: bool, test: impl AsyncFn(FarmStore)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         test(FarmStore::in_memory().await.unwrap()).await;
-        if each && let Some(url) = database().await {
-            test(FarmStore::postgres(&url).await.unwrap()).await;
+        if each && let Some(schema) = LentSchema::take().await {
+            let store = FarmStore::postgres(&schema.url).await.unwrap();
+            test(store.clone()).await;
+            schema.give_back(store).await;
         }
     });
+}
+
+/// A schema with the tables of a store, which serves one test after the other: to create the tables
+/// takes longer than most tests.
+struct LentSchema {
+    url: String,
+}
+
+/// Deletes all rows, and numbers them from 1 again. The references are not checked meanwhile.
+const EMPTY: &str = "do $$ declare one record; begin \
+                     set local session_replication_role = replica; \
+                     for one in select tablename as name from pg_tables \
+                     where schemaname = current_schema() and tablename <> '_sqlx_migrations' loop \
+                     execute format('delete from %I', one.name); end loop; \
+                     for one in select sequencename as name from pg_sequences \
+                     where schemaname = current_schema() loop \
+                     execute format('alter sequence %I restart', one.name); end loop; end $$";
+
+impl LentSchema {
+    fn free() -> MutexGuard<'static, Vec<String>> {
+        static FREE: Mutex<Vec<String>> = Mutex::new(Vec::new());
+        FREE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn take() -> Option<LentSchema> {
+        let free = LentSchema::free().pop();
+        let url = if free.is_some() { free } else { database().await };
+        url.map(|url| LentSchema { url })
+    }
+
+    /// Empties it for the next test; one whose test failed is not used again.
+    async fn give_back(self, store: FarmStore) {
+        store.pool.execute(EMPTY).await.unwrap();
+        store.pool.close().await;
+        LentSchema::free().push(self.url);
+    }
 }
 
 /// Address of an empty database in PostgreSQL, if available.

@@ -1,22 +1,19 @@
 //! Each write of each transaction fails once: nothing of it is then there, and all of it when it is
 //! done again.
 
-use super::engines::{self, database};
-use super::*;
-use crate::fixture::recorded_run;
-use crate::ingest::rows::{self, RowsOf};
+use crate::fixture::named_rows::{lines_of, named, recording};
+use crate::fixture::{block_on, recorded_run};
 use crate::records::BundleRecord;
-use model::rows::RowCounts;
-use model::units::Cpu;
-use model::watch::{WatchCulprit, WatchRow};
+use crate::store::engines::{self, database};
+use crate::store::*;
+use model::watch::WatchRow;
 
 /// A store in which a chosen write fails; each row that a statement writes is one.
 struct Faulty(FarmStore);
 
 /// Runs a test with a store that fails and one that does not, for each engine.
 fn on_each_engine(test: impl AsyncFn(Faulty, Faulty)) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
+    block_on(async {
         let empty = async || Faulty::of(FarmStore::in_memory().await.unwrap()).await;
         test(empty().await, empty().await).await;
         let (Some(one), Some(other)) = (database().await, database().await) else { return };
@@ -129,26 +126,9 @@ impl Faulty {
 }
 
 fn batch(from: u64, to: u64, samples: u64) -> RowBatch {
-    let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "timer".into() };
-    let line = |seq: u64| {
-        let hist = RowCounts::of_rows([(200, samples + seq)]);
-        let row = WatchRow {
-            cpu: Some(Cpu(0)),
-            n: hist.total(),
-            max_ns: Some(Nanos(900)),
-            hist,
-            culprit: WatchCulprit { name: "hog".into(), share: Some(0.5), ..WatchCulprit::default() },
-            ..WatchRow::default()
-        };
-        let mono = seq as i64 * 300 * Nanos::SECOND.0;
-        let line = serde_json::json!({
-            "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "env": "e", "cpus": [row],
-        });
-        line.to_string() + "\n"
-    };
-    let text: String = (from..to).map(line).collect();
-    let rows = rows::read(&of, text.as_bytes()).unwrap();
-    RowBatch { board_id: 1, of, clock: None, received_ns: i64::MAX, rows }
+    let row = |n: u64| WatchRow { max_ns: Some(Nanos(900)), ..named(n, "hog") };
+    let line = |seq: u64| (seq, seq as i64 * 300, vec![row(samples + seq)]);
+    lines_of(recording("timer"), "e", (from..to).map(line))
 }
 
 fn fixture(board: &str) -> BundleRecord {

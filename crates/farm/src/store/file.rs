@@ -94,13 +94,10 @@ fn refusal(path: &Path, error: &sqlx::Error) -> Failure {
 #[allow(clippy::disallowed_methods)] // Tests make files of their own.
 mod tests {
     use super::*;
+    use crate::fixture::block_on;
     use crate::store::FarmStore;
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
-
-    fn block_on<F: Future>(future: F) -> F::Output {
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(future)
-    }
 
     #[test]
     fn what_is_no_store_is_refused_at_once_and_stays_as_it_is() {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use sqlx::{AnyConnection, AssertSqlSafe};
+
 /// Numbers of rows in one statement. They are few, so that the texts are few and stay prepared.
 const SIZES: [usize; 3] = [64, 8, 1];
 
@@ -18,6 +20,18 @@ pub fn pieces<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
 /// Chunks for statements with eight arguments, padded with their last item.
 pub fn eights<T: Copy>(all: &[T]) -> impl Iterator<Item = [T; 8]> + '_ {
     all.chunks(8).map(|some| std::array::from_fn(|at| some[at.min(some.len() - 1)]))
+}
+
+/// A statement whose values are numbered through, in the words of an engine. SQLite's driver looks
+/// up the name of each value in a list of all of them, hundreds in a statement; `?` has no name.
+pub fn statement(by: &AnyConnection, text: String) -> AssertSqlSafe<String> {
+    if by.backend_name() != "SQLite" {
+        return AssertSqlSafe(text);
+    }
+    let mut parts = text.split('$');
+    let head = parts.next().unwrap_or_default().to_owned();
+    let is_digit = |letter: char| letter.is_ascii_digit();
+    AssertSqlSafe(parts.fold(head, |all, part| all + "?" + part.trim_start_matches(is_digit)))
 }
 
 /// `($1, $2), ($3, $4)` after a head: `rows` groups of `width` arguments.
@@ -66,6 +80,8 @@ pub fn among(columns: &[&str], rows: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::StoreEngine;
+    use crate::store::engines::on_each_engine;
 
     #[test]
     fn places_are_numbered_through() {
@@ -74,6 +90,21 @@ mod tests {
             "select c from t where a = $1 and b = $2 union all select c from t where a = $3 and b = $4";
         assert_eq!(by_keys("select c from t", &["a", "b"], 2), asked);
         assert_eq!(among(&["a", "b"], 2), "a in ($1, $2) and b in ($3, $4)");
+    }
+
+    #[test]
+    fn values_have_a_number_where_the_engine_needs_one() {
+        on_each_engine(async |store| {
+            let one = store.pool.acquire().await.unwrap();
+            let text = statement(&one, values("values ", 2, 6) + " on conflict do nothing").0;
+            let places = match store.engine() {
+                StoreEngine::Sqlite => ["(?, ?)"; 6].join(", "),
+                StoreEngine::Postgres => {
+                    [1, 3, 5, 7, 9, 11].map(|n| format!("(${n}, ${})", n + 1)).join(", ")
+                }
+            };
+            assert_eq!(text, format!("values {places} on conflict do nothing"));
+        });
     }
 
     #[test]

@@ -3,87 +3,48 @@
 //! Common to both engines: `$1`, `on conflict`, bigint, text, blob; [`engine`] has the differences.
 //! Histograms are added up here and never in SQL.
 
-mod acknowledged;
 mod audit;
-mod board_settings;
 mod boards;
 #[cfg(any(test, feature = "fixture"))]
 mod bulk;
-mod change_marks;
 mod changes;
-mod counted;
-mod counted_days;
-mod culprit_days;
-mod culprits;
-mod dropped;
-mod dropped_environments;
-mod earlier;
 mod engine;
-mod environments;
+mod faults;
 mod file;
-mod forget;
-mod forget_run;
-mod forgotten;
-mod kernels;
-mod labels;
+mod hist;
 mod large_sums;
-mod largest_left;
-mod largest_of_series;
-mod last_day;
-mod latest;
 mod many;
-mod maxima;
-mod moments;
-mod names;
-mod notifications;
 mod only_server;
 mod open;
-mod overview;
-mod own_faults;
 mod own_folder;
-mod own_part;
-mod pins;
-mod put;
-mod recorded_kernels;
-mod retention;
-mod row_keys;
-mod row_times;
 mod rows;
 mod runs;
-mod sent_days;
-mod sides;
-mod slot_parts;
-mod sums;
-mod tiers;
 mod tokens;
-mod totals;
-mod upkeep;
-mod uploads;
 mod users;
 
-pub use acknowledged::AcknowledgedChange;
 pub use audit::AuditEntry;
+pub use boards::overview::BoardBytes;
 #[cfg(any(test, feature = "fixture"))]
 pub use bulk::{BulkRows, StoreTotals};
-pub use change_marks::ChangeMarks;
-pub use counted::CountedSeconds;
-pub use culprit_days::CulpritDaysFrom;
-pub use earlier::PutOutcome;
+pub use changes::acknowledged::AcknowledgedChange;
+pub use changes::change_marks::ChangeMarks;
+pub use changes::culprit_days::CulpritDaysFrom;
+pub use changes::notifications::{ChangeNotice, FoundChange, NoticesNoted, WaitingNotice};
 pub use engine::StoreEngine;
-pub use forget_run::{RemovedRun, RunRemoval};
-pub use labels::BoardLabel;
-pub use notifications::{ChangeNotice, FoundChange, NoticesNoted, WaitingNotice};
+pub use faults::upkeep::{BundlePlace, ShownNumbers};
+pub use hist::tiers::TimeStretch;
 pub use only_server::ServerTurn;
-pub use overview::BoardBytes;
-pub use pins::RunPin;
-pub use retention::{BegunThinning, KeptBundle, ThinnedPart};
-pub use row_times::{BoardClock, RowBatch};
 pub use rows::RowsStored;
-pub use slot_parts::{AfterSlot, AskedSlots};
-pub use tiers::TimeStretch;
+pub use rows::row_times::{BoardClock, RowBatch};
+pub use rows::slot_parts::{AfterSlot, AskedSlots};
+pub use runs::counted::CountedSeconds;
+pub use runs::earlier::PutOutcome;
+pub use runs::forget_run::{RemovedRun, RunRemoval};
+pub use runs::labels::BoardLabel;
+pub use runs::pins::RunPin;
+pub use runs::retention::{BegunThinning, KeptBundle, ThinnedPart};
+pub use runs::uploads::SentBundle;
 pub use tokens::{EnrolOutcome, TokenOwner};
-pub use upkeep::{BundlePlace, ShownNumbers};
-pub use uploads::SentBundle;
 
 use model::error::Failure;
 use model::units::Nanos;
@@ -180,9 +141,5 @@ fn plain(value: Option<Nanos>) -> Option<i64> {
 pub mod engines;
 #[cfg(test)]
 mod fault_tests;
-#[cfg(test)]
-mod forget_run_tests;
-#[cfg(test)]
-mod row_time_tests;
 #[cfg(test)]
 mod tests;

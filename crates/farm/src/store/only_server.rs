@@ -7,8 +7,8 @@ use model::error::{Failure, Result};
 
 use sqlx::{AnyConnection, ConnectOptions, Connection};
 
-use super::engine::StoreEngine;
-use super::{FarmStore, trouble};
+use crate::store::engine::StoreEngine;
+use crate::store::{FarmStore, trouble};
 
 /// The lock ends with its connection (PostgreSQL, "Advisory Locks").
 const TAKE: &str = "select case when pg_try_advisory_lock(1869505125, \

@@ -9,10 +9,10 @@ use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Any, AssertSqlSafe, Connection, Executor, SqlSafeStr, Transaction};
 
-use super::engine::{StoreEngine, checked};
-use super::file::{SCHEMA, look_at};
-use super::own_folder::OwnFolder;
-use super::{FarmStore, trouble};
+use crate::store::engine::{StoreEngine, checked};
+use crate::store::file::{SCHEMA, look_at};
+use crate::store::own_folder::OwnFolder;
+use crate::store::{FarmStore, trouble};
 
 /// Timeout for a free connection, shorter than those of clients.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -194,11 +194,11 @@ async fn prepare(store: &FarmStore) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::block_on;
 
     #[test]
     fn a_transaction_that_the_database_ended_by_itself_keeps_no_other_from_beginning() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
+        block_on(async {
             let folder = tempfile::tempdir().unwrap();
             let store = FarmStore::file(&folder.path().join("farm.db")).await.unwrap();
             // As on a full disk: the transaction ends before the program ends it.
@@ -214,8 +214,7 @@ mod tests {
 
     #[test]
     fn in_a_database_that_has_no_store_none_is_made_where_one_has_to_be_there() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
+        block_on(async {
             let Some(url) = crate::store::engines::database().await else { return };
             for _ in 0..2 {
                 let refused = FarmStore::existing_postgres(&url).await.err().unwrap();

@@ -10,8 +10,8 @@ use model::error::Result;
 use sha2::{Digest, Sha256};
 use sqlx::{Any, Transaction};
 
-use super::{BundlePlace, FarmStore, trouble};
 use crate::folders::{bundles_beside, lies_in};
+use crate::store::{BundlePlace, FarmStore, trouble};
 
 /// Folder of a store in a file; `None` for other stores, whose places are absolute.
 #[derive(Clone, Debug, Default)]
@@ -84,7 +84,7 @@ fn is_document(file: &Path, digest: &[u8]) -> bool {
 #[allow(clippy::disallowed_methods)] // Tests make and move folders.
 mod tests {
     use super::*;
-    use crate::fixture::recorded_run;
+    use crate::fixture::{block_on, recorded_run, run_folder};
     use crate::ingest::keep::keep;
     use crate::records::BundleRecord;
     use crate::store::RunRemoval;
@@ -92,14 +92,10 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
-    fn block_on<F: Future>(future: F) -> F::Output {
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(future)
-    }
-
     /// A run whose bundle is in the folder of a store.
     fn kept(name: &str, own: &Path) -> BundleRecord {
         let mut record = recorded_run(name, name);
-        let from = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name);
+        let from = run_folder(name);
         record.run.place = keep(&from, &record.run.id, own).unwrap().0.to_string_lossy().into_owned();
         record
     }

@@ -1,17 +1,13 @@
 //! Every statement, on a real database.
 
-use super::engines::{database, on_each_engine};
-use super::*;
-use crate::fixture::recorded_run;
+use crate::fixture::{block_on, cases, recorded_run};
 use crate::records::{BundleRecord, CpuRows, FarmSlot, SlotPeak, Tier, TierRow};
+use crate::store::engines::{database, on_each_engine};
+use crate::store::*;
 use model::error::Exit;
 use model::rows::RowCounts;
 use model::units::Cpu;
 use proptest::prelude::*;
-
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
-}
 
 const ALL: TimeStretch = TimeStretch { from: i64::MIN, to: i64::MAX };
 
@@ -175,7 +171,7 @@ fn a_run_that_was_killed_counts_up_to_its_last_second_though_its_document_stays_
 
 #[test]
 fn a_file_is_read_again_and_a_newer_one_refused() {
-    runtime().block_on(async {
+    block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("farm.db");
         let store = FarmStore::file(&file).await.unwrap();
@@ -200,7 +196,7 @@ fn a_file_is_read_again_and_a_newer_one_refused() {
 
 #[test]
 fn a_database_is_read_again_and_a_newer_one_refused() {
-    runtime().block_on(async {
+    block_on(async {
         let Some(url) = database().await else { return };
         let store = FarmStore::postgres(&url).await.unwrap();
         assert_eq!(store.engine(), StoreEngine::Postgres);
@@ -321,7 +317,7 @@ fn a_hostile_name_is_a_value() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(24, 8), ..ProptestConfig::default() })]
     /// In any order, repeated, or as a checkpoint first: the days have the samples of the runs.
     #[test]
     fn days_add_up_to_the_runs(

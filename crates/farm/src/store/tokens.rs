@@ -3,8 +3,8 @@
 use model::error::Result;
 use sqlx::{Any, Transaction};
 
-use super::{FarmStore, trouble};
 use crate::board_settings::BoardState;
+use crate::store::{FarmStore, trouble};
 
 /// Board of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use model::error::Result;
 
-use super::{FarmStore, trouble};
+use crate::store::{FarmStore, trouble};
 use crate::users::{FarmUser, Role};
 
 impl FarmStore {

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use super::access::RouteNeed;
-use super::access_tests::{Browser, OWN, ask, farm_of, logged_in};
-use super::routes::routes;
 use crate::store::engines::on_page_engines;
+use crate::web::login::access::RouteNeed;
+use crate::web::login::access_tests::{Browser, OWN, ask, farm_of, logged_in};
+use crate::web::routes::routes;
 
 #[test]
 fn a_name_that_an_address_does_not_know_is_refused_with_those_that_it_knows() {

@@ -6,14 +6,14 @@ use axum::Extension;
 use axum::extract::{Path, Query, State};
 use serde_json::json;
 
-use super::answer::{AnswerForm, Refusal, WebAnswer};
-use super::app::App;
-use super::pages::{WebOutcome, known_board};
-use super::tables::table;
-use super::visitor::Visitor;
 use crate::pages;
 use crate::pages::culprits::CulpritView;
 use crate::store::CulpritDaysFrom;
+use crate::web::answers::known::known_board;
+use crate::web::answers::tables::table;
+use crate::web::edge::answer::{AnswerForm, Refusal, WebAnswer, WebOutcome};
+use crate::web::edge::visitor::Visitor;
+use crate::web::state::app::App;
 
 /// Culprits on a page, and culprits, runs and days in a list.
 const SHOWN: i64 = 200;

@@ -6,12 +6,11 @@ use axum::Extension;
 use axum::extract::State;
 use serde_json::{Value, json};
 
-use super::answer::{AnswerForm, WebAnswer};
-use super::app::App;
-use super::pages::WebOutcome;
-use super::tables::table;
 use crate::pages;
 use crate::records::KernelRecord;
+use crate::web::answers::tables::table;
+use crate::web::edge::answer::{AnswerForm, WebAnswer, WebOutcome};
+use crate::web::state::app::App;
 
 const COLUMNS: &str = "machine,kernel,preempt,series,boards,runs,length_ns,median_p9999_ns,max_ns,worst_run,\
                        worst_board,days,worst_day,latest";

@@ -6,9 +6,9 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode, header};
 use tower::ServiceExt;
 
-use super::{App, FarmExposure, router};
 use crate::fixture::{MadeFleet, recorded_run};
 use crate::store::FarmStore;
+use crate::web::{App, FarmExposure, router};
 
 /// Days up to 2026-11-22.
 pub async fn app_of(store: FarmStore, boards: usize, days: i64) -> Arc<App> {

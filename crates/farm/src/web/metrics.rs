@@ -9,15 +9,14 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use model::units::Nanos;
 
-use super::acknowledge::mark;
-use super::answer::{Refusal, WebAnswer};
-use super::app::App;
-use super::counters::of;
-use super::pages::WebOutcome;
 use crate::board_settings::BoardSettings;
 use crate::changes::{ChangeIdentity, ChangeKind, FarmChange, NotedChanges};
 use crate::records::FarmBoard;
 use crate::store::FoundChange;
+use crate::web::changes::acknowledge::mark;
+use crate::web::edge::answer::{Refusal, WebAnswer, WebOutcome};
+use crate::web::edge::counters::of;
+use crate::web::state::app::App;
 
 /// Limit of boards with separate samples.
 const MOST_BOARDS: usize = 1_000;

@@ -9,14 +9,14 @@ use axum::http::{Request, header};
 use model::units::Nanos;
 use tower::ServiceExt;
 
-use super::changes::note_found;
-use super::{AccessPolicy, App, FarmExposure, Intake, router};
 use crate::changes::Acknowledgement;
 use crate::fixture::recorded_run;
 use crate::objects::BundleCache;
 use crate::objects::tests::in_memory;
 use crate::store::engines::on_page_engines;
 use crate::store::{AcknowledgedChange, FarmStore};
+use crate::web::changes::note_found;
+use crate::web::{AccessPolicy, App, FarmExposure, Intake, router};
 
 /// Words of a text that begin as metrics of onbeat's do.
 fn named(text: &str) -> BTreeSet<String> {

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use axum::Extension;
 use serde_json::{Map, Value, json};
 
-use super::access::{RouteNeed, is_for_scripts};
-use super::answer::{AnswerForm, WebAnswer};
-use super::asked_names::KnownNames;
-use super::pages::WebOutcome;
+use crate::web::edge::answer::{AnswerForm, WebAnswer, WebOutcome};
+use crate::web::edge::asked_names::KnownNames;
+use crate::web::login::access::{RouteNeed, is_for_scripts};
 
 /// Parameters that are numbers, in a path or behind the question mark.
 const NUMBERS: [&str; 7] = ["t", "number", "seq", "from", "to", "step", "cpu"];
@@ -161,18 +160,18 @@ fn words(need: RouteNeed) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crate::fixture::block_on;
     use std::collections::BTreeSet;
 
-    use super::super::made_app::get;
-    use super::super::routes::{FarmRoute, routes};
-    use super::super::{App, FarmExposure};
     use super::*;
     use crate::store::FarmStore;
+    use crate::web::made_app::get;
+    use crate::web::routes::{FarmRoute, routes};
+    use crate::web::{App, FarmExposure};
 
     #[test]
     fn every_route_is_described_with_what_it_takes() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
+        block_on(async {
             let store = FarmStore::in_memory().await.unwrap();
             let app = Arc::new(App::new(store, FarmExposure::Loopback, None));
             let json = async |address| serde_json::from_str::<Value>(&get(&app, address).await.1).unwrap();

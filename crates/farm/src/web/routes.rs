@@ -9,22 +9,35 @@ use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, get, post, put};
 
-use super::access::{RouteNeed, admit};
-use super::answer::AnswerForm;
-use super::answer_budget::AnswerSource;
-use super::answer_turns::in_turn;
-use super::app::App;
-use super::asked_names::{
+use crate::users::Role;
+use crate::web::admin::lists;
+use crate::web::admin::users;
+use crate::web::answers::answer_turns::in_turn;
+use crate::web::answers::files;
+use crate::web::board::api;
+use crate::web::board::board_list;
+use crate::web::board::board_page;
+use crate::web::board::environment_parts;
+use crate::web::board::five_minutes;
+use crate::web::changes::acknowledge;
+use crate::web::edge::answer::{AnswerForm, Refusal, WebAnswer};
+use crate::web::edge::answer_budget::AnswerSource;
+use crate::web::edge::asked_names::{
     KnownNames, OF_BOARD, OF_BOARDS, OF_CHANGES, OF_COMPARE, OF_CULPRIT, OF_HISTOGRAMS, OF_MOMENT, OF_RUNS,
     OF_SLOTS, OF_SLOTS_CSV,
 };
-use super::openapi::ApiRequest;
-use super::{
-    acknowledge, admin, admin_users, api, audits, board_list, changes, compare, culprits, enrol,
-    environment_parts, files, five_minutes, kernels, lists, login, me, metrics, openapi, pages, pins,
-    receive, receive_rows, run_data, runs,
-};
-use crate::users::Role;
+use crate::web::login::access::{RouteNeed, admit};
+use crate::web::openapi::ApiRequest;
+use crate::web::receive::enrol;
+use crate::web::receive::me;
+use crate::web::receive::rows;
+use crate::web::run::audits;
+use crate::web::run::pins;
+use crate::web::run::run_data;
+use crate::web::run::run_page;
+use crate::web::run::runs;
+use crate::web::state::app::App;
+use crate::web::{admin, changes, compare, culprits, kernels, login, metrics, openapi, receive};
 
 const OPERATOR: RouteNeed = RouteNeed::Role(Role::Operator);
 const ADMIN: RouteNeed = RouteNeed::Role(Role::Admin);
@@ -91,6 +104,14 @@ fn store<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, handler: H) ->
     FarmRoute { method: "PUT", path, need: RouteNeed::Token, known: None, handler: put(handler) }
 }
 
+pub async fn styles() -> WebAnswer {
+    WebAnswer::text("text/css; charset=utf-8", crate::pages::style_sheet())
+}
+
+pub async fn nowhere() -> Refusal {
+    Refusal::not_found("this page does not exist: start from the list of boards")
+}
+
 /// All routes.
 pub fn routes() -> Vec<FarmRoute> {
     [shown_pages(), administration(), data_of_boards(), data_of_runs(), data(), of_boards()]
@@ -102,22 +123,22 @@ pub fn routes() -> Vec<FarmRoute> {
 fn shown_pages() -> Vec<FarmRoute> {
     vec![
         read("/", RouteNeed::Reading, board_list::boards).takes(OF_BOARDS),
-        read("/b/{board}", RouteNeed::Reading, pages::board).takes(OF_BOARD),
-        read("/b/{board}/env", RouteNeed::Names, pages::environments),
+        read("/b/{board}", RouteNeed::Reading, board_page::board).takes(OF_BOARD),
+        read("/b/{board}/env", RouteNeed::Names, board_page::environments),
         read("/b/{board}/at/{t}", RouteNeed::Reading, five_minutes::five_minutes).takes(OF_MOMENT),
         read("/changes", RouteNeed::Reading, changes::changes).takes(OF_CHANGES),
         send("/changes/acknowledge", OPERATOR, acknowledge::acknowledge),
         read("/kernels", RouteNeed::Names, kernels::kernels),
         read("/runs", RouteNeed::Names, runs::runs).takes(OF_RUNS),
-        read("/runs/{id}", RouteNeed::Names, pages::run),
+        read("/runs/{id}", RouteNeed::Names, run_page::run),
         send("/runs/{id}/pin", OPERATOR, pins::pin),
         send("/runs/{id}/remove", ADMIN, pins::remove),
-        read("/runs/{id}/spike/{number}", RouteNeed::Names, pages::spike),
+        read("/runs/{id}/spike/{number}", RouteNeed::Names, run_page::spike),
         read("/runs/{id}/audit", RouteNeed::Names, audits::audit).takes(&["before"]),
         read("/culprits", RouteNeed::Names, culprits::culprits).takes(&["board"]),
         read("/culprits/{fingerprint}", RouteNeed::Names, culprits::culprit).takes(OF_CULPRIT),
         read("/compare", RouteNeed::Names, compare::compare).takes(OF_COMPARE),
-        read("/assets/farm.css", RouteNeed::Nothing, pages::styles),
+        read("/assets/farm.css", RouteNeed::Nothing, styles),
         read("/login", RouteNeed::Nothing, login::page).takes(&["next"]),
         send("/login", RouteNeed::Nothing, login::enter),
         send("/logout", RouteNeed::Nothing, login::leave),
@@ -129,11 +150,11 @@ fn administration() -> Vec<FarmRoute> {
         read("/admin", OPERATOR, admin::page).takes(&["q"]),
         read("/admin/boards/{board}", OPERATOR, admin::board),
         send("/admin/boards/{board}", OPERATOR, admin::set_board),
-        send("/admin/boards/{board}/revoke", ADMIN, admin_users::revoke),
+        send("/admin/boards/{board}/revoke", ADMIN, users::revoke),
         send("/admin/budgets", OPERATOR, admin::set_budget),
-        send("/admin/codes", ADMIN, admin_users::make_codes),
-        send("/admin/users", ADMIN, admin_users::add),
-        send("/admin/users/{name}", ADMIN, admin_users::change),
+        send("/admin/codes", ADMIN, users::make_codes),
+        send("/admin/users", ADMIN, users::add),
+        send("/admin/users/{name}", ADMIN, users::change),
         read("/v1/audit", OPERATOR, lists::audit).takes(&["limit"]),
         read("/v1/budgets", OPERATOR, lists::budgets),
         read("/v1/storage", OPERATOR, lists::storage),
@@ -206,7 +227,7 @@ fn of_boards() -> Vec<FarmRoute> {
         read("/v1/me/removed", RouteNeed::Token, me::removed),
         send("/v1/enrol", RouteNeed::Code, enrol::enrol),
         store("/v1/runs/{id}", receive::put_run),
-        store("/v1/rows/{boot}/{recording}/{series}/{seq}", receive_rows::put_rows),
+        store("/v1/rows/{boot}/{recording}/{series}/{seq}", rows::put_rows),
         store("/v1/pieces/{piece}", receive::put_piece),
         store("/v1/environments/{digest}", receive::put_environment),
     ]

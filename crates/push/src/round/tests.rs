@@ -581,7 +581,7 @@ fn the_phases_of_suites_are_sent_and_no_link_is_followed() {
     board.send_all(&mut farm);
     assert!(!known().contains("none-cpu") && known().contains("again"), "{}", known());
     // A run that is named by itself is the one in its folder.
-    assert_eq!(crate::found_runs::found(&itself).places, std::slice::from_ref(&itself));
+    assert_eq!(crate::runs::found_runs::found(&itself).places, std::slice::from_ref(&itself));
 }
 
 #[test]

@@ -1,15 +1,12 @@
 //! What the pages of boards and runs show, as data, and the files of runs.
 
+use crate::fixture::named_rows::{lines_of, named, recording};
 use std::io::Read;
 
 use bundle::manifest::DEEPEST;
-use model::rows::RowCounts;
-use model::units::{Cpu, Nanos};
-use model::watch::{WatchCulprit, WatchRow};
 
 use super::*;
 use crate::ingest::keep::keep;
-use crate::ingest::rows::{self, RowsOf};
 use crate::store::RowBatch;
 
 #[test]
@@ -119,23 +116,13 @@ fn what_the_pages_of_a_hunt_show_is_there_as_data() {
 fn the_days_on_which_recorders_name_a_culprit_are_in_its_data_as_on_its_page() {
     on_page_engines(async |store| {
         let id = store.board_for("a", "a").await.unwrap();
-        let of = RowsOf { boot: "b".into(), recording: "r".into(), series: "wakeup".into() };
-        let line = |seq: i64| {
-            let hist = RowCounts::of_rows([(200, 1)]);
-            let culprit =
-                WatchCulprit { name: "hog".into(), kind: "thread".into(), ..WatchCulprit::default() };
-            let (cpu, max_ns) = (Some(Cpu(0)), Some(Nanos(200)));
-            let row = WatchRow { cpu, n: 1, max_ns, hist, culprit, ..WatchRow::default() };
-            let mono = seq * 86_400 * Nanos::SECOND.0;
-            serde_json::json!({ "seq": seq, "mono_ns": mono, "span_ns": 1, "wall_ns": mono, "cpus": [row] })
-                .to_string()
-                + "\n"
+        let line = |day: u64| {
+            let mut row = named(1, "hog");
+            (row.culprit.kind, row.culprit.share) = ("thread".into(), None);
+            (day, day as i64 * 86_400, vec![row])
         };
-        let rows = rows::read(&of, (line(3) + &line(5)).as_bytes()).unwrap();
-        store
-            .put_rows(&[RowBatch { board_id: id, of, clock: None, received_ns: i64::MAX, rows }])
-            .await
-            .unwrap();
+        let rows = lines_of(recording("wakeup"), "", [3, 5].map(line));
+        store.put_rows(&[RowBatch { board_id: id, ..rows }]).await.unwrap();
         let app = app_of(store, &[]).await;
         let fingerprint = app.store.culprits(None, 9).await.unwrap().remove(0).fingerprint;
         let found = document(&app, &format!("/v1/culprits/{fingerprint}")).await;

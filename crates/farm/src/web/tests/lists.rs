@@ -1,7 +1,7 @@
 //! The lists of the pages as JSON and CSV.
 
 use super::*;
-use crate::pages::fleet::RefusedBundle;
+use crate::refused::RefusedBundle;
 
 #[test]
 fn lists_as_data_are_narrowed_down_as_the_pages_are() {

@@ -7,6 +7,7 @@ mod pages;
 mod parts;
 mod refused;
 
+use crate::fixture::run_folder;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,14 +17,14 @@ use axum::response::Response;
 use serde_json::Value;
 use tower::ServiceExt;
 
-use super::{App, FarmExposure, router};
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
 use crate::store::FarmStore;
 use crate::store::engines::on_page_engines;
+use crate::web::{App, FarmExposure, router};
 
 pub fn place(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/runs").join(name)
+    run_folder(name)
 }
 
 pub async fn app_of(store: FarmStore, bundles: &[(&Path, &str)]) -> Arc<App> {

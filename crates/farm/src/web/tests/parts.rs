@@ -13,9 +13,9 @@ use super::*;
 use crate::pages::parts::escaped;
 use crate::records::SeriesKey;
 use crate::store::TimeStretch;
-use crate::web::answer_budget::AnswerBudget;
+use crate::web::edge::answer_budget::AnswerBudget;
+use crate::web::edge::visitor::{AccessPolicy, PublicReading};
 use crate::web::made_app;
-use crate::web::visitor::{AccessPolicy, PublicReading};
 
 /// A farm with some weeks of five minutes of a board, its address, and the series of these.
 async fn recorded(store: FarmStore) -> (Arc<App>, String, String) {

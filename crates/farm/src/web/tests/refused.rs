@@ -1,6 +1,7 @@
 //! Requests that are not answered, and in which words.
 
 use super::*;
+use crate::fixture::block_on;
 use crate::web::AccessPolicy;
 
 #[test]
@@ -41,8 +42,7 @@ fn a_cpu_that_no_histogram_has_is_refused_with_those_that_there_are() {
 
 #[test]
 fn a_request_with_two_names_of_its_host_is_refused() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
+    block_on(async {
         let app = app_of(FarmStore::in_memory().await.unwrap(), &[]).await;
         for second in ["localhost:8377", "evil.test"] {
             for address in ["/", "/v1/boards", "/healthz"] {
@@ -144,7 +144,7 @@ fn a_run_whose_folder_is_gone_is_a_refusal_and_the_server_goes_on() {
         let gone = get(&app, &format!("/runs/{}", run.id)).await;
         assert_eq!(gone.status(), StatusCode::UNPROCESSABLE_ENTITY);
         let panicked =
-            app.heavy(|| -> Result<(), crate::web::answer::Refusal> { panic!("a parser's") }).await;
+            app.heavy(|| -> Result<(), crate::web::edge::answer::Refusal> { panic!("a parser's") }).await;
         assert_eq!(panicked.unwrap_err().status, StatusCode::UNPROCESSABLE_ENTITY);
         assert_eq!(get(&app, "/").await.status(), StatusCode::OK);
     });

@@ -1,0 +1,194 @@
+//! Retention of bundles in a bucket: old parts, removed there and in the copies on this machine.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use host::RecordFolder;
+use host::dir::Dir;
+use model::error::{Exit, Failure, Result};
+use model::text::quoted;
+use tokio::sync::Mutex;
+
+use crate::cli::output::progress::CommandProgress;
+use crate::cli::prune::retention::{
+    PrunedBundles, RetentionTimes, StayingWindows, Thinning, step_by_step, thin,
+};
+use crate::folders::name_in_bucket;
+use crate::ingest::remove_tree::remove_tree;
+use crate::objects::{BucketBundle, ObjectBucket};
+use crate::store::{FarmStore, KeptBundle, ThinnedPart};
+use crate::wall_clock::DAY;
+
+/// Folder in which bundles are thinned, next to their copies.
+const THINNED: &str = ".thinned";
+const WORK: &str = "work";
+
+/// Removes the old parts of the bundles in a bucket, or lists them.
+pub async fn thin_out_of_bucket(
+    store: &FarmStore,
+    bucket: &Arc<ObjectBucket>,
+    folder: &Path,
+    times: RetentionTimes,
+    dry: bool,
+    progress: &CommandProgress,
+) -> Result<PrunedBundles> {
+    let work = ThinningFolder::make(folder)?;
+    let bundles = store.bundles().await?;
+    let mut staying = StayingWindows::of(store, &bundles).await?;
+    let mut pruned = PrunedBundles::default();
+    progress.step("pruning runs", Some(bundles.len() as u64));
+    for (at, bundle) in bundles.iter().enumerate() {
+        if at > 0 {
+            progress.add();
+        }
+        // No request is needed for a recent bundle, or one with nothing left to remove.
+        let may_go = left_of(bundle, times.old(bundle, i64::MIN), times.now);
+        let name = name_in_bucket(Path::new(&bundle.place), folder);
+        let Some(name) = name.filter(|_| !may_go.is_empty()) else { continue };
+        let found = match BucketBundle::look(bucket, &name).await {
+            Err(fault) if fault.is_of_bucket() => return Err(fault.into()),
+            Err(fault) => {
+                pruned.stays(store, &bundle.run, Some(fault.words().to_owned())).await?;
+                continue;
+            }
+            Ok(found) => found,
+        };
+        let old = left_of(bundle, times.old(bundle, found.came), times.now);
+        if old.is_empty() {
+            continue;
+        }
+        if bundle.pinned {
+            pruned.pinned += 1;
+            continue;
+        }
+        let kept = staying.of_run(&bundle.run);
+        let found = Mutex::new(found);
+        let take = async |part, dry| found.lock().await.thin(&work.place, part, &kept, dry).await;
+        let (one, end) = step_by_step(store, bundle, old.clone(), times.now, dry, take).await?;
+        if !one.parts.is_empty() {
+            pruned.all.push(one);
+        }
+        match end {
+            Thinning::Done if !dry => {
+                // Also if an earlier, interrupted attempt already wrote the manifest.
+                found.lock().await.remove_unnamed().await?;
+                let copy = folder.join(&name);
+                // A copy that stays whole shows more than there is, and nothing wrong.
+                let all =
+                    move || old.into_iter().try_for_each(|part| thin(&copy, part, &kept, false).map(drop));
+                let _ = tokio::task::spawn_blocking(all).await;
+            }
+            Thinning::Done => {}
+            Thinning::Pinned => pruned.stays(store, &bundle.run, None).await?,
+            Thinning::Failed(fault) if fault.is_of_bucket() => return Err(fault.into()),
+            Thinning::Failed(fault) => {
+                pruned.stays(store, &bundle.run, Some(fault.words().to_owned())).await?;
+            }
+        }
+    }
+    Ok(pruned)
+}
+
+/// A part is recorded before it is removed: for this time its removal is verified again.
+const LOOKED_AT_AGAIN: i64 = 3 * DAY;
+
+/// Old parts of a bundle that were not removed before.
+fn left_of(bundle: &KeptBundle, old: Vec<ThinnedPart>, now: i64) -> Vec<ThinnedPart> {
+    let is_gone = |part: &ThinnedPart| {
+        bundle.thinned.contains(part.word()) && bundle.thinned_at < now - LOOKED_AT_AGAIN
+    };
+    old.into_iter().filter(|part| !is_gone(part)).collect()
+}
+
+/// A folder to work in, for this process alone.
+struct ThinningFolder {
+    place: PathBuf,
+    above: PathBuf,
+    _alone: host::FolderLock,
+}
+
+impl ThinningFolder {
+    fn make(folder: &Path) -> Result<ThinningFolder> {
+        let above = folder.join(THINNED);
+        let locked = RecordFolder::make(&above).and_then(|folder| folder.lock()).map_err(|error| {
+            let what = format!("cannot write to {}", quoted(&above));
+            Failure::of_call(what, &error, Exit::NotPermitted, "run this as the user of the server")
+        })?;
+        let alone = locked.ok_or_else(|owner| {
+            Failure::not_permitted(format!("process {} is pruning already: wait for it", owner.pid))
+        })?;
+        Ok(ThinningFolder { place: above.join(WORK), above, _alone: alone })
+    }
+}
+
+impl Drop for ThinningFolder {
+    fn drop(&mut self) {
+        if let Ok(top) = Dir::existing(&self.above) {
+            remove_tree(&host::MachineFiles::folder(&self.above), &top, WORK, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{block_on, run_folder};
+    use crate::ingest::bundle::read;
+    use crate::ingest::find::FoundBundle;
+    use crate::objects::tests::{PlannedFault, in_memory};
+    use crate::wall_clock::now;
+
+    #[test]
+    fn what_is_old_goes_from_the_bucket_and_from_its_copy_and_is_noted_afterwards() {
+        block_on(async {
+            let (store, bucket) = (FarmStore::in_memory().await.unwrap(), in_memory());
+            let hunt = run_folder("hunt");
+            let folder = tempfile::tempdir().unwrap();
+            for id in ["first", "second", "pinned"] {
+                let copy = crate::ingest::keep::keep(&hunt, id, folder.path()).unwrap().0;
+                let mut record = read(&FoundBundle { place: copy, board: Some("a".into()) }).unwrap().0;
+                record.run.id = id.into();
+                record.slots.iter_mut().for_each(|slot| slot.run = id.into());
+                store.put(&record).await.unwrap();
+                bucket.put_folder(id, &hunt, &record.digest).await.unwrap();
+            }
+            store.pin("pinned", "ann", "", 1).await.unwrap();
+            let later = now() + 86_400;
+            let times = RetentionTimes { blocks: later, windows: later, now: later };
+            let quiet = CommandProgress::begin(false);
+            let prune = async |times, dry| {
+                thin_out_of_bucket(&store, &bucket, folder.path(), times, dry, &quiet).await
+            };
+            // A recently received bundle stays, however long ago its run began.
+            let lately = RetentionTimes { blocks: now() - 60, windows: now() - 60, now: now() };
+            assert_eq!(prune(lately, false).await.unwrap(), PrunedBundles::default());
+            let tried = prune(times, true).await.unwrap();
+            assert_eq!((tried.all.len(), tried.pinned), (2, 1));
+            let thinned = async |id: &str| store.run(id).await.unwrap().unwrap().thinned;
+            bucket.planned.plan(Some((9, PlannedFault::Gone)));
+            assert!(prune(times, false).await.is_err());
+            // Its windows went, and are noted, before the bucket did.
+            assert_eq!(thinned("first").await, "windows");
+            bucket.planned.plan(None);
+            let done = prune(times, false).await.unwrap();
+            assert_eq!((done.pinned, done.failed.len()), (1, 0));
+            for id in ["first", "second"] {
+                assert!(!folder.path().join(id).join("blocks.jsonl").exists(), "{id}");
+                let files = bucket.manifest(id).await.unwrap().unwrap().files;
+                assert!(files.iter().all(|file| file.path != "blocks.jsonl"), "{id}");
+            }
+            assert!(folder.path().join("pinned/blocks.jsonl").exists());
+            assert_eq!(thinned("second").await, "blocks windows");
+            // After days, a recorded part is not requested again, and no bundle is left to thin.
+            let days_later = RetentionTimes { now: later + 2 * LOOKED_AT_AGAIN, ..times };
+            bucket.planned.plan(None);
+            assert!(prune(days_later, false).await.unwrap().all.is_empty());
+            assert!(bucket.planned.asked() <= 8, "{}", bucket.planned.asked());
+            assert!(!folder.path().join(THINNED).join(WORK).exists());
+            // A missing bundle is reported, and the others are handled.
+            bucket.remove("pinned").await.unwrap();
+            let failed = prune(times, false).await.unwrap().failed;
+            assert_eq!(failed[0].0, "pinned");
+        });
+    }
+}
