@@ -2,6 +2,7 @@
 
 use super::block::{DrainedBlock, LatencySample, WORST_PER_BLOCK};
 use super::cost;
+use crate::plan::{CpuPlan, MeasurePlan};
 use model::histogram::{Counts, EARLY_BUCKET, bucket_of, edge_at_or_above, fill_buckets, mean};
 use model::run::{Block, CpuRun, Worst};
 use model::sort::CompactSort;
@@ -17,7 +18,10 @@ pub fn levels() -> Vec<Nanos> {
 /// Sums of one CPU's samples.
 #[derive(Default)]
 pub struct Total {
+    /// The CPU; the number of the thread if that is not bound to a CPU.
     pub cpu: Cpu,
+    /// Number of a thread that is not bound to a CPU; else 0.
+    pub thread: u32,
     /// Type of core, `""` on a machine with one type.
     pub core_type: String,
     /// Period; 0 for threads without a schedule of onbeat.
@@ -48,6 +52,16 @@ impl Total {
     pub fn new(cpu: Cpu, interval: Nanos, start: Nanos) -> Total {
         let worst = Vec::with_capacity(2 * WORST_PER_BLOCK);
         Total { cpu, interval, start, until: start, min: Nanos(i64::MAX), worst, ..Total::default() }
+    }
+
+    /// The CPU of a bound thread.
+    pub fn bound_cpu(&self) -> Option<Cpu> {
+        (self.thread == 0).then_some(self.cpu)
+    }
+
+    /// Sums of a planned thread.
+    pub fn of_plan(plan: &MeasurePlan, own: &CpuPlan) -> Total {
+        Total { thread: own.thread, ..Total::new(own.key(), plan.schedule_of(own), Nanos(0)) }
     }
 
     /// Adds a block; `wall_offset` is CLOCK_REALTIME minus CLOCK_MONOTONIC at its time.
@@ -89,7 +103,7 @@ impl Total {
     /// Fills an entry that is reused: memory freed while samples count may be unmapped.
     pub fn fill(&self, cpu: &mut CpuRun) {
         let any = self.cycles > 0;
-        cpu.cpu = Some(self.cpu);
+        (cpu.cpu, cpu.thread) = (self.bound_cpu(), self.thread);
         cpu.core_type.clone_from(&self.core_type);
         let planned = self.interval.0 > 0;
         (cpu.t0_mono_ns, cpu.interval_ns) = (Some(self.start), planned.then_some(self.interval));
@@ -126,9 +140,10 @@ fn worst(sample: &LatencySample, wall_offset: Nanos, planned: bool) -> Worst {
 }
 
 /// Line of `blocks.jsonl` for a block.
-pub fn block_line(cpu: Cpu, block: &DrainedBlock, levels: &[Nanos]) -> Block {
+pub fn block_line(total: &Total, block: &DrainedBlock, levels: &[Nanos]) -> Block {
     Block {
-        cpu,
+        cpu: total.cpu,
+        thread: total.thread,
         mono_ns: block.start,
         span_ns: Some(block.end - block.start),
         n: block.cycles,
@@ -213,7 +228,7 @@ mod tests {
 
     #[test]
     fn levels_count_exactly() {
-        let line = block_line(Cpu(0), &taken(&[100, 5_120, 60_000, 3_000_000], &[]), &levels());
+        let line = block_line(&Total::default(), &taken(&[100, 5_120, 60_000, 3_000_000], &[]), &levels());
         let counts: Vec<u64> = line.over.iter().map(|level| level.1).collect();
         assert_eq!(counts, [3, 2, 2, 2, 1, 1, 1, 1, 1, 0, 0, 0]);
         assert!(line.over.iter().all(|level| level.0.0 % 64 == 0));

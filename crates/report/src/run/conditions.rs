@@ -134,7 +134,8 @@ pub fn conditions(run: &Run) -> Vec<(&'static str, String)> {
     let apart: &[&str] = match run.probe() {
         None => &[],
         Some(Probe::Spin) => &["woken by", "timer expires in", "interval", "phase", "idle"],
-        Some(Probe::Ipc | Probe::Switch | Probe::Pi) => &["woken by", "timer expires in"],
+        Some(Probe::Deadline) => &[],
+        Some(Probe::Ipc | Probe::Switch | Probe::Pi | Probe::Migrate | Probe::Net) => &["woken by", "timer expires in"],
     };
     let of_all = all_conditions(run).into_iter().filter(|(name, _)| !apart.contains(name));
     probe.into_iter().chain(of_all).collect()
