@@ -145,7 +145,8 @@ pub fn overruns() -> u64 {
 /// True if a stop signal is pending, which [`wait_until`] would return.
 pub fn stop_pending() -> bool {
     let pending = pending();
-    STOP.into_iter().any(|signal| pending.contains(signal) && signals().stop.contains(signal))
+    let ends = |signal: libc::c_int| signal != libc::SIGXCPU || !counts_overruns();
+    STOP.into_iter().any(|signal| ends(signal) && pending.contains(signal) && signals().stop.contains(signal))
 }
 
 /// Lets stop signals end the process again, unless one is pending, which would end it before the

@@ -196,7 +196,8 @@ impl Housekeeper {
         total.add_block(&closed.block, wall_offset);
         self.overhead.merged += closed.block.merged;
         let Second { levels, blocks, closed } = &mut self.second;
-        let mut line = block_line(total, &closed[blocks.len()].block, levels);
+        let mut line = block_line(total.cpu, &closed[blocks.len()].block, levels);
+        line.thread = total.thread;
         self.watches.fill(index, &mut line);
         blocks.push(line);
     }

@@ -140,10 +140,9 @@ fn worst(sample: &LatencySample, wall_offset: Nanos, planned: bool) -> Worst {
 }
 
 /// Line of `blocks.jsonl` for a block.
-pub fn block_line(total: &Total, block: &DrainedBlock, levels: &[Nanos]) -> Block {
+pub fn block_line(cpu: Cpu, block: &DrainedBlock, levels: &[Nanos]) -> Block {
     Block {
-        cpu: total.cpu,
-        thread: total.thread,
+        cpu,
         mono_ns: block.start,
         span_ns: Some(block.end - block.start),
         n: block.cycles,
@@ -228,7 +227,7 @@ mod tests {
 
     #[test]
     fn levels_count_exactly() {
-        let line = block_line(&Total::default(), &taken(&[100, 5_120, 60_000, 3_000_000], &[]), &levels());
+        let line = block_line(Cpu(0), &taken(&[100, 5_120, 60_000, 3_000_000], &[]), &levels());
         let counts: Vec<u64> = line.over.iter().map(|level| level.1).collect();
         assert_eq!(counts, [3, 2, 2, 2, 1, 1, 1, 1, 1, 0, 0, 0]);
         assert!(line.over.iter().all(|level| level.0.0 % 64 == 0));

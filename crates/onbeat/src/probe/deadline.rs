@@ -6,6 +6,7 @@
 //! it until the next period), it has not (another thread took the CPU: the stopper, or one with an
 //! earlier deadline), or there was no switch (interrupts, firmware, a hypervisor).
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::*};
 
 use crate::measure::shared::Shared;
@@ -18,6 +19,9 @@ use model::units::Nanos;
 
 /// Time between two clock reads from which it is a pause.
 const PAUSE: i64 = 20_000;
+
+/// Work of a slot of the warm-up.
+const WARMING: Nanos = Nanos(1_000);
 
 /// Part of the runtime by which the CPU clock, read in the job, may differ from the kernel's
 /// account, which includes the switches.
@@ -60,12 +64,19 @@ pub struct Jobs {
     reservation: Reservation,
     /// CPU time of a job.
     work: Nanos,
+    /// The kernel's reports before the run.
+    reports_before: OnceLock<u64>,
 }
 
 impl Jobs {
     /// For that many threads.
     pub fn new(threads: usize, reservation: Reservation, work: Nanos) -> Jobs {
-        Jobs { counts: (0..threads).map(|_| Counts::default()).collect(), reservation, work }
+        Jobs { counts: (0..threads).map(|_| Counts::default()).collect(), reservation, work, reports_before: OnceLock::new() }
+    }
+
+    /// The kernel's reports of overruns during the run.
+    pub fn reports(&self) -> u64 {
+        rt::overruns().saturating_sub(self.reports_before.get().copied().unwrap_or_default())
     }
 
     /// Results of a thread.
@@ -95,6 +106,7 @@ impl ThreadBody for Jobs {
         task.run_with_schedule(JobThread {
             all: self,
             counts: &self.counts[task.index],
+            warming: Counts::default(),
             shared: task.shared,
             budget_from: clock::thread_cpu().unwrap_or_default(),
             started: Nanos(0),
@@ -107,6 +119,8 @@ impl ThreadBody for Jobs {
 struct JobThread<'a> {
     all: &'a Jobs,
     counts: &'a Counts,
+    /// Counts of the warm-up, which are dropped.
+    warming: Counts,
     shared: &'a Shared,
     /// CPU time of the thread when its present runtime began.
     budget_from: Nanos,
@@ -121,11 +135,19 @@ impl JobThread<'_> {
         (cpu - self.budget_from).0 >= runtime - runtime / TOLERANCE
     }
 
-    /// Computes; pauses are counted by their cause.
-    fn compute(&mut self) {
+    /// Part of the next runtime that the thread has used up beforehand: the kernel enforces the
+    /// runtime at ticks, and takes what was beyond it from the following periods
+    /// (`replenish_dl_entity()` in kernel/sched/deadline.c).
+    fn debt(&self, cpu: Nanos) -> Nanos {
+        let runtime = self.all.reservation.runtime.0;
+        Nanos(((cpu - self.budget_from).0 - runtime).max(0) % runtime)
+    }
+
+    /// Computes for `work`; pauses are counted by their cause.
+    fn compute(&mut self, counts: bool, work: Nanos) {
         let mut switches = rt::thread_usage().involuntary_switches;
         let (mut last, mut used) = (clock::monotonic(), 0);
-        while used < self.all.work.0 {
+        while used < work.0 {
             let now = clock::monotonic();
             let step = now.0 - last.0;
             if step < PAUSE {
@@ -133,13 +155,14 @@ impl JobThread<'_> {
             } else {
                 let switched = rt::thread_usage().involuntary_switches;
                 let cpu = clock::thread_cpu().unwrap_or_default();
+                let of = if counts { self.counts } else { &self.warming };
                 if switched == switches {
-                    self.counts.stopped.add(step);
+                    of.stopped.add(step);
                 } else if self.is_used_up(cpu) {
-                    self.counts.throttled.add(step);
-                    self.budget_from = cpu;
+                    of.throttled.add(step);
+                    self.budget_from = cpu - self.debt(cpu);
                 } else {
-                    self.counts.preempted.add(step);
+                    of.preempted.add(step);
                 }
                 switches = switched;
             }
@@ -148,8 +171,7 @@ impl JobThread<'_> {
     }
 
     /// Counts a job that took this CPU time.
-    fn count(&self, released: Nanos, work: Nanos) {
-        let of = self.counts;
+    fn count(&self, of: &Counts, released: Nanos, work: Nanos) {
         let response = self.ended - released;
         of.jobs.fetch_add(1, AcqRel);
         of.late.fetch_add(u64::from(response > self.all.reservation.deadline), AcqRel);
@@ -166,15 +188,15 @@ impl Wake for JobThread<'_> {
             return Sleep::Interrupted;
         }
         self.started = clock::monotonic();
-        self.ended = self.started;
-        if self.shared.start_at.load(Relaxed) == 0 {
-            return Sleep::Full;
+        let counts = self.shared.start_at.load(Relaxed) != 0;
+        if counts {
+            self.all.reports_before.get_or_init(rt::overruns);
         }
-        self.budget_from = before;
-        self.compute();
+        self.budget_from = before - self.debt(before);
+        self.compute(counts, if counts { self.all.work } else { WARMING });
         let work = clock::thread_cpu().unwrap_or_default() - before;
         self.ended = clock::monotonic();
-        self.count(instant, work);
+        self.count(if counts { self.counts } else { &self.warming }, instant, work);
         Sleep::Full
     }
 
@@ -199,20 +221,23 @@ mod tests {
         let mut thread = JobThread {
             all: &all,
             counts: &all.counts[0],
+            warming: Counts::default(),
             shared: &shared,
             budget_from: Nanos(100),
             started: Nanos(0),
             ended: Nanos(5_000_000),
         };
-        thread.count(Nanos(1_000_000), Nanos(1_000_000));
-        thread.count(Nanos(900_000), Nanos(1_000_001));
+        thread.count(thread.counts, Nanos(1_000_000), Nanos(1_000_000));
+        thread.count(thread.counts, Nanos(900_000), Nanos(1_000_001));
         let of = all.jobs(0);
         assert_eq!((of.jobs, of.late, of.overruns), (2, 1, 1));
         assert_eq!((of.longest_work_ns, of.longest_response_ns), (Nanos(1_000_001), Nanos(4_100_000)));
         assert_eq!(all.jobs(1), DeadlineJobs::default());
         assert!(!thread.is_used_up(Nanos(900_100)) && thread.is_used_up(Nanos(950_100)));
+        assert_eq!(thread.debt(Nanos(900_100)), Nanos(0));
+        assert_eq!((thread.debt(Nanos(1_000_103)), thread.debt(Nanos(3_500_100))), (Nanos(3), Nanos(500_000)));
         thread.counts.preempted.add(30_000);
-        thread.compute();
+        thread.compute(true, all.work);
         let of = all.jobs(0);
         assert!(of.preempted >= 1 && of.preempted_ns >= Nanos(30_000));
     }

@@ -158,11 +158,13 @@ impl ThreadBody for RoundTrips {
             Ok(partner) => task.run_with_schedule(RoundTrip {
                 all: self,
                 counts: &self.counts[task.index],
+                warming: Counts::default(),
                 shared: task.shared,
                 sender: Sender { run: self.sending.run, thread: task.index as u64 },
                 socket: sending,
                 partner,
                 answered: Answered::default(),
+                first: None,
                 packet: vec![0; self.sending.size],
                 buffer: vec![0; LONGEST + 1],
                 in_row: 0,
@@ -217,18 +219,27 @@ pub fn is_reached(socket: &UdpEnd, sending: &Sending, packets: u64) -> std::io::
 struct RoundTrip<'a> {
     all: &'a RoundTrips,
     counts: &'a Counts,
+    /// Counts of the warm-up, which are dropped.
+    warming: Counts,
     shared: &'a Shared,
     sender: Sender,
     socket: UdpEnd,
     /// The answering thread, if it is of this process.
     partner: Option<Partner>,
     answered: Answered,
+    /// Number of the first packet of the run.
+    first: Option<u64>,
     packet: Vec<u8>,
     buffer: Vec<u8>,
     /// Packets in sequence without an answer.
     in_row: u64,
     began: Nanos,
     ended: Nanos,
+}
+
+/// Adds one.
+fn count(of: &AtomicU64) {
+    of.fetch_add(1, AcqRel);
 }
 
 /// End of the wait for an answer.
@@ -240,9 +251,9 @@ enum Waited {
 }
 
 impl RoundTrip<'_> {
-    /// True if samples count; those of the warm-up do not.
-    fn counts(&self) -> bool {
-        self.shared.start_at.load(Relaxed) != 0
+    /// Counts of the run, or those of the warm-up.
+    fn counts(&self) -> &Counts {
+        if self.shared.start_at.load(Relaxed) != 0 { self.counts } else { &self.warming }
     }
 
     #[cold]
@@ -266,20 +277,17 @@ impl RoundTrip<'_> {
             };
             self.ended = clock::monotonic();
             let number = self.sender.number_in(&self.buffer[..received.length]);
-            let count = |of: &AtomicU64| {
-                if self.counts() {
-                    of.fetch_add(1, AcqRel);
-                }
-            };
-            match number.map_or(Answer::Foreign, |number| self.answered.take(number)) {
+            let meaning = number.map_or(Answer::Foreign, |number| self.answered.take(number));
+            let of = self.counts();
+            match meaning {
                 Answer::InTime => return Waited::Answer(received),
-                Answer::Duplicate => count(&self.counts.duplicates),
-                Answer::Foreign => count(&self.counts.foreign),
+                Answer::Duplicate => count(&of.duplicates),
+                Answer::Foreign => count(&of.foreign),
+                // To a packet of the warm-up.
+                Answer::Late { .. } if number < self.first => count(&of.foreign),
                 Answer::Late { reordered } => {
-                    count(&self.counts.late);
-                    if reordered {
-                        count(&self.counts.reordered);
-                    }
+                    count(&of.late);
+                    of.reordered.fetch_add(u64::from(reordered), AcqRel);
                 }
             }
             if clock::monotonic() >= latest {
@@ -292,10 +300,9 @@ impl RoundTrip<'_> {
     fn divide(&self, number: u64, received: &Received, wall: Nanos) {
         let Some(source) = self.all.sending.stamps else { return };
         let sent = self.socket.sent_stamp(number as u32);
-        let of = self.counts;
+        let of = self.counts();
         let Some((sent, arrived)) = sent.zip(received.stamp).filter(|(sent, arrived)| sent <= arrived) else {
-            of.unstamped.fetch_add(1, AcqRel);
-            return;
+            return count(&of.unstamped);
         };
         if source == StampSource::Hardware {
             // The card's clock has no relation to those of the kernel.
@@ -304,8 +311,7 @@ impl RoundTrip<'_> {
         let (began, ended) = (self.began + wall, self.ended + wall);
         // The clock was set in between.
         if sent < began || ended < arrived {
-            of.unstamped.fetch_add(1, AcqRel);
-            return;
+            return count(&of.unstamped);
         }
         of.send.add(sent - began);
         of.path.add(arrived - sent);
@@ -323,13 +329,13 @@ impl Wake for RoundTrip<'_> {
         loop {
             let wall = clock::wall_offset();
             let number = self.answered.send();
+            if self.first.is_none() && self.shared.start_at.load(Relaxed) != 0 {
+                self.first = Some(number);
+            }
             self.sender.write(number, &mut self.packet);
-            let counts = self.counts();
             self.began = clock::monotonic();
             let sent = self.socket.send(&self.packet);
-            if counts {
-                self.counts.sent.fetch_add(1, AcqRel);
-            }
+            count(&self.counts().sent);
             let waited = match sent {
                 Err(error) if !is_passing(error.kind()) => {
                     Waited::Failed(error.raw_os_error().unwrap_or(libc::EIO))
@@ -339,29 +345,20 @@ impl Wake for RoundTrip<'_> {
             match waited {
                 Waited::Answer(received) => {
                     self.in_row = 0;
-                    if counts {
-                        self.counts.answered.fetch_add(1, AcqRel);
-                        self.divide(number, &received, wall);
-                    } else {
-                        // Stamps of the warm-up would fill the queue.
-                        let _ = self.socket.sent_stamp(number as u32);
-                    }
+                    count(&self.counts().answered);
+                    self.divide(number, &received, wall);
                     return Sleep::Full;
                 }
                 Waited::OverTime => {
                     self.in_row += 1;
-                    if counts {
-                        self.counts.over_time.fetch_add(1, AcqRel);
-                    }
+                    count(&self.counts().over_time);
                     if self.in_row >= UNANSWERED {
                         self.all.unanswered.store(true, Release);
                         return self.end();
                     }
                 }
                 Waited::Stopped => {
-                    if counts {
-                        self.counts.over_time.fetch_add(1, AcqRel);
-                    }
+                    count(&self.counts().over_time);
                     return Sleep::Interrupted;
                 }
                 Waited::Failed(number) => {
@@ -436,11 +433,13 @@ mod tests {
         let mut trip = RoundTrip {
             all: &all,
             counts: &all.counts[0],
+            warming: Counts::default(),
             shared: &shared,
             sender: Sender { run: 5, thread: 0 },
             socket,
             partner: None,
             answered: Answered::default(),
+            first: None,
             packet: vec![0; 64],
             buffer: vec![0; LONGEST + 1],
             in_row: 0,
@@ -458,7 +457,7 @@ mod tests {
             // On a busy machine an answer may be late: it is counted then.
             assert_eq!(trip.sleep_until(Nanos(0)), Sleep::Full);
             assert!(trip.latency(Nanos(0), trip.now(Nanos(0))).0 > 0);
-            assert_eq!(answers.join().unwrap().map(|served| served.foreign), Ok(0));
+            assert_eq!(answers.join().unwrap().map(|served| served.foreign).ok(), Some(0));
         });
         let of = all.packets(0);
         assert_eq!((of.answered, of.sent), (1, 1 + of.lost + of.late));

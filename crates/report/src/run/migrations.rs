@@ -27,12 +27,17 @@ pub fn verdict(run: &Run) -> Option<String> {
     }
     let known: Vec<Migration> = run.cpus.iter().filter_map(|cpu| cpu.migration).collect();
     let rounds = run.cpus.iter().filter_map(|cpu| cpu.cycles).max().unwrap_or(0);
+    let held: u64 = known.iter().map(|of| of.held).sum();
+    let held = match held {
+        0 => String::new(),
+        n => format!("; in {} the CPU of a thread was held", several(n, "round", "rounds")),
+    };
     Some(match run.plan.over_ns {
         _ if known.is_empty() => "not known: the counts are written at the end".into(),
         _ if rounds == 0 => "not known: no round was measured".into(),
         over => format!(
-            "the scheduler runs the highest threads: {}, in none of which a thread waited {} while a lower \
-             one ran",
+            "the scheduler runs the highest threads: {}, in none of which a thread waited {} for a CPU \
+             while a lower one ran{held}",
             several(rounds, "round", "rounds"),
             or_dash(over.map(span))
         ),

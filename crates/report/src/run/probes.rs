@@ -193,7 +193,7 @@ pub fn heads(run: &Run) -> (&'static str, &'static str) {
         Some(Probe::Ipc) => ("samples", "from CPU"),
         Some(Probe::Switch) => ("samples", "missed"),
         Some(Probe::Pi | Probe::Migrate) => ("samples", "failed"),
-        Some(Probe::Deadline) => ("jobs", "late"),
+        Some(Probe::Deadline) => ("jobs", "missed"),
         Some(Probe::Net) => ("samples", "lost"),
     }
 }
@@ -203,11 +203,9 @@ pub fn beside(cpu: &CpuRun) -> Option<String> {
     let lost = cpu.lost_ppm.map(|ppm| format!("{ppm:.1}"));
     let failed = || cpu.inversions.map(|of| of.made.saturating_sub(of.resolved).to_string());
     let violated = || cpu.migration.map(|of| of.violations.to_string());
-    let late = || cpu.deadline.map(|of| of.late.to_string());
     let unanswered = || cpu.packets.map(|of| (of.lost + of.late).to_string());
     lost.or_else(failed)
         .or_else(violated)
-        .or_else(late)
         .or_else(unanswered)
         .or_else(|| cpu.from_cpu.map(|from| from.to_string()))
         .or_else(|| cpu.missed.map(|n| n.to_string()))
