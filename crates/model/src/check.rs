@@ -23,7 +23,8 @@ impl Run {
             checked.map_err(|what| format!("{}: {what}", cpu.name()))?;
         }
         let bound = self.cpus.iter().any(|cpu| cpu.cpu.is_some());
-        let planned = !bound || self.cpus.iter().map(|cpu| cpu.cpu).eq(self.plan.cpus.iter().copied().map(Some));
+        let planned =
+            !bound || self.cpus.iter().map(|cpu| cpu.cpu).eq(self.plan.cpus.iter().copied().map(Some));
         // A run is only a plan until its threads exist.
         let begun = self.complete || !self.cpus.is_empty();
         if self.is_exact() && begun && !planned {

@@ -27,6 +27,7 @@ mod key;
 pub mod keyword;
 pub mod labels;
 pub mod load;
+pub mod peak;
 pub mod placement;
 pub mod plan;
 pub mod probe_counts;

@@ -4,6 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Nanos;
 
+/// Priority inversions that `probe pi` made on one CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inversions {
+    pub made: u64,
+    /// Those in which the high thread got the lock before the medium one had computed.
+    pub resolved: u64,
+    /// Longest time for which the low thread held the lock.
+    pub longest_hold_ns: Nanos,
+}
+
 /// Rounds of one thread of `probe migrate`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Migration {

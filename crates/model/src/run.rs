@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 pub use super::culprit_thread::{CulpritThread, CulpritTurns, FoundThread};
 pub use super::followed::{ProgramRun, ThreadRun};
-pub use super::probe_counts::{DeadlineJobs, Migration, Packets};
+pub use super::peak::Peak;
+pub use super::probe_counts::{DeadlineJobs, Inversions, Migration, Packets};
 pub use super::spike::{Behind, Culprit, Recorder, Slice, Spike, Who};
 use crate::histogram::{self, Bucket};
 use crate::keyword::Word;
@@ -119,16 +120,6 @@ pub struct InterruptCount {
     /// Name given by the kernel.
     pub name: String,
     pub count: u64,
-}
-
-/// Priority inversions that `probe pi` made on one CPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Inversions {
-    pub made: u64,
-    /// Those in which the high thread got the lock before the medium one had computed.
-    pub resolved: u64,
-    /// Longest time for which the low thread held the lock.
-    pub longest_hold_ns: Nanos,
 }
 
 /// The conditions of the measurement.
@@ -435,37 +426,6 @@ pub struct Block {
     /// or no thread is followed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_ns: Option<Nanos>,
-}
-
-/// Largest latency of a line of `blocks.jsonl`, with fields as in [`Block`]; the rest is skipped.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-pub struct Peak {
-    /// CPU of the line.
-    pub cpu: Cpu,
-    pub mono_ns: Nanos,
-    #[serde(default)]
-    pub span_ns: Option<Nanos>,
-    pub n: u64,
-    pub max_ns: Option<Nanos>,
-    #[serde(default)]
-    pub max_mono_ns: Option<Nanos>,
-    #[serde(default)]
-    pub response_ns: Option<Nanos>,
-}
-
-impl Peak {
-    /// Peak of a block.
-    pub fn of(block: &Block) -> Peak {
-        Peak {
-            cpu: block.cpu,
-            mono_ns: block.mono_ns,
-            span_ns: block.span_ns,
-            n: block.n,
-            max_ns: block.max_ns,
-            max_mono_ns: block.max_mono_ns,
-            response_ns: block.response_ns,
-        }
-    }
 }
 
 fn is_first(thread: &u32) -> bool {

@@ -121,7 +121,7 @@ impl Requests {
 
 #[cfg(test)]
 mod tests {
-    use super::super::udp::Received;
+    use super::super::udp::ReceivedPacket;
     use super::*;
     use model::units::Nanos;
 
@@ -141,7 +141,7 @@ mod tests {
             sending.send(b"there").unwrap();
             let mut buffer = [0; 16];
             assert!(matches!(answering.answer(&mut buffer, |bytes| bytes == b"there"), Ok(true)));
-            let received: Received = sending.receive(&mut buffer).unwrap();
+            let received: ReceivedPacket = sending.receive(&mut buffer).unwrap();
             assert_eq!(&buffer[..received.length], b"there");
         }
     }

@@ -8,4 +8,4 @@ mod udp;
 
 pub use interface::{HardwareStamps, hardware_stamps, interface_of};
 pub use link::{VETH, veth_pairs};
-pub use udp::{Received, StampSource, UdpEnd, answering_end, loopback_pairs, peer_end, resolve};
+pub use udp::{ReceivedPacket, StampSource, UdpEnd, answering_end, loopback_pairs, peer_end, resolve};

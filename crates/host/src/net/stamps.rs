@@ -32,9 +32,9 @@ pub const ROOM: usize = 256;
 #[repr(align(8))]
 pub struct ControlRoom(pub [u8; ROOM]);
 
-/// Control data of a message.
+/// ControlData data of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Control {
+pub struct ControlData {
     /// Stamp by the kernel, in CLOCK_REALTIME.
     pub software: Option<Nanos>,
     /// Stamp by the network card.
@@ -44,8 +44,8 @@ pub struct Control {
 }
 
 /// Reads the control data that a call has filled in.
-pub fn read(message: &libc::msghdr) -> Control {
-    let mut control = Control::default();
+pub fn read(message: &libc::msghdr) -> ControlData {
+    let mut control = ControlData::default();
     // SAFETY: the kernel has written the control data of the message, whose buffer lives.
     let mut header = unsafe { libc::CMSG_FIRSTHDR(message) };
     while !header.is_null() {

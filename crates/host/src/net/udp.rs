@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket}
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use super::stamps::{self, BY_HARDWARE, BY_KERNEL, Control, ControlRoom, ROOM};
+use super::stamps::{self, BY_HARDWARE, BY_KERNEL, ControlData, ControlRoom, ROOM};
 use model::units::Nanos;
 
 /// Source of the time stamps of packets.
@@ -25,7 +25,7 @@ pub struct UdpEnd {
 
 /// A packet that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedPacket {
     pub length: usize,
     /// Its time stamp; that of the kernel is in CLOCK_REALTIME.
     pub stamp: Option<Nanos>,
@@ -87,9 +87,9 @@ impl UdpEnd {
     /// # Errors
     /// `WouldBlock` after the time limit, `Interrupted` by a signal.
     #[inline(always)]
-    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<ReceivedPacket> {
         let (length, control) = self.message(buffer, 0)?;
-        Ok(Received { length, stamp: self.of_source(&control) })
+        Ok(ReceivedPacket { length, stamp: self.of_source(&control) })
     }
 
     /// Stamp of the sent packet with that number, if it has come; older ones are dropped.
@@ -104,7 +104,7 @@ impl UdpEnd {
         found
     }
 
-    fn of_source(&self, control: &Control) -> Option<Nanos> {
+    fn of_source(&self, control: &ControlData) -> Option<Nanos> {
         match self.stamped {
             Some(StampSource::Kernel) => control.software,
             Some(StampSource::Hardware) => control.hardware,
@@ -112,7 +112,7 @@ impl UdpEnd {
         }
     }
 
-    fn message(&self, buffer: &mut [u8], flags: libc::c_int) -> io::Result<(usize, Control)> {
+    fn message(&self, buffer: &mut [u8], flags: libc::c_int) -> io::Result<(usize, ControlData)> {
         let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         let mut room = ControlRoom([0; ROOM]);
         // SAFETY: all zeros is a valid message without an address.
@@ -159,7 +159,8 @@ pub fn answering_end(address: SocketAddr) -> io::Result<UdpEnd> {
 
 /// Socket that sends to a peer.
 pub fn peer_end(peer: SocketAddr) -> io::Result<UdpEnd> {
-    let any: IpAddr = if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let any: IpAddr =
+        if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let end = UdpEnd::bound((any, 0).into())?;
     end.connect(peer)?;
     Ok(end)

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use super::Outcomes;
 use crate::check::source::{CheckSource, in_namespace};
+use crate::cli::probe::no_namespaces;
 use crate::cli::{farm, journal};
 use crate::hunt::names::names_of_this_machine;
 use crate::hunt::source::ftrace::Ftrace;
-use crate::cli::probe::no_namespaces;
 use crate::measure::{prepare, reserve, start};
 use crate::probe::ipc::{self, IpcSetup};
 use facts::clocksource::{self, Quality};

@@ -197,8 +197,7 @@ impl Housekeeper {
         self.overhead.merged += closed.block.merged;
         let Second { levels, blocks, closed } = &mut self.second;
         let mut line = block_line(total.cpu, &closed[blocks.len()].block, levels);
-        line.thread = total.thread;
-        self.watches.fill(index, &mut line);
+        self.watches.fill(index, total.thread, &mut line);
         blocks.push(line);
     }
 
@@ -304,9 +303,7 @@ impl Housekeeper {
         total.switches = Some((usage.voluntary_switches, usage.involuntary_switches));
         total.used = end.used;
         let cpu = total.bound_cpu();
-        // A thread that is not bound has no CPU that it could leave.
-        let migrations = if total.thread == 0 { end.migrations } else { 0 };
-        let end = &LoopEnd { migrations, ..*end };
+        let end = &total.without_moves(end);
         if end.ended == EndReason::Starving {
             self.document.note(integrity::entry_of_starving(cpu));
         }

@@ -93,9 +93,9 @@ fn bind(cpu: Cpu) -> Result<()> {
     let pinned = rt::pin(&only).and_then(|()| rt::affinity());
     match pinned {
         Ok(set) if set == only && rt::current_cpu() == cpu => Ok(()),
-        Ok(set) => {
-            Err(Failure::not_supported(format!("requested CPU {cpu} but got {set}: choose other CPUs with -a")))
-        }
+        Ok(set) => Err(Failure::not_supported(format!(
+            "requested CPU {cpu} but got {set}: choose other CPUs with -a"
+        ))),
         Err(error) => {
             let what = format!("cannot pin a thread to CPU {cpu}");
             let remedy = "choose other CPUs with -a, or run without a system call filter";

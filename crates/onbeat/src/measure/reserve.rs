@@ -14,11 +14,8 @@ use model::units::{Cpu, CpuSet, Nanos};
 const STACK: usize = 64 << 10;
 
 /// A thousandth of a CPU, to try it.
-pub const LITTLE: Reservation = Reservation {
-    runtime: Nanos(10_000),
-    deadline: Nanos(10_000_000),
-    period: Nanos(10_000_000),
-};
+pub const LITTLE: Reservation =
+    Reservation { runtime: Nanos(10_000), deadline: Nanos(10_000_000), period: Nanos(10_000_000) };
 
 /// Makes the calling thread one of SCHED_DEADLINE.
 pub fn reserve(plan: &MeasurePlan, own: &CpuPlan, wanted: &Reservation) -> Result<()> {
@@ -38,12 +35,7 @@ pub fn try_reservation(cpus: &CpuSet, wanted: &Reservation) -> io::Result<()> {
 ///
 /// The order of the checks is that of `__sched_setscheduler()` in kernel/sched/syscalls.c: the
 /// parameters, the privilege, the CPUs, the bandwidth.
-pub fn why_refused(
-    cpus: &CpuSet,
-    bound: Option<Cpu>,
-    wanted: &Reservation,
-    error: &io::Error,
-) -> Failure {
+pub fn why_refused(cpus: &CpuSet, bound: Option<Cpu>, wanted: &Reservation, error: &io::Error) -> Failure {
     let Reservation { runtime, deadline, period } = *wanted;
     let privileged = capabilities::has(capabilities::SYS_NICE);
     let words = match (error.raw_os_error(), bound) {

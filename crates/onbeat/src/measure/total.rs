@@ -2,6 +2,7 @@
 
 use super::block::{DrainedBlock, LatencySample, WORST_PER_BLOCK};
 use super::cost;
+use super::cycle::LoopEnd;
 use crate::plan::{CpuPlan, MeasurePlan};
 use model::histogram::{Counts, EARLY_BUCKET, bucket_of, edge_at_or_above, fill_buckets, mean};
 use model::run::{Block, CpuRun, Worst};
@@ -57,6 +58,11 @@ impl Total {
     /// The CPU of a bound thread.
     pub fn bound_cpu(&self) -> Option<Cpu> {
         (self.thread == 0).then_some(self.cpu)
+    }
+
+    /// End of its loop; a thread that is not bound has no CPU that it could leave.
+    pub fn without_moves(&self, end: &LoopEnd) -> LoopEnd {
+        LoopEnd { migrations: if self.thread == 0 { end.migrations } else { 0 }, ..*end }
     }
 
     /// Sums of a planned thread.

@@ -11,6 +11,7 @@ use model::vocabulary::Policy;
 use model::vocabulary::{Expiry, IdleStates, Preempt, Probe, Quantity, SchedulePhase, WakeMechanism};
 
 pub mod intent;
+mod threads;
 
 /// CPUs of the machine, as the plan needs them.
 #[derive(Clone, Debug, Default)]
@@ -111,7 +112,11 @@ pub fn plan(intent: &MeasureIntent, machine: &MachineCpus, seed: u64) -> Result<
     check_threads(intent, &measured)?;
     let policy =
         intent.policy.unwrap_or(if intent.priority == Some(0) { Policy::Other } else { Policy::Fifo });
-    let priority = if matches!(policy, Policy::Other | Policy::Deadline) { 0 } else { intent.priority.unwrap_or(DEFAULT_PRIORITY) };
+    let priority = if matches!(policy, Policy::Other | Policy::Deadline) {
+        0
+    } else {
+        intent.priority.unwrap_or(DEFAULT_PRIORITY)
+    };
     let housekeeping = housekeeping_cpus(intent.housekeeping.as_ref(), &measured, machine, &mut notes)?;
     Ok(MeasurePlan {
         cpus: spread(&measured, intent),
@@ -289,31 +294,7 @@ pub fn expiry(preempt: Preempt, wake: WakeMechanism, policy: Policy) -> Expiry {
     }
 }
 
-impl CpuPlan {
-    /// Number by which its blocks are known: that of the CPU, or of the thread if that is not bound.
-    pub fn key(&self) -> Cpu {
-        if self.thread == 0 { self.cpu } else { Cpu(self.thread) }
-    }
-}
-
 impl MeasurePlan {
-    /// CPUs of the measuring threads.
-    pub fn measured(&self) -> CpuSet {
-        self.cpus.iter().map(|own| own.cpu).collect()
-    }
-
-    /// Priority of a thread: those of `probe migrate` have one each, the first the highest.
-    pub fn priority_of(&self, own: &CpuPlan) -> u32 {
-        self.priority.saturating_sub(own.thread.saturating_sub(1))
-    }
-
-    /// Replaces the threads by this many that may run on all planned CPUs.
-    pub fn unbind(&mut self, threads: u32) {
-        let bound = std::mem::take(&mut self.cpus);
-        let numbered = (1..=threads).zip(bound.iter().cycle());
-        self.cpus = numbered.map(|(thread, own)| CpuPlan { thread, ..own.clone() }).collect();
-    }
-
     /// Period of a CPU's samples; 0 for a probe that cannot miss samples.
     pub fn schedule_of(&self, own: &CpuPlan) -> Nanos {
         let periodic = self.probe.as_ref().is_none_or(|probe| probe.probe == Probe::Deadline);

@@ -71,7 +71,12 @@ pub struct Jobs {
 impl Jobs {
     /// For that many threads.
     pub fn new(threads: usize, reservation: Reservation, work: Nanos) -> Jobs {
-        Jobs { counts: (0..threads).map(|_| Counts::default()).collect(), reservation, work, reports_before: OnceLock::new() }
+        Jobs {
+            counts: (0..threads).map(|_| Counts::default()).collect(),
+            reservation,
+            work,
+            reports_before: OnceLock::new(),
+        }
     }
 
     /// The kernel's reports of overruns during the run.
@@ -235,7 +240,10 @@ mod tests {
         assert_eq!(all.jobs(1), DeadlineJobs::default());
         assert!(!thread.is_used_up(Nanos(900_100)) && thread.is_used_up(Nanos(950_100)));
         assert_eq!(thread.debt(Nanos(900_100)), Nanos(0));
-        assert_eq!((thread.debt(Nanos(1_000_103)), thread.debt(Nanos(3_500_100))), (Nanos(3), Nanos(500_000)));
+        assert_eq!(
+            (thread.debt(Nanos(1_000_103)), thread.debt(Nanos(3_500_100))),
+            (Nanos(3), Nanos(500_000))
+        );
         thread.counts.preempted.add(30_000);
         thread.compute(true, all.work);
         let of = all.jobs(0);

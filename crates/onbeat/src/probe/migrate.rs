@@ -6,8 +6,8 @@
 //! violation (push and pull of kernel/sched/rt.c). Each thread publishes the stretches in which it
 //! ran; one that had to wait compares its wait with those of the lower threads.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::*};
 
 use crate::measure::shared::Shared;
 use crate::measure::task::{MeasuringTask, ThreadBody, ThreadEnd};
@@ -295,7 +295,6 @@ impl Wake for MigratingThread<'_> {
         self.waited
     }
 }
-
 
 #[cfg(test)]
 mod tests {

@@ -14,6 +14,7 @@ pub mod ipc;
 pub mod migrate;
 pub mod net;
 pub mod packet;
+pub mod packet_counts;
 pub mod pair;
 pub mod pi;
 pub mod spin;

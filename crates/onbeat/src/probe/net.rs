@@ -7,16 +7,17 @@
 //! thread. A packet without an answer is counted, and the next one is sent at once.
 
 use std::io::ErrorKind;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::packet::{Answer, Answered, LONGEST, Sender, is_ours};
+use super::packet::{Answered, LONGEST, PacketAnswer, PacketSender, is_ours};
+use super::packet_counts::{PacketCounts, count};
 use super::pair::{Partner, Turns};
 use crate::measure::shared::Shared;
 use crate::measure::task::{MeasuringTask, ThreadBody, ThreadEnd};
 use crate::measure::wake::{Sleep, Wake};
 use host::clock;
-use host::net::{Received, StampSource, UdpEnd};
+use host::net::{ReceivedPacket, StampSource, UdpEnd};
 use model::error::{Exit, Failure};
 use model::run::Packets;
 use model::units::Nanos;
@@ -27,69 +28,6 @@ pub const UNANSWERED: u64 = 20;
 /// Longest wait of the answering thread before it looks whether it has to end.
 pub const LOOK: Nanos = Nanos(100_000_000);
 
-/// Sum, number and maximum of spans.
-#[derive(Default)]
-struct Spans {
-    number: AtomicI64,
-    sum: AtomicI64,
-    max: AtomicI64,
-}
-
-impl Spans {
-    fn add(&self, span: Nanos) {
-        self.number.fetch_add(1, AcqRel);
-        self.sum.fetch_add(span.0, AcqRel);
-        self.max.fetch_max(span.0, AcqRel);
-    }
-
-    fn mean(&self) -> Option<Nanos> {
-        let number = self.number.load(Acquire);
-        (number > 0).then(|| Nanos(self.sum.load(Acquire) / number))
-    }
-
-    fn max(&self) -> Option<Nanos> {
-        self.mean().map(|_| Nanos(self.max.load(Acquire)))
-    }
-}
-
-/// Results of a thread.
-#[derive(Default)]
-struct Counts {
-    sent: AtomicU64,
-    answered: AtomicU64,
-    over_time: AtomicU64,
-    late: AtomicU64,
-    reordered: AtomicU64,
-    duplicates: AtomicU64,
-    foreign: AtomicU64,
-    unstamped: AtomicU64,
-    send: Spans,
-    path: Spans,
-    receive: Spans,
-}
-
-impl Counts {
-    fn read(&self) -> Packets {
-        let late = self.late.load(Acquire);
-        Packets {
-            sent: self.sent.load(Acquire),
-            answered: self.answered.load(Acquire),
-            lost: self.over_time.load(Acquire).saturating_sub(late),
-            late,
-            reordered: self.reordered.load(Acquire),
-            duplicates: self.duplicates.load(Acquire),
-            foreign: self.foreign.load(Acquire),
-            unstamped: self.unstamped.load(Acquire),
-            send_mean_ns: self.send.mean(),
-            send_max_ns: self.send.max(),
-            path_mean_ns: self.path.mean(),
-            path_max_ns: self.path.max(),
-            receive_mean_ns: self.receive.mean(),
-            receive_max_ns: self.receive.max(),
-        }
-    }
-}
-
 /// Sockets of a measuring thread: its own, and that of the answering thread if it is of this
 /// process.
 pub struct Ends {
@@ -97,7 +35,7 @@ pub struct Ends {
     pub answering: Option<UdpEnd>,
 }
 
-/// What is sent, and how long its answer may take.
+/// Packets to be sent, and the time limit of their answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Sending {
     pub run: u64,
@@ -110,7 +48,7 @@ pub struct Sending {
 /// Threads that send packets.
 pub struct RoundTrips {
     ends: Vec<Mutex<Option<Ends>>>,
-    counts: Vec<Counts>,
+    counts: Vec<PacketCounts>,
     sending: Sending,
     /// True once a thread had no answers; the run ends.
     unanswered: AtomicBool,
@@ -120,14 +58,14 @@ pub struct RoundTrips {
 impl RoundTrips {
     /// A thread for each of the sockets, in the order of the plan.
     pub fn new(ends: Vec<Ends>, sending: Sending) -> RoundTrips {
-        let counts = ends.iter().map(|_| Counts::default()).collect();
+        let counts = ends.iter().map(|_| PacketCounts::default()).collect();
         let ends = ends.into_iter().map(|ends| Mutex::new(Some(ends))).collect();
         RoundTrips { ends, counts, sending, unanswered: AtomicBool::new(false), failed: OnceLock::new() }
     }
 
     /// Results of a thread.
     pub fn packets(&self, index: usize) -> Packets {
-        self.counts.get(index).map(Counts::read).unwrap_or_default()
+        self.counts.get(index).map(PacketCounts::read).unwrap_or_default()
     }
 
     /// True if the run ended because nothing was answered any more.
@@ -158,9 +96,9 @@ impl ThreadBody for RoundTrips {
             Ok(partner) => task.run_with_schedule(RoundTrip {
                 all: self,
                 counts: &self.counts[task.index],
-                warming: Counts::default(),
+                warming: PacketCounts::default(),
                 shared: task.shared,
-                sender: Sender { run: self.sending.run, thread: task.index as u64 },
+                sender: PacketSender { run: self.sending.run, thread: task.index as u64 },
                 socket: sending,
                 partner,
                 answered: Answered::default(),
@@ -200,7 +138,7 @@ pub fn is_passing(kind: ErrorKind) -> bool {
 /// A packet cannot be sent.
 pub fn is_reached(socket: &UdpEnd, sending: &Sending, packets: u64) -> std::io::Result<bool> {
     // A number of thread that no measuring thread has.
-    let sender = Sender { run: sending.run, thread: u64::MAX };
+    let sender = PacketSender { run: sending.run, thread: u64::MAX };
     let (mut packet, mut buffer) = (vec![0; sending.size], vec![0; LONGEST + 1]);
     for number in 0..packets {
         sender.write(number, &mut packet);
@@ -218,11 +156,11 @@ pub fn is_reached(socket: &UdpEnd, sending: &Sending, packets: u64) -> std::io::
 /// The measuring thread.
 struct RoundTrip<'a> {
     all: &'a RoundTrips,
-    counts: &'a Counts,
-    /// Counts of the warm-up, which are dropped.
-    warming: Counts,
+    counts: &'a PacketCounts,
+    /// PacketCounts of the warm-up, which are dropped.
+    warming: PacketCounts,
     shared: &'a Shared,
-    sender: Sender,
+    sender: PacketSender,
     socket: UdpEnd,
     /// The answering thread, if it is of this process.
     partner: Option<Partner>,
@@ -237,22 +175,17 @@ struct RoundTrip<'a> {
     ended: Nanos,
 }
 
-/// Adds one.
-fn count(of: &AtomicU64) {
-    of.fetch_add(1, AcqRel);
-}
-
 /// End of the wait for an answer.
 enum Waited {
-    Answer(Received),
+    Answer(ReceivedPacket),
     OverTime,
     Stopped,
     Failed(i32),
 }
 
 impl RoundTrip<'_> {
-    /// Counts of the run, or those of the warm-up.
-    fn counts(&self) -> &Counts {
+    /// PacketCounts of the run, or those of the warm-up.
+    fn counts(&self) -> &PacketCounts {
         if self.shared.start_at.load(Relaxed) != 0 { self.counts } else { &self.warming }
     }
 
@@ -277,15 +210,15 @@ impl RoundTrip<'_> {
             };
             self.ended = clock::monotonic();
             let number = self.sender.number_in(&self.buffer[..received.length]);
-            let meaning = number.map_or(Answer::Foreign, |number| self.answered.take(number));
+            let meaning = number.map_or(PacketAnswer::Foreign, |number| self.answered.take(number));
             let of = self.counts();
             match meaning {
-                Answer::InTime => return Waited::Answer(received),
-                Answer::Duplicate => count(&of.duplicates),
-                Answer::Foreign => count(&of.foreign),
+                PacketAnswer::InTime => return Waited::Answer(received),
+                PacketAnswer::Duplicate => count(&of.duplicates),
+                PacketAnswer::Foreign => count(&of.foreign),
                 // To a packet of the warm-up.
-                Answer::Late { .. } if number < self.first => count(&of.foreign),
-                Answer::Late { reordered } => {
+                PacketAnswer::Late { .. } if number < self.first => count(&of.foreign),
+                PacketAnswer::Late { reordered } => {
                     count(&of.late);
                     of.reordered.fetch_add(u64::from(reordered), AcqRel);
                 }
@@ -297,7 +230,7 @@ impl RoundTrip<'_> {
     }
 
     /// Divides a round trip by the time stamps; `wall` is CLOCK_REALTIME minus CLOCK_MONOTONIC.
-    fn divide(&self, number: u64, received: &Received, wall: Nanos) {
+    fn divide(&self, number: u64, received: &ReceivedPacket, wall: Nanos) {
         let Some(source) = self.all.sending.stamps else { return };
         let sent = self.socket.sent_stamp(number as u32);
         let of = self.counts();
@@ -383,7 +316,7 @@ impl Wake for RoundTrip<'_> {
     }
 }
 
-/// Counts of `--serve`.
+/// PacketCounts of `--serve`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     pub answered: u64,
@@ -433,9 +366,9 @@ mod tests {
         let mut trip = RoundTrip {
             all: &all,
             counts: &all.counts[0],
-            warming: Counts::default(),
+            warming: PacketCounts::default(),
             shared: &shared,
-            sender: Sender { run: 5, thread: 0 },
+            sender: PacketSender { run: 5, thread: 0 },
             socket,
             partner: None,
             answered: Answered::default(),

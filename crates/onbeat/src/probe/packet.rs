@@ -11,12 +11,12 @@ pub const LONGEST: usize = 1_472;
 
 /// Thread of a run that sends packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sender {
+pub struct PacketSender {
     pub run: u64,
     pub thread: u64,
 }
 
-impl Sender {
+impl PacketSender {
     /// Writes packet number `number`.
     #[inline(always)]
     pub fn write(self, number: u64, packet: &mut [u8]) {
@@ -40,7 +40,7 @@ pub fn is_ours(packet: &[u8]) -> bool {
 
 /// Meaning of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum PacketAnswer {
     /// To the packet that was sent last.
     InTime,
     /// To an earlier packet, whose time limit was over.
@@ -71,19 +71,19 @@ impl Answered {
     }
 
     /// Takes an answer to that packet.
-    pub fn take(&mut self, number: u64) -> Answer {
+    pub fn take(&mut self, number: u64) -> PacketAnswer {
         let Some(age) = self.sent.checked_sub(1).and_then(|last| last.checked_sub(number)) else {
-            return Answer::Foreign;
+            return PacketAnswer::Foreign;
         };
         // An answer that is older than the window counts as late: its packet counts as lost.
         let bit = if age < 64 { 1 << age } else { 0 };
         if self.answered & bit != 0 {
-            return Answer::Duplicate;
+            return PacketAnswer::Duplicate;
         }
         self.answered |= bit;
         let reordered = number + 1 < self.newest;
         self.newest = self.newest.max(number + 1);
-        if age == 0 { Answer::InTime } else { Answer::Late { reordered } }
+        if age == 0 { PacketAnswer::InTime } else { PacketAnswer::Late { reordered } }
     }
 }
 
@@ -93,13 +93,13 @@ mod tests {
 
     #[test]
     fn a_packet_is_known_by_its_run_and_thread() {
-        let sender = Sender { run: 7, thread: 1 };
+        let sender = PacketSender { run: 7, thread: 1 };
         let mut packet = [9; 40];
         sender.write(u64::MAX - 1, &mut packet);
         assert!(is_ours(&packet) && !is_ours(&packet[..31]) && !is_ours(&[0; 40]));
         assert_eq!(sender.number_in(&packet), Some(u64::MAX - 1));
-        assert_eq!(Sender { run: 8, ..sender }.number_in(&packet), None);
-        assert_eq!(Sender { thread: 0, ..sender }.number_in(&packet), None);
+        assert_eq!(PacketSender { run: 8, ..sender }.number_in(&packet), None);
+        assert_eq!(PacketSender { thread: 0, ..sender }.number_in(&packet), None);
         assert_eq!((sender.number_in(&packet[..31]), sender.number_in(&[])), (None, None));
         assert_eq!(packet[32..], [9; 8]);
     }
@@ -107,16 +107,19 @@ mod tests {
     #[test]
     fn each_answer_is_in_time_late_out_of_order_or_a_duplicate() {
         let mut of = Answered::default();
-        assert_eq!(of.take(0), Answer::Foreign, "nothing was sent");
+        assert_eq!(of.take(0), PacketAnswer::Foreign, "nothing was sent");
         assert_eq!(of.send(), 0);
-        assert_eq!((of.take(0), of.take(0)), (Answer::InTime, Answer::Duplicate));
+        assert_eq!((of.take(0), of.take(0)), (PacketAnswer::InTime, PacketAnswer::Duplicate));
         assert_eq!((of.send(), of.send(), of.send()), (1, 2, 3));
-        assert_eq!(of.take(1), Answer::Late { reordered: false });
-        assert_eq!(of.take(3), Answer::InTime);
-        assert_eq!((of.take(2), of.take(2)), (Answer::Late { reordered: true }, Answer::Duplicate));
-        assert_eq!(of.take(4), Answer::Foreign);
+        assert_eq!(of.take(1), PacketAnswer::Late { reordered: false });
+        assert_eq!(of.take(3), PacketAnswer::InTime);
+        assert_eq!(
+            (of.take(2), of.take(2)),
+            (PacketAnswer::Late { reordered: true }, PacketAnswer::Duplicate)
+        );
+        assert_eq!(of.take(4), PacketAnswer::Foreign);
         assert_eq!((0..100).map(|_| of.send()).last(), Some(103));
-        assert_eq!(of.take(5), Answer::Late { reordered: false });
-        assert_eq!(of.take(u64::MAX), Answer::Foreign);
+        assert_eq!(of.take(5), PacketAnswer::Late { reordered: false });
+        assert_eq!(of.take(u64::MAX), PacketAnswer::Foreign);
     }
 }

@@ -142,7 +142,9 @@ pub fn conditions(run: &Run) -> Vec<(&'static str, String)> {
         None => &[],
         Some(Probe::Spin) => &["woken by", "timer expires in", "interval", "phase", "idle"],
         Some(Probe::Deadline) => &[],
-        Some(Probe::Ipc | Probe::Switch | Probe::Pi | Probe::Migrate | Probe::Net) => &["woken by", "timer expires in"],
+        Some(Probe::Ipc | Probe::Switch | Probe::Pi | Probe::Migrate | Probe::Net) => {
+            &["woken by", "timer expires in"]
+        }
     };
     let of_all = all_conditions(run).into_iter().filter(|(name, _)| !apart.contains(name));
     probe.into_iter().chain(of_all).collect()

@@ -49,7 +49,8 @@ pub fn lines(run: &Run) -> Vec<String> {
     let of = |cpu: &model::run::CpuRun| {
         let Migration { priority, mean_start_ns, max_start_ns, .. } = cpu.migration?;
         Some(format!(
-            "{}, priority {priority}: its first instruction came {} after its wake-up in the mean, {} at most",
+            "{}, priority {priority}: its first instruction came {} after its wake-up in the mean, {} at \
+             most",
             cpu.name(),
             span(mean_start_ns?),
             span(max_start_ns?)

@@ -62,8 +62,8 @@ pub fn lines(run: &Run) -> Vec<String> {
         };
         packets.path_mean_ns.map(|_| {
             format!(
-                "{}: to the driver {}; from there to the receiving stack {}; from there to the thread {} (means, \
-                 by the kernel's time stamps)",
+                "{}: to the driver {}; from there to the receiving stack {}; from there to the thread {} \
+                 (means, by the kernel's time stamps)",
                 cpu.name(),
                 part(packets.send_mean_ns, packets.send_max_ns),
                 part(packets.path_mean_ns, packets.path_max_ns),
@@ -98,7 +98,8 @@ mod tests {
         assert!(words.starts_with("of 200 packets 2 were lost (1 %), 0 answered too late"), "{words}");
         let parts = [9_000, 50_000].map(|ns| Some(Nanos(ns)));
         if let Some(packets) = &mut run.cpus[0].packets {
-            (packets.send_mean_ns, packets.path_mean_ns, packets.path_max_ns) = (parts[0], parts[0], parts[1]);
+            (packets.send_mean_ns, packets.path_mean_ns, packets.path_max_ns) =
+                (parts[0], parts[0], parts[1]);
         }
         assert!(lines(&run)[0].contains("to the receiving stack 9 us, at most 50 us"), "{:?}", lines(&run));
     }

@@ -66,7 +66,8 @@ pub fn checks() -> Vec<Check> {
             "probe-migrate",
             "limit=$(cat /proc/sys/kernel/sched_rt_runtime_us)\n\
              echo -1 >/proc/sys/kernel/sched_rt_runtime_us\n\
-             run m onbeat probe migrate -l 50 -D 20s -i 40ms --over 100ms -q -o b --json m.json\nsend run m.json\n\
+             run m onbeat probe migrate -l 50 -D 20s -i 40ms --over 100ms -q -o b --json m.json\n\
+             send run m.json\n\
              run p onbeat probe migrate --bound -l 50 -D 20s -i 600ms --work 200ms --over 100ms -q -o p\n\
              echo $limit >/proc/sys/kernel/sched_rt_runtime_us\n",
             migrations,
@@ -78,9 +79,11 @@ pub fn checks() -> Vec<Check> {
              run r onbeat probe deadline -P d:5ms:50ms -a 1 -l 20 -q -o r\n\
              run a onbeat probe deadline -P d:49900us:50ms -l 20 -q -o a\n\
              echo -1 >/proc/sys/kernel/sched_rt_runtime_us\n\
-             run o onbeat probe deadline -P d:20ms:100ms -a 1 --work 40ms -l 10 -D 20s -q -o o --json o.json\n\
+             run o onbeat probe deadline -P d:20ms:100ms -a 1 --work 40ms -l 10 -D 20s -q -o o \
+             --json o.json\n\
              send own o.json\n\
-             start m onbeat probe deadline -P d:100ms:200ms -a 1 --work 80ms -l 15 -D 20s -q -o p --json p.json\n\
+             start m onbeat probe deadline -P d:100ms:200ms -a 1 --work 80ms -l 15 -D 20s -q -o p \
+             --json p.json\n\
              underway p\n\
              run h onbeat probe deadline -P d:20ms:40ms -a 1 --work 15ms -D 2s -q -o h\n\
              reap\nsend higher p.json\n\

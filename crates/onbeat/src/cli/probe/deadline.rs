@@ -104,7 +104,8 @@ fn reservation(flags: &ThreadFlags) -> Result<Reservation> {
     let other = flags.policy()?.is_some_and(|policy| policy != Policy::Deadline);
     if other || (of.is_none() && flags.priority().is_some()) {
         return Err(Failure::usage(
-            "probe deadline runs SCHED_DEADLINE threads, which have no priority: expected -P d:RUNTIME:PERIOD",
+            "probe deadline runs SCHED_DEADLINE threads, which have no priority: expected -P \
+             d:RUNTIME:PERIOD",
         ));
     }
     Ok(of.unwrap_or(DEFAULT))
@@ -136,8 +137,8 @@ fn place(plan: &mut MeasurePlan, wanted: &Reservation, free: bool) -> Result<&'s
     try_reservation(&cpus, wanted).map_err(|error| why_refused(&cpus, None, wanted, &error))?;
     plan.unbind(plan.cpus.len() as u32);
     plan.notes.push(
-        "the kernel accepts no SCHED_DEADLINE thread that is bound to one CPU of several: the threads may run \
-         on all, and their CPU is not known; `onbeat isolate create CPU` makes a partition of one CPU"
+        "the kernel accepts no SCHED_DEADLINE thread that is bound to one CPU of several: the threads may \
+         run on all, and their CPU is not known; `onbeat isolate create CPU` makes a partition of one CPU"
             .to_owned(),
     );
     Ok("free")
@@ -153,10 +154,8 @@ fn fill(run: &mut Run, body: &Jobs, counted: bool) {
 
 fn nothing_measured(run: &Run) -> Option<Failure> {
     let none = run.samples().is_none_or(|samples| samples == 0);
-    (none && run.ended != Ended::Signal).then(|| Failure {
-        exit: Exit::Inconclusive,
-        message: "no job was measured: increase -D".to_owned(),
-    })
+    (none && run.ended != Ended::Signal)
+        .then(|| Failure { exit: Exit::Inconclusive, message: "no job was measured: increase -D".to_owned() })
 }
 
 #[cfg(test)]
@@ -168,7 +167,11 @@ mod tests {
         assert_eq!(work(None, &DEFAULT).ok(), Some(Nanos(500_000)));
         assert_eq!(work(Some("3ms"), &DEFAULT).ok(), Some(Nanos(3_000_000)));
         for text in ["0", "2s", "-1", "x"] {
-            assert_eq!(work(Some(text), &DEFAULT).map_err(|failure| failure.exit), Err(Exit::Usage), "{text}");
+            assert_eq!(
+                work(Some(text), &DEFAULT).map_err(|failure| failure.exit),
+                Err(Exit::Usage),
+                "{text}"
+            );
         }
     }
 }

@@ -37,7 +37,8 @@ use report::last_lines::RunPlace;
 /// CPU away, `ipc` measures signalling from one thread to another, `switch` the cost of a context
 /// switch; `pi` tests that the kernel resolves priority inversions, `migrate` that it runs the
 /// threads with the highest priorities; `deadline` measures the jobs of SCHED_DEADLINE threads, `net`
-/// round trips of packets. Runs are stored as bundles, which `onbeat report`, `bounds` and `compare` read like those of `measure`.
+/// round trips of packets. Runs are stored as bundles, which `onbeat report`, `bounds` and
+/// `compare` read like those of `measure`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat probe spin -a 1 -D 30s                everything that takes time from CPU 1\n  \

@@ -15,8 +15,8 @@ use crate::plan::{MachineCpus, MeasurePlan, ProbePlan};
 use crate::probe::net::{Ends, LOOK, RoundTrips, Sending, UNANSWERED, is_reached};
 use crate::probe::packet::{LONGEST, SHORTEST};
 use host::net::{
-    HardwareStamps, StampSource, UdpEnd, VETH, hardware_stamps, interface_of, loopback_pairs, peer_end, resolve,
-    veth_pairs,
+    HardwareStamps, StampSource, UdpEnd, VETH, hardware_stamps, interface_of, loopback_pairs, peer_end,
+    resolve, veth_pairs,
 };
 use host::random_u64;
 use model::error::{Exit, Failure, Result, reason, run_with};
@@ -79,7 +79,8 @@ pub struct Args {
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["serve", "path"])]
     peer: Option<String>,
     /// Answer packets of other machines until Ctrl-C or -D, at this address, by default [::]:17077
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "::", conflicts_with_all = ["path", "json", "output"])]
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "::")]
+    #[arg(conflicts_with_all = ["path", "json", "output"])]
     serve: Option<String>,
     /// Path of the packets on this machine [default: veth, or loopback where that is not permitted]
     #[arg(long, value_name = "PATH", value_parser = keyword::<PacketPath>())]
@@ -141,7 +142,9 @@ impl Args {
     fn sending(&self) -> Result<Sending> {
         let size = self.size;
         if !(SHORTEST..=LONGEST).contains(&size) {
-            return Err(Failure::usage(format!("invalid --size {size}: expected {SHORTEST} to {LONGEST} bytes")));
+            return Err(Failure::usage(format!(
+                "invalid --size {size}: expected {SHORTEST} to {LONGEST} bytes"
+            )));
         }
         let time_limit = positive_span("--time-limit", &self.time_limit, Bare::Micros)?;
         if time_limit > LONGEST_LIMIT {
@@ -156,8 +159,8 @@ impl Args {
         };
         if stamps == Some(StampSource::Hardware) && self.peer.is_none() {
             return Err(Failure::not_supported(
-                "virtual devices have no hardware time stamps: omit --stamps, or give --peer over a network card \
-                 that has them (ethtool -T)",
+                "virtual devices have no hardware time stamps: omit --stamps, or give --peer over a network \
+                 card that has them (ethtool -T)",
             ));
         }
         Ok(Sending { run: random_u64(), size, time_limit, stamps })
@@ -187,10 +190,7 @@ fn on_this_machine(
     let next = |cpu: &Cpu| ring.iter().find(|other| *other > cpu).or(ring.first()).copied().unwrap_or(*cpu);
     let from = cpus.iter().map(next).collect();
     plan.probe = Some(ProbePlan { kind: path.name().to_owned(), from, ..ProbePlan::of(Probe::Net) });
-    Ok(pairs
-        .into_iter()
-        .map(|(sending, answering)| Ends { sending, answering: Some(answering) })
-        .collect())
+    Ok(pairs.into_iter().map(|(sending, answering)| Ends { sending, answering: Some(answering) }).collect())
 }
 
 fn loopback(count: usize) -> Result<Vec<(UdpEnd, UdpEnd)>> {
@@ -207,10 +207,8 @@ pub fn no_namespaces(error: &io::Error) -> Failure {
         Some(libc::EOPNOTSUPP) => (Exit::NotSupported, "load the kernel's module veth".to_owned()),
         _ => (Exit::NotSupported, "use a kernel with CONFIG_NET_NS and CONFIG_VETH".to_owned()),
     };
-    let message = format!(
-        "cannot make two network namespaces ({}): {remedy}, or use --path loopback",
-        reason(error)
-    );
+    let message =
+        format!("cannot make two network namespaces ({}): {remedy}, or use --path loopback", reason(error));
     Failure { exit, message }
 }
 
@@ -268,7 +266,8 @@ fn need_hardware_stamps(socket: &UdpEnd) -> Result<()> {
 fn set_up(ends: &mut [Ends], sending: &Sending, busy_poll: Option<Nanos>) -> Result<()> {
     for Ends { sending: own, answering } in ends {
         let limited = own.set_time_limit(sending.time_limit);
-        let limited = limited.and_then(|()| answering.as_ref().map_or(Ok(()), |end| end.set_time_limit(LOOK)));
+        let limited =
+            limited.and_then(|()| answering.as_ref().map_or(Ok(()), |end| end.set_time_limit(LOOK)));
         limited.map_err(|error| {
             let remedy = "run without a system call filter";
             Failure::of_call("cannot set the time limit of a socket", &error, Exit::NotSupported, remedy)
@@ -297,7 +296,8 @@ fn fill(run: &mut Run, body: &RoundTrips) {
     let lost: u64 = run.cpus.iter().filter_map(|cpu| cpu.packets).map(|of| of.lost + of.late).sum();
     if lost > 0 {
         // Their round trips took longer than any sample.
-        let words = format!("{} without an answer in time: no sample has them", several(lost, "packet", "packets"));
+        let words =
+            format!("{} without an answer in time: no sample has them", several(lost, "packet", "packets"));
         run.integrity.push(entry(IntegrityKind::Lost, None, false, words));
     }
     if body.is_unanswered() || body.failed().is_some() {
@@ -322,5 +322,9 @@ fn failure(run: &Run, body: &RoundTrips) -> Option<Failure> {
         ));
     }
     let none = run.samples().is_none_or(|samples| samples == 0);
-    if none && run.ended != Ended::Signal { inconclusive("no packet was answered: increase -D".to_owned()) } else { None }
+    if none && run.ended != Ended::Signal {
+        inconclusive("no packet was answered: increase -D".to_owned())
+    } else {
+        None
+    }
 }

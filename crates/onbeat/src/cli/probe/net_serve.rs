@@ -34,10 +34,7 @@ pub fn serve(flags: &ProbeFlags, address: &str, duration: &str) -> Result<Exit> 
     let until = (duration != MEASUREMENT).then(|| clock::monotonic() + length);
     let policy = take_policy(flags)?;
     rt::block_signals().map_err(failed)?;
-    remark(&format!(
-        "onbeat: answering at {} {policy}; end with Ctrl-C",
-        socket.address().map_err(failed)?
-    ));
+    remark(&format!("onbeat: answering at {} {policy}; end with Ctrl-C", socket.address().map_err(failed)?));
     let ends = || rt::stop_pending() || until.is_some_and(|until| clock::monotonic() >= until);
     let Served { answered, foreign } = answer_packets(&socket, ends)?;
     let others = several(foreign, "other packet was", "other packets were");

@@ -63,9 +63,11 @@ impl Watches {
         self.online.lost(&self.measured).into_iter().for_each(note);
     }
 
-    /// Adds the readings for a block of the plan's CPU number `index`.
-    pub fn fill(&mut self, index: usize, block: &mut Block) {
-        if block.thread != 0 {
+    /// Adds the readings for a block of the plan's thread number `index`; `thread` is its number if
+    /// it is not bound to a CPU, else 0.
+    pub fn fill(&mut self, index: usize, thread: u32, block: &mut Block) {
+        block.thread = thread;
+        if thread != 0 {
             // Such a thread has run on several CPUs; the steal of each counts once in the sums.
             let steal = self.measured.iter().nth(index).and_then(|cpu| self.steal.take(cpu));
             self.steal_summaries[index].add(block.max_ns, steal.unwrap_or_default());
