@@ -18,7 +18,7 @@ pub struct Inversions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Migration {
     pub priority: u32,
-    /// Rounds in which it waited for longer than `plan.over_ns` while a thread with a lower priority
+    /// Rounds in which it waited for `plan.over_ns` or more while a thread with a lower priority
     /// ran.
     pub violations: u64,
     /// Rounds with such a wait in which it was not waiting for a CPU by the kernel's count: its CPU

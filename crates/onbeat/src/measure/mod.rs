@@ -6,8 +6,8 @@
 //! another `task`), `shared` (state shared by the threads), `prepare` (first steps of each thread),
 //! `reserve` (SCHED_DEADLINE), `total` (the sums), `integrity` and `watch` (events that may
 //! invalidate a run), `preconditions` (checks before and after it), `cost` (time of a cycle in its
-//! interval), `sink` (output of results), `hunter` (hooks of a hunt), `rounds` (rounds before a hunt),
-//! `start` (start and end), `housekeeper` (the housekeeping thread).
+//! interval), `sink` (output of results), `hunter` (hooks of a hunt), `rounds` (rounds before a
+//! hunt), `start` (start and end), `housekeeper` (the housekeeping thread).
 
 pub mod barrier;
 pub mod block;

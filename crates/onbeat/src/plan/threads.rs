@@ -4,7 +4,7 @@ use super::{CpuPlan, MeasurePlan};
 use model::units::{Cpu, CpuSet};
 
 impl CpuPlan {
-    /// Number by which its blocks are known: that of the CPU, or of the thread if that is not bound.
+    /// Number by which its blocks are known: that of the CPU, or of a thread that is not bound.
     pub fn key(&self) -> Cpu {
         if self.thread == 0 { self.cpu } else { Cpu(self.thread) }
     }

@@ -113,7 +113,7 @@ pub fn cpu_list(cpus: impl IntoIterator<Item = Cpu>) -> String {
     if set.is_empty() { NOT_KNOWN.into() } else { set.to_string() }
 }
 
-/// CPUs of the measured threads; for threads that a probe does not bind, those that they may run on.
+/// CPUs of the measured threads; for threads that a probe does not bind, all that they may run on.
 fn measured_cpus(run: &Run) -> String {
     let free = run.probe().is_some() && run.primary().all(|cpu| cpu.cpu.is_none());
     let planned = run.plan.cpus.iter().copied().filter(|_| free);

@@ -1,8 +1,8 @@
 //! Definition and verdict of `probe migrate`.
 
-use super::conditions::cpu_list;
 use crate::words::{or_dash, several, span};
 use model::run::{Migration, Run};
+use model::units::CpuSet;
 use model::vocabulary::{IntegrityKind, Probe};
 
 /// Definition of the measured quantity.
@@ -13,7 +13,7 @@ pub fn definition(run: &Run) -> String {
         "migrate: time for which a thread was ready to run while a thread with a lower priority ran; {} \
          with a priority each {placed} the CPUs {}, and in each interval all wake up{work}",
         several(run.cpus.len() as u64, "thread", "threads"),
-        cpu_list(run.plan.cpus.iter().copied())
+        run.plan.cpus.iter().copied().collect::<CpuSet>()
     )
 }
 

@@ -36,8 +36,8 @@ use report::last_lines::RunPlace;
 /// A wake-up only shows delays at the moment of the wake-up. `spin` sees everything that takes a
 /// CPU away, `ipc` measures signalling from one thread to another, `switch` the cost of a context
 /// switch; `pi` tests that the kernel resolves priority inversions, `migrate` that it runs the
-/// threads with the highest priorities; `deadline` measures the jobs of SCHED_DEADLINE threads, `net`
-/// round trips of packets. Runs are stored as bundles, which `onbeat report`, `bounds` and
+/// threads with the highest priorities; `deadline` measures the jobs of SCHED_DEADLINE threads,
+/// `net` round trips of packets. Runs are stored as bundles, which `onbeat report`, `bounds` and
 /// `compare` read like those of `measure`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
