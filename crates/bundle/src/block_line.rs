@@ -15,6 +15,7 @@ fn scan(line: &[u8], block: &mut Block) -> Option<()> {
     let mut rest = LineCursor(line);
     rest.pass(b"{\"cpu\":")?;
     block.cpu = Cpu::try_from(u32::try_from(rest.number()?).ok()?).ok()?;
+    block.thread = rest.thread()?;
     rest.pass(b",\"mono_ns\":")?;
     block.mono_ns = Nanos(rest.number()?);
     rest.pass(b",\"span_ns\":")?;
@@ -81,6 +82,7 @@ pub(crate) mod tests {
                 (missed, steal_ns, irqs, khz, temp_mc),
             )| Block {
                 cpu: Cpu(cpu),
+                thread: cpu % 3,
                 mono_ns: Nanos(mono),
                 span_ns,
                 n,
@@ -101,7 +103,8 @@ pub(crate) mod tests {
     fn scanned(line: &[u8]) -> Option<Block> {
         // The earlier contents of the block must not matter.
         let top_ns = vec![Nanos(8); 9];
-        let mut block = Block { top_ns, irqs: Some(7), response_ns: Some(Nanos(5)), ..Block::default() };
+        let mut block =
+            Block { top_ns, irqs: Some(7), thread: 9, response_ns: Some(Nanos(5)), ..Block::default() };
         scan(line, &mut block).map(|()| block)
     }
 

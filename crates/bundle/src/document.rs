@@ -49,6 +49,8 @@ pub struct Document<'a, S> {
     gaps: Option<&'a [SpinGap]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     gaps_dropped: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    overrun_signals: Option<u64>,
 }
 
 /// Test that serde calls for a list behind a reference.
@@ -92,6 +94,7 @@ impl<'a, S> Document<'a, S> {
             program,
             gaps,
             gaps_dropped,
+            overrun_signals,
         } = run;
         Document {
             schema,
@@ -121,6 +124,7 @@ impl<'a, S> Document<'a, S> {
             program,
             gaps: gaps.as_deref(),
             gaps_dropped: *gaps_dropped,
+            overrun_signals: *overrun_signals,
         }
     }
 }
@@ -141,6 +145,7 @@ mod tests {
             recorder: Some(Recorder::default()),
             gaps: Some(vec![SpinGap::default()]),
             gaps_dropped: Some(4),
+            overrun_signals: Some(5),
             labels: [("a".to_owned(), "b".to_owned())].into_iter().collect(),
             threads: vec![ThreadRun::default()],
             threads_dropped: 2,

@@ -53,6 +53,15 @@ impl LineCursor<'_> {
         self.number().and_then(|n| u64::try_from(n).ok())
     }
 
+    /// Reads the number of a thread that is not bound to a CPU, a field that others lack: 0.
+    #[inline]
+    pub fn thread(&mut self) -> Option<u32> {
+        match self.pass(b",\"thread\":") {
+            Some(()) => u32::try_from(self.number()?).ok(),
+            None => Some(0),
+        }
+    }
+
     /// Reads a number, or null.
     #[inline]
     pub fn nanos(&mut self) -> Option<Option<Nanos>> {

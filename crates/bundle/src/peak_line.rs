@@ -17,6 +17,7 @@ fn scan(line: &[u8]) -> Option<Peak> {
     let mut rest = LineCursor(line.strip_suffix(b"}")?);
     rest.pass(b"{\"cpu\":")?;
     let cpu = Cpu::try_from(u32::try_from(rest.number()?).ok()?).ok()?;
+    rest.thread()?;
     rest.pass(b",\"mono_ns\":")?;
     let mono_ns = Nanos(rest.number()?);
     rest.pass(b",\"span_ns\":")?;

@@ -5,7 +5,7 @@ use super::tail::Tail;
 use model::histogram::{BUCKETS, Bucket, EARLY_BUCKET, bucket_edges, merge};
 use model::run::{CpuRun, Run, WORST, Worst};
 use model::sort::CompactSort;
-use model::units::Nanos;
+use model::units::{Cpu, Nanos};
 use model::vocabulary::Probe;
 use model::wall_time::wall_time;
 
@@ -76,7 +76,9 @@ fn absorb(run: &mut Run, tail: &Tail) -> Fate {
         run.cpus.compact_sort_by_key(|cpu| cpu.cpu);
         run.plan.cpus = run.cpus.iter().filter_map(|cpu| cpu.cpu).collect();
     }
-    let Some(cpu) = run.cpus.iter_mut().find(|cpu| cpu.cpu == Some(tail.cpu)) else { return Fate::Damaged };
+    // A thread that is not bound to a CPU has its number in place of that.
+    let own = |cpu: &&mut CpuRun| cpu.cpu.unwrap_or(Cpu(cpu.thread)) == tail.cpu;
+    let Some(cpu) = run.cpus.iter_mut().find(own) else { return Fate::Damaged };
     let fate = match cpu.until_mono_ns {
         Some(until) if tail.end <= until => return Fate::Contained,
         Some(until) if tail.start > until => Fate::AfterGap,
@@ -157,7 +159,6 @@ fn buckets_of(pairs: &[(usize, u64)], min: Nanos) -> Option<Vec<Bucket>> {
 mod tests {
     use super::*;
     use model::run::SCHEMA;
-    use model::units::Cpu;
 
     fn run() -> Run {
         let rows = vec![Bucket::new(Nanos(10), Nanos(11), 3)];

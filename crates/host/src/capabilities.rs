@@ -13,6 +13,8 @@ const VERSION_3: u32 = 0x2008_0522;
 pub const DAC_OVERRIDE: u32 = 1;
 /// Sends signals to processes of other users.
 pub const KILL: u32 = 5;
+/// Sets real-time policies.
+pub const SYS_NICE: u32 = 23;
 /// Reads kernel addresses.
 pub const SYSLOG: u32 = 34;
 /// Opens performance events and loads tracing programs, since Linux 5.8.

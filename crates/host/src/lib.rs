@@ -28,6 +28,7 @@ mod kernel_list;
 mod kernel_log;
 pub mod kernel_text;
 mod machine;
+pub mod net;
 mod output;
 mod own_run;
 mod process;

@@ -22,7 +22,9 @@ impl Run {
                 cpu.check().and_then(|()| if self.is_exact() { self.check_exact(cpu) } else { Ok(()) });
             checked.map_err(|what| format!("{}: {what}", cpu.name()))?;
         }
-        let planned = self.cpus.iter().map(|cpu| cpu.cpu).eq(self.plan.cpus.iter().copied().map(Some));
+        let bound = self.cpus.iter().any(|cpu| cpu.cpu.is_some());
+        let planned =
+            !bound || self.cpus.iter().map(|cpu| cpu.cpu).eq(self.plan.cpus.iter().copied().map(Some));
         // A run is only a plan until its threads exist.
         let begun = self.complete || !self.cpus.is_empty();
         if self.is_exact() && begun && !planned {

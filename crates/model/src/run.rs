@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 pub use super::culprit_thread::{CulpritThread, CulpritTurns, FoundThread};
 pub use super::followed::{ProgramRun, ThreadRun};
+pub use super::peak::Peak;
+pub use super::probe_counts::{DeadlineJobs, Inversions, Migration, Packets};
 pub use super::spike::{Behind, Culprit, Recorder, Slice, Spike, Who};
 use crate::histogram::{self, Bucket};
 use crate::keyword::Word;
@@ -94,6 +96,10 @@ pub struct Run {
     /// Gaps that are in the histograms and not in that list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gaps_dropped: Option<u64>,
+    /// Overruns of SCHED_DEADLINE threads that the kernel reported to the process (SIGXCPU, which
+    /// joins several before it is received); null for others than `probe deadline`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overrun_signals: Option<u64>,
 }
 
 /// A span in which a thread that reads the clock without a pause could not read it.
@@ -114,16 +120,6 @@ pub struct InterruptCount {
     /// Name given by the kernel.
     pub name: String,
     pub count: u64,
-}
-
-/// Priority inversions that `probe pi` made on one CPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Inversions {
-    pub made: u64,
-    /// Those in which the high thread got the lock before the medium one had computed.
-    pub resolved: u64,
-    /// Longest time for which the low thread held the lock.
-    pub longest_hold_ns: Nanos,
 }
 
 /// The conditions of the measurement.
@@ -170,13 +166,22 @@ pub struct Plan {
     /// The probe that was run; `""` for other commands.
     #[serde(default, skip_serializing_if = "Word::is_empty")]
     pub probe: Word<Probe>,
-    /// Mechanism by which the threads of `probe ipc` hand over, like `futex`, or the lock of
-    /// `probe pi`.
+    /// Mechanism by which the threads of `probe ipc` hand over, like `futex`, the lock of `probe
+    /// pi`, the placement of the threads of `probe migrate` or `deadline`, the path of `probe net`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// Length from which `probe spin` counts a gap.
+    /// Length from which `probe spin` counts a gap, and `probe migrate` a violation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_ns: Option<Nanos>,
+    /// CPU time of a thread in a round of `probe migrate` or a job of `probe deadline`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_ns: Option<Nanos>,
+    /// Runtime of SCHED_DEADLINE threads in each period, which is `interval_ns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_ns: Option<Nanos>,
+    /// Their deadline, from the start of the period.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ns: Option<Nanos>,
 }
 
 /// Properties of the machine; strings are `""` and numbers null if unknown.
@@ -324,6 +329,15 @@ pub struct CpuRun {
     /// Priority inversions of `probe pi`; null for others, and for a run that was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inversions: Option<Inversions>,
+    /// Rounds of `probe migrate`; null for others, and for a run that was killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub migration: Option<Migration>,
+    /// Jobs of `probe deadline`, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<DeadlineJobs>,
+    /// Packets of `probe net`, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<Packets>,
 }
 
 /// One of the worst wake-ups.
@@ -379,7 +393,11 @@ pub struct Overhead {
 /// A line of `blocks.jsonl`: one CPU's samples of (about) one second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Block {
+    /// The CPU; the number of the thread if that is not bound to a CPU.
     pub cpu: Cpu,
+    /// Number of a thread that is not bound to a CPU, as in its entry of `cpus`; else 0.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub thread: u32,
     /// CLOCK_MONOTONIC of the block's start.
     pub mono_ns: Nanos,
     /// Length of the block: 1 s, more if blocks were merged, less at the end.
@@ -410,35 +428,8 @@ pub struct Block {
     pub response_ns: Option<Nanos>,
 }
 
-/// Largest latency of a line of `blocks.jsonl`, with fields as in [`Block`]; the rest is skipped.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-pub struct Peak {
-    /// CPU of the line.
-    pub cpu: Cpu,
-    pub mono_ns: Nanos,
-    #[serde(default)]
-    pub span_ns: Option<Nanos>,
-    pub n: u64,
-    pub max_ns: Option<Nanos>,
-    #[serde(default)]
-    pub max_mono_ns: Option<Nanos>,
-    #[serde(default)]
-    pub response_ns: Option<Nanos>,
-}
-
-impl Peak {
-    /// Peak of a block.
-    pub fn of(block: &Block) -> Peak {
-        Peak {
-            cpu: block.cpu,
-            mono_ns: block.mono_ns,
-            span_ns: block.span_ns,
-            n: block.n,
-            max_ns: block.max_ns,
-            max_mono_ns: block.max_mono_ns,
-            response_ns: block.response_ns,
-        }
-    }
+fn is_first(thread: &u32) -> bool {
+    *thread == 0
 }
 
 pub(crate) fn is_zero(count: &u64) -> bool {

@@ -27,6 +27,12 @@ keywords! {
         Switch = "switch",
         /// wait for a lock of a thread with a lower priority while a third one computes
         Pi = "pi",
+        /// wake real-time threads, more than there are CPUs, which the scheduler places
+        Migrate = "migrate",
+        /// run the jobs of SCHED_DEADLINE threads
+        Deadline = "deadline",
+        /// send packets from one network namespace or machine to another and back
+        Net = "net",
     }
 }
 
@@ -53,6 +59,8 @@ keywords! {
         Packet = "packet",
         /// from a request for a lock in a priority inversion to its acquisition
         Inversion = "inversion",
+        /// time for which a thread was ready to run while one with a lower priority ran
+        Migration = "migration",
     }
 }
 
@@ -85,6 +93,8 @@ keywords! {
         Rr = "rr",
         /// SCHED_OTHER, which takes no privilege
         Other = "other",
+        /// SCHED_DEADLINE, with a runtime, a deadline and a period
+        Deadline = "deadline",
     }
 }
 

@@ -93,8 +93,8 @@ refused! {
         "they hold no latency: follow its threads with onbeat hunt --victim";
     RT_MIGRATE_TEST: "rt-migrate-test", "rt-migrate-test's result", "rt-migrate-test",
         &[&["Task ", "(prio ", "(pid "]],
-        "it times how long tasks of several priorities wait for each other, not a wake-up: measure with \
-         onbeat measure";
+        "it times how long tasks of several priorities wait for each other, not a wake-up: onbeat \
+         probe migrate measures the same";
     SCHBENCH: "schbench", "schbench's percentiles", "", &[&["Latencies percentiles (usec)"]],
         "it has percentiles of ordinary threads under its own load: use it as a load (onbeat measure --load)";
     SSDD: "ssdd", "ssdd's result", "ssdd", &[&["forktest#", ": STARTING"], &["forktest#", ": EXITING"]],

@@ -22,11 +22,11 @@ pub use policy::{policy_of, set_policy_of};
 pub use rseq::{CpuReader, current_cpu};
 pub use sched::{
     affinity, affinity_of, come_before_others, leave_real_time, nice, pin, set_affinity_of,
-    set_minimum_timer_slack, set_policy, thread_id,
+    set_minimum_timer_slack, set_policy, set_reservation, thread_id,
 };
 pub use signal::{
-    StopsBlocked, Woken, block_signals, clear_signal_mask, ignore_file_size_signal, interrupt_sleep,
-    notify_housekeeper, stop_pending, unblock_signals, wait_until,
+    StopsBlocked, Woken, block_signals, clear_signal_mask, count_overruns, ignore_file_size_signal,
+    interrupt_sleep, notify_housekeeper, overruns, stop_pending, unblock_signals, wait_until,
 };
 pub use signal_file::{ScreenSignal, SignalFile};
 pub use stop_signal::{BackgroundWrites, StopSignal, wait_for_stop};

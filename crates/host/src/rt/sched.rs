@@ -10,6 +10,8 @@ use std::mem;
 use std::ptr;
 
 use super::errno::check;
+use super::signal::counts_overruns;
+use model::reservation::Reservation;
 use model::units::{CPU_LIMIT, Cpu, CpuSet};
 use model::vocabulary::Policy;
 
@@ -65,6 +67,7 @@ fn number_of(policy: Policy) -> u32 {
         Policy::Fifo => libc::SCHED_FIFO as u32,
         Policy::Rr => libc::SCHED_RR as u32,
         Policy::Other => libc::SCHED_OTHER as u32,
+        Policy::Deadline => libc::SCHED_DEADLINE as u32,
     }
 }
 
@@ -96,6 +99,24 @@ pub fn set_policy(policy: Policy, priority: u32) -> io::Result<()> {
         return Err(io::Error::other("the kernel reports another policy than the one it accepted"));
     }
     Ok(())
+}
+
+/// Makes the calling thread one of SCHED_DEADLINE; the kernel reports its overruns if they are
+/// counted.
+///
+/// # Errors
+/// EPERM: without CAP_SYS_NICE, or if the thread may not run on all CPUs of its partition. EBUSY:
+/// the other threads leave too little time (sched(7), Documentation/scheduler/sched-deadline.rst).
+pub fn set_reservation(of: &Reservation) -> io::Result<()> {
+    set_scheduling(&SchedAttr {
+        size: mem::size_of::<SchedAttr>() as u32,
+        sched_policy: number_of(Policy::Deadline),
+        sched_flags: if counts_overruns() { libc::SCHED_FLAG_DL_OVERRUN as u64 } else { 0 },
+        sched_runtime: of.runtime.0 as u64,
+        sched_deadline: of.deadline.0 as u64,
+        sched_period: of.period.0 as u64,
+        ..Default::default()
+    })
 }
 
 fn set_scheduling(wanted: &SchedAttr) -> io::Result<()> {

@@ -9,6 +9,7 @@ use std::marker::PhantomData;
 use std::mem;
 use std::ptr;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use rustix::thread::Pid;
 
@@ -100,6 +101,7 @@ pub fn wait_until(instant: Nanos) -> Woken {
         let left = Nanos((instant.0 - monotonic().0).max(0));
         match wait_for(&signals().waited, Some(left)) {
             NOTIFY => return Woken::Notified,
+            libc::SIGXCPU if COUNTING.load(Relaxed) => note_overrun(),
             signal if signal > 0 => return Woken::Stop,
             _ if monotonic() >= instant => return Woken::Time,
             _ => {}
@@ -107,10 +109,44 @@ pub fn wait_until(instant: Nanos) -> Woken {
     }
 }
 
+/// True while SIGXCPU is the kernel's report of an overrun (SCHED_FLAG_DL_OVERRUN).
+static COUNTING: AtomicBool = AtomicBool::new(false);
+static OVERRUNS: AtomicU64 = AtomicU64::new(0);
+
+fn note_overrun() {
+    OVERRUNS.fetch_add(1, Relaxed);
+}
+
+/// From now on SIGXCPU does not end the run: it reports overruns of SCHED_DEADLINE threads. False,
+/// without an effect, if it may also report the limit of CPU time.
+pub fn count_overruns() -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes one structure.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_CPU, &raw mut limit) } == 0;
+    let free = known && limit.rlim_cur == libc::RLIM_INFINITY && limit.rlim_max == libc::RLIM_INFINITY;
+    COUNTING.store(free, Relaxed);
+    free
+}
+
+/// True if [`count_overruns`] took effect.
+pub(super) fn counts_overruns() -> bool {
+    COUNTING.load(Relaxed)
+}
+
+/// Number of reports so far; one may stand for several overruns, because the signal is not queued.
+pub fn overruns() -> u64 {
+    let reports = SignalSet::from_iter([libc::SIGXCPU]);
+    while counts_overruns() && wait_for(&reports, Some(Nanos(0))) == libc::SIGXCPU {
+        note_overrun();
+    }
+    OVERRUNS.load(Relaxed)
+}
+
 /// True if a stop signal is pending, which [`wait_until`] would return.
 pub fn stop_pending() -> bool {
     let pending = pending();
-    STOP.into_iter().any(|signal| pending.contains(signal) && signals().stop.contains(signal))
+    let ends = |signal: libc::c_int| signal != libc::SIGXCPU || !counts_overruns();
+    STOP.into_iter().any(|signal| ends(signal) && pending.contains(signal) && signals().stop.contains(signal))
 }
 
 /// Lets stop signals end the process again, unless one is pending, which would end it before the

@@ -260,7 +260,8 @@ fn row(total: &Total, tick: &Progress) -> String {
     let text = |span: Option<Nanos>| span.map_or_else(|| "-".into(), |span| span.to_string());
     let own = worst_of(total);
     let missed = total.slots_missed().map_or_else(|| "-".into(), |missed| missed.to_string());
-    format!("{:>4} {:>9} {:>9} {missed:>8}  {}", total.cpu, text(last), text(own), bars(total))
+    let name = if total.thread == 0 { total.cpu.to_string() } else { format!("t{}", total.thread) };
+    format!("{name:>4} {:>9} {:>9} {missed:>8}  {}", text(last), text(own), bars(total))
 }
 
 fn worst_of(total: &Total) -> Option<Nanos> {

@@ -77,6 +77,7 @@ impl MeasureFlags {
             distance: self.distance()?,
             policy: self.threading.policy()?,
             priority: self.threading.priority(),
+            reservation: self.threading.reservation(),
             wake: self.wake,
             phase: self.phase,
             idle: if self.default_system { Some(IdleStates::AsIs) } else { self.idle },

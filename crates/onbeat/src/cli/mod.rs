@@ -46,7 +46,7 @@ mod newest;
 mod on_call;
 mod open_page;
 mod outputs;
-mod probe;
+pub(crate) mod probe;
 mod program;
 mod progress_line;
 mod prove;

@@ -9,6 +9,7 @@ use super::run_text::Detail;
 use crate::plan::intent::CpuChoice;
 use model::error::{Failure, Result};
 use model::labels::Labels;
+use model::reservation::Reservation;
 use model::units::{Bare, CpuSet, Nanos};
 use model::vocabulary::Policy;
 
@@ -30,11 +31,12 @@ pub struct ThreadFlags {
     policy: Option<Policy>,
 }
 
-/// Priority, or policy and priority in the form of rtla's -P: `f:95`, `r:95`, `o:0`.
+/// Priority, or policy and priority in the form of rtla's -P: `f:95`, `r:95`, `o:0`, `d:1ms:10ms`.
 #[derive(Clone, Copy)]
 struct ThreadPriority {
     policy: Option<Policy>,
     priority: u32,
+    reservation: Option<Reservation>,
 }
 
 impl FromStr for ThreadPriority {
@@ -47,13 +49,16 @@ impl FromStr for ThreadPriority {
             Some(("r", number)) => (Some(Policy::Rr), number),
             Some(("o", "0")) => (Some(Policy::Other), "0"),
             Some(("o", _)) => return Err("nice values are not supported: expected o:0"),
-            Some(("d", _)) => {
-                return Err("SCHED_DEADLINE is not supported: expected a priority, or f:N for SCHED_FIFO");
+            Some(("d", spans)) => {
+                let reservation = Some(Reservation::parse(spans)?);
+                return Ok(ThreadPriority { policy: Some(Policy::Deadline), priority: 0, reservation });
             }
-            Some(_) => return Err("expected a priority, or one with its policy as f:N, r:N, o:0"),
+            Some(_) => {
+                return Err("expected a priority, or one with its policy as f:N, r:N, o:0, d:RUNTIME:PERIOD");
+            }
         };
         let priority = number.parse().map_err(|_| "expected a whole number, not below 0")?;
-        Ok(ThreadPriority { policy, priority })
+        Ok(ThreadPriority { policy, priority, reservation: None })
     }
 }
 
@@ -116,13 +121,31 @@ impl ThreadFlags {
         }
     }
 
+    /// Parameters of SCHED_DEADLINE.
+    pub fn reservation(&self) -> Option<Reservation> {
+        self.priority.and_then(|both| both.reservation)
+    }
+
+    /// Refuses SCHED_DEADLINE, for commands whose threads need a priority.
+    pub fn no_reservation(&self, command: &str) -> Result<Option<Reservation>> {
+        match self.reservation() {
+            None => Ok(None),
+            Some(_) => Err(Failure::usage(format!(
+                "-P d:RUNTIME:PERIOD is for measure, hunt and probe deadline: give {command} a priority with \
+                 -p"
+            ))),
+        }
+    }
+
     pub fn priority(&self) -> Option<u32> {
         self.priority.map(|both| both.priority)
     }
 
     /// Prints a line for rtla's form of a priority, with that of onbeat.
     pub fn mention_policy(&self) {
-        let Some(ThreadPriority { policy: Some(policy), priority }) = self.priority else { return };
+        let Some(ThreadPriority { policy: Some(policy), priority, reservation: None }) = self.priority else {
+            return;
+        };
         let of = if policy == Policy::Rr { "--policy rr " } else { "" };
         let letter = &policy.name()[..1];
         remark(&format!("onbeat: rtla's {letter}:{priority} means {of}-p {priority}"));

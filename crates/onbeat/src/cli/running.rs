@@ -97,7 +97,7 @@ pub fn prepare_run(
     block_signals()?;
     // Of a pair, the CPUs of both threads.
     let from = plan.probe.iter().flat_map(|probe| probe.from.iter().copied());
-    let measured: CpuSet = plan.cpus.iter().map(|own| own.cpu).chain(from).collect();
+    let measured: CpuSet = plan.measured().iter().chain(from).collect();
     let start = |load: &LoadFlags| load.start(&machine.permitted, &measured, &environment.runs());
     let loads = wanted.load.map(start).transpose()?.flatten();
     let path = wanted.output.unwrap_or_else(|| environment.runs().join(&run.id));

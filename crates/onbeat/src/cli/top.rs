@@ -97,6 +97,7 @@ impl Args {
             distance: Nanos(0),
             policy: self.threading.policy()?,
             priority: self.threading.priority(),
+            reservation: self.threading.no_reservation("top")?,
             wake: WakeMechanism::Nanosleep,
             phase: SchedulePhase::Staggered,
             idle: None,

@@ -42,6 +42,13 @@ pub const COMMANDS: &[CommandNeeds] = &[
     of("probe ipc", &[], &[&["rt-policy", "memory-lock", "idle-states", "timers", "kernel-log", "ipc"]]),
     of("probe switch", &[], &[MEASURING]),
     of("probe pi", &["rt-policy"], &[&["memory-lock", "kernel-log"]]),
+    of("probe migrate", &["rt-policy"], &[&["memory-lock", "kernel-log"]]),
+    of("probe deadline", &["deadline-policy"], &[&["memory-lock", "kernel-log"]]),
+    of(
+        "probe net",
+        &[],
+        &[&["rt-policy", "memory-lock", "idle-states", "timers", "kernel-log", "network-namespaces"]],
+    ),
     of("watch", &["recorder"], &[&["bpf"], NAMING]),
     of("top", &["recorder"], &[&["bpf"], NAMING]),
     of("audit", &[], &[&["all-settings"]]),

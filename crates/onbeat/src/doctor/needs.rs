@@ -6,13 +6,15 @@ use std::path::Path;
 
 use super::Outcomes;
 use crate::check::source::{CheckSource, in_namespace};
+use crate::cli::probe::no_namespaces;
 use crate::cli::{farm, journal};
 use crate::hunt::names::names_of_this_machine;
 use crate::hunt::source::ftrace::Ftrace;
-use crate::measure::{prepare, start};
+use crate::measure::{prepare, reserve, start};
 use crate::probe::ipc::{self, IpcSetup};
 use facts::clocksource::{self, Quality};
 use facts::survey::survey;
+use host::net::veth_pairs;
 use host::{KernelLog, MachineFiles, clock, rt};
 use model::error::{Exit, Failure, Result, reason, run_with};
 use model::text::several;
@@ -46,6 +48,8 @@ pub const ALL: &[NeedTrial] = &[
     NeedTrial { name: "partition", try_here: isolation },
     NeedTrial { name: "boot-id", try_here: || boot_id().map(drop) },
     NeedTrial { name: "rt-policy", try_here: rt_policy },
+    NeedTrial { name: "deadline-policy", try_here: deadline_policy },
+    NeedTrial { name: "network-namespaces", try_here: network_namespaces },
     NeedTrial { name: "memory-lock", try_here: memory_lock },
     NeedTrial { name: "idle-states", try_here: idle_states },
     NeedTrial { name: "timers", try_here: timers },
@@ -147,6 +151,17 @@ fn rt_policy() -> Result<()> {
             reason(&error)
         ))
     })
+}
+
+/// SCHED_DEADLINE with little CPU time, on a thread of all CPUs that ends at once.
+fn deadline_policy() -> Result<()> {
+    let cpus = permitted();
+    let tried = reserve::try_reservation(&cpus, &reserve::LITTLE);
+    tried.map_err(|error| reserve::why_refused(&cpus, None, &reserve::LITTLE, &error))
+}
+
+fn network_namespaces() -> Result<()> {
+    veth_pairs(1).map(drop).map_err(|error| no_namespaces(&error))
 }
 
 fn memory_lock() -> Result<()> {

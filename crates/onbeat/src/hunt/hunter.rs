@@ -208,6 +208,7 @@ mod tests {
             distance: Nanos(0),
             policy: None,
             priority: None,
+            reservation: None,
             wake: WakeMechanism::Nanosleep,
             phase: SchedulePhase::Aligned,
             idle: Some(IdleStates::AsIs),

@@ -30,7 +30,8 @@ pub const NOTABLE_PERCENT: i64 = 50;
 pub fn refuse_lockup(plan: &MeasurePlan, policy: Policy, costs: &[Nanos], what: &str) -> Result<()> {
     let taken = |(own, cost): (&crate::plan::CpuPlan, &Nanos)| near(*cost, own.interval).then_some(own.cpu);
     let taken: CpuSet = plan.cpus.iter().zip(costs).filter_map(taken).collect();
-    if policy == Policy::Other || !plan.housekeeping.without(&taken).is_empty() {
+    // The kernel throttles a thread of SCHED_DEADLINE.
+    if matches!(policy, Policy::Other | Policy::Deadline) || !plan.housekeeping.without(&taken).is_empty() {
         return Ok(());
     }
     let dearest =
@@ -104,6 +105,7 @@ mod tests {
             distance: Nanos(0),
             policy: None,
             priority: None,
+            reservation: None,
             wake: WakeMechanism::Nanosleep,
             phase: SchedulePhase::Staggered,
             idle: Some(IdleStates::AsIs),

@@ -79,7 +79,7 @@ impl Housekeeper {
     ) -> Housekeeper {
         let cpus = plan.cpus.iter().zip(workers).enumerate();
         let totals = cpus.map(|(index, (own, worker))| {
-            let mut total = Total::new(own.cpu, plan.schedule_of(own), Nanos(0));
+            let mut total = Total::of_plan(plan, own);
             total.core_type = core_types.get(index).cloned().unwrap_or_default();
             total.warmup = worker.warmup();
             total
@@ -197,7 +197,7 @@ impl Housekeeper {
         self.overhead.merged += closed.block.merged;
         let Second { levels, blocks, closed } = &mut self.second;
         let mut line = block_line(total.cpu, &closed[blocks.len()].block, levels);
-        self.watches.fill(index, &mut line);
+        self.watches.fill(index, total.thread, &mut line);
         blocks.push(line);
     }
 
@@ -275,8 +275,8 @@ impl Housekeeper {
                 }
                 None => {
                     let words = "its measuring thread died: its results up to then are stored";
-                    let cpu = self.totals[index].cpu;
-                    self.document.note(entry(IntegrityKind::Thread, Some(cpu), true, words));
+                    let cpu = self.totals[index].bound_cpu();
+                    self.document.note(entry(IntegrityKind::Thread, cpu, true, words));
                 }
             }
         }
@@ -302,7 +302,8 @@ impl Housekeeper {
         let total = &mut self.totals[index];
         total.switches = Some((usage.voluntary_switches, usage.involuntary_switches));
         total.used = end.used;
-        let cpu = total.cpu;
+        let cpu = total.bound_cpu();
+        let end = &total.without_moves(end);
         if end.ended == EndReason::Starving {
             self.document.note(integrity::entry_of_starving(cpu));
         }
@@ -314,14 +315,15 @@ impl Housekeeper {
 
     /// Checks that cycles + missed = scheduled, which the two sides count independently.
     fn check_sums(&mut self, index: usize, end: &LoopEnd) {
-        let Total { cpu, cycles, missed, .. } = self.totals[index];
+        let Total { cycles, missed, .. } = self.totals[index];
         if cycles + missed != end.scheduled {
             let detail = format!(
                 "cycles ({cycles}) and missed slots ({missed}) do not add up to the {} scheduled slots: this \
                  is a bug in onbeat",
                 end.scheduled
             );
-            self.document.note(entry(IntegrityKind::Sums, Some(cpu), true, detail));
+            let cpu = self.totals[index].bound_cpu();
+            self.document.note(entry(IntegrityKind::Sums, cpu, true, detail));
         }
     }
 

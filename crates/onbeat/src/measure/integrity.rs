@@ -18,7 +18,7 @@ pub fn entry(
 }
 
 /// Entries for a measuring thread's end: migrations and page faults.
-pub fn entries_of_end(cpu: Cpu, end: &LoopEnd, usage: &Usage, start: Nanos) -> Vec<Integrity> {
+pub fn entries_of_end(cpu: Option<Cpu>, end: &LoopEnd, usage: &Usage, start: Nanos) -> Vec<Integrity> {
     let mut entries = Vec::new();
     if end.migrations > 0 {
         let (elsewhere, at) = end.first_migration;
@@ -27,7 +27,7 @@ pub fn entries_of_end(cpu: Cpu, end: &LoopEnd, usage: &Usage, start: Nanos) -> V
             several(end.migrations, "wake-up", "wake-ups"),
             at - start
         );
-        entries.push(entry(IntegrityKind::Affinity, Some(cpu), true, detail));
+        entries.push(entry(IntegrityKind::Affinity, cpu, true, detail));
     }
     if usage.minor_faults + usage.major_faults > 0 {
         let detail = format!(
@@ -35,17 +35,17 @@ pub fn entries_of_end(cpu: Cpu, end: &LoopEnd, usage: &Usage, start: Nanos) -> V
             several(usage.minor_faults + usage.major_faults, "page fault", "page faults"),
             usage.major_faults
         );
-        entries.push(entry(IntegrityKind::PageFault, Some(cpu), usage.major_faults > 0, detail));
+        entries.push(entry(IntegrityKind::PageFault, cpu, usage.major_faults > 0, detail));
     }
     entries
 }
 
 /// Entry for a run that was ended because of starvation: see `starvation`.
-pub fn entry_of_starving(cpu: Cpu) -> Integrity {
+pub fn entry_of_starving(cpu: Option<Cpu>) -> Integrity {
     let words = "its measuring thread ran without a pause for 3 s, so onbeat's own thread could not run and \
                  no signal could end the run: the run was ended, its results are stored; increase -i, or \
                  exclude a CPU with -a";
-    entry(IntegrityKind::Starved, Some(cpu), false, words)
+    entry(IntegrityKind::Starved, cpu, false, words)
 }
 
 #[cfg(test)]
@@ -62,10 +62,10 @@ mod tests {
             first_migration: Default::default(),
             used: Nanos(0),
         };
-        assert!(entries_of_end(Cpu(1), &end, &Usage::default(), Nanos(0)).is_empty());
+        assert!(entries_of_end(Some(Cpu(1)), &end, &Usage::default(), Nanos(0)).is_empty());
         end.migrations = 2;
         let faults = Usage { minor_faults: 1, ..Usage::default() };
-        let entries = entries_of_end(Cpu(1), &end, &faults, Nanos(0));
+        let entries = entries_of_end(Some(Cpu(1)), &end, &faults, Nanos(0));
         let kinds: Vec<_> = entries.iter().map(|e| (e.kind.as_str(), e.invalidates)).collect();
         assert_eq!(kinds, [("affinity", true), ("page-fault", false)]);
     }

@@ -4,10 +4,10 @@
 //! (the hot loop), `starvation` (ends a loop that never pauses), `block` (the buffers it writes),
 //! `late` (late wake-ups for a hunt), `worker` and `task` (the thread around it; a probe has
 //! another `task`), `shared` (state shared by the threads), `prepare` (first steps of each thread),
-//! `total` (the sums), `integrity` and `watch` (events that may invalidate a run), `preconditions`
-//! (checks before and after it), `cost` (time of a cycle in its interval), `sink` (output of
-//! results), `hunter` (hooks of a hunt), `rounds` (rounds before a hunt), `start` (start and end),
-//! `housekeeper` (the housekeeping thread).
+//! `reserve` (SCHED_DEADLINE), `total` (the sums), `integrity` and `watch` (events that may
+//! invalidate a run), `preconditions` (checks before and after it), `cost` (time of a cycle in its
+//! interval), `sink` (output of results), `hunter` (hooks of a hunt), `rounds` (rounds before a
+//! hunt), `start` (start and end), `housekeeper` (the housekeeping thread).
 
 pub mod barrier;
 pub mod block;
@@ -22,6 +22,7 @@ mod open_run;
 mod overhead;
 pub mod preconditions;
 pub mod prepare;
+pub mod reserve;
 pub mod rounds;
 pub mod schedule;
 pub mod shared;

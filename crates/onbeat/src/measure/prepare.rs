@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::block::{CpuBuffers, DrainedBlock};
 use super::cycle::{self, LoopParams};
+use super::reserve::reserve;
 use super::schedule::Schedule;
 use super::wake::{self, Sleep, Wake};
 use crate::plan::{CpuPlan, MeasurePlan};
@@ -54,7 +55,7 @@ pub fn prepare<W: Wake, const DITHER: bool>(
     late_capacity: usize,
     stop: &AtomicBool,
 ) -> Result<(ThreadInfo, Arc<CpuBuffers>)> {
-    let policy_refused = take_place(plan, own.cpu)?;
+    let policy_refused = take_planned_place(plan, own)?;
     probe_sleep(wake, plan)?;
     let (buffers, lock_refused) = make_buffers(late_capacity);
     cycle::prefault::<W, DITHER>();
@@ -65,30 +66,53 @@ pub fn prepare<W: Wake, const DITHER: bool>(
     Ok((ThreadInfo { thread, policy_refused, lock_refused, clock_read, loop_cost, cycle, warmup }, buffers))
 }
 
+/// Puts the calling thread on its CPUs, with the plan's policy.
+fn take_planned_place(plan: &MeasurePlan, own: &CpuPlan) -> Result<Option<Arc<io::Error>>> {
+    if own.thread == 0 {
+        bind(own.cpu)?;
+    } else {
+        let remedy = "choose other CPUs with -a, or run without a system call filter";
+        let failed = |error| Failure::of_call("cannot let a thread move", &error, Exit::NotSupported, remedy);
+        rt::pin(&plan.measured()).map_err(failed)?;
+    }
+    match &plan.reservation {
+        Some(reservation) => reserve(plan, own, reservation).map(|()| None),
+        None => take_policy(plan.policy, plan.priority_of(own)),
+    }
+}
+
 /// Puts the calling thread on its CPU, with the plan's policy; returns the error if that policy was
 /// refused and SCHED_OTHER is in effect.
 pub fn take_place(plan: &MeasurePlan, cpu: Cpu) -> Result<Option<Arc<io::Error>>> {
+    bind(cpu)?;
+    take_policy(plan.policy, plan.priority)
+}
+
+fn bind(cpu: Cpu) -> Result<()> {
     let only: CpuSet = [cpu].into_iter().collect();
     let pinned = rt::pin(&only).and_then(|()| rt::affinity());
     match pinned {
-        Ok(set) if set == only && rt::current_cpu() == cpu => {}
-        Ok(set) => {
-            return Err(Failure::not_supported(format!(
-                "requested CPU {cpu} but got {set}: choose other CPUs with -a"
-            )));
-        }
+        Ok(set) if set == only && rt::current_cpu() == cpu => Ok(()),
+        Ok(set) => Err(Failure::not_supported(format!(
+            "requested CPU {cpu} but got {set}: choose other CPUs with -a"
+        ))),
         Err(error) => {
             let what = format!("cannot pin a thread to CPU {cpu}");
             let remedy = "choose other CPUs with -a, or run without a system call filter";
-            return Err(Failure::of_call(what, &error, Exit::NotSupported, remedy));
+            Err(Failure::of_call(what, &error, Exit::NotSupported, remedy))
         }
     }
+}
+
+/// Sets the policy of the calling thread; returns the error if it was refused and SCHED_OTHER is in
+/// effect.
+fn take_policy(policy: Policy, priority: u32) -> Result<Option<Arc<io::Error>>> {
     let failed = |what: &'static str, remedy: &'static str| {
         move |error| Failure::of_call(what, &error, Exit::NotSupported, remedy)
     };
     let outside = "run without a system call filter";
     rt::set_minimum_timer_slack().map_err(failed("cannot set the timer slack", outside))?;
-    let policy_refused = rt::set_policy(plan.policy, plan.priority).err().map(Arc::new);
+    let policy_refused = rt::set_policy(policy, priority).err().map(Arc::new);
     if policy_refused.is_some() {
         // Not the inherited policy: the policy in the run's report must be true. Leaving SCHED_IDLE
         // takes as much privilege as a lower nice value (sched(7)).

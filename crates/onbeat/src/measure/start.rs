@@ -52,7 +52,7 @@ pub fn measure(
     // The start is not agreed on yet: if the run is killed early, its blocks show it.
     let nothing = |(index, own): (usize, &CpuPlan)| {
         let mut cpu = plan.blank_cpu(index);
-        Total::new(own.cpu, plan.schedule_of(own), Nanos(0)).fill(&mut cpu);
+        Total::of_plan(&plan, own).fill(&mut cpu);
         CpuRun { t0_mono_ns: None, ..cpu }
     };
     run.cpus = plan.cpus.iter().enumerate().map(nothing).collect();

@@ -203,6 +203,7 @@ mod tests {
             distance: Nanos(0),
             policy: Some(Policy::Other),
             priority: None,
+            reservation: None,
             wake: WakeMechanism::Nanosleep,
             phase: SchedulePhase::Aligned,
             idle: Some(IdleStates::AsIs),

@@ -2,6 +2,8 @@
 
 use super::block::{DrainedBlock, LatencySample, WORST_PER_BLOCK};
 use super::cost;
+use super::cycle::LoopEnd;
+use crate::plan::{CpuPlan, MeasurePlan};
 use model::histogram::{Counts, EARLY_BUCKET, bucket_of, edge_at_or_above, fill_buckets, mean};
 use model::run::{Block, CpuRun, Worst};
 use model::sort::CompactSort;
@@ -17,7 +19,10 @@ pub fn levels() -> Vec<Nanos> {
 /// Sums of one CPU's samples.
 #[derive(Default)]
 pub struct Total {
+    /// The CPU; the number of the thread if that is not bound to a CPU.
     pub cpu: Cpu,
+    /// Number of a thread that is not bound to a CPU; else 0.
+    pub thread: u32,
     /// Type of core, `""` on a machine with one type.
     pub core_type: String,
     /// Period; 0 for threads without a schedule of onbeat.
@@ -48,6 +53,21 @@ impl Total {
     pub fn new(cpu: Cpu, interval: Nanos, start: Nanos) -> Total {
         let worst = Vec::with_capacity(2 * WORST_PER_BLOCK);
         Total { cpu, interval, start, until: start, min: Nanos(i64::MAX), worst, ..Total::default() }
+    }
+
+    /// The CPU of a bound thread.
+    pub fn bound_cpu(&self) -> Option<Cpu> {
+        (self.thread == 0).then_some(self.cpu)
+    }
+
+    /// End of its loop; a thread that is not bound has no CPU that it could leave.
+    pub fn without_moves(&self, end: &LoopEnd) -> LoopEnd {
+        LoopEnd { migrations: if self.thread == 0 { end.migrations } else { 0 }, ..*end }
+    }
+
+    /// Sums of a planned thread.
+    pub fn of_plan(plan: &MeasurePlan, own: &CpuPlan) -> Total {
+        Total { thread: own.thread, ..Total::new(own.key(), plan.schedule_of(own), Nanos(0)) }
     }
 
     /// Adds a block; `wall_offset` is CLOCK_REALTIME minus CLOCK_MONOTONIC at its time.
@@ -89,7 +109,7 @@ impl Total {
     /// Fills an entry that is reused: memory freed while samples count may be unmapped.
     pub fn fill(&self, cpu: &mut CpuRun) {
         let any = self.cycles > 0;
-        cpu.cpu = Some(self.cpu);
+        (cpu.cpu, cpu.thread) = (self.bound_cpu(), self.thread);
         cpu.core_type.clone_from(&self.core_type);
         let planned = self.interval.0 > 0;
         (cpu.t0_mono_ns, cpu.interval_ns) = (Some(self.start), planned.then_some(self.interval));

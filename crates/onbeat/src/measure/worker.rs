@@ -38,7 +38,9 @@ impl Worker {
     ) -> io::Result<Worker> {
         let prepared = Arc::new(OnceLock::new());
         let (plan, shared, body, result) = (plan.clone(), shared.clone(), body.clone(), prepared.clone());
-        let name = format!("onbeat/{}", plan.cpus[index].cpu);
+        let own = &plan.cpus[index];
+        let name =
+            if own.thread == 0 { format!("onbeat/{}", own.cpu) } else { format!("onbeat/t{}", own.thread) };
         let builder = thread::Builder::new().name(name).stack_size(STACK);
         let main = move || {
             let _leave = LeaveOnPanic(&shared);

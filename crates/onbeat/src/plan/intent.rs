@@ -1,6 +1,7 @@
 //! Intent: the user's request, before anything is known of the machine.
 
 use model::error::{Failure, Result};
+use model::reservation::Reservation;
 use model::units::{CpuSet, Nanos};
 use model::vocabulary::{IdleStates, Policy, SchedulePhase, WakeMechanism};
 
@@ -27,6 +28,8 @@ pub struct MeasureIntent {
     pub policy: Option<Policy>,
     /// Priority, if given.
     pub priority: Option<u32>,
+    /// Parameters of SCHED_DEADLINE, if given.
+    pub reservation: Option<Reservation>,
     pub wake: WakeMechanism,
     /// Phase of the CPUs' schedules relative to each other.
     pub phase: SchedulePhase,
@@ -84,6 +87,11 @@ impl MeasureIntent {
     }
 
     fn check_policy(&self) -> Result<()> {
+        if self.policy == Some(Policy::Deadline) && self.reservation.is_none() {
+            return Err(Failure::usage(
+                "--policy deadline needs a runtime and a period: give -P d:RUNTIME:PERIOD, as -P d:1ms:10ms",
+            ));
+        }
         match (self.policy, self.priority) {
             (_, Some(priority)) if priority > 99 => Err(Failure::usage(format!(
                 "invalid priority {priority}: expected 1 to 99, or 0 for SCHED_OTHER"

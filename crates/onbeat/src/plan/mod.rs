@@ -4,12 +4,14 @@ use self::intent::MAX_SPAN;
 pub use self::intent::{CpuChoice, MeasureIntent};
 use model::error::{Failure, Result};
 use model::keyword::Word;
+use model::reservation::Reservation;
 use model::run;
 use model::units::{Cpu, CpuSet, Nanos};
 use model::vocabulary::Policy;
 use model::vocabulary::{Expiry, IdleStates, Preempt, Probe, Quantity, SchedulePhase, WakeMechanism};
 
 pub mod intent;
+mod threads;
 
 /// CPUs of the machine, as the plan needs them.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +33,10 @@ pub struct MachineCpus {
 /// Part of the plan for one measured CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuPlan {
+    /// The CPU; for a thread that is not bound to it, the one that its CPU time is charged to.
     pub cpu: Cpu,
+    /// Number of a thread that may run on all planned CPUs, from 1; 0 for one bound to its CPU.
+    pub thread: u32,
     pub interval: Nanos,
     /// Delay of its schedule's start after that of the first CPU.
     pub offset: Nanos,
@@ -62,6 +67,8 @@ pub struct MeasurePlan {
     pub loops: Option<u64>,
     /// Latency at which the run stops.
     pub limit: Option<Nanos>,
+    /// Parameters of SCHED_DEADLINE; none for other policies.
+    pub reservation: Option<Reservation>,
     /// CPUs of the housekeeping thread.
     pub housekeeping: CpuSet,
     /// Seed of a dithered schedule.
@@ -78,8 +85,10 @@ pub struct ProbePlan {
     pub probe: Probe,
     /// Kind of hand-over or of lock; `""` for other probes.
     pub kind: String,
-    /// Minimum length of a gap.
+    /// Minimum length of a gap or a violation.
     pub over: Option<Nanos>,
+    /// CPU time of a round or a job.
+    pub work: Option<Nanos>,
     /// CPU of the releasing thread for each measured CPU; empty for other probes.
     pub from: Vec<Cpu>,
 }
@@ -87,7 +96,7 @@ pub struct ProbePlan {
 impl ProbePlan {
     /// Plan of a probe without kinds.
     pub fn of(probe: Probe) -> ProbePlan {
-        ProbePlan { probe, kind: String::new(), over: None, from: Vec::new() }
+        ProbePlan { probe, kind: String::new(), over: None, work: None, from: Vec::new() }
     }
 }
 
@@ -103,7 +112,11 @@ pub fn plan(intent: &MeasureIntent, machine: &MachineCpus, seed: u64) -> Result<
     check_threads(intent, &measured)?;
     let policy =
         intent.policy.unwrap_or(if intent.priority == Some(0) { Policy::Other } else { Policy::Fifo });
-    let priority = if policy == Policy::Other { 0 } else { intent.priority.unwrap_or(DEFAULT_PRIORITY) };
+    let priority = if matches!(policy, Policy::Other | Policy::Deadline) {
+        0
+    } else {
+        intent.priority.unwrap_or(DEFAULT_PRIORITY)
+    };
     let housekeeping = housekeeping_cpus(intent.housekeeping.as_ref(), &measured, machine, &mut notes)?;
     Ok(MeasurePlan {
         cpus: spread(&measured, intent),
@@ -119,6 +132,7 @@ pub fn plan(intent: &MeasureIntent, machine: &MachineCpus, seed: u64) -> Result<
         duration: intent.duration,
         loops: intent.loops,
         limit: intent.limit,
+        reservation: intent.reservation,
         housekeeping,
         seed,
         notes,
@@ -260,7 +274,7 @@ fn spread(measured: &CpuSet, intent: &MeasureIntent) -> Vec<CpuPlan> {
                 Nanos((i128::from(intent.interval.0) * i128::from(index) / i128::from(count)) as i64)
             }
         };
-        CpuPlan { cpu, interval: Nanos(intent.interval.0 + intent.distance.0 * index), offset }
+        CpuPlan { cpu, thread: 0, interval: Nanos(intent.interval.0 + intent.distance.0 * index), offset }
     };
     measured.iter().enumerate().map(place).collect()
 }
@@ -274,22 +288,23 @@ pub fn expiry(preempt: Preempt, wake: WakeMechanism, policy: Policy) -> Expiry {
     use WakeMechanism::{Futex, Nanosleep};
     match (preempt, wake, policy) {
         (Preempt::Unknown, _, _) => Expiry::Unknown,
-        (Preempt::Rt, Nanosleep | Futex, Policy::Fifo | Policy::Rr) => Expiry::HardIrq,
+        (Preempt::Rt, Nanosleep | Futex, Policy::Fifo | Policy::Rr | Policy::Deadline) => Expiry::HardIrq,
         (Preempt::Rt, _, _) => Expiry::SoftirqThread,
         (Preempt::Full | Preempt::Lazy | Preempt::Voluntary | Preempt::None, _, _) => Expiry::HardIrq,
     }
 }
 
 impl MeasurePlan {
-    /// Period of a CPU's samples; 0 for a probe, which cannot miss samples.
+    /// Period of a CPU's samples; 0 for a probe that cannot miss samples.
     pub fn schedule_of(&self, own: &CpuPlan) -> Nanos {
-        if self.probe.is_some() { Nanos(0) } else { own.interval }
+        let periodic = self.probe.as_ref().is_none_or(|probe| probe.probe == Probe::Deadline);
+        if periodic { own.interval } else { Nanos(0) }
     }
 
     /// Plan for `run.json`, before anything was refused.
     pub fn document(&self, preempt: Preempt) -> run::Plan {
         let measured = run::Plan {
-            cpus: self.cpus.iter().map(|own| own.cpu).collect(),
+            cpus: self.measured().iter().collect(),
             interval_ns: Some(self.interval),
             distance_ns: Some(self.distance),
             policy: self.policy.into(),
@@ -301,6 +316,8 @@ impl MeasurePlan {
             duration_ns: self.duration,
             loops: self.loops,
             limit_ns: self.limit,
+            runtime_ns: self.reservation.map(|of| of.runtime),
+            deadline_ns: self.reservation.map(|of| of.deadline),
             seed: (self.phase == SchedulePhase::Dither).then_some(self.seed),
             housekeeping: self.housekeeping.iter().collect(),
             notes: self.notes.clone(),
@@ -321,6 +338,9 @@ impl MeasurePlan {
             Some(Probe::Ipc) => Quantity::Ipc,
             Some(Probe::Switch) => Quantity::Switch,
             Some(Probe::Pi) => Quantity::Inversion,
+            Some(Probe::Migrate) => Quantity::Migration,
+            Some(Probe::Deadline) => Quantity::Deadline,
+            Some(Probe::Net) => Quantity::Packet,
         };
         run::CpuRun {
             measures: measures.into(),
@@ -332,15 +352,17 @@ impl MeasurePlan {
 }
 
 impl ProbePlan {
-    /// Plan of a probe for `run.json`; no sample of it waits for a timer.
+    /// Plan of a probe for `run.json`; only jobs of `probe deadline` wait for a timer.
     fn document(&self, measured: run::Plan) -> run::Plan {
         let spins = self.probe == Probe::Spin;
+        let timed = self.probe == Probe::Deadline;
         run::Plan {
             probe: self.probe.into(),
             kind: self.kind.clone(),
             over_ns: self.over,
-            wake: Word::default(),
-            expiry: Word::default(),
+            work_ns: self.work,
+            wake: if timed { measured.wake } else { Word::default() },
+            expiry: if timed { measured.expiry } else { Word::default() },
             phase: if spins { Word::default() } else { measured.phase },
             interval_ns: measured.interval_ns.filter(|_| !spins),
             distance_ns: None,
@@ -350,7 +372,7 @@ impl ProbePlan {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use model::error::Exit;
 
@@ -376,6 +398,7 @@ mod tests {
             distance: Nanos(0),
             policy: None,
             priority: None,
+            reservation: None,
             wake: WakeMechanism::Nanosleep,
             phase: SchedulePhase::Staggered,
             idle: None,
@@ -385,6 +408,20 @@ mod tests {
             housekeeping: None,
             threads: None,
         }
+    }
+
+    /// A plan of four CPUs, for tests that need any.
+    pub(crate) fn any_plan() -> MeasurePlan {
+        plan(&intent(), &machine("0-3", "0-3", ""), 1).expect("a plan")
+    }
+
+    #[test]
+    fn threads_that_are_not_bound_have_numbers_and_share_the_cpus() {
+        let mut plan = any_plan();
+        plan.unbind(5);
+        let keys: Vec<u32> = plan.cpus.iter().map(|own| own.key().0).collect();
+        assert_eq!((keys, plan.measured().to_string()), (vec![1, 2, 3, 4, 5], "0-3".to_owned()));
+        assert_eq!((plan.priority_of(&plan.cpus[0]), plan.priority_of(&plan.cpus[4])), (80, 76));
     }
 
     fn check(intent: MeasureIntent, machine: &MachineCpus) -> Result<(String, String), Exit> {

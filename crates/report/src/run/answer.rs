@@ -2,7 +2,7 @@
 //! outlook, its reliability, the next commands.
 
 use super::next_steps::{claim, expected};
-use super::{import, inversions, probes, sentences};
+use super::{import, probes, sentences, verdicts};
 use crate::hunt::program;
 use crate::last_lines::{LastLines, RunPlace};
 use crate::load;
@@ -75,7 +75,7 @@ pub fn late(run: &Run) -> String {
 
 /// Culprit of the lateness, as far as a run without a recorder has one.
 pub fn who(run: &Run) -> String {
-    if let Some(answer) = probes::time_taken(run).or_else(|| inversions::verdict(run)) {
+    if let Some(answer) = probes::time_taken(run).or_else(|| verdicts::verdict(run)) {
         return answer;
     }
     match run.probe() {

@@ -113,6 +113,13 @@ pub fn cpu_list(cpus: impl IntoIterator<Item = Cpu>) -> String {
     if set.is_empty() { NOT_KNOWN.into() } else { set.to_string() }
 }
 
+/// CPUs of the measured threads; for threads that a probe does not bind, all that they may run on.
+fn measured_cpus(run: &Run) -> String {
+    let free = run.probe().is_some() && run.primary().all(|cpu| cpu.cpu.is_none());
+    let planned = run.plan.cpus.iter().copied().filter(|_| free);
+    cpu_list(run.primary().filter_map(|cpu| cpu.cpu).chain(planned))
+}
+
 fn kernel(run: &Run) -> String {
     if run.host.machine.is_empty() {
         return or_unknown(&run.host.release);
@@ -134,7 +141,10 @@ pub fn conditions(run: &Run) -> Vec<(&'static str, String)> {
     let apart: &[&str] = match run.probe() {
         None => &[],
         Some(Probe::Spin) => &["woken by", "timer expires in", "interval", "phase", "idle"],
-        Some(Probe::Ipc | Probe::Switch | Probe::Pi) => &["woken by", "timer expires in"],
+        Some(Probe::Deadline) => &[],
+        Some(Probe::Ipc | Probe::Switch | Probe::Pi | Probe::Migrate | Probe::Net) => {
+            &["woken by", "timer expires in"]
+        }
     };
     let of_all = all_conditions(run).into_iter().filter(|(name, _)| !apart.contains(name));
     probe.into_iter().chain(of_all).collect()
@@ -175,7 +185,7 @@ fn all_conditions(run: &Run) -> Vec<(&'static str, String)> {
         ("idle", idle(run)),
         ("clocksource", or_unknown(&run.host.clocksource)),
         ("virtual machine", virtualization(run)),
-        ("measured CPUs", cpu_list(run.primary().filter_map(|cpu| cpu.cpu))),
+        ("measured CPUs", measured_cpus(run)),
         ("housekeeping", cpu_list(run.plan.housekeeping.iter().copied())),
         ("started", started(run)),
         ("length", length(run)),

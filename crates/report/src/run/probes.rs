@@ -1,6 +1,6 @@
 //! Words for the run of a probe that differ from those for wake-ups.
 
-use super::policy;
+use super::{jobs, migrations, packets, policy};
 use crate::totals::largest;
 use crate::words::{MachineClock, clean, percent, several, span, uncapitalised};
 use model::run::{CpuRun, Run, SpinGap};
@@ -38,6 +38,9 @@ pub fn definition(run: &Run) -> Option<String> {
                 _ => "",
             }
         ),
+        Probe::Migrate => migrations::definition(run),
+        Probe::Deadline => jobs::definition(run),
+        Probe::Net => packets::definition(run),
     })
 }
 
@@ -165,8 +168,9 @@ pub fn sample(run: &Run) -> (&'static str, &'static str) {
         (Some(Probe::Switch), _) | (None, Some(Quantity::Switch)) => ("switch", "switches"),
         (Some(Probe::Pi), _) | (None, Some(Quantity::Inversion)) => ("inversion", "inversions"),
         (None, Some(Quantity::Signal)) => ("signal", "signals"),
-        (None, Some(Quantity::Deadline)) => ("job", "jobs"),
-        (None, Some(Quantity::Packet)) => ("packet", "packets"),
+        (Some(Probe::Migrate), _) | (None, Some(Quantity::Migration)) => ("round", "rounds"),
+        (Some(Probe::Deadline), _) | (None, Some(Quantity::Deadline)) => ("job", "jobs"),
+        (Some(Probe::Net), _) | (None, Some(Quantity::Packet)) => ("packet", "packets"),
         (None, None | Some(Quantity::Wakeup | Quantity::Irq | Quantity::User)) => ("wake-up", "wake-ups"),
     }
 }
@@ -188,7 +192,9 @@ pub fn heads(run: &Run) -> (&'static str, &'static str) {
         Some(Probe::Spin) => ("gaps", "lost ppm"),
         Some(Probe::Ipc) => ("samples", "from CPU"),
         Some(Probe::Switch) => ("samples", "missed"),
-        Some(Probe::Pi) => ("samples", "failed"),
+        Some(Probe::Pi | Probe::Migrate) => ("samples", "failed"),
+        Some(Probe::Deadline) => ("jobs", "missed"),
+        Some(Probe::Net) => ("samples", "lost"),
     }
 }
 
@@ -196,7 +202,11 @@ pub fn heads(run: &Run) -> (&'static str, &'static str) {
 pub fn beside(cpu: &CpuRun) -> Option<String> {
     let lost = cpu.lost_ppm.map(|ppm| format!("{ppm:.1}"));
     let failed = || cpu.inversions.map(|of| of.made.saturating_sub(of.resolved).to_string());
+    let violated = || cpu.migration.map(|of| of.violations.to_string());
+    let unanswered = || cpu.packets.map(|of| (of.lost + of.late).to_string());
     lost.or_else(failed)
+        .or_else(violated)
+        .or_else(unanswered)
         .or_else(|| cpu.from_cpu.map(|from| from.to_string()))
         .or_else(|| cpu.missed.map(|n| n.to_string()))
 }

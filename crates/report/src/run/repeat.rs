@@ -48,6 +48,8 @@ fn threads(plan: &Plan) -> Option<String> {
         Policy::Fifo => Some(format!("-p {}", plan.priority?)),
         Policy::Rr => Some(format!("--policy rr -p {}", plan.priority?)),
         Policy::Other => Some("-p 0".to_owned()),
+        // The period of the threads is not in the record: `interval_ns` is that of the wake-ups.
+        Policy::Deadline => None,
     }
 }
 

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::pictures::pictures;
 use super::what_next::what_next;
-use super::{answer as last_words, conditions, inversions, next_steps, sentences, table};
+use super::{answer as last_words, conditions, next_steps, sentences, table, verdicts};
 use crate::bounds::section as bounds_section;
 use crate::bounds::sentences::verdict;
 use crate::html::{next, pairs, scroll};
@@ -64,7 +64,7 @@ fn answer(input: &Input) -> Markup {
         @let cycles = hunt::threads::answer(run);
         @if let Some(cycles) = &cycles { p class="lead" { (prose(cycles)) } }
         p class=[cycles.is_none().then_some("lead")] { (sentences::verdict(run)) }
-        @if let Some(verdict) = inversions::verdict(run) { p { strong { (capitalised(&verdict)) "." } } }
+        @if let Some(verdict) = verdicts::verdict(run) { p { strong { (capitalised(&verdict)) "." } } }
         @if run.command == Command::Hunt { p { (prose(&hunt::sentences::found(run))) } }
         @if let Some((bounds, claim)) = input.bounds.and_then(|bounds| Some((bounds, bounds.claim.as_ref()?))) {
             p { strong { (verdict(bounds, claim)) } }

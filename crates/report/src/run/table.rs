@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::{conditions, inversions, probes, sentences};
+use super::{conditions, probes, sentences, verdicts};
 use crate::palette::{BOLD, DIM, PLAIN, Palette, RED, Style};
 use crate::totals::{largest, sum_rows};
 use crate::words;
@@ -108,7 +108,7 @@ fn invalid(run: &Run, width: usize, palette: Palette) -> String {
 /// Integrity entries, and the cost of measuring.
 fn below(run: &Run, cost: bool, width: usize, palette: Palette) -> String {
     let mut below = String::new();
-    for line in probes::gaps(run).into_iter().chain(inversions::lines(run)) {
+    for line in probes::gaps(run).into_iter().chain(verdicts::lines(run)) {
         wrap(&mut below, &line, width, palette, PLAIN);
     }
     for entry in &run.integrity {

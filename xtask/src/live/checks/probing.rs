@@ -1,6 +1,6 @@
 //! The probes on a real kernel: a process that is held and a machine that is held show as gaps,
-//! every kind hands over, inversions
-//! are resolved, and a kill leaves nothing.
+//! every kind hands over, inversions are resolved, the highest threads run, jobs and packets are
+//! counted, and a kill leaves nothing.
 
 use super::super::faults::log;
 use super::super::frames::Reply;
@@ -61,6 +61,44 @@ pub fn checks() -> Vec<Check> {
              run p onbeat probe pi --mutex plain -l 100 -i 5000 -q -o p\n\
              echo $limit >/proc/sys/kernel/sched_rt_runtime_us\n",
             inversions,
+        ),
+        Check::new(
+            "probe-migrate",
+            "limit=$(cat /proc/sys/kernel/sched_rt_runtime_us)\n\
+             echo -1 >/proc/sys/kernel/sched_rt_runtime_us\n\
+             run m onbeat probe migrate -l 50 -D 20s -i 40ms --over 100ms -q -o b --json m.json\n\
+             send run m.json\n\
+             run p onbeat probe migrate --bound -l 50 -D 20s -i 600ms --work 200ms --over 100ms -q -o p\n\
+             echo $limit >/proc/sys/kernel/sched_rt_runtime_us\n",
+            migrations,
+        ),
+        Check::new(
+            "probe-deadline",
+            "limit=$(cat /proc/sys/kernel/sched_rt_runtime_us)\n\
+             run f onbeat probe deadline -P d:5ms:50ms -l 20 -D 20s -q -o f --json f.json\nsend free f.json\n\
+             run r onbeat probe deadline -P d:5ms:50ms -a 1 -l 20 -q -o r\n\
+             run a onbeat probe deadline -P d:49900us:50ms -l 20 -q -o a\n\
+             echo -1 >/proc/sys/kernel/sched_rt_runtime_us\n\
+             run o onbeat probe deadline -P d:20ms:100ms -a 1 --work 40ms -l 10 -D 20s -q -o o \
+             --json o.json\n\
+             send own o.json\n\
+             start m onbeat probe deadline -P d:100ms:200ms -a 1 --work 80ms -l 15 -D 20s -q -o p \
+             --json p.json\n\
+             underway p\n\
+             run h onbeat probe deadline -P d:20ms:40ms -a 1 --work 15ms -D 2s -q -o h\n\
+             reap\nsend higher p.json\n\
+             echo $limit >/proc/sys/kernel/sched_rt_runtime_us\n",
+            jobs,
+        ),
+        Check::new(
+            "probe-net",
+            "before=$(ls /sys/class/net | wc -l)\n\
+             ip link set lo up\n\
+             run m onbeat probe net -l 200 -D 20s -i 5000 -q -o b --json m.json\nsend run m.json\n\
+             run s onbeat probe net --stamps hardware -q -o s\n\
+             ip link set lo down\n\
+             value devices $(($(ls /sys/class/net | wc -l) - before))\n",
+            packets,
         ),
         Check::new(
             "probe-killed",
@@ -136,6 +174,51 @@ fn inversions(reply: &Reply, _: &Machine) -> CheckResult {
         })?;
     }
     Ok(())
+}
+
+fn migrations(reply: &Reply, _: &Machine) -> CheckResult {
+    exit(reply, "m", 0)?;
+    exit(reply, "p", 3)?;
+    let run = document(reply, "run")?;
+    let cpus = run["cpus"].as_array().ok_or("the document has no threads")?;
+    require(cpus.len() >= 2, || format!("{} threads", cpus.len()))?;
+    for own in cpus {
+        let of = &own["migration"];
+        require(own["cpu"].is_null() && own["cycles"] == 50 && of["violations"] == 0, || {
+            format!("thread {}: {} rounds, {of}", own["thread"], own["cycles"])
+        })?;
+    }
+    Ok(())
+}
+
+/// Jobs that overran by their own work, or lost their CPU to a thread with an earlier deadline.
+fn jobs(reply: &Reply, _: &Machine) -> CheckResult {
+    for (name, code) in [("f", 0), ("r", 4), ("a", 4), ("o", 0), ("m", 0), ("h", 0)] {
+        exit(reply, name, code)?;
+    }
+    let of = |name: &str| document(reply, name).map(|run| run["cpus"][0]["deadline"].clone());
+    let (free, own, higher) = (of("free")?, of("own")?, of("higher")?);
+    require(free["jobs"] == 20, || format!("free: {free}"))?;
+    require(own["overruns"] == own["jobs"] && own["throttled"].as_u64() > Some(0), || {
+        format!("work beyond the runtime: {own}")
+    })?;
+    require(higher["overruns"] == 0 && higher["preempted"].as_u64() > Some(5), || {
+        format!("beside an earlier deadline: {higher}")
+    })
+}
+
+fn packets(reply: &Reply, _: &Machine) -> CheckResult {
+    exit(reply, "m", 0)?;
+    exit(reply, "s", 5)?;
+    let run = document(reply, "run")?;
+    let own = &run["cpus"][0];
+    let of = &own["packets"];
+    // Not every kernel has veth; the loopback device is the other way, which the run names.
+    let kind = run["plan"]["kind"].as_str().unwrap_or_default();
+    require(["veth", "loopback"].contains(&kind) && of["answered"] == own["cycles"], || format!("{of}"))?;
+    let sum = ["answered", "lost", "late"].iter().filter_map(|name| of[*name].as_u64()).sum::<u64>();
+    require(of["sent"].as_u64() == Some(sum) && of["path_mean_ns"].is_i64(), || format!("{of}"))?;
+    require(reply.number("devices")? == 0, || "a network device is left".to_string())
 }
 
 fn killed(reply: &Reply, _: &Machine) -> CheckResult {

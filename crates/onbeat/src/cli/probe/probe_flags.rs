@@ -33,12 +33,19 @@ pub struct PairFlags {
 impl ProbeFlags {
     /// The intent of the flags, for a probe of this duration.
     pub fn intent(&self, duration: &str, interval: Nanos) -> Result<MeasureIntent> {
+        self.threads.no_reservation("this probe")?;
+        self.any_intent(duration, interval)
+    }
+
+    /// The same, with any policy.
+    pub fn any_intent(&self, duration: &str, interval: Nanos) -> Result<MeasureIntent> {
         Ok(MeasureIntent {
             cpus: self.threads.cpu_choice()?,
             interval,
             distance: Nanos(0),
             policy: self.threads.policy()?,
             priority: self.threads.priority(),
+            reservation: None,
             wake: WakeMechanism::Nanosleep,
             phase: SchedulePhase::Staggered,
             idle: Some(IdleStates::AsIs),

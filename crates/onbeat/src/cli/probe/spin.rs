@@ -184,6 +184,7 @@ mod tests {
             distance: Nanos(0),
             policy: Some(policy),
             priority: None,
+            reservation: None,
             wake: WakeMechanism::Nanosleep,
             phase: SchedulePhase::Aligned,
             idle: Some(IdleStates::AsIs),

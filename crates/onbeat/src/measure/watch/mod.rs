@@ -30,7 +30,7 @@ pub struct Watches {
 impl Watches {
     /// Opens the watches that this machine supports.
     pub fn new(plan: &MeasurePlan, host: &Host) -> Watches {
-        let measured: CpuSet = plan.cpus.iter().map(|own| own.cpu).collect();
+        let measured = plan.measured();
         Watches {
             clocks: Clocks::read(),
             steal: Steal::new(measured.iter(), &host.virtualization),
@@ -63,8 +63,16 @@ impl Watches {
         self.online.lost(&self.measured).into_iter().for_each(note);
     }
 
-    /// Adds the readings for a block of the plan's CPU number `index`.
-    pub fn fill(&mut self, index: usize, block: &mut Block) {
+    /// Adds the readings for a block of the plan's thread number `index`; `thread` is its number if
+    /// it is not bound to a CPU, else 0.
+    pub fn fill(&mut self, index: usize, thread: u32, block: &mut Block) {
+        block.thread = thread;
+        if thread != 0 {
+            // Such a thread has run on several CPUs; the steal of each counts once in the sums.
+            let steal = self.measured.iter().nth(index).and_then(|cpu| self.steal.take(cpu));
+            self.steal_summaries[index].add(block.max_ns, steal.unwrap_or_default());
+            return;
+        }
         block.steal_ns = self.steal.take(block.cpu);
         block.irqs = self.interrupts.take(block.cpu);
         self.steal_summaries[index].add(block.max_ns, block.steal_ns.unwrap_or_default());

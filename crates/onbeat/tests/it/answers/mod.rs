@@ -18,6 +18,7 @@ mod place;
 mod probing;
 mod proving;
 mod recording;
+mod scheduling;
 mod suites;
 mod watching;
 mod words;

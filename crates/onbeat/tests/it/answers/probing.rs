@@ -11,7 +11,7 @@ use super::place::{Place, code, json, onbeat, refused};
 const ONBEAT: &str = env!("CARGO_BIN_EXE_onbeat");
 
 /// First CPU that this process may use.
-fn cpu() -> String {
+pub(super) fn cpu() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
     list.split([',', '-']).next().unwrap().to_owned()
@@ -22,7 +22,7 @@ fn sum(cpu: &Value, rows: &str) -> u64 {
 }
 
 /// Checks the common properties of each CPU of each probe.
-fn counted(run: &Value, probe: &str) {
+pub(super) fn counted(run: &Value, probe: &str) {
     assert_eq!((&run["command"], &run["plan"]["probe"]), (&Value::from("probe"), &Value::from(probe)));
     for cpu in run["cpus"].as_array().unwrap() {
         assert_eq!(cpu["cycles"].as_u64(), Some(sum(cpu, "histogram")));
@@ -32,7 +32,7 @@ fn counted(run: &Value, probe: &str) {
 }
 
 /// Checks every command that reads bundles.
-fn is_read(bundle: &Path) {
+pub(super) fn is_read(bundle: &Path) {
     let bundle = bundle.display().to_string();
     for args in
         [&["report", &bundle][..], &["report", &bundle, "--format", "csv", "-o", "-"], &["bounds", &bundle]]
@@ -145,7 +145,7 @@ fn a_switch_is_counted_by_its_loops() {
 }
 
 /// True if this process may use real-time priorities.
-fn may_be_real_time() -> bool {
+pub(super) fn may_be_real_time() -> bool {
     Command::new("chrt").args(["-f", "10", "true"]).status().is_ok_and(|status| status.success())
 }
 
@@ -233,6 +233,17 @@ fn what_cannot_be_measured_is_refused_in_a_line_and_leaves_nothing() {
     refused_with(&["probe", "pi", "-p", "0", "-a", &cpu], &["-p 3"]);
     refused_with(&["probe", "pi", "-p", "2", "-a", &cpu], &["-p 3"]);
     refused_with(&["probe", "pi", "--compute", "1s"], &["--compute", "50 ms"]);
+    refused_with(&["probe", "migrate", "-p", "1", "-a", &cpu], &["-p 2"]);
+    refused_with(&["probe", "migrate", "--threads", "1", "-a", &cpu], &["at least 2"]);
+    refused_with(&["probe", "migrate", "--work", "9ms", "-a", &cpu], &["80 %"]);
+    refused_with(&["probe", "migrate", "--bound", "-a", &cpu], &["two CPUs"]);
+    refused_with(&["probe", "migrate", "-P", "d:1ms:10ms"], &["probe deadline"]);
+    refused_with(&["probe", "deadline", "-p", "5"], &["-P d:RUNTIME:PERIOD"]);
+    refused_with(&["probe", "deadline", "-P", "d:2ms:1ms"], &["runtime <= deadline"]);
+    refused_with(&["probe", "deadline", "--work", "2s"], &["--work"]);
+    refused_with(&["probe", "net", "--size", "1"], &["32 to 1472"]);
+    refused_with(&["probe", "net", "--time-limit", "2s"], &["--time-limit"]);
+    refused_with(&["measure", "--policy", "deadline"], &["-P d:RUNTIME:PERIOD"]);
     for probe in ["spin", "ipc", "switch"] {
         refused_with(
             &["probe", probe, "-p", "0", "-a", &cpu, "--load", "memory"],

@@ -1,0 +1,11 @@
+//! UDP sockets with the kernel's time stamps, and pairs of them in two network namespaces.
+
+mod interface;
+mod link;
+mod link_message;
+mod stamps;
+mod udp;
+
+pub use interface::{HardwareStamps, hardware_stamps, interface_of};
+pub use link::{VETH, veth_pairs};
+pub use udp::{ReceivedPacket, StampSource, UdpEnd, answering_end, loopback_pairs, peer_end, resolve};

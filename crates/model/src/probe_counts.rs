@@ -1,0 +1,81 @@
+//! Counts of the probes, one entry per measured thread of `run.json`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Nanos;
+
+/// Priority inversions that `probe pi` made on one CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inversions {
+    pub made: u64,
+    /// Those in which the high thread got the lock before the medium one had computed.
+    pub resolved: u64,
+    /// Longest time for which the low thread held the lock.
+    pub longest_hold_ns: Nanos,
+}
+
+/// Rounds of one thread of `probe migrate`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Migration {
+    pub priority: u32,
+    /// Rounds in which it waited for `plan.over_ns` or more while a thread with a lower priority
+    /// ran.
+    pub violations: u64,
+    /// Rounds with such a wait in which it was not waiting for a CPU by the kernel's count: its CPU
+    /// did not run.
+    pub held: u64,
+    /// Mean and maximum time from its wake-up to its first instruction.
+    pub mean_start_ns: Option<Nanos>,
+    pub max_start_ns: Option<Nanos>,
+}
+
+/// Jobs of one thread of `probe deadline`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadlineJobs {
+    pub jobs: u64,
+    /// Jobs that ended after their deadline.
+    pub late: u64,
+    /// Jobs that took more CPU time than the runtime.
+    pub overruns: u64,
+    /// Pauses in a job that had used up its runtime: the kernel throttled it.
+    pub throttled: u64,
+    pub throttled_ns: Nanos,
+    /// Pauses in a job that had runtime left, and lost its CPU to another thread.
+    pub preempted: u64,
+    pub preempted_ns: Nanos,
+    /// Pauses without a context switch: interrupts, firmware or a hypervisor.
+    pub stopped: u64,
+    pub stopped_ns: Nanos,
+    /// Longest CPU time of a job.
+    pub longest_work_ns: Nanos,
+    /// Longest time from the start of a job's period to its end.
+    pub longest_response_ns: Nanos,
+}
+
+/// Packets of one thread of `probe net`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Packets {
+    pub sent: u64,
+    /// Packets whose answer came in time.
+    pub answered: u64,
+    /// Packets without an answer.
+    pub lost: u64,
+    /// Answers that came after their time limit.
+    pub late: u64,
+    /// Answers that came after the answer to a later packet.
+    pub reordered: u64,
+    /// Answers that came more than once.
+    pub duplicates: u64,
+    /// Packets on this port that are not answers.
+    pub foreign: u64,
+    /// Answers without a software time stamp of the kernel.
+    pub unstamped: u64,
+    /// Mean and maximum of the parts of a round trip by the kernel's time stamps: from the call to
+    /// the driver, from there to the receiving stack, from there to the thread.
+    pub send_mean_ns: Option<Nanos>,
+    pub send_max_ns: Option<Nanos>,
+    pub path_mean_ns: Option<Nanos>,
+    pub path_max_ns: Option<Nanos>,
+    pub receive_mean_ns: Option<Nanos>,
+    pub receive_max_ns: Option<Nanos>,
+}
