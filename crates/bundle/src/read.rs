@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::five_minutes::{FIVE_MINUTES, FiveMinuteLine, FiveMinuteLineKind};
+use super::foreign;
 use super::manifest::{DEEPEST, MOST_FILES};
 use super::{block_line, explained, folder_of, peak_line, read_ahead, recover};
 use model::error::{Exit, Failure, Result};
@@ -271,11 +272,16 @@ fn unreadable(path: &Path, file: &Path, error: &io::Error) -> Failure {
             "{} is a record of `onbeat watch` without a run: use `onbeat report`",
             quoted(path)
         )),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if is_file(path) => Failure::usage(format!(
-            "{} is a file, not a bundle: convert a result of cyclictest with `onbeat import`; `onbeat \
-             bounds` reads a list of block maxima",
-            quoted(path)
-        )),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if is_file(path) => {
+            Failure::usage(match known_content(path) {
+                Some(what) => format!("{}: {what}", quoted(path)),
+                None => format!(
+                    "{} is a file, not a bundle: convert a result of cyclictest with `onbeat import`; \
+                     `onbeat bounds` reads a list of block maxima",
+                    quoted(path)
+                ),
+            })
+        }
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::usage(format!(
             "{} is not a bundle: expected a folder with run.json, made by `onbeat measure -o`",
             quoted(path)
@@ -288,6 +294,12 @@ fn unreadable(path: &Path, file: &Path, error: &io::Error) -> Failure {
             Failure::of_call(format!("cannot read {}", quoted(file)), error, Exit::Usage, remedy)
         }
     }
+}
+
+/// Kind of a file that is not a bundle, and the command that reads it.
+fn known_content(path: &Path) -> Option<String> {
+    let bytes = host::read_user_file(path, foreign::FILE_LIMIT as u64).ok()?;
+    foreign::known_file(&bytes)
 }
 
 fn is_file(path: &Path) -> bool {

@@ -26,7 +26,9 @@ fn main() -> ExitCode {
         display: ["DISPLAY", "WAYLAND_DISPLAY"]
             .iter()
             .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())),
-        invoked_by: ["SUDO_USER", "DOAS_USER"].iter().find_map(|name| std::env::var(name).ok()),
+        invoked_by: [("SUDO_USER", "sudo"), ("DOAS_USER", "doas")]
+            .into_iter()
+            .find_map(|(name, by)| Some(onbeat::cli::Caller { user: std::env::var(name).ok()?, by })),
         no_color: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
     };
     ExitCode::from(onbeat::cli::run(args, &environment))

@@ -35,6 +35,8 @@ pub struct RunPlace<'a> {
     pub newest: bool,
     /// True if it was written just now.
     pub fresh: bool,
+    /// Words that call onbeat: with `sudo` if root's folder has the run, which others cannot read.
+    pub program: &'a str,
 }
 
 impl RunPlace<'_> {
@@ -42,7 +44,7 @@ impl RunPlace<'_> {
     pub fn command(&self, verb: &str, flags: &str) -> String {
         let run = if self.newest { String::new() } else { format!(" {}", self.path) };
         let blank = if flags.is_empty() { "" } else { " " };
-        format!("onbeat {verb}{run}{blank}{flags}")
+        format!("{} {verb}{run}{blank}{flags}", self.program)
     }
 }
 
@@ -126,8 +128,10 @@ mod tests {
 
     #[test]
     fn commands_name_the_run_unless_it_is_the_newest() {
-        let place = |newest| RunPlace { path: "'a b'", newest, fresh: false };
+        let place = |newest| RunPlace { path: "'a b'", newest, fresh: false, program: "onbeat" };
         assert_eq!(place(true).command("report", "--open"), "onbeat report --open");
         assert_eq!(place(false).command("explain", ""), "onbeat explain 'a b'");
+        let of_root = RunPlace { program: "sudo onbeat", ..place(true) };
+        assert_eq!(of_root.command("audit --hunt", ""), "sudo onbeat audit --hunt");
     }
 }

@@ -199,7 +199,7 @@ pub fn last_lines(suite: &SuiteRun, folder: &str, fresh: bool, columns: usize, c
     };
     answer.styled("late", page::verdict(suite), BOLD).row("who", who);
     answer.row("fair", fair(suite)).row("next", next.join("; "));
-    answer.location(Some(RunPlace { path: folder, newest: false, fresh }));
+    answer.location(Some(RunPlace { path: folder, newest: false, fresh, program: "onbeat" }));
     answer.render(columns, Palette(color))
 }
 

@@ -11,7 +11,7 @@ use crate::judgement::Judgement;
 use crate::remedy::Remedy;
 use crate::unknown::unknown_from;
 use crate::view::MachineView;
-use crate::words::truncate;
+use crate::words::{cpu_list, truncate};
 use facts::Fact;
 use facts::cpu_lists::{Isolcpus, parse_isolcpus};
 use facts::kconfig::OptionValue;
@@ -45,12 +45,70 @@ fn isolated_by_line(machine: &MachineView) -> Option<CpuSet> {
     let cmdline = machine.facts().cmdline.known().filter(|_| machine.survey.is_stopped)?;
     let lacks = machine.kconfig().ok()?.get("CPU_ISOLATION") == OptionValue::No;
     let value = cmdline.values("isolcpus").next().filter(|_| !lacks)?;
-    // A list with `N` depends on the machine.
+    let list = isolcpus_of_any_machine(value)?;
+    (list.domain && !is_void(machine, &list)).then_some(list.cpus)
+}
+
+/// CPUs that `isolcpus=` names with flags, but without `domain`, and that nothing else isolates.
+pub struct FlagsAlone {
+    pub cpus: CpuSet,
+    /// The parameter as it is.
+    pub found: String,
+    pub remedy: Remedy,
+}
+
+impl FlagsAlone {
+    /// The finding in words.
+    pub fn words(&self) -> String {
+        format!("{} lacks the flag domain: load is balanced over {}", self.found, cpu_list(&self.cpus))
+    }
+}
+
+/// CPUs in `isolcpus=` over which load is balanced, as no such list has the flag `domain`, the
+/// default only without flags (`housekeeping_isolcpus_setup()` of kernel/sched/isolation.c). None
+/// for a list that depends on the machine's number of CPUs, or if groups could not be read.
+pub fn flags_alone(machine: &MachineView) -> Option<FlagsAlone> {
+    let (facts, groups) = (machine.facts(), &machine.survey.groups);
+    let is_read = match groups {
+        Fact::Absent => true,
+        Fact::Known(groups) => readable(groups).is_ok(),
+        _ => false,
+    };
+    let lists: Vec<(&str, Isolcpus)> = facts
+        .cmdline
+        .known()
+        .filter(|_| is_read && !machine.survey.is_stopped)?
+        .values("isolcpus")
+        .filter_map(|value| Some((value, isolcpus_of_any_machine(value)?)))
+        .collect();
+    if lists.iter().any(|(_, list)| list.domain || is_void(machine, list)) {
+        return None;
+    }
+    let (value, list) = lists.first()?;
+    let isolated = facts.isolated.known()?.or(&isolated_by_cgroup(machine.survey));
+    let cpus = list.cpus.and(facts.online.known()?).without(&isolated);
+    let remedy = Remedy::advice(
+        AdviceReason::Choice,
+        format!(
+            "boot with isolcpus=domain,{}, or isolate the CPUs at run time with `onbeat isolate create {cpus}`",
+            truncate(value)
+        ),
+    );
+    let found = format!("isolcpus={}", truncate(value));
+    (!cpus.is_empty()).then_some(FlagsAlone { cpus, found, remedy })
+}
+
+/// Value that is the same on every machine: one with `N` depends on the number of CPUs.
+fn isolcpus_of_any_machine(value: &str) -> Option<Isolcpus> {
     let [one, other] = [Cpu(0), Cpu(1 << 12)].map(|last| parse_isolcpus(value, last).ok());
-    // Before 5.6 a flag that the kernel does not know voids the parameter.
+    one.filter(|one| Some(one) == other.as_ref())
+}
+
+/// True before 5.6 for a value with a flag that such a kernel does not know: it voids the
+/// parameter.
+fn is_void(machine: &MachineView, list: &Isolcpus) -> bool {
     let is_old = machine.series().is_ok_and(|series| series < (5, 6));
-    let is_void = |one: &Isolcpus| is_old && (one.managed_irq || one.skipped.is_some());
-    one.filter(|one| one.domain && Some(one) == other.as_ref() && !is_void(one)).map(|one| one.cpus)
+    is_old && (list.managed_irq || list.skipped.is_some())
 }
 
 /// True if the audited CPUs are known to be out of load balancing.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use bundle::foreign;
 use bundle::foreign::maxima::{self, LINE_LIMIT, Maxima};
 use bundle::read::Bundle;
 use model::error::{Exit, Failure, Result};
@@ -172,11 +173,18 @@ impl ReadOptions {
         let mut first = true;
         while let Some(line) = lines.next_line().map_err(failed)? {
             if std::mem::take(&mut first) && line.starts_with(b"{") {
-                return Err(Failure::usage(format!(
-                    "{name} is JSON: give a bundle's folder; `onbeat import` converts a result of cyclictest"
-                )));
+                let what = known_content(path).map_or_else(
+                    || {
+                        " is JSON: give a bundle's folder; `onbeat import` converts a result of cyclictest"
+                            .into()
+                    },
+                    |what| format!(": {what}"),
+                );
+                return Err(Failure::usage(format!("{name}{what}")));
             }
-            maxima.line(line).map_err(|what| Failure::usage(format!("{name}: {what}")))?;
+            maxima
+                .line(line)
+                .map_err(|what| Failure::usage(format!("{name}: {}", known_content(path).unwrap_or(what))))?;
         }
         if lines.too_long() > 0 {
             return Err(Failure::usage(format!(
@@ -215,6 +223,12 @@ impl ReadOptions {
     fn step(&self) -> Nanos {
         self.resolution.unwrap_or(Nanos(1))
     }
+}
+
+/// Kind of a file that is not a list, and the command that reads it.
+fn known_content(path: &Path) -> Option<String> {
+    let bytes = host::read_user_file(path, foreign::FILE_LIMIT as u64).ok()?;
+    foreign::known_file(&bytes)
 }
 
 /// Length of a run; for an import, from its cycles and their interval.

@@ -108,6 +108,13 @@ pub(super) fn parse(line: &str) -> Result<Line, String> {
     if let Some(line) = parse_thread(line).or_else(|| parse_sample(line)) {
         return Ok(line);
     }
+    // Spreadsheets write the columns with commas or semicolons.
+    let is_separator = |c: char| matches!(c, ',' | ';');
+    if line.contains(is_separator)
+        && line.chars().all(|c| c.is_ascii_digit() || c.is_ascii_whitespace() || is_separator(c))
+    {
+        return Ok(parse_row(&line.replace(is_separator, " ")).unwrap_or(Line::Other));
+    }
     let first = line.split_ascii_whitespace().next().unwrap_or_default();
     if !first.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(Line::Other);
@@ -269,6 +276,9 @@ mod tests {
         let live = "T:10 (10343) P:80 I:1000 C:    500 Min:     16 Act:   18 Avg:   23 Max:     717";
         for (text, line) in [
             ("000014 000001\t000002\n", Line::Row(14, vec![1, 2])),
+            ("000014,000001,000002", Line::Row(14, vec![1, 2])),
+            ("14; 1; 2", Line::Row(14, vec![1, 2])),
+            ("14,1.5", Line::Other),
             ("# Total: 000001487", Line::Total(vec![1487])),
             ("# Max Latencies: 01535 07837 07837", Line::Max(vec![1535, 7837, 7837])),
             ("# Histogram", Line::Heading),

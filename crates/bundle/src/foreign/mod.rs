@@ -84,6 +84,7 @@ use crate::foreign_trace;
 pub use error::ImportError;
 pub use format::{Confidence, ForeignFormat, ImportOptions, Imported, Reader, ResultSpan};
 use recognised::{findings, limit_results, results_of};
+pub(crate) use rows_alone::is_event;
 use source::{DocumentShape, SourceText};
 
 /// Maximum size of a file in bytes: 2^20 buckets of eight threads fit, as `-N -H1000000` writes
@@ -171,6 +172,40 @@ pub struct CyclictestContext {
     pub return_code: i32,
 }
 
+/// Kind of a file that another command reads, and the remedy, in a sentence; none if it is not
+/// known.
+pub fn known_file(bytes: &[u8]) -> Option<String> {
+    let of_tool = || known_result(&with_documents(SourceText::decode(bytes).ok()?));
+    let of_trace = || foreign_trace::name(bytes).map(|(what, remedy)| (what, remedy.to_owned()));
+    let of_onbeat = || own_document(bytes).map(|(what, remedy)| (what, remedy.to_owned()));
+    let (what, remedy) = of_onbeat().or_else(of_tool).or_else(of_trace)?;
+    Some(format!("this is {what}: {remedy}"))
+}
+
+/// First result that a text surely has, and the remedy for a reader of something else.
+fn known_result(source: &SourceText) -> Option<(&'static str, String)> {
+    let found = findings(source, FORMATS);
+    let first = found.into_iter().find(|one| one.finding.confidence == Confidence::Strong)?;
+    let remedy = match first.format.reader {
+        Reader::Run(_) => "convert it with `onbeat import`".to_owned(),
+        Reader::Refused(instead) => instead.to_owned(),
+    };
+    Some((first.format.tool, remedy))
+}
+
+/// Kind of a document of onbeat's own, and the command for it.
+fn own_document(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
+    const HEAD: usize = 4 << 10;
+    let head = String::from_utf8_lossy(bytes.get(..HEAD).unwrap_or(bytes));
+    let schema = head.trim_start().strip_prefix('{')?.split_once("\"schema\"")?.1;
+    let schema = schema.trim_start().strip_prefix(':')?.trim_start().strip_prefix("\"onbeat.")?;
+    Some(match schema.split('/').next()? {
+        "run" => ("a run of onbeat", "report, bounds and compare read its folder as it is"),
+        "capture" => ("a capture of onbeat", "`onbeat audit --bundle` reads its folder"),
+        _ => ("a document of onbeat", "give the folder of a run"),
+    })
+}
+
 /// Reads every result in another tool's output; a cut one is omitted if others are whole.
 ///
 /// Runs pass [`check`](model::run::Run::check); their `id` is empty for the caller to fill.
@@ -180,7 +215,13 @@ pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<Vec<Imported>, Im
     }
     let named =
         || foreign_trace::name(bytes).map(|(what, remedy)| format!("this is {what}: {remedy}").into());
-    let source = SourceText::decode(bytes).map_err(|error| named().unwrap_or(error))?;
+    if let Some((what, remedy)) = own_document(bytes) {
+        return Err(format!("this is {what}: {remedy}").into());
+    }
+    // A damaged gzip file is not to be unpacked: its own error has the remedy.
+    let is_damaged = |error: &ImportError| error.0.starts_with("invalid gzip data");
+    let source = SourceText::decode(bytes);
+    let source = source.map_err(|error| named().filter(|_| !is_damaged(&error)).unwrap_or(error))?;
     let source = with_documents(source);
     if let Some(imported) = results_of(&source, options)? {
         return Ok(imported);
@@ -195,6 +236,9 @@ pub fn import(bytes: &[u8], options: &ImportOptions) -> Result<Vec<Imported>, Im
     }
     if let Some(imported) = of_hosts(&source, options)? {
         return Ok(imported);
+    }
+    if let Some((what, _)) = options.format.as_ref().and_then(|_| known_result(&source)) {
+        return Err(format!("this is {what}: remove --as").into());
     }
     let readable = FORMATS.iter().filter(|format| matches!(format.reader, Reader::Run(_)));
     Err(rows_alone::refusal(&source, &findings(&source, &readable.copied().collect::<Vec<_>>())))

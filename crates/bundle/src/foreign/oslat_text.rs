@@ -48,14 +48,17 @@ pub(super) fn find(source: &SourceText) -> Vec<ResultSpan> {
     findings.into_iter().map(ResultSpan::strong).collect()
 }
 
-/// Finds headings without a following table.
+/// Finds headings without a following table, and the message of the end at -T.
 pub(super) fn find_unfinished(source: &SourceText) -> Vec<ResultSpan> {
     let text = |index| source.line(index).map_or("", |line| line.text);
     let is_open = |at: &usize| {
         let next = text(at + 1);
         let is_open = next.starts_with("Total runtime:") || next.starts_with("WARNING: Running SCHED_FIFO");
         let table = || (at + 1..=at + HEADING_REACH).any(|index| is_label(text(index), "Core"));
-        is_open && is_heading(text(*at)) && !table()
+        // Since 2.4 the heading comes last.
+        let is_threshold =
+            text(*at).contains("Trace threshold (") && text(*at).contains(" triggered on cpu ");
+        (is_open && is_heading(text(*at)) || is_threshold) && !table()
     };
     let open = (0..lines_of(source)).filter(is_open);
     open.map(|at| ResultSpan::strong(at..at + 1)).collect()

@@ -41,6 +41,18 @@ const PARTS: &[Part] = &[
         "a traceback of a Python program",
         "it failed, see its last line: run it again, and give its output",
     ),
+    (
+        &["# /dev/cpu_dma_latency set to 0us"],
+        "the first line of cyclictest or another tool of rt-tests",
+        "give its whole output, or the file of its --histfile",
+    ),
+    (
+        &["Performance counter stats for"],
+        "perf stat's counts",
+        "it counts events and times no wake-up: measure with onbeat measure",
+    ),
+    (&["cyclictest <options>"], "cyclictest's help", "give the output of a measurement"),
+    (&["oslat <options>"], "oslat's help", "give the output of a measurement"),
     (&["<LAVA_SIGNAL_"], "signals of a LAVA job", "give the job's log, which has the tool's own lines"),
 ];
 
@@ -69,7 +81,7 @@ fn earlier(one: &'static Part, other: &'static Part) -> &'static Part {
 }
 
 /// True for a line `COMM PID [CPU] SECONDS: EVENT:`.
-fn is_event(text: &str) -> bool {
+pub(crate) fn is_event(text: &str) -> bool {
     let is_cpu = |word: &str| {
         let number = word.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         number.is_some_and(|digits| digits.len() >= 3 && digits.bytes().all(|b| b.is_ascii_digit()))
@@ -160,6 +172,16 @@ mod tests {
             (traceback, "this is a traceback of hwlatdetect: it failed"),
             (perf, "this is the text of a trace (perf script, "),
             (stack, "this is the text of a trace (perf script, "),
+            ("# /dev/cpu_dma_latency set to 0us\n", "this is the first line of cyclictest"),
+            (
+                " Performance counter stats for 'sleep 1':\n\n 1 context-switches\n",
+                "this is perf stat's counts",
+            ),
+            ("cyclictest V 2.40\nUsage:\ncyclictest <options>\n", "this is cyclictest's help"),
+            (
+                "oslat: Trace threshold (5 us) triggered on cpu 1 with 17 us!\nStopping the test.\noslat V 2.40\n",
+                "this is oslat's output without its table: it ended at its threshold (-T)",
+            ),
             ("<LAVA_SIGNAL_STARTRUN cyclictest 1234_1.1>\n", "this is signals of a LAVA job: give"),
             (
                 "<LAVA_SIGNAL_TESTCASE TEST_CASE_ID=a RESULT=pass UNITS=us MEASUREMENT=25>\n",

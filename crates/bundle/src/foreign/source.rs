@@ -246,7 +246,10 @@ fn plain(text: Cow<'_, str>) -> String {
     if !first.starts_with("- {\"dt\":") && (!first.starts_with('{') || message(first) == first) {
         return text.into_owned();
     }
-    let messages = text.lines().map(message).collect::<Vec<_>>().join("\n");
+    let mut messages = text.lines().map(message).collect::<Vec<_>>().join("\n");
+    if text.ends_with('\n') {
+        messages.push('\n');
+    }
     if messages.contains('\x1b') { without_escapes(&messages) } else { messages }
 }
 

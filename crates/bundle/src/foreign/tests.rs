@@ -34,7 +34,10 @@ fn what_is_no_result_is_refused_with_what_was_expected() {
         (b"max_us (board 3)\n12\n15\n", "unknown heading 'max_us (board 3)'"),
         (b"000000 00001\n000001 00004\n", "--as cyclictest-text"),
         (b"{}", "unknown JSON"),
-        (b"{\"cycles\": 4, \"schema\":\"onbeat.run/1\"}", "--as cyclictest-json"),
+        (b"{\"cycles\": 4, \"other\":\"onbeat.run/1\"}", "--as cyclictest-json"),
+        (b"{\n  \"schema\": \"onbeat.run/1\",", "a run of onbeat: report, bounds and compare read"),
+        (b"{\"schema\":\"onbeat.audit/1\"}", "a document of onbeat"),
+        (b"\x1f\x8b\x08\0\0\0\0\0\0\x03cut", "invalid gzip data"),
         (b"\0\0\0\0", "not text"),
         (b"# Histogram\n000001 000004\n000002 000009\n", "ends without '# Max Latencies:'"),
     ] {
@@ -50,6 +53,48 @@ fn rows_alone_are_read_where_the_format_is_named() {
     assert_eq!(runs[0].run.samples(), Some(5));
     let options = ImportOptions { format: Some("nothing".into()), ..ImportOptions::default() };
     assert!(import(b"000000 00001\n", &options).unwrap_err().0.contains("cyclictest-text, cyclictest-json"));
+}
+
+#[test]
+fn a_file_for_another_command_is_named() {
+    let named = |text: &str| known_file(text.as_bytes()).unwrap_or_default();
+    assert_eq!(named(fixture("summary.txt")), "this is cyclictest's text: convert it with `onbeat import`");
+    assert!(named("T: 0 ( 6596) P:80 I:500 C: 10 Min: 1 Act: 2 Avg: 2 Max: 9\n").contains("onbeat import"));
+    assert!(named("#idx perf run period slack\n").contains("rt-app's log: "));
+    assert!(named("{\"schema\": \"onbeat.capture/1\"}").contains("audit --bundle"));
+    for list in ["max_us\n12\n15\n", "12\n15\nx\n", "12 3\n15 4\n", ""] {
+        assert_eq!(named(list), "", "{list}");
+    }
+    let options = ImportOptions { format: Some("rtla-timerlat-hist".into()), ..ImportOptions::default() };
+    let error = import(fixture("summary.txt").as_bytes(), &options).unwrap_err().0;
+    assert!(error.contains("this is cyclictest's text: remove --as"), "{error}");
+}
+
+#[test]
+fn a_log_of_json_lines_that_ends_with_a_line_is_not_cut() {
+    let line = |open: &str, key: &str, n: u32| {
+        format!(
+            "{open}\"{key}\": \"T: {n} ( 343{n}) P:80 I:1000 C: 100000 Min:      5 Act:   10 Avg:   14 Max:      39\"}}\n"
+        )
+    };
+    for (open, key) in [("{", "log"), ("- {\"dt\": \"2026-11-30T22:00:00.0\", ", "msg")] {
+        let text = line(open, key, 0) + &line(open, key, 1);
+        let imported = import(text.as_bytes(), &ImportOptions::default()).unwrap().remove(0);
+        assert_eq!(imported.run.cpus.len(), 2);
+        assert!(!imported.remarks.iter().any(|remark| remark.contains("cut")), "{:?}", imported.remarks);
+    }
+}
+
+#[test]
+fn rows_with_commas_are_those_of_the_histogram() {
+    let text = fixture("single-H60-2.7.txt");
+    let is_row = |line: &str| line.starts_with("0000");
+    let lines = text.lines().map(|line| {
+        if is_row(line) { line.split_whitespace().collect::<Vec<_>>().join(",") } else { line.to_owned() }
+    });
+    let with_commas = lines.collect::<Vec<_>>().join("\n") + "\n";
+    assert_ne!(with_commas, text);
+    assert_eq!(import_one(&with_commas).cpus, import_one(text).cpus);
 }
 
 #[test]

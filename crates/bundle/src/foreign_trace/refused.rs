@@ -1,5 +1,7 @@
 //! Files that are not traces: the known ones by name, with an alternative.
 
+use crate::foreign::is_event;
+
 /// Kind of a file, and its remedy.
 struct KnownFile {
     is: fn(&[u8], &str) -> bool,
@@ -86,6 +88,19 @@ const KNOWN: &[KnownFile] = &[
         remedy: "run it with `-a SPAN` and give its auto-analysis or timerlat_trace.txt",
     },
     KnownFile {
+        is: |_, text| {
+            let has = |words: &[&str]| words.iter().all(|word| text.contains(word));
+            has(&["wait time", "sch delay", "run time"]) || has(&["Runtime ms", "Avg delay ms"])
+        },
+        what: "a table of perf sched",
+        remedy: "give its perf.data",
+    },
+    KnownFile {
+        is: |_, text| text.lines().any(is_event),
+        what: "the text of perf script",
+        remedy: "give its recording, perf.data or trace.dat",
+    },
+    KnownFile {
         is: |bytes, _| bytes.starts_with(b"\x7fELF"),
         what: "a program",
         remedy: "give the trace that was recorded",
@@ -131,6 +146,14 @@ mod tests {
             (b"{\"schema\": \"onbeat.run/1\"", "the folder that it is in"),
             (b"# RTLA timerlat histogram\n# Time unit is microseconds (us)\n", "`onbeat import`"),
             (b"# /dev/cpu_dma_latency set to 0us\nT: 0 ( 123) P:80", "`onbeat import`"),
+            (
+                b"swapper     0 [001]  1234.567890: sched:sched_wakeup: comm=a pid=12 prio=19\n",
+                "the text of perf script; give its recording, perf.data",
+            ),
+            (
+                b"           time    cpu  task name   wait time  sch delay   run time\n",
+                "a table of perf sched; give its perf.data",
+            ),
             (b"hello\n", "none of these; record with"),
         ] {
             let line = refusal(bytes, &String::from_utf8_lossy(bytes));

@@ -101,8 +101,8 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     outputs.json_pretty(&args.output.json, &bounds);
     let Screen { columns, color } = outputs.screen;
     let remarks = if seen { &[] } else { measurement.remarks.as_slice() };
-    let path = quoted(&chosen.path);
-    let place = RunPlace { path: &path, newest: chosen.newest, fresh: false };
+    let (path, program) = (quoted(&chosen.path), environment.program(&chosen.path));
+    let place = RunPlace { path: &path, newest: chosen.newest, fresh: false, program };
     let style = BoundsStyle { width: columns, color, verbose: args.verbose };
     let (title, run) = (&measurement.title, measurement.run.as_ref());
     outputs.print(&if args.output.quiet {

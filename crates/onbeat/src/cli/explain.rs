@@ -89,7 +89,9 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     }
     let detail = Detail::of(args.output.quiet, args.verbose);
     // The commands suggested for a bundle do not work on a trace.
-    let place = traced.is_none().then_some(RunPlace { path: &shown, newest: chosen.newest, fresh: false });
+    let program = environment.program(&chosen.path);
+    let place = RunPlace { path: &shown, newest: chosen.newest, fresh: false, program };
+    let place = traced.is_none().then_some(place);
     match args.spike {
         None => outputs.print(&run_text(&run, place, detail, outputs.screen)),
         Some(number) => outputs.print(&spike(&run, number, place, outputs.screen)?),

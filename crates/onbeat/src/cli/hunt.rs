@@ -282,8 +282,8 @@ fn finish(
     outputs.keep(kept.map(drop));
     // Without a wake-up there is no table: the last line gives the reason.
     if outputs.prints() && (!run.follows() || run.samples() != Some(0)) {
-        let path = quoted(&path);
-        let place = RunPlace { path: &path, newest: args.flags.run.output.is_none(), fresh: true };
+        let (path, program) = (quoted(&path), environment.program(&path));
+        let place = RunPlace { path: &path, newest: args.flags.run.output.is_none(), fresh: true, program };
         let known = InvolvedRun { run, involved: involved.as_slice().into() };
         outputs.print(&run_text(known, Some(place), args.flags.run.detail(), screen));
     } else if is_kept {

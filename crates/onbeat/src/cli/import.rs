@@ -58,6 +58,11 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         interval: args.interval.as_deref().map(interval).transpose()?,
         nanoseconds: args.nsecs,
     };
+    if host::identity(&args.file.join("run.json")).is_some() {
+        return Err(Failure::usage(format!(
+            "{shown} is a run of onbeat: report, bounds and compare read it as it is"
+        )));
+    }
     let bytes = host::read_user_file(&args.file, FILE_LIMIT).map_err(|error| {
         let remedy = match error.kind() {
             std::io::ErrorKind::PermissionDenied => "run as its owner",

@@ -83,8 +83,8 @@ fn finish(
     rt::unblock_signals();
     outputs.keep(kept.map(drop));
     if outputs.prints() {
-        let path = quoted(&path);
-        let place = RunPlace { path: &path, newest: args.flags.run.output.is_none(), fresh: true };
+        let (path, program) = (quoted(&path), environment.program(&path));
+        let place = RunPlace { path: &path, newest: args.flags.run.output.is_none(), fresh: true, program };
         outputs.print(&run_text(run, Some(place), args.flags.run.detail(), outputs.screen_now(environment)));
     }
     outputs.json(&args.flags.run.json, run);

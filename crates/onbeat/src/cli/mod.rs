@@ -3,7 +3,7 @@
 use model::vocabulary::Ended;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -90,12 +90,31 @@ pub struct Environment {
     /// True if `$DISPLAY` or `$WAYLAND_DISPLAY` shows that there is a screen to open a page on.
     pub display: bool,
     /// Caller of sudo or doas (`$SUDO_USER`, `$DOAS_USER`).
-    pub invoked_by: Option<String>,
+    pub invoked_by: Option<Caller>,
     /// True if `$NO_COLOR` asks for no colours (no-color.org).
     pub no_color: bool,
 }
 
+/// User who called this program through another that changes users.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    pub user: String,
+    /// That other program: `sudo` or `doas`.
+    pub by: &'static str,
+}
+
 impl Environment {
+    /// Words that call onbeat so that it reads this path: with sudo what sudo wrote into root's
+    /// folder, where the caller neither looks nor may read.
+    fn program(&self, path: &Path) -> &'static str {
+        let is_kept = self.runs().parent().is_some_and(|state| path.starts_with(state));
+        match self.invoked_by.as_ref().filter(|caller| is_kept && caller.user != "root") {
+            Some(Caller { by: "doas", .. }) => "doas onbeat",
+            Some(_) => "sudo onbeat",
+            None => "onbeat",
+        }
+    }
+
     /// Default folder of runs.
     fn runs(&self) -> PathBuf {
         host::state_folder(self.state_home.as_deref(), self.home.as_deref()).join("runs")

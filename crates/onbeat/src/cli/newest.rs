@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::Environment;
 use super::named_run::named_run;
 use super::outputs::{Outputs, remark};
-use host::MachineFiles;
+use host::{MachineFiles, is_root};
 use model::error::{Failure, Result};
 use model::text::quoted;
 
@@ -28,8 +28,9 @@ impl ChosenRun {
         let folder = environment.runs();
         let found = newest(&MachineFiles::folder(&folder), hunted).ok_or_else(|| {
             let (of, command) = if hunted { (" of a hunt", "hunt") } else { ("", "measure") };
+            let of_root = if is_root() { "" } else { "; for a run that sudo made, call this with sudo" };
             Failure::usage(format!(
-                "no run{of} in {}: give the path of one, or make one with `onbeat {command} -D 10s`",
+                "no run{of} in {}: give the path of one, or make one with `onbeat {command} -D 10s`{of_root}",
                 quoted(&folder)
             ))
         })?;
@@ -97,6 +98,22 @@ mod tests {
         make("x", "hunt");
         assert_eq!(newest(&files(), false).as_deref(), Some("20261123T053837-ffff0123456789ab"));
         assert_eq!(newest(&files(), true).as_deref(), Some("20261122T053837-00000001"));
+    }
+
+    #[test]
+    fn what_sudo_wrote_is_read_with_sudo() {
+        let caller = |user: &str, by| Some(super::super::Caller { user: user.to_owned(), by });
+        let program = |invoked_by, path: &str| {
+            let home = Some("/root".into());
+            Environment { home, invoked_by, ..Environment::default() }.program(std::path::Path::new(path))
+        };
+        let kept = "/root/.local/state/onbeat/runs/x";
+        assert_eq!(program(caller("ann", "sudo"), kept), "sudo onbeat");
+        assert_eq!(program(caller("ann", "doas"), kept), "doas onbeat");
+        // A bundle of -o is in a folder of the caller's choice.
+        assert_eq!(program(caller("ann", "sudo"), "x"), "onbeat");
+        assert_eq!(program(caller("root", "sudo"), kept), "onbeat");
+        assert_eq!(program(None, kept), "onbeat");
     }
 
     #[test]

@@ -26,7 +26,8 @@ fn started(page: &Path, environment: &Environment) -> Result<(), String> {
         return Err("no display".to_owned());
     }
     let opener = opener(&OPENERS).ok_or_else(|| "xdg-open is not installed".to_owned())?;
-    let user = match environment.invoked_by.as_deref().filter(|name| is_root() && *name != "root") {
+    let caller = environment.invoked_by.as_ref().map(|caller| caller.user.as_str());
+    let user = match caller.filter(|name| is_root() && *name != "root") {
         Some(name) => find_user(name).map_err(|error| error.to_string())?,
         None => None,
     };

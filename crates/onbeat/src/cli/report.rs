@@ -153,8 +153,10 @@ fn written(args: &Args, newest: bool, environment: &Environment) -> Result<Exit>
     let (screen, plain) = (outputs.screen, Screen { color: false, ..outputs.screen });
     match format {
         Some(format) => outputs.write(&args.file_or_stdout(), || report::render(&inputs, format)),
-        None if args.file.is_some() => outputs.write(&args.file, || Ok(args.tables(&inputs, newest, plain))),
-        None if args.prints_table() => outputs.print(&args.tables(&inputs, newest, screen)),
+        None if args.file.is_some() => {
+            outputs.write(&args.file, || Ok(args.tables(&inputs, newest, plain, environment)))
+        }
+        None if args.prints_table() => outputs.print(&args.tables(&inputs, newest, screen, environment)),
         None => {}
     }
     outputs.end(Exit::Ok)
@@ -162,14 +164,14 @@ fn written(args: &Args, newest: bool, environment: &Environment) -> Result<Exit>
 
 impl Args {
     /// Tables of all runs, each with its answer.
-    fn tables(&self, inputs: &[Input], newest: bool, screen: Screen) -> String {
+    fn tables(&self, inputs: &[Input], newest: bool, screen: Screen, environment: &Environment) -> String {
         let mut text = String::new();
         for (input, path) in inputs.iter().zip(&self.bundles) {
             if inputs.len() > 1 {
                 text.push_str(&format!("{}\n", clean(input.title)));
             }
-            let path = quoted(path);
-            let place = RunPlace { path: &path, newest, fresh: false };
+            let (path, program) = (quoted(path), environment.program(path));
+            let place = RunPlace { path: &path, newest, fresh: false, program };
             text.push_str(&run_text(
                 input.run,
                 Some(place),

@@ -68,7 +68,7 @@ mod tests {
     fn a_quiet_run_keeps_its_table_and_its_answer() {
         for command in [Command::Measure, Command::Hunt, Command::Probe] {
             let run = Run { command: command.into(), ..Run::default() };
-            let place = RunPlace { path: "/runs/x", newest: true, fresh: true };
+            let place = RunPlace { path: "/runs/x", newest: true, fresh: true, program: "onbeat" };
             let screen = Screen { columns: 80, color: false };
             let of = |detail| run_text(&run, Some(place), detail, screen);
             let answer = |text: &str| text.rsplit_once("\n\n").map(|(_, answer)| answer.to_owned());

@@ -7,10 +7,11 @@ use super::run_flags::ThreadFlags;
 use super::top_own::PreparedOwn;
 use super::top_recorder::RecorderSource;
 use super::top_view::{TopSource, TopView};
-use super::watch::{choose, watch_run};
+use super::watch::watch_run;
 use super::watch_way::{RecordWay, about, give_up_rights, keep_after, reading, remove_leftovers};
 use crate::plan::intent::MeasureIntent;
 use crate::top::state::TopState;
+use crate::watch::chosen::ChosenThreads;
 use crate::watch::machine::MachineReader;
 use crate::watch::names::StackNames;
 use host::{ScreenConsole, clock, rt};
@@ -142,7 +143,7 @@ impl Args {
         };
         let mut recorder = WakeupRecorder::arm(&options)?;
         remarks.extend(keep_after(recorder.about()));
-        remarks.extend(choose(&mut recorder, &self.threads)?);
+        remarks.extend(ChosenThreads::choose(&mut recorder, &self.threads)?.1);
         remarks.extend(about(recorder.about()));
         let by_ring = recorder.about().reading == Reading::Ring;
         // Events of a ring have no stacks.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Environment;
 use super::flags::{labels, positive_span, process_id};
@@ -10,14 +10,13 @@ use super::outputs::{OutputFlags, Outputs, print, remark};
 use super::running::block_signals;
 use super::watch_way::{RecordWay, about, give_up_rights, keep_after, reading, remove_leftovers};
 use crate::alarm::{AlarmAction, Alarms};
-use crate::hunt::victims;
+use crate::watch::chosen::{ChosenThreads, THREADS};
 use crate::watch::machine::MachineReader;
 use crate::watch::names::StackNames;
-use crate::watch::unit::unit;
+use crate::watch::unit::{FOLDER, WatchUnit};
 use crate::watch::{Watch, WatchEvent, WatchPlan, worst_of};
 use bundle::environment::digest;
 use bundle::record::write::{LEAST_SIZE, RecordWriter};
-use host::threads::thread_facts;
 use host::tracefs::remove_after;
 use host::{MachineFiles, ProcessId, clock, rt};
 use model::error::{Exit, Failure, Result, json};
@@ -36,9 +35,6 @@ use trace::timeline::is_virtual;
 
 /// Minimum interval: a shorter one would wake the machine more often than it shows.
 const SHORTEST: Nanos = Nanos(1_000_000_000);
-
-/// Maximum number of threads with separate histograms.
-const THREADS: usize = 64;
 
 /// Monitor the wake-ups of all real-time threads for months
 ///
@@ -113,8 +109,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let mut outputs = Outputs::of(&[&args.flags.json], environment)?;
     let asked = Asked::of(args)?;
     if args.unit {
-        let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/usr/bin/onbeat"));
-        print(asked.unit(args, program)?.as_bytes())?;
+        print_unit(&asked, args)?;
         return outputs.end(Exit::Ok);
     }
     asked.actions.iter().try_for_each(|action| action.check("--on-alarm"))?;
@@ -132,7 +127,8 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let options = Options { reading: reading(args.by), chosen_limit, switch, pulse, ..Options::default() };
     let mut recorder = WakeupRecorder::arm(&options)?;
     remarks.extend(keep_after(recorder.about()));
-    remarks.extend(choose(&mut recorder, &args.threads)?);
+    let (chosen, unknown) = ChosenThreads::choose(&mut recorder, &args.threads)?;
+    remarks.extend(unknown);
     let (writer, repaired) = RecordWriter::open_folder(&folder, asked.size)?;
     let by_ring = recorder.about().reading == Reading::Ring;
     // Events of a ring have no stacks.
@@ -145,7 +141,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         run: watch_run(&host.release, by_ring, asked.interval, asked.labels.clone()),
     };
     let alarms = Alarms::new(asked.alarm, asked.actions.clone(), folder.display().to_string());
-    let watch = Watch { plan, recorder, writer, stacks, beside, alarms, alarmed: Nanos(0), host };
+    let watch = Watch { plan, recorder, writer, stacks, beside, alarms, alarmed: Nanos(0), host, chosen };
     remarks.extend(give_up_rights(&asked.actions));
     let shows = !args.flags.quiet;
     remarks.iter().filter(|_| shows).for_each(|line| remark(&format!("onbeat: {line}")));
@@ -163,21 +159,32 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         WatchEvent::Remark(line) => remark(&format!("onbeat: {line}")),
     })?;
     let (path, screen) = (quoted(&folder), outputs.screen_now(environment));
-    let place = RunPlace { path: &path, newest: false, fresh: true };
+    let program = environment.program(&folder);
+    let place = RunPlace { path: &path, newest: false, fresh: true, program };
     outputs.print(&last_words::render(&result.found, place, screen.columns, screen.color));
     outputs.write(&args.flags.json, || Ok(json(&record(&folder)?)? + "\n"));
     match () {
-        () if result.unwritten > 0 => outputs.end(Exit::Ok).and(Err(Failure {
-            exit: Exit::Internal,
-            message: format!(
-                "{} could not be written: free space in {}, or lower --size",
-                several(result.unwritten, "interval", "intervals"),
-                quoted(&folder)
-            ),
-        })),
+        () if result.unwritten > 0 => outputs.end(Exit::Ok).and(Err(unwritten(result.unwritten, &folder))),
         () if result.stopped => outputs.end(Exit::Interrupted),
         () => outputs.end(Exit::Ok),
     }
+}
+
+fn unwritten(intervals: u64, folder: &Path) -> Failure {
+    let intervals = several(intervals, "interval", "intervals");
+    let message =
+        format!("{intervals} could not be written: free space in {}, or lower --size", quoted(folder));
+    Failure { exit: Exit::Internal, message }
+}
+
+/// Prints the unit, and remarks on it to standard error.
+fn print_unit(asked: &Asked, args: &Args) -> Result<()> {
+    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/usr/bin/onbeat"));
+    let (text, remarks) = asked.unit(args, program)?;
+    print(text.as_bytes())?;
+    let lines = remarks.iter().filter(|_| !args.flags.quiet);
+    lines.for_each(|line| remark(&format!("onbeat: {line}")));
+    Ok(())
 }
 
 /// Unit that `onbeat watch --unit` of a program elsewhere prints, for packages.
@@ -189,7 +196,7 @@ pub fn default_unit(program: &str) -> Result<String> {
     }
     let line = <Line as clap::Parser>::try_parse_from(["watch"]);
     let args = line.map_err(|error| Failure::internal(error.to_string()))?.args;
-    Asked::of(&args)?.unit(&args, PathBuf::from(program))
+    Asked::of(&args)?.unit(&args, PathBuf::from(program)).map(|(text, _)| text)
 }
 
 /// Values of the flags.
@@ -239,15 +246,22 @@ impl Asked {
         if self.threads == 0 { 0 } else { THREADS }
     }
 
-    fn unit(&self, args: &Args, program: PathBuf) -> Result<String> {
-        let folder = args.output.clone().unwrap_or_else(|| PathBuf::from("/var/lib/onbeat/watch"));
+    /// The unit, and remarks on it.
+    fn unit(&self, args: &Args, program: PathBuf) -> Result<(String, Vec<String>)> {
+        let given = args.output.clone().unwrap_or_else(|| PathBuf::from(FOLDER));
+        // Services start in another folder.
+        let folder = std::path::absolute(&given).map_err(|error| {
+            let what = format!("cannot find the path of {}", quoted(&given));
+            Failure::of_call(what, &error, Exit::Usage, "give an absolute path with -o")
+        })?;
         let text = |path: PathBuf| {
             path.into_os_string().into_string().map_err(|path: OsString| {
-                let path = quoted(std::path::Path::new(&path));
+                let path = quoted(Path::new(&path));
                 Failure::usage(format!("{path} is not UTF-8: a unit cannot contain it"))
             })
         };
-        let mut line = vec!["watch".to_owned(), "-o".into(), text(folder)?];
+        let (program, folder) = (text(program)?, text(folder)?);
+        let mut line = vec!["watch".to_owned(), "-o".into(), folder.clone()];
         let mut flag = |name: &str, value: &str| line.extend([name.to_owned(), value.to_owned()]);
         flag("--interval", &args.interval);
         flag("--size", &args.size);
@@ -266,7 +280,9 @@ impl Asked {
         }
         args.on_alarm.iter().for_each(|action| flag("--on-alarm", action));
         line.extend(args.switch.then(|| "--switch".to_owned()));
-        Ok(unit(&text(program)?, &line, !self.actions.is_empty()))
+        let keeps_rights = !self.actions.is_empty();
+        let unit = WatchUnit { program: &program, arguments: &line, folder: &folder, keeps_rights };
+        Ok((unit.text(), unit.remarks()))
     }
 }
 
@@ -294,43 +310,6 @@ fn size_of(text: &str) -> Result<u64> {
         )));
     }
     Ok(bytes)
-}
-
-/// Chooses threads by number and by name; returns remarks on those not found.
-pub(super) fn choose(recorder: &mut WakeupRecorder, wanted: &[String]) -> Result<Vec<String>> {
-    let mut remarks = Vec::new();
-    let mut left = THREADS;
-    for word in wanted {
-        let found = match word.parse::<u32>() {
-            Ok(tid) => vec![tid],
-            Err(_) => {
-                let found = victims::find(&MachineFiles::live(), word).map(|(_, found)| found);
-                found.unwrap_or_default().iter().filter_map(|victim| victim.thread.try_into().ok()).collect()
-            }
-        };
-        if found.is_empty() {
-            remarks.push(format!(
-                "no thread is named {} yet; when one starts, its wake-ups are only in its CPU's histogram",
-                clean(word)
-            ));
-        }
-        let by_name = word.parse::<u32>().is_err();
-        for tid in found {
-            // A thread found by name may end at any moment; one given by number should exist.
-            if by_name && thread_facts(tid).is_none() {
-                continue;
-            }
-            if left == 0 {
-                remarks.push(format!(
-                    "more than {THREADS} threads match: the others are only in their CPUs' histograms"
-                ));
-                return Ok(remarks);
-            }
-            recorder.choose(tid)?;
-            left -= 1;
-        }
-    }
-    Ok(remarks)
 }
 
 /// Present offset of this machine's clock from UTC.

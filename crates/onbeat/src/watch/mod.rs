@@ -4,6 +4,7 @@
 //! interval the counts are read, the worst wake-ups get names, and the interval is written. In
 //! between this process sleeps, except for occasional looks at the machine.
 
+pub mod chosen;
 pub mod culprits;
 pub mod edges;
 pub mod machine;
@@ -27,6 +28,7 @@ use rules::culprits::watched::CulpritNames;
 
 use crate::alarm::{AlarmCause, Alarms};
 use crate::measure::watch::steal::Steal;
+use chosen::ChosenThreads;
 use culprits::IntervalEvidence;
 use machine::MachineReader;
 use marks::MarkFinder;
@@ -38,6 +40,10 @@ const LOOK: Nanos = Nanos(100_000_000_000);
 
 /// Interval of reads of the recorder if alarms are requested.
 const LOOK_FOR_ALARMS: Nanos = Nanos(60_000_000_000);
+
+/// Interval of looks for threads that are chosen by name: a restarted program has no separate
+/// histogram until then.
+const LOOK_FOR_THREADS: Nanos = Nanos(10_000_000_000);
 
 /// Interval, duration and description of a watch.
 pub struct WatchPlan {
@@ -58,6 +64,7 @@ pub struct Watch {
     /// Time of the wake-up of the last alarm.
     pub alarmed: Nanos,
     pub host: Host,
+    pub chosen: ChosenThreads,
 }
 
 /// Result of a watch.
@@ -96,7 +103,7 @@ impl Watch {
         let mut waiting = WaitingIntervals::default();
         let next_end = |now, due| edges::next_end(now, due, clock::wall_offset(), interval_length);
         let mut next_interval = next_end(begun, begun);
-        let look = if self.alarms.limit().is_some() { LOOK_FOR_ALARMS } else { LOOK };
+        let look = self.look_interval();
         marks.look(self.beside.look());
         rt::release_code_pages(); // what armed the recorder
         loop {
@@ -107,6 +114,8 @@ impl Watch {
             let over = stopped || end.is_some_and(|end| now >= end);
             marks.look(self.beside.look());
             self.look_for_alarms(&culprits, &mut tell)?;
+            let changed = self.chosen.look(&mut self.recorder);
+            changed.into_iter().for_each(|line| tell(WatchEvent::Remark(line)));
             if over || now >= next_interval {
                 let drained = self.recorder.take()?;
                 steal.read();
@@ -128,6 +137,15 @@ impl Watch {
                 result.unwritten = waiting.unwritten();
                 return Ok(result);
             }
+        }
+    }
+
+    /// Time between two looks at the machine, the alarms and the chosen threads.
+    fn look_interval(&self) -> Nanos {
+        match (self.chosen.has_names(), self.alarms.limit()) {
+            (true, _) => LOOK_FOR_THREADS,
+            (false, Some(_)) => LOOK_FOR_ALARMS,
+            (false, None) => LOOK,
         }
     }
 
@@ -196,7 +214,7 @@ impl Watch {
             wall_ns: Nanos(drained.mono_ns.0 + drained.wall_offset.0),
             env: environment.env.clone(),
             environment: Some(environment),
-            integrity: integrity(&drained.counts, by_ring),
+            integrity: [integrity(&drained.counts, by_ring), self.chosen.take_changes()].concat(),
             series,
             worst,
             coverage: drained.coverage,

@@ -155,7 +155,7 @@ mod tests {
     use crate::last_lines::MOST_LINES;
     use stats::bounds::{Computing, Question};
 
-    const PLACE: RunPlace = RunPlace { path: "run", newest: false, fresh: false };
+    const PLACE: RunPlace = RunPlace { path: "run", newest: false, fresh: false, program: "onbeat" };
     const STYLE: BoundsStyle = BoundsStyle { width: 80, color: false, verbose: false };
 
     #[test]

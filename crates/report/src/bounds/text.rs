@@ -102,7 +102,7 @@ mod tests {
             assert!(all.len() >= 5, "{all:?}");
             assert!(all.iter().all(|line| line.contains("if the maxima did not rise (G1")), "{all:?}");
             let style = BoundsStyle { width: 10_000, color: false, verbose: true };
-            let place = RunPlace { path: "run", newest: true, fresh: false };
+            let place = RunPlace { path: "run", newest: true, fresh: false, program: "onbeat" };
             let page = text(&found, "run", None, place, &[], style);
             assert!(!page.contains("bunched") && page.contains("per hour"), "{page}");
             assert_eq!(page.contains("Inconclusive: the maxima rise by "), limit.is_some(), "{page}");
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(limit_words(&found, &claim), "1.22 ms");
         found.counting.blocks = 1;
         let style = BoundsStyle { width: 200, color: false, verbose: false };
-        let place = RunPlace { path: "run", newest: true, fresh: false };
+        let place = RunPlace { path: "run", newest: true, fresh: false, program: "onbeat" };
         let page = text(&found, "run", None, place, &[], style);
         assert!(page.contains("basis   1 block of 1.0 s"), "{page}");
     }

@@ -159,7 +159,7 @@ fn answers_through_every_form() {
     sample.ask(None);
     let remarks = [ATTACK.to_owned()];
     let found = sample.bounds.as_ref().unwrap();
-    let place = RunPlace { path: "run", newest: false, fresh: false };
+    let place = RunPlace { path: "run", newest: false, fresh: false, program: "onbeat" };
     let style = BoundsStyle { width: 80, color: false, verbose: true };
     assert_harmless("bounds", &bounds::text(found, ATTACK, None, place, &remarks, style));
     assert_harmless("brief bounds", &bounds::brief(found, ATTACK, None, place, style));

@@ -216,8 +216,8 @@ fn next(run: &Run, place: Option<RunPlace>, follow: Option<(String, String)>, br
     }
     let knobs = is_ranked(run) && run.culprits.iter().any(|culprit| !culprit.knobs.is_empty());
     if let Some(place) = place.filter(|_| knobs && !(brief && steps.len() > 1)) {
-        let run = if place.newest { String::new() } else { format!(" {}", place.path) };
-        steps.push(format!("onbeat audit --hunt{run} (settings{})", if brief { "" } else { " that matter" }));
+        let audit = place.command("audit --hunt", "");
+        steps.push(format!("{audit} (settings{})", if brief { "" } else { " that matter" }));
     }
     steps.join("; ")
 }
@@ -238,7 +238,7 @@ mod tests {
     use model::units::Nanos;
     use model::vocabulary::IntegrityKind;
 
-    const PLACE: RunPlace = RunPlace { path: "/runs/x", newest: true, fresh: true };
+    const PLACE: RunPlace = RunPlace { path: "/runs/x", newest: true, fresh: true, program: "onbeat" };
 
     #[test]
     fn the_answer_fits_the_last_lines_and_names_a_culprit() {

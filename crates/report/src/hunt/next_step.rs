@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_typical_spike_is_shown_by_a_command() {
         let unknown = Culprit { kind: SliceKind::IrqsOff.into(), ..Culprit::default() };
-        let place = RunPlace { path: "/runs/x", newest: true, fresh: false };
+        let place = RunPlace { path: "/runs/x", newest: true, fresh: false, program: "onbeat" };
         let step = with_spike(&first_step(&[unknown], 0), Some(17), Some(place));
         assert!(step.ends_with("of a typical spike (`onbeat explain --spike 17`)."), "{step}");
         let elsewhere = RunPlace { newest: false, ..place };

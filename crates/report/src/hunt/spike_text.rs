@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use crate::hunt::fixture;
 
-    const PLACE: RunPlace = RunPlace { path: "/runs/x", newest: true, fresh: false };
+    const PLACE: RunPlace = RunPlace { path: "/runs/x", newest: true, fresh: false, program: "onbeat" };
 
     #[test]
     fn each_spike_can_be_asked_for_and_no_other_number() {

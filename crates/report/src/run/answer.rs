@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    const PLACE: RunPlace = RunPlace { path: "/runs/x", newest: true, fresh: true };
+    const PLACE: RunPlace = RunPlace { path: "/runs/x", newest: true, fresh: true, program: "onbeat" };
 
     #[test]
     fn the_answer_of_every_run_fits_the_last_lines() {

@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn the_answer_of_a_watch_has_all_its_rows() {
-        let place = RunPlace { path: "w", newest: false, fresh: true };
+        let place = RunPlace { path: "w", newest: false, fresh: true, program: "onbeat" };
         let mut found = WatchFound { span_ns: Nanos(2_000_000_000), ..WatchFound::default() };
         let text = render(&found, place, 80, false);
         assert!(

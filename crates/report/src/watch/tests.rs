@@ -21,7 +21,7 @@ fn the_answer_comes_first_and_unknown_is_said() {
     of.worst[0].wakeup.culprit.name = "nvme".into();
     assert!(text::render(&of, 100, false).contains("culprit is nvme."));
     of.worst.clear();
-    assert!(text::render(&of, 100, false).starts_with("No wake-up of a real-time thread in 24 h."));
+    assert!(text::render(&of, 100, false).starts_with("No wake-up of a program's real-time thread in 24 h."));
 }
 
 #[test]

@@ -106,7 +106,7 @@ pub fn answer(of: &WatchSummary) -> Vec<String> {
             task(&worst.wakeup.victim),
             culprit(&worst.wakeup.culprit)
         ),
-        None => format!("No wake-up of a real-time thread in {}.", duration(of.recorded_ns)),
+        None => format!("No wake-up of a program's real-time thread in {}.", duration(of.recorded_ns)),
     });
     if let Some(worst) = of.worst_by_priority.first() {
         lines.push(format!(

@@ -2,10 +2,10 @@
 
 use super::sources::{CGROUP_V2, ISOLATION, PARAMETERS};
 use crate::change::{AdviceReason, Change, Persistence};
+use crate::intent::CpuSelection;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
-use crate::load_balancing::balanced_cpus;
-use crate::load_balancing::isolate_at_boot;
+use crate::load_balancing::{balanced_cpus, flags_alone, isolate_at_boot};
 use crate::partition::groups_within;
 use crate::remedy::Remedy;
 use crate::view::MachineView;
@@ -82,7 +82,11 @@ pub static KNOB: Knob = Knob {
 };
 
 fn judge(machine: &MachineView) -> Judged {
-    machine.require_isolation()?;
+    if let Err(why) = machine.require_isolation() {
+        // Meant to be isolated, and therefore not among the CPUs that are.
+        let meant = flags_alone(machine).filter(|_| machine.intent.chosen == CpuSelection::All);
+        return meant.map_or(Err(why), |meant| Ok(Judgement::fail(meant.words()).fix(meant.remedy)));
+    }
     let exposed = balanced_cpus(machine)?;
     if exposed.is_empty() {
         return Ok(Judgement::pass(format!("{} out of load balancing", cpu_list(machine.cpus()))));
@@ -156,6 +160,23 @@ mod tests {
             "/sys/devices/system/cpu/isolated:\n/sys/devices/system/cpu/nohz_full: 3",
             "fail high load is balanced over CPU 3",
         );
+    }
+
+    #[test]
+    fn cpus_that_a_list_names_without_the_flag_are_meant_to_be_isolated() {
+        let none = "/sys/devices/system/cpu/isolated:\n/sys/fs/cgroup/cpuset.cpus.isolated:\n/proc/cmdline: ";
+        for flag in ["managed_irq", "managed_irq,nohz"] {
+            let failed = format!(
+                "fail high isolcpus={flag},2-3 lacks the flag domain: load is balanced over CPUs 2-3"
+            );
+            check(&KNOB, &format!("{none}isolcpus={flag},2-3"), &failed);
+        }
+        let mut machine = Machine::base();
+        machine.edit(&format!("{none}isolcpus=managed_irq,2-3"));
+        let fix = machine.finding(&KNOB).fix;
+        assert!(fix.contains("isolcpus=domain,managed_irq,2-3"), "{fix}");
+        check(&KNOB, &format!("{none}quiet"), "not-applicable no CPU is isolated");
+        check(&KNOB, &format!("{none}isolcpus=managed_irq,2-N"), "not-applicable no CPU is isolated");
     }
 
     #[test]

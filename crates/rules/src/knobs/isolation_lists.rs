@@ -7,6 +7,7 @@ use crate::change::AdviceReason;
 use crate::change::Persistence;
 use crate::judgement::{Judged, Judgement, Severity};
 use crate::knob::{EvidenceKind, Examples, Knob, Source};
+use crate::load_balancing::{FlagsAlone, flags_alone};
 use crate::remedy::Remedy;
 use crate::unknown::{unknown_absent, unknown_from};
 use crate::view::MachineView;
@@ -116,7 +117,10 @@ fn judge(machine: &MachineView) -> Judged {
     lists.flags(machine, cmdline, last);
     lists.compare();
     lists.fulfilled(machine, &possible);
+    let flags_alone = flags_alone(machine);
+    lists.wrong.extend(flags_alone.as_ref().map(FlagsAlone::words));
     let severity = if lists.wrong.is_empty() { Severity::Medium } else { Severity::High };
+    let mistakes = lists.wrong.len() + lists.odd.len();
     let found = truncate_list(lists.wrong.into_iter().chain(lists.odd));
     if found.is_empty() {
         if machine.survey.is_stopped {
@@ -131,7 +135,13 @@ fn judge(machine: &MachineView) -> Judged {
         }
         return Ok(Judgement::pass(format!("{} agree", given.join(", "))));
     }
-    Ok(Judgement::fail(found).severity(severity))
+    let failed = Judgement::fail(found).severity(severity);
+    // The remedy of one mistake would hide the others.
+    let alone = flags_alone.filter(|_| mistakes == 1);
+    Ok(match alone {
+        Some(alone) => failed.fix(alone.remedy),
+        None => failed,
+    })
 }
 
 /// Those of these CPUs for which a stopped kernel has room.
@@ -301,7 +311,7 @@ impl Lists {
 #[cfg(test)]
 mod tests {
     use super::KNOB;
-    use crate::fixture::check;
+    use crate::fixture::{Machine, check};
 
     /// A synthetic command line.
     fn lists(words: &str, expected: &str) {
@@ -335,6 +345,24 @@ mod tests {
         let refused = "fail high isolcpus= is given twice with different values";
         check(&KNOB, &format!("{old}1 isolcpus=domain,2-3"), refused);
         lists("rcu_nocbs=2-3 rcu_nocbs=2,3", "pass rcu_nocbs agree");
+    }
+
+    #[test]
+    fn flags_without_domain_isolate_only_what_they_name() {
+        let none = "/sys/devices/system/cpu/isolated:\n/sys/fs/cgroup/cpuset.cpus.isolated:";
+        for flag in ["managed_irq", "nohz"] {
+            let failed = format!(
+                "fail high isolcpus={flag},2-3 lacks the flag domain: load is balanced over CPUs 2-3"
+            );
+            check(&KNOB, &format!("{none}\n/proc/cmdline: isolcpus={flag},2-3"), &failed);
+        }
+        let mut machine = Machine::base();
+        machine.edit(&format!("{none}\n/proc/cmdline: isolcpus=managed_irq,2-3"));
+        let fix = machine.finding(&KNOB).fix;
+        assert!(fix.contains("isolcpus=domain,managed_irq,2-3"), "{fix}");
+        // A partition isolates them from load balancing as well.
+        let partition = "/sys/devices/system/cpu/isolated:\n/sys/fs/cgroup/cpuset.cpus.isolated: 2-3";
+        check(&KNOB, &format!("{partition}\n/proc/cmdline: isolcpus=managed_irq,2-3"), "pass isolcpus agree");
     }
 
     #[test]

@@ -72,6 +72,11 @@ fn judge(machine: &MachineView) -> Judged {
         return Ok(Judgement::pass(value));
     }
     throttles(machine)?;
+    // `sched_rt_runtime_exceeded()` throttles no group without a runtime; with groups of real-time
+    // tasks it admits none of them instead.
+    if runtime == 0 && machine.kconfig().is_ok_and(|config| !config.is_yes("RT_GROUP_SCHED")) {
+        return Ok(Judgement::pass(format!("{value}: with 0 the kernel never throttles")));
+    }
     // A loop that always leaves some time is never throttled.
     let loops = machine.has_profile(Profile::ControlLoop) || machine.has_profile(Profile::Audio);
     let severity = if loops { Severity::Medium } else { Severity::High };
@@ -113,6 +118,18 @@ mod tests {
     use crate::fixture::check;
 
     const STOCK: &str = "/proc/sys/kernel/sched_rt_runtime_us: 950000";
+
+    #[test]
+    fn a_runtime_of_zero_throttles_nothing() {
+        let old = "/proc/sys/kernel/sched_rt_runtime_us: 0\n/sys/kernel/debug/sched/fair_server refused\n\
+                   /proc/sys/kernel/osrelease: 6.1.0\n/boot/config-6.1.0:";
+        check(
+            &KNOB,
+            &format!("{old} CONFIG_PREEMPT=y"),
+            "pass 0 of 1000000 us: with 0 the kernel never throttles",
+        );
+        check(&KNOB, &format!("{old} CONFIG_RT_GROUP_SCHED=y"), "fail");
+    }
 
     #[test]
     fn kernels_with_a_fair_server_do_not_throttle() {

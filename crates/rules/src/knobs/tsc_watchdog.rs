@@ -91,6 +91,9 @@ fn judge(machine: &MachineView) -> Judged {
     if !offered.iter().any(|name| name == "tsc" || name == "tsc-early") {
         return Err(Judgement::not_applicable("the TSC is not a clocksource here, so it is not checked"));
     }
+    if let Some(taken_away) = taken_away(machine)? {
+        return Ok(taken_away);
+    }
     let judged = match forced(machine)? {
         Some(forced) => forced,
         None => Judgement::any([by_cmdline(machine), by_processor(machine)])?,
@@ -119,6 +122,18 @@ fn forced(machine: &MachineView) -> Result<Option<Judgement>, Judgement> {
     let without = Remedy::of([Change::cmdline_remove("tsc=watchdog"), Change::cmdline_add(NO_WATCHDOG)]);
     let failed = || Judgement::fail("tsc=watchdog").fix(without);
     Ok(is_forced.then(failed))
+}
+
+/// Judgement of a word that takes the TSC away: nothing else matters then.
+fn taken_away(machine: &MachineView) -> Result<Option<Judgement>, Judgement> {
+    let cmdline = machine.cmdline()?;
+    let word = match () {
+        () if cmdline.values("tsc").any(|value| value == "unstable") => "tsc=unstable",
+        () if cmdline.params.iter().any(|param| param.name == "notsc") => "notsc",
+        () => return Ok(None),
+    };
+    let failed = Judgement::fail(format!("{word}: the TSC is no clock source"));
+    Ok(Some(failed.fix(Remedy::from(Change::cmdline_remove(word)))))
 }
 
 fn by_cmdline(machine: &MachineView) -> Judged {
@@ -256,6 +271,18 @@ mod tests {
             ("6.1.0", &["watchdog"], "pass constant_tsc nonstop_tsc tsc_adjust, nodes: 1"),
         ] {
             check(&KNOB, &with(release, words), verdict);
+        }
+    }
+
+    #[test]
+    fn a_word_that_takes_the_tsc_away_is_the_one_to_remove() {
+        for word in ["tsc=unstable", "notsc"] {
+            let edits = format!("{}\ncmdline + {word}", machine(ALL, 1));
+            check(&KNOB, &edits, &format!("fail medium {word}: the TSC is no clock source"));
+            let mut machine = Machine::base();
+            machine.edit(&edits);
+            let fix = machine.finding(&KNOB).fix;
+            assert!(fix.contains(&format!("remove {word}")), "{fix}");
         }
     }
 

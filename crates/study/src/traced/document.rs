@@ -150,12 +150,9 @@ fn lacking(facts: &TraceFacts, first: &FirstPass, question: &TraceQuestion, took
         let threads = several(first.late.threads_dropped, "thread", "threads");
         lines.push(format!("{threads} not followed: there were too many"));
     }
-    let [marks, unseen] = first.late.marks;
-    if matches!(question.wakeups, WantedWakeups::AtMark(_)) && (marks == 0 || unseen > 0) {
-        lines.push(match marks {
-            0 => "no mark has that text".to_owned(),
-            _ => format!("{} without a wake-up in the second before", several(unseen, "mark", "marks")),
-        });
+    let [_, unseen] = first.late.marks;
+    if matches!(question.wakeups, WantedWakeups::AtMark(_)) && unseen > 0 {
+        lines.push(format!("{} without a wake-up in the second before", several(unseen, "mark", "marks")));
     }
     lines
 }

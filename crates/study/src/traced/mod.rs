@@ -23,7 +23,7 @@ use bundle::foreign_trace::{self, ForeignTrace, TraceError, TracePart, TraceStep
 use bundle::room::Room;
 use model::error::{Exit, Failure, Result};
 use model::run::{Host, Spike};
-use model::text::quoted;
+use model::text::{quoted, quoted_value, several};
 use model::units::Nanos;
 use model::vocabulary::Preempt;
 use trace::late_wakeups::{LateWakeups, WantedThreads, WantedWakeups};
@@ -71,6 +71,11 @@ pub fn explain_trace(
     let took_apart = !by_tool.is_empty();
     if first.late.cpus().is_empty() && !took_apart {
         return Err(Failure::usage(format!("{}: {}", quoted(path), nothing(&facts, question))));
+    }
+    if let WantedWakeups::AtMark(text) = &question.wakeups {
+        if found.is_empty() {
+            return Err(Failure::usage(format!("{}: {}", quoted(path), no_mark(text, first.late.marks[0]))));
+        }
     }
     let (mut findings, mut room, mut dropped) = (Findings::default(), Room::default(), 0);
     let mut names = trace.names();
@@ -150,6 +155,22 @@ fn nothing(facts: &TraceFacts, question: &TraceQuestion) -> String {
         WantedThreads::Named(name) => {
             format!("it contains no wake-up of a thread '{name}': choose a recorded thread")
         }
+    }
+}
+
+/// The reason for which no mark selects a wake-up.
+fn no_mark(text: &str, marks: u64) -> String {
+    let text = quoted_value(text);
+    match marks {
+        0 => format!(
+            "it contains no mark with {text}: write it to trace_marker while recording, with the event \
+             ftrace:print, or choose another text"
+        ),
+        _ => format!(
+            "{} with {text} without a wake-up in the second before: choose the thread with --victim, or \
+             another text",
+            several(marks, "mark", "marks")
+        ),
     }
 }
 

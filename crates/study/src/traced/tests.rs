@@ -60,6 +60,19 @@ fn what_is_late_is_asked_for() {
 }
 
 #[test]
+fn a_mark_that_selects_nothing_is_refused() {
+    let at = |name, threads, text: &str| {
+        explained(name, threads, WantedWakeups::AtMark(text.to_owned())).err().map(|refused| refused.message)
+    };
+    let none = at("v7-marker.dat", WantedThreads::RealTime, "no such mark").expect("refused");
+    assert!(none.contains("no mark with 'no such mark'"), "{none}");
+    let none = at("ftrace.txt", WantedThreads::RealTime, "foo").expect("refused");
+    assert!(none.contains("no mark with"), "{none}");
+    // rtla's own analysis has no marks at all.
+    assert!(at("auto-analysis.txt", WantedThreads::RealTime, "foo").is_some());
+}
+
+#[test]
 fn what_the_trace_lacks_is_said() {
     let remarks = |name| {
         let explained = explained(name, WantedThreads::RealTime, WantedWakeups::Largest).expect(name);

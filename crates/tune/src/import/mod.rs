@@ -150,6 +150,25 @@ impl Collected {
         Ok(())
     }
 
+    /// Refuses a text of which no line is valid: no machine has a use for it.
+    fn require_valid(&self, target: ImportTarget) -> Result<()> {
+        let mut invalid = Vec::new();
+        for (_, imported) in self.wanted.values() {
+            match settle::invalid(imported, target) {
+                None => return Ok(()),
+                Some(why) => invalid.push(format!("{}: {}: {why}", imported.place, imported.key)),
+            }
+        }
+        let unread = self.left_out.iter().map(|left| format!("{}: {}", left.rule, left.why));
+        match invalid.into_iter().chain(unread).next() {
+            None => Ok(()),
+            Some(first) => Err(Failure::usage(format!(
+                "no line of it can be imported ({}): correct it",
+                model::text::excerpt(&first)
+            ))),
+        }
+    }
+
     /// Settings in their order, and the omitted parts with the numbers over the limits.
     fn in_order(self) -> (Vec<Imported>, Vec<LeftOut>) {
         let mut wanted: Vec<(usize, Imported)> = self.wanted.into_values().collect();
@@ -191,6 +210,9 @@ pub fn import(
             tuned::collect(bare, &places, given, target, &mut collected)?;
         }
         _ => {}
+    }
+    if documents.profiles.is_none() && documents.files.iter().all(|file| file.kind == ImportKind::Sysctl) {
+        collected.require_valid(target)?;
     }
     collected.settle_lacking(request.partial)?;
     Ok(settle::plan(collected, target, boot))

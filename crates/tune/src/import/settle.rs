@@ -103,6 +103,14 @@ fn refused(imported: &Imported) -> Option<&'static str> {
     }
 }
 
+/// Reason for which no machine takes a value.
+pub(super) fn invalid(imported: &Imported, target: ImportTarget) -> Option<String> {
+    match refused(imported) {
+        Some(why) => imported.value.is_empty().then(|| why.to_owned()),
+        None => setting(imported, target).err(),
+    }
+}
+
 /// Setting of a value from any source, with the properties of its file.
 ///
 /// # Errors

@@ -42,6 +42,26 @@ const NET: &str = "/proc/sys/net/ipv4/conf/all/rp_filter: 0
     /proc/sys/vm/swappiness: 60";
 
 #[test]
+fn a_text_without_a_valid_line_is_refused() {
+    let refused = |text: &str| {
+        let files = vec![file("x.conf", ImportKind::Sysctl, text)];
+        import_of(&machine(NET), &Documents { files, profiles: None }).err().map(|error| error.message)
+    };
+    let line = refused("vm.stat_interval = ten\n").unwrap();
+    assert!(line.contains("x.conf, line 1: sysctl:vm.stat_interval: "), "{line}");
+    let line = refused("# nothing\nthis is no setting\n").unwrap();
+    assert!(line.contains("x.conf, line 2: it is not an assignment"), "{line}");
+    for text in [
+        "vm.stat_interval = ten\nvm.swappiness = 10\n",
+        "none.such = 1\n",
+        "kernel.kexec_load_disabled=1\n",
+        "",
+    ] {
+        assert_eq!(refused(text), None, "{text}");
+    }
+}
+
+#[test]
 fn the_last_assignment_of_the_last_file_counts() {
     let (changes, left) = sysctls(
         NET,

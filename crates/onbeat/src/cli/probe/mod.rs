@@ -78,8 +78,8 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
 }
 
 /// Prints the run with its answer, writes and ends.
-fn finish(flags: &RunFlags, kept: KeptRun, outputs: Outputs) -> Result<Exit> {
-    finish_unless(flags, kept, outputs, None)
+fn finish(flags: &RunFlags, kept: KeptRun, outputs: Outputs, environment: &Environment) -> Result<Exit> {
+    finish_unless(flags, kept, outputs, environment, None)
 }
 
 /// Like [`finish`]; ends with the failure of the run, if there is one.
@@ -87,14 +87,15 @@ fn finish_unless(
     flags: &RunFlags,
     kept: KeptRun,
     mut outputs: Outputs,
+    environment: &Environment,
     failure: Option<Failure>,
 ) -> Result<Exit> {
     let KeptRun { run, path, kept } = kept;
     rt::unblock_signals();
     outputs.keep(kept);
     if outputs.prints() {
-        let path = quoted(&path);
-        let place = RunPlace { path: &path, newest: flags.output.is_none(), fresh: true };
+        let (path, program) = (quoted(&path), environment.program(&path));
+        let place = RunPlace { path: &path, newest: flags.output.is_none(), fresh: true, program };
         outputs.print(&run_text(&run, Some(place), flags.detail(), outputs.screen));
     }
     outputs.json(&flags.json, &run);

@@ -90,7 +90,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let _hogs = args.hog.then(|| Hogs::start(cpus_of(&prepared.plan), latest(&prepared.plan))).transpose()?;
     let mut gaps = GapList::new(over);
     let kept = measured(prepared, Arc::new(Spin { over }), Some(&mut gaps), |_| ())?;
-    finish(&args.flags.run, kept, outputs)
+    finish(&args.flags.run, kept, outputs, environment)
 }
 
 fn cpus_of(plan: &MeasurePlan) -> impl Iterator<Item = Cpu> + '_ {

@@ -52,5 +52,5 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         Ok(())
     })?;
     let kept = measured(prepared, Arc::new(Switch), None, |_| ())?;
-    finish(&args.flags.run, kept, outputs)
+    finish(&args.flags.run, kept, outputs, environment)
 }

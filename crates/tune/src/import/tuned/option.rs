@@ -93,9 +93,9 @@ impl TunedOption<'_> {
         let now = match (before, self.machine.read_text(path)) {
             (Some(before), _) => number(before),
             (None, Fact::Known(now)) => number(&now),
-            // A missing file is reported later, by its name.
-            (None, Fact::Absent) => return Ok(Some(limit.to_owned())),
-            _ => None,
+            // A file that is missing, unreadable or not in a capture is reported later, by its
+            // name.
+            (None, _) => return Ok(Some(limit.to_owned())),
         };
         match (now, number(limit)) {
             (Some(now), Some(wanted)) => {

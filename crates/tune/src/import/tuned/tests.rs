@@ -321,6 +321,18 @@ fn sections_are_merged_by_their_own_rules() {
 }
 
 #[test]
+fn a_comparison_with_a_value_that_cannot_be_read_leaves_out_this_value_alone() {
+    let profile = "[sysctl]\nnet.core.somaxconn=>2048\nvm.stat_interval=9\n";
+    for edit in ["/proc/sys/net/core/somaxconn refused", "/proc/sys/net/core/somaxconn absent"] {
+        let (changes, left) = one(edit, profile).plan("own");
+        assert_eq!(changes, ["sysctl:vm.stat_interval 9"], "{edit}");
+        assert!(left.len() == 1 && left[0].starts_with("sysctl:net.core.somaxconn"), "{left:?}");
+    }
+    let refused = one("/proc/sys/net/core/somaxconn: many", profile).refusal("own");
+    assert!(refused.contains("not compared with a number"), "{refused}");
+}
+
+#[test]
 fn conditions_of_sections_are_decided() {
     let text = "[variables]\npart=AuthenticAMD\n\
                 [x]\ntype=sysctl\nuname_regex=aarch64\nvm.stat_interval=2\n\
