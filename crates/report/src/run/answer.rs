@@ -75,7 +75,9 @@ pub fn late(run: &Run) -> String {
 
 /// Culprit of the lateness, as far as a run without a recorder has one.
 pub fn who(run: &Run) -> String {
-    if let Some(answer) = probes::time_taken(run).or_else(|| inversions::verdict(run)) {
+    if let Some(answer) =
+        probes::time_taken(run).or_else(|| inversions::verdict(run)).or_else(|| probes::origins(run))
+    {
         return answer;
     }
     match run.probe() {

@@ -133,7 +133,7 @@ pub fn conditions(run: &Run) -> Vec<(&'static str, String)> {
     // Conditions that do not affect samples of a probe.
     let apart: &[&str] = match run.probe() {
         None => &[],
-        Some(Probe::Spin) => &["woken by", "timer expires in", "interval", "phase", "idle"],
+        Some(Probe::Spin | Probe::Hw) => &["woken by", "timer expires in", "interval", "phase", "idle"],
         Some(Probe::Ipc | Probe::Switch | Probe::Pi) => &["woken by", "timer expires in"],
     };
     let of_all = all_conditions(run).into_iter().filter(|(name, _)| !apart.contains(name));

@@ -63,6 +63,24 @@ pub fn checks() -> Vec<Check> {
             inversions,
         ),
         Check::new(
+            "probe-hw",
+            "grep -qw hwlat /sys/kernel/tracing/available_tracers || value none 1\n\
+             set -- /sys/kernel/tracing/tracing_thresh /sys/kernel/tracing/hwlat_detector/*\n\
+             before=$(cat \"$@\")\n\
+             run w onbeat probe hw --source hwlat -D 3s -a 1 --width 200ms --window 500ms --threshold 15ms \
+             -q -o w --json w.json --hwlatdetect w.txt\n\
+             [ -f w.json ] && send run w.json\n\
+             run i onbeat import w.txt -q -o i\n\
+             start m onbeat probe hw --source hwlat -D 60s --per-cpu --width 100ms --window 300ms -q -o b\n\
+             underway b\n\
+             usleep 500000; kill -KILL $pid; reap; usleep 2000000\n\
+             [ \"$before\" = \"$(cat \"$@\")\" ]; value differs $?\n\
+             value left $(ls /sys/kernel/tracing/instances | grep -c onbeat)\n\
+             run s onbeat probe hw --source spin -D 1s -a 1 --threshold 1ms -q -o s --json s.json\n\
+             send spin s.json\n",
+            hardware,
+        ),
+        Check::new(
             "probe-killed",
             "start m onbeat probe ipc semaphore mqueue -a 0-1 -D 60s -q -o b\n\
              underway b/semaphore-same\n\
@@ -136,6 +154,26 @@ fn inversions(reply: &Reply, _: &Machine) -> CheckResult {
         })?;
     }
     Ok(())
+}
+
+fn hardware(reply: &Reply, _: &Machine) -> CheckResult {
+    exit(reply, "s", 0)?;
+    require(document(reply, "spin")?["plan"]["kind"] == "spin", || "no spinning thread".to_string())?;
+    if reply.number("none").is_ok() {
+        // A kernel without the tracer: refused with the remedy.
+        return exit(reply, "w", 5);
+    }
+    exit(reply, "w", 0)?;
+    exit(reply, "i", 0)?;
+    exit(reply, "m", 137)?;
+    let run = document(reply, "run")?;
+    require(run["plan"]["probe"] == "hw" && run["plan"]["kind"] == "hwlat", || run["plan"].to_string())?;
+    require(run["cpus"][0]["measures"] == "gap", || run["cpus"].to_string())?;
+    let gaps = run["gaps"].as_array().ok_or("the document has no list of gaps")?;
+    let is_whole = |gap: &&serde_json::Value| gap["ns"].as_i64() >= Some(15_000_000) && gap["origin"] != "";
+    require(gaps.iter().all(|gap| is_whole(&gap)), || format!("{gaps:?}"))?;
+    require(reply.number("differs")? == 0, || "settings of the tracer are not restored".to_string())?;
+    require(reply.number("left")? == 0, || "an instance is left".to_string())
 }
 
 fn killed(reply: &Reply, _: &Machine) -> CheckResult {

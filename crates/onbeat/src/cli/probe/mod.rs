@@ -1,5 +1,6 @@
 //! `onbeat probe`: measurements of delays that a timer does not show.
 
+mod hw;
 mod ipc;
 mod pi;
 mod probe_flags;
@@ -29,15 +30,17 @@ use report::last_lines::RunPlace;
 ///
 /// A wake-up only shows delays at the moment of the wake-up. `spin` sees everything that takes a
 /// CPU away, `ipc` measures signalling from one thread to another, `switch` the cost of a context
-/// switch, and `pi` tests that the kernel resolves priority inversions. Runs are stored as bundles,
-/// which `onbeat report`, `bounds` and `compare` read like those of `measure`.
+/// switch, `pi` tests that the kernel resolves priority inversions, and `hw` finds what firmware and
+/// hardware take. Runs are stored as bundles, which `onbeat report`, `bounds` and `compare` read like
+/// those of `measure`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat probe spin -a 1 -D 30s                everything that takes time from CPU 1\n  \
         onbeat probe spin -a 1 -p 1 --over 20us      as seen by a real-time task\n  \
         onbeat probe ipc futex pipe -a 0-1           on one CPU, and between two\n  \
         onbeat probe switch -a 1                     context switches between two threads\n  \
-        onbeat probe pi                              priority inheritance on each CPU")]
+        onbeat probe pi                              priority inheritance on each CPU\n  \
+        onbeat probe hw                              what firmware and hardware take")]
 pub struct Args {
     #[command(subcommand)]
     command: ProbeCommand,
@@ -49,6 +52,7 @@ enum ProbeCommand {
     Ipc(ipc::Args),
     Switch(switch::Args),
     Pi(pi::Args),
+    Hw(hw::Args),
 }
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
@@ -57,6 +61,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         ProbeCommand::Ipc(args) => ipc::run(args, environment),
         ProbeCommand::Switch(args) => switch::run(args, environment),
         ProbeCommand::Pi(args) => pi::run(args, environment),
+        ProbeCommand::Hw(args) => hw::run(args, environment),
     }
 }
 
