@@ -37,8 +37,6 @@ keywords! {
     pub enum GapSource {
         /// the kernel's hwlat tracer, which reads the clock with interrupts off
         Hwlat = "hwlat",
-        /// the kernel's osnoise tracer with interrupts off
-        Osnoise = "osnoise",
         /// a thread that reads the clock: interrupts and other threads make gaps, too
         Spin = "spin",
     }

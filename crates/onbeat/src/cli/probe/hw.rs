@@ -151,9 +151,6 @@ fn choose(args: &Args) -> Result<(ChosenSource, Option<String>)> {
     match args.source {
         Some(GapSource::Spin) => Ok((ChosenSource::Spin, None)),
         Some(GapSource::Hwlat) => Ok((ChosenSource::Hwlat(HwlatTracer::find()?), None)),
-        Some(GapSource::Osnoise) => Err(Failure::not_supported(
-            "--source osnoise is not available in this version: use --source hwlat or spin",
-        )),
         None => Ok(match HwlatTracer::find() {
             Ok(tracing) => (ChosenSource::Hwlat(tracing), None),
             Err(failure) => {
