@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::origins::GapOrigins;
+use super::origins::{GapOrigins, GapSum};
 use crate::measure::block::DrainedBlock;
 use crate::measure::hunter::{MeasuringThread, OnSpikes, Rounds};
 use crate::measure::late::LateWakeup;
@@ -109,8 +109,12 @@ impl OnSpikes for GapList {
     }
 
     fn on_spikes(&mut self, late: &[LateWakeup], _lost: u64) {
-        let cpus: Vec<Cpu> = late.iter().map(|gap| gap.cpu).collect();
-        let origins = self.origins.as_mut().filter(|_| !late.is_empty()).map(|origins| origins.look(&cpus));
+        let mut sums: BTreeMap<Cpu, GapSum> = BTreeMap::new();
+        for gap in late {
+            let sum = sums.entry(gap.cpu).or_default();
+            (sum.count, sum.total) = (sum.count + 1, sum.total + (gap.actual - gap.expected));
+        }
+        let origins = self.origins.as_mut().filter(|_| !late.is_empty()).map(|origins| origins.look(&sums));
         for gap in late {
             self.keep(gap, origins.as_ref().and_then(|origins| origins.get(&gap.cpu).copied()));
         }

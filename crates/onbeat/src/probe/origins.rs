@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::measure::watch::steal::USER_TICK;
 use facts::stat::steal_ticks;
 use host::{MachineFiles, SmiCounter};
-use model::units::Cpu;
+use model::units::{Cpu, Nanos};
 use model::vocabulary::GapOrigin;
 
 /// Counters of one CPU at the last look.
@@ -14,6 +15,13 @@ struct CpuCounters {
     smi: Option<SmiCounter>,
     smis: u32,
     steal: u64,
+}
+
+/// Gaps of a CPU since the last look.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GapSum {
+    pub count: u64,
+    pub total: Nanos,
 }
 
 /// Counters of the measured CPUs.
@@ -41,17 +49,20 @@ impl GapOrigins {
         self.cpus.iter().any(|counters| counters.smi.is_some())
     }
 
-    /// Origin of the gaps on these CPUs since the last look. Read only after gaps: reading a
-    /// counter of SMIs interrupts its CPU.
-    pub fn look(&mut self, with_gaps: &[Cpu]) -> BTreeMap<Cpu, GapOrigin> {
+    /// Origin of the gaps since the last look, which all gaps of a CPU have in common: it needs as
+    /// many SMIs as gaps, or as much steal time as half of their length. Read only after gaps:
+    /// reading a counter of SMIs interrupts its CPU.
+    pub fn look(&mut self, gaps: &BTreeMap<Cpu, GapSum>) -> BTreeMap<Cpu, GapOrigin> {
         let steal = steal();
         let below = self.below;
-        let looked = self.cpus.iter_mut().filter(|counters| with_gaps.contains(&counters.cpu));
+        let looked = self.cpus.iter_mut().filter_map(|counters| Some((gaps.get(&counters.cpu)?, counters)));
         looked
-            .map(|counters| {
+            .map(|(sum, counters)| {
                 let smis = counters.smi.as_ref().and_then(|smi| smi.read().ok()).unwrap_or(counters.smis);
                 let steal = steal.get(&counters.cpu).copied().unwrap_or(0);
-                let origin = origin(smis != counters.smis, steal > counters.steal, below);
+                let ticks = i64::try_from(steal.saturating_sub(counters.steal)).unwrap_or(0);
+                let stolen = Nanos(ticks.saturating_mul(USER_TICK.0));
+                let origin = origin(*sum, smis.wrapping_sub(counters.smis), stolen, below);
                 (counters.smis, counters.steal) = (smis, steal);
                 (counters.cpu, origin)
             })
@@ -59,11 +70,13 @@ impl GapOrigins {
     }
 }
 
-fn origin(by_smi: bool, stolen: bool, below: bool) -> GapOrigin {
-    match (by_smi, stolen || below) {
-        (true, _) => GapOrigin::Smi,
-        (false, true) => GapOrigin::Hypervisor,
-        (false, false) => GapOrigin::Unknown,
+fn origin(gaps: GapSum, smis: u32, stolen: Nanos, below: bool) -> GapOrigin {
+    if u64::from(smis) >= gaps.count {
+        GapOrigin::Smi
+    } else if below || stolen.0 >= gaps.total.0 / 2 && stolen.0 > 0 {
+        GapOrigin::Hypervisor
+    } else {
+        GapOrigin::Unknown
     }
 }
 
@@ -83,19 +96,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_needs_a_counter_that_advanced_or_a_machine_below() {
-        assert_eq!(origin(true, true, true), GapOrigin::Smi);
-        assert_eq!(origin(false, true, false), GapOrigin::Hypervisor);
-        assert_eq!(origin(false, false, true), GapOrigin::Hypervisor);
-        assert_eq!(origin(false, false, false), GapOrigin::Unknown);
+    fn an_origin_needs_counters_that_cover_the_gaps() {
+        let gaps = |count, ms| GapSum { count, total: Nanos(ms * 1_000_000) };
+        let stolen = |ms| Nanos(ms * 1_000_000);
+        assert_eq!(origin(gaps(1, 1), 1, stolen(10), true), GapOrigin::Smi);
+        assert_eq!(origin(gaps(2, 1), 1, stolen(0), false), GapOrigin::Unknown);
+        assert_eq!(origin(gaps(1, 30), 0, stolen(20), false), GapOrigin::Hypervisor);
+        assert_eq!(origin(gaps(300, 600), 0, stolen(20), false), GapOrigin::Unknown);
+        assert_eq!(origin(gaps(1, 0), 0, stolen(0), false), GapOrigin::Unknown);
+        assert_eq!(origin(gaps(300, 600), 0, stolen(0), true), GapOrigin::Hypervisor);
     }
 
     #[test]
     fn cpus_without_gaps_are_not_read() {
         let here = host::rt::affinity().unwrap();
         let mut origins = GapOrigins::of(here.iter(), false);
-        let first: Vec<Cpu> = here.iter().take(1).collect();
-        assert_eq!(origins.look(&first).into_keys().collect::<Vec<_>>(), first);
-        assert!(origins.look(&[]).is_empty());
+        let first = here.iter().next().unwrap();
+        let gaps = BTreeMap::from([(first, GapSum { count: 1, total: Nanos(1) })]);
+        assert_eq!(origins.look(&gaps).into_keys().collect::<Vec<_>>(), [first]);
+        assert!(origins.look(&BTreeMap::new()).is_empty());
     }
 }

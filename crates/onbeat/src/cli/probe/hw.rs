@@ -40,17 +40,17 @@ const WIDEST: Nanos = Nanos(5_000_000_000);
 ///
 /// The kernel's hwlat tracer turns interrupts off for --width of each --window and reads the clock
 /// without a pause: nothing of the kernel can run there, so that a gap is of the firmware (SMIs),
-/// the hardware or a hypervisor. Its thread goes from CPU to CPU, or is on all of them with
-/// --per-cpu. Of each window the longest gap is a sample. Without the tracer a thread reads the
-/// clock, and interrupts and other threads make gaps, too (--source spin). Each gap has an origin:
-/// SMIs that the processor counted meanwhile (Intel, with the module msr), the hypervisor, or
-/// unknown. The tracer's settings are restored at the end, also after a kill.
+/// the hardware or a hypervisor. It samples all CPUs of -a at the same time, before Linux 5.15 one
+/// after the other. Of each window the longest gap is a sample. Without the tracer a thread reads
+/// the clock, and interrupts and other threads make gaps, too (--source spin). Each gap has an
+/// origin: SMIs that the processor counted meanwhile (Intel, with the module msr), the hypervisor,
+/// or unknown. The tracer's settings are restored at the end, also after a kill.
 ///
 /// It delays everything else on a CPU by --width: not on a machine in production.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
-        onbeat probe hw -D 60s                       each CPU in turn, gaps of at least 10 us\n  \
-        onbeat probe hw -a 2-3 --per-cpu             both CPUs at the same time\n  \
+        onbeat probe hw -D 60s                       all CPUs, gaps of at least 10 us\n  \
+        onbeat probe hw -a 2-3 --width 100ms         interrupts off for 100 ms of each second\n  \
         onbeat probe hw --threshold 15us -b 100us    exit code 3 at a gap of 100 us\n  \
         onbeat probe hw --hwlatdetect -              the report of hwlatdetect")]
 pub struct Args {
@@ -72,9 +72,6 @@ pub struct Args {
     /// Time from one sampling to the next; a bare number is in us [default: 1s]
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     window: Option<String>,
-    /// Sample all CPUs at the same time, instead of one after the other
-    #[arg(long)]
-    per_cpu: bool,
     /// Also write the gaps in the form of hwlatdetect to this file; `-` is standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     hwlatdetect: Option<PathBuf>,
@@ -104,9 +101,9 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         let cpus: CpuSet = plan.cpus.iter().map(|own| own.cpu).collect();
         match source {
             ChosenSource::Hwlat(tracing) => {
-                plan.notes.push(sampling(window, args.per_cpu, &cpus));
+                plan.notes.push(sampling(window, has_mode(&tracing), &cpus));
                 let mut changed = StepSettings::new(environment, &no_cpus, false, "probe hw");
-                set(&mut changed, &tracing, window, args.per_cpu)?;
+                set(&mut changed, &tracing, window)?;
                 settings = Some(changed);
                 let tracer = HwlatTracer::arm(tracing, &cpus, over)?;
                 plan.notes.extend(tracer.unkept.clone());
@@ -174,6 +171,9 @@ fn sample(
     let body = Arc::new(Traced::new(tracer.instance.clone(), hwlat_gaps, over));
     let results = body.clone();
     measured(prepared, body, Some(gaps), move |run| {
+        // They are about measuring threads, which sleep here.
+        let of_threads = [IntegrityKind::PageFault, IntegrityKind::RtCompetitor];
+        run.integrity.retain(|entry| !of_threads.iter().any(|kind| entry.kind == *kind));
         if results.failed() {
             let detail = "the tracer could not be started or read: gaps may be missing".to_owned();
             run.integrity.push(entry(IntegrityKind::Tracing, None, true, detail));
@@ -195,10 +195,10 @@ fn intent(args: &Args, source: &ChosenSource) -> Result<MeasureIntent> {
 }
 
 fn window(args: &Args) -> Result<SamplingWindow> {
-    let given = args.width.is_some() || args.window.is_some() || args.per_cpu;
+    let given = args.width.is_some() || args.window.is_some();
     if given && args.source == Some(GapSource::Spin) {
         return Err(Failure::usage(
-            "invalid --width, --window or --per-cpu with --source spin: it samples all the time; remove them",
+            "invalid --width or --window with --source spin: it samples all the time; remove them",
         ));
     }
     let span = |flag, text: &Option<String>| {
@@ -234,12 +234,18 @@ fn is_virtual(facts: &Facts) -> bool {
     !matches!(facts::describe(facts).virtualization.as_str(), "" | "none")
 }
 
+/// True if the tracer can have a thread per CPU (Linux 5.15). The thread that goes from CPU to CPU
+/// stays where it is on kernels from 6.14 on.
+fn has_mode(tracing: &Tracing) -> bool {
+    tracing.exists(&format!("{FOLDER}/mode"))
+}
+
 /// Note on the sampled part of the time.
 fn sampling(window: SamplingWindow, per_cpu: bool, cpus: &CpuSet) -> String {
     let SamplingWindow { width, length } = window;
     let place = match (per_cpu, cpus.len()) {
         (_, 1) => String::new(),
-        (true, _) => ", on all CPUs at the same time".to_owned(),
+        (true, _) => format!(", on CPUs {cpus} at the same time"),
         (false, _) => format!(", on one CPU of {cpus} after the other"),
     };
     format!("interrupts are off and gaps are found for {width} of each {length}{place}; at other times not")
@@ -256,8 +262,8 @@ fn note_uncounted(plan: &mut MeasurePlan, origins: Option<&GapOrigins>) {
 }
 
 /// Sets the tracer's machine-wide files through the journal.
-fn set(settings: &mut StepSettings, tracing: &Tracing, window: SamplingWindow, per_cpu: bool) -> Result<()> {
-    let files = files(tracing, window, per_cpu)?;
+fn set(settings: &mut StepSettings, tracing: &Tracing, window: SamplingWindow) -> Result<()> {
+    let files = files(tracing, window);
     settings.switch(StepWish { files, ..StepWish::default() }).map_err(|failure| match failure {
         ItemFailure::Refused(reason) => {
             Failure::not_supported(format!("{reason}: mount tracefs there, or use --source spin"))
@@ -268,7 +274,7 @@ fn set(settings: &mut StepSettings, tracing: &Tracing, window: SamplingWindow, p
 
 /// Files that differ from what is wanted, in an order that the kernel accepts: the width is less
 /// than the window at any time, also when they are restored in reverse order.
-fn files(tracing: &Tracing, window: SamplingWindow, per_cpu: bool) -> Result<Vec<FileWish>> {
+fn files(tracing: &Tracing, window: SamplingWindow) -> Vec<FileWish> {
     let read = |name: &str| tracing.read(&format!("{FOLDER}/{name}")).ok();
     let us = |span: Nanos| span.0 / Nanos::MICRO.0;
     let file =
@@ -282,16 +288,8 @@ fn files(tracing: &Tracing, window: SamplingWindow, per_cpu: bool) -> Result<Vec
     }
     let differ = wanted.into_iter().filter(|(now, _, wanted)| *now != Some(*wanted));
     let mut files: Vec<FileWish> = differ.map(|(_, name, wanted)| file(name, wanted.to_string())).collect();
-    let mode = if per_cpu { "per-cpu" } else { "round-robin" };
-    match read("mode") {
-        Some(text) if text.contains(&format!("[{mode}]")) => {}
-        Some(_) => files.push(file("mode", mode.to_owned())),
-        None if per_cpu => {
-            return Err(Failure::not_supported(
-                "this kernel (before 5.15) has no hwlat thread per CPU: remove --per-cpu",
-            ));
-        }
-        None => {}
+    if read("mode").is_some_and(|text| !text.contains("[per-cpu]")) {
+        files.push(file("mode", "per-cpu".to_owned()));
     }
-    Ok(files)
+    files
 }

@@ -121,8 +121,8 @@ fn measured(
         }
     };
     load_flags::end(loads, &mut run);
-    complete(&mut run);
     run.integrity.extend(before.changes(&run));
+    complete(&mut run);
     for entry in run.integrity.iter_mut().filter(|entry| spins && entry.kind == IntegrityKind::Throttled) {
         // A thread that never sleeps is meant to show it.
         entry.invalidates = false;
