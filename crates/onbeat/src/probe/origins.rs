@@ -97,8 +97,8 @@ mod tests {
 
     #[test]
     fn an_origin_needs_counters_that_cover_the_gaps() {
-        let gaps = |count, ms| GapSum { count, total: Nanos(ms * 1_000_000) };
-        let stolen = |ms| Nanos(ms * 1_000_000);
+        let gaps = |count, ms: i64| GapSum { count, total: Nanos(ms * 1_000_000) };
+        let stolen = |ms: i64| Nanos(ms * 1_000_000);
         assert_eq!(origin(gaps(1, 1), 1, stolen(10), true), GapOrigin::Smi);
         assert_eq!(origin(gaps(2, 1), 1, stolen(0), false), GapOrigin::Unknown);
         assert_eq!(origin(gaps(1, 30), 0, stolen(20), false), GapOrigin::Hypervisor);
