@@ -6,7 +6,6 @@ use model::histogram::{BUCKETS, Bucket, EARLY_BUCKET, bucket_edges, merge};
 use model::run::{CpuRun, Run, WORST, Worst};
 use model::sort::CompactSort;
 use model::units::{Cpu, Nanos};
-use model::vocabulary::Probe;
 use model::wall_time::wall_time;
 
 /// Outcome of a record of the tail.
@@ -86,7 +85,7 @@ fn absorb(run: &mut Run, tail: &Tail) -> Fate {
         _ => Fate::Added,
     };
     let before = cpu.clone();
-    let spins = run.plan.probe == Probe::Spin;
+    let spins = run.plan.spins();
     if add(cpu, tail).is_none() || cpu.check().is_err() {
         *cpu = before;
         return Fate::Damaged;

@@ -18,6 +18,7 @@ pub mod cpuinfo;
 pub mod differences;
 pub mod ethtool;
 pub mod groups;
+pub mod hwlat;
 pub mod interrupts;
 pub mod irqbalance;
 pub mod irqs;

@@ -41,6 +41,7 @@ mod record_folder;
 pub mod rt;
 mod script_output;
 pub mod settings;
+mod smi;
 mod state_folder;
 pub mod switch_script;
 mod system;
@@ -74,6 +75,7 @@ pub use program::{HeldProgram, ProgramEnd, find_program, owned_by_root, sets_ids
 pub use pseudo_file::{HeldFile, RereadFile, write_and_hold};
 pub use random::{random_u64, secret};
 pub use record_folder::{RecordDisk, RecordFolder};
+pub use smi::SmiCounter;
 pub use state_folder::state_folder;
 pub use system::{machine, memory_kib, node_name, release};
 pub use terminal::{

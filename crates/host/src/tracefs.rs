@@ -2,6 +2,7 @@
 //! processes), and an instance for onbeat in it.
 //!
 //! The top level and other instances are read and never written: another program may be tracing.
+//! The exception is a threshold that the kernel itself restores, see [`Tracing::set_threshold`].
 //! Source: Documentation/trace/ftrace.rst ("Instances"), fs/tracefs/inode.c.
 
 mod below;
@@ -113,6 +114,17 @@ impl Tracing {
     /// Reads a top-level file as text, such as `events/header_page` or `printk_formats`.
     pub fn read(&self, path: &str) -> io::Result<String> {
         below::read(&self.root, path)
+    }
+
+    /// Sets the threshold of tracers, in us, for a hwlat tracer in onbeat's instance, and returns
+    /// the one before. The kernel restores the machine's with the end of that tracer, also with the
+    /// removal of the instance (hwlat_tracer_reset); the one before remains the tracer's own for
+    /// its next start if it is written again.
+    pub fn set_threshold(&self, us: i64) -> io::Result<i64> {
+        let before = self.read("tracing_thresh")?;
+        let before = before.trim().parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        below::write(&self.root, "tracing_thresh", &us.to_string())?;
+        Ok(before)
     }
 
     /// True if the top level has such a file or directory.

@@ -11,13 +11,13 @@ pub use super::peak::Peak;
 pub use super::probe_counts::{DeadlineJobs, Inversions, Migration, Packets};
 pub use super::spike::{Behind, Culprit, Recorder, Slice, Spike, Who};
 use crate::histogram::{self, Bucket};
-use crate::keyword::Word;
+use crate::keyword::{Keyword, Word};
 use crate::labels::Labels;
 use crate::load::LoadRun;
 use crate::units::{Cpu, Nanos};
 use crate::vocabulary::{
-    Command, Ended, Expiry, IdleStates, IntegrityKind, Policy, Preempt, Probe, Quantity, SchedulePhase,
-    WakeMechanism,
+    Command, Ended, Expiry, GapOrigin, GapSource, IdleStates, IntegrityKind, Policy, Preempt, Probe,
+    Quantity, SchedulePhase, WakeMechanism,
 };
 
 /// The schema this version writes, and the newest it reads.
@@ -90,7 +90,7 @@ pub struct Run {
     /// The program that a hunt started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramRun>,
-    /// The longest gaps of `probe spin`, in the order of time.
+    /// The longest gaps of `probe spin` or `probe hw`, in the order of time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gaps: Option<Vec<SpinGap>>,
     /// Gaps that are in the histograms and not in that list.
@@ -103,13 +103,16 @@ pub struct Run {
 }
 
 /// A span in which a thread that reads the clock without a pause could not read it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpinGap {
     pub cpu: Cpu,
     /// CLOCK_MONOTONIC of the last read before the gap.
     pub mono_ns: Nanos,
     /// Length up to the first read after it.
     pub ns: Nanos,
+    /// Cause outside of the kernel; empty for a probe that does not look for it.
+    #[serde(default, skip_serializing_if = "Word::is_empty")]
+    pub origin: Word<GapOrigin>,
 }
 
 /// Increase of one interrupt's count of a CPU in /proc/interrupts.
@@ -167,10 +170,11 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Word::is_empty")]
     pub probe: Word<Probe>,
     /// Mechanism by which the threads of `probe ipc` hand over, like `futex`, the lock of `probe
-    /// pi`, the placement of the threads of `probe migrate` or `deadline`, the path of `probe net`.
+    /// pi`, the placement of the threads of `probe migrate` or `deadline`, the path of `probe net`,
+    /// or the source of `probe hw`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// Length from which `probe spin` counts a gap, and `probe migrate` a violation.
+    /// Length from which `probe spin` and `probe hw` count a gap, and `probe migrate` a violation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_ns: Option<Nanos>,
     /// CPU time of a thread in a round of `probe migrate` or a job of `probe deadline`.
@@ -182,6 +186,23 @@ pub struct Plan {
     /// Their deadline, from the start of the period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ns: Option<Nanos>,
+    /// Part of each window in which a tracer of `probe hw` samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width_ns: Option<Nanos>,
+    /// Length of a window, from one sampling to the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_ns: Option<Nanos>,
+}
+
+impl Plan {
+    /// True if a thread reads the clock without a pause.
+    pub fn spins(&self) -> bool {
+        match self.probe.known() {
+            Some(Probe::Spin) => true,
+            Some(Probe::Hw) => GapSource::named(&self.kind) == Some(GapSource::Spin),
+            _ => false,
+        }
+    }
 }
 
 /// Properties of the machine; strings are `""` and numbers null if unknown.

@@ -224,6 +224,17 @@ impl CpuSet {
         }
     }
 
+    /// The set as the kernel writes a mask: groups of 32 bits in hexadecimal, the highest first.
+    pub fn mask(&self) -> String {
+        let groups = self.0.last().map_or(1, |last| last.0 / 32 + 1);
+        let bits = |group: u32| {
+            let own = self.iter().filter(|cpu| cpu.0 / 32 == group);
+            own.fold(0u32, |bits, cpu| bits | 1 << (cpu.0 % 32))
+        };
+        let group = |group| format!("{:08x}", bits(group));
+        (0..groups).rev().map(group).collect::<Vec<_>>().join(",")
+    }
+
     /// The CPUs in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = Cpu> + '_ {
         self.0.iter().copied()

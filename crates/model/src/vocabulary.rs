@@ -33,6 +33,30 @@ keywords! {
         Deadline = "deadline",
         /// send packets from one network namespace or machine to another and back
         Net = "net",
+        /// find the gaps that firmware and hardware make while interrupts are off
+        Hw = "hw",
+    }
+}
+
+keywords! {
+    /// Source of the gaps of `probe hw`.
+    pub enum GapSource {
+        /// the kernel's hwlat tracer, which reads the clock with interrupts off
+        Hwlat = "hwlat",
+        /// a thread that reads the clock: interrupts and other threads make gaps, too
+        Spin = "spin",
+    }
+}
+
+keywords! {
+    /// Cause of a gap outside of the kernel.
+    pub enum GapOrigin {
+        /// system management interrupts, which the processor counted meanwhile
+        Smi = "smi",
+        /// the hypervisor below this machine
+        Hypervisor = "hypervisor",
+        /// not known
+        Unknown = "unknown",
     }
 }
 

@@ -115,7 +115,7 @@ mod tests {
         let settings = vec![SuiteSetting::parse("rt-limit=900000/1000000").unwrap()];
         let kind = StepKind::Spin { length: Nanos(2_000_000_000), hog: true };
         let step = SuiteStep { kind, settings, ..step("row-1", "") };
-        let gap = |at, ns| SpinGap { cpu: Cpu(0), mono_ns: Nanos(at), ns: Nanos(ns) };
+        let gap = |at, ns| SpinGap { cpu: Cpu(0), mono_ns: Nanos(at), ns: Nanos(ns), ..SpinGap::default() };
         let mut run = run(9);
         (run.cpus[0].cpu, run.cpus[0].t0_mono_ns) = (Some(Cpu(0)), Some(Nanos(0)));
         run.gaps = Some(vec![gap(900_000_000, 98_000_000), gap(1_900_000_000, 102_000_000)]);

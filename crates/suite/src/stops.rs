@@ -55,8 +55,14 @@ mod tests {
     use proptest::prelude::*;
 
     fn run(gaps: &[(i64, i64)]) -> Run {
-        let of = |&(at, ns): &(i64, i64)| SpinGap { cpu: Cpu(1), mono_ns: Nanos(at), ns: Nanos(ns) };
-        let elsewhere = SpinGap { cpu: Cpu(2), mono_ns: Nanos(1_000), ns: Nanos(77_777) };
+        let of = |&(at, ns): &(i64, i64)| SpinGap {
+            cpu: Cpu(1),
+            mono_ns: Nanos(at),
+            ns: Nanos(ns),
+            ..SpinGap::default()
+        };
+        let elsewhere =
+            SpinGap { cpu: Cpu(2), mono_ns: Nanos(1_000), ns: Nanos(77_777), ..SpinGap::default() };
         let cpu = CpuRun { cpu: Some(Cpu(1)), t0_mono_ns: Some(Nanos(1_000)), ..CpuRun::default() };
         let gaps = gaps.iter().map(of).chain([elsewhere]).collect();
         Run { cpus: vec![cpu, CpuRun::default()], gaps: Some(gaps), ..Run::default() }

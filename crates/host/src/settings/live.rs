@@ -14,6 +14,18 @@ use super::{GroupProcess, Kernel};
 use crate::clock;
 use crate::process::process_start;
 use crate::rt::{affinity_of, policy_of, set_affinity_of, set_policy_of, stop_pending};
+use crate::tracefs::Tracing;
+
+/// Mode of the hwlat tracer's threads.
+const HWLAT_MODE: &str = "/sys/kernel/tracing/hwlat_detector/mode";
+
+/// Ends the tracers of onbeats that were killed. While one runs, a kernel from 6.14 on leaves the
+/// mode round-robin at once: the new thread does not keep its first CPU (kthread_affine_node).
+fn end_tracers_of_the_dead() {
+    if let Ok(tracing) = Tracing::open() {
+        tracing.remove_dead();
+    }
+}
 
 /// Size limit of a setting's file, in bytes.
 const VALUE_LIMIT: u64 = 1 << 20;
@@ -144,7 +156,12 @@ impl Kernel for LiveKernel {
             (Key::Hold(name), value) => super::hold::set(name, value),
             (Key::IrqEffective(irq), Some(value)) => self.move_interrupt(*irq, value),
             (Key::Irq(irq), Some(value)) => self.write_interrupt(*irq, value),
-            (_, Some(value)) => write_file(&key.path(), value),
+            (_, Some(value)) => {
+                if key.path() == HWLAT_MODE {
+                    end_tracers_of_the_dead();
+                }
+                write_file(&key.path(), value)
+            }
             (_, None) => Err(io::Error::from_raw_os_error(libc::EINVAL)),
         }
     }

@@ -55,6 +55,15 @@ pub struct StepWish {
     pub settings: Vec<SuiteSetting>,
     /// Threads of programs that are to run elsewhere.
     pub threads: Vec<CureThread>,
+    /// Kernel files, in the order in which they are written.
+    pub files: Vec<FileWish>,
+}
+
+/// Value of a kernel file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileWish {
+    pub path: String,
+    pub value: String,
 }
 
 /// Interrupt that has not moved yet.
@@ -277,7 +286,12 @@ fn changes(
     let survey = survey(&MachineFiles::live(), &SurveyRequest::default());
     let mut all = Vec::new();
     if !wanted.model.is_empty() {
-        all.push(model_change(&survey, &wanted.model, kernel)?);
+        let change = file_change(&survey, SWITCH, &wanted.model, kernel)?;
+        all.push(PlannedChange { rule: RULE.to_owned(), ..change });
+    }
+    for FileWish { path, value } in &wanted.files {
+        let change = file_change(&survey, path, value, kernel)?;
+        all.extend((!change.setting.is_met_by(&change.now)).then_some(change));
     }
     for setting in &wanted.settings {
         all.extend(match setting {
@@ -317,15 +331,21 @@ fn thread_change(thread: &CureThread, kernel: &dyn Kernel) -> Result<Option<Plan
     Ok((!is_so).then(|| PlannedChange::new(setting, "", now.trim())))
 }
 
-fn model_change(survey: &Survey, model: &str, kernel: &dyn Kernel) -> Result<PlannedChange, String> {
-    let key = Key::of_path(SWITCH);
-    let control = controls::find(SWITCH);
-    let setting = control.and_then(|control| control.setting(SWITCH, model, survey));
+/// Change of a kernel file.
+fn file_change(
+    survey: &Survey,
+    path: &str,
+    value: &str,
+    kernel: &dyn Kernel,
+) -> Result<PlannedChange, String> {
+    let key = Key::of_path(path);
+    let control = controls::find(path);
+    let setting = control.and_then(|control| control.setting(path, value, survey));
     let (Some(key), Some(setting)) = (key, setting) else {
-        return Err("no known control for the switch of the preemption model".to_owned());
+        return Err(format!("onbeat has no control for {path}: report this"));
     };
     let now = kernel.read(&key).known().cloned().unwrap_or_default();
-    Ok(PlannedChange::new(setting, RULE, now.trim()))
+    Ok(PlannedChange::new(setting, "", now.trim()))
 }
 
 fn of_rule(rule: &str, value: Option<&str>, cpus: &CpuSet, yes: bool) -> Result<Vec<PlannedChange>, String> {

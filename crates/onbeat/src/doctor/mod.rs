@@ -41,6 +41,7 @@ pub const COMMANDS: &[CommandNeeds] = &[
     of("probe spin", &[], &[MEASURING]),
     of("probe ipc", &[], &[&["rt-policy", "memory-lock", "idle-states", "timers", "kernel-log", "ipc"]]),
     of("probe switch", &[], &[MEASURING]),
+    of("probe hw", &[], &[&["hwlat", "journal"]]),
     of("probe pi", &["rt-policy"], &[&["memory-lock", "kernel-log"]]),
     of("probe migrate", &["rt-policy"], &[&["memory-lock", "kernel-log"]]),
     of("probe deadline", &["deadline-policy"], &[&["memory-lock", "kernel-log"]]),

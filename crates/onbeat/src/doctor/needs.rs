@@ -11,6 +11,7 @@ use crate::cli::{farm, journal};
 use crate::hunt::names::names_of_this_machine;
 use crate::hunt::source::ftrace::Ftrace;
 use crate::measure::{prepare, reserve, start};
+use crate::probe::hwlat::HwlatTracer;
 use crate::probe::ipc::{self, IpcSetup};
 use facts::clocksource::{self, Quality};
 use facts::survey::survey;
@@ -57,6 +58,7 @@ pub const ALL: &[NeedTrial] = &[
     NeedTrial { name: "kernel-log", try_here: kernel_log },
     NeedTrial { name: "second-cpu", try_here: second_cpu },
     NeedTrial { name: "ipc", try_here: mechanisms },
+    NeedTrial { name: "hwlat", try_here: || HwlatTracer::find().map(drop) },
     NeedTrial { name: "all-settings", try_here: all_settings },
     NeedTrial { name: "thread-list", try_here: thread_list },
     NeedTrial { name: "interrupt-list", try_here: interrupt_list },

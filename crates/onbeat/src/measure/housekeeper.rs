@@ -24,7 +24,7 @@ use host::rt::{self, Usage, Woken};
 use model::run::{Block, Run};
 use model::text::several;
 use model::units::Nanos;
-use model::vocabulary::{Ended, IntegrityKind, Probe};
+use model::vocabulary::{Ended, IntegrityKind};
 use model::wall_time::wall_time;
 
 /// Interval between replacements of `run.json`, in blocks.
@@ -245,7 +245,7 @@ impl Housekeeper {
         for (cpu, total) in run.cpus.iter_mut().zip(&self.totals) {
             total.fill(cpu);
             cpu.until_mono_ns = Some(total.until);
-            if run.plan.probe == Probe::Spin {
+            if run.plan.spins() {
                 cpu.fill_lost();
             }
         }
@@ -331,7 +331,7 @@ impl Housekeeper {
         self.watches.steal_entries().into_iter().for_each(|what| self.document.note(what));
         self.fill_document();
         // A thread that reads the clock without a pause is meant to use all of its CPU.
-        if self.document.run.probe() != Some(Probe::Spin) {
+        if !self.document.run.plan.spins() {
             for what in cost::remarks(&self.document.run.cpus) {
                 self.document.note(what);
             }

@@ -1,8 +1,9 @@
 //! Longest gaps of a run with their times, and the interrupts during the run.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap};
 
+use super::origins::{GapOrigins, GapSum};
 use crate::measure::block::DrainedBlock;
 use crate::measure::hunter::{MeasuringThread, OnSpikes, Rounds};
 use crate::measure::late::LateWakeup;
@@ -12,6 +13,7 @@ use model::error::Result;
 use model::run::{Block, CpuRun, InterruptCount, Run, SpinGap};
 use model::sort::CompactSort;
 use model::units::{Cpu, Nanos};
+use model::vocabulary::GapOrigin;
 
 /// Maximum number of gaps of a run, over all its CPUs: each checkpoint writes the list again.
 pub const MOST_GAPS: usize = 2_000;
@@ -22,11 +24,16 @@ const QUEUED: usize = 8_192;
 /// Interval at which the queue is read.
 const POLL: Nanos = Nanos::SECOND;
 
+/// Length, last read before it, CPU, and origin where it is wanted.
+type KeptGap = (Nanos, Reverse<Nanos>, Cpu, Option<GapOrigin>);
+
 /// Keeps the longest gaps.
 pub struct GapList {
     over: Nanos,
     /// Heap with the shortest gap on top; of those of one length, the last.
-    kept: BinaryHeap<Reverse<(Nanos, Reverse<Nanos>, Cpu)>>,
+    kept: BinaryHeap<Reverse<KeptGap>>,
+    /// Counters for the origins of the gaps, where these are wanted.
+    origins: Option<GapOrigins>,
     /// Counts of each interrupt on each CPU before the run.
     before: Vec<InterruptLine>,
 }
@@ -34,11 +41,16 @@ pub struct GapList {
 impl GapList {
     /// An empty list of gaps from that length.
     pub fn new(over: Nanos) -> GapList {
-        GapList { over, kept: BinaryHeap::with_capacity(MOST_GAPS + 1), before: Vec::new() }
+        GapList { over, kept: BinaryHeap::with_capacity(MOST_GAPS + 1), origins: None, before: Vec::new() }
     }
 
-    fn keep(&mut self, gap: SpinGap) {
-        self.kept.push(Reverse((gap.ns, Reverse(gap.mono_ns), gap.cpu)));
+    /// The same list, with the origin of each gap.
+    pub fn with_origins(self, origins: GapOrigins) -> GapList {
+        GapList { origins: Some(origins), ..self }
+    }
+
+    fn keep(&mut self, gap: &LateWakeup, origin: Option<GapOrigin>) {
+        self.kept.push(Reverse((gap.actual - gap.expected, Reverse(gap.expected), gap.cpu, origin)));
         if self.kept.len() > MOST_GAPS {
             self.kept.pop();
         }
@@ -47,17 +59,26 @@ impl GapList {
     /// The gaps in order of time. Those that did not fit into a queue are added if they are among a
     /// CPU's worst.
     fn list(&self, cpus: &[CpuRun]) -> Vec<SpinGap> {
-        let kept = self.kept.iter().map(|Reverse((ns, Reverse(mono), cpu))| (*mono, *cpu, *ns));
+        let kept = self.kept.iter();
+        let kept = kept.map(|Reverse((ns, Reverse(mono), cpu, origin))| ((*mono, *cpu, *ns), *origin));
+        let unknown = self.origins.is_some().then_some(GapOrigin::Unknown);
         let worst = cpus.iter().filter_map(|cpu| Some((cpu.cpu?, cpu))).flat_map(|(number, cpu)| {
             let known = cpu.worst.iter().filter_map(|worst| worst.mono_ns.zip(worst.latency_ns));
-            known.map(move |(after, ns)| (after - ns, number, ns))
+            known.map(move |(after, ns)| ((after - ns, number, ns), unknown))
         });
-        let all: BTreeSet<(Nanos, Cpu, Nanos)> = kept.chain(worst).collect();
+        // One that is in both has its origin from the queue.
+        let all: BTreeMap<(Nanos, Cpu, Nanos), Option<GapOrigin>> = worst.chain(kept).collect();
         let mut longest: Vec<_> = all.into_iter().collect();
-        longest.compact_sort_by_key(|(_, _, ns)| Reverse(*ns));
+        longest.compact_sort_by_key(|((_, _, ns), _)| Reverse(*ns));
         longest.truncate(MOST_GAPS);
         longest.sort_unstable();
-        longest.into_iter().map(|(mono_ns, cpu, ns)| SpinGap { cpu, mono_ns, ns }).collect()
+        let gap = |((mono_ns, cpu, ns), origin): ((Nanos, Cpu, Nanos), Option<GapOrigin>)| SpinGap {
+            cpu,
+            mono_ns,
+            ns,
+            origin: origin.map(Into::into).unwrap_or_default(),
+        };
+        longest.into_iter().map(gap).collect()
     }
 }
 
@@ -88,8 +109,14 @@ impl OnSpikes for GapList {
     }
 
     fn on_spikes(&mut self, late: &[LateWakeup], _lost: u64) {
-        for LateWakeup { cpu, expected, actual, .. } in late.iter().copied() {
-            self.keep(SpinGap { cpu, mono_ns: expected, ns: actual - expected });
+        let mut sums: BTreeMap<Cpu, GapSum> = BTreeMap::new();
+        for gap in late {
+            let sum = sums.entry(gap.cpu).or_default();
+            (sum.count, sum.total) = (sum.count + 1, sum.total + (gap.actual - gap.expected));
+        }
+        let origins = self.origins.as_mut().filter(|_| !late.is_empty()).map(|origins| origins.look(&sums));
+        for gap in late {
+            self.keep(gap, origins.as_ref().and_then(|origins| origins.get(&gap.cpu).copied()));
         }
     }
 
@@ -183,8 +210,8 @@ mod tests {
         let cpu = CpuRun { cpu: Some(Cpu(2)), cycles: Some(1), worst: vec![worst], ..CpuRun::default() };
         let mut run = Run { cpus: vec![cpu], ..Run::default() };
         GapList::new(Nanos(5)).fill(&mut run, false);
-        let only = SpinGap { cpu: Cpu(2), mono_ns: Nanos(100), ns: Nanos(90) };
-        assert_eq!((&run.gaps, run.gaps_dropped), (&Some(vec![only]), Some(0)));
+        let only = SpinGap { cpu: Cpu(2), mono_ns: Nanos(100), ns: Nanos(90), ..SpinGap::default() };
+        assert_eq!((&run.gaps, run.gaps_dropped), (&Some(vec![only.clone()]), Some(0)));
         // It takes the place of a shorter one.
         let mut full = GapList::new(Nanos(5));
         let late = |at: i64| LateWakeup {

@@ -2,20 +2,24 @@
 //!
 //! Each is a [`ThreadBody`](crate::measure::task::ThreadBody) in place of the wake-ups of
 //! `measure`: its threads are prepared, watched, counted and ended in the same way, and its samples
-//! go into the same bundle. `gaps` finds the gaps for `spin`, `gap_list` keeps the longest of them,
-//! `hog` runs ordinary threads; `pair` has the partners of `ipc`, `switch` and `pi`; `ipc` has
-//! one file per kind. The threads of `migrate` are not bound to a CPU.
+//! go into the same bundle. `gaps` finds the gaps for `spin`, `traced` reads those of a tracer of the
+//! kernel, `gap_list` keeps the longest of them, `origins` finds their cause; `hog` runs ordinary
+//! threads; `pair` has the partners of `ipc`, `switch` and `pi`; `ipc` has one file per kind. The
+//! threads of `migrate` are not bound to a CPU.
 
 pub mod deadline;
 pub mod gap_list;
 pub mod gaps;
 pub mod hog;
+pub mod hwlat;
 pub mod ipc;
 pub mod migrate;
 pub mod net;
+pub mod origins;
 pub mod packet;
 pub mod packet_counts;
 pub mod pair;
 pub mod pi;
 pub mod spin;
 pub mod switch;
+pub mod traced;

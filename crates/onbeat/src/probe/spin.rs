@@ -142,7 +142,7 @@ fn spin(
 /// Counts a gap; true if it reaches the limit.
 #[cold]
 #[inline(never)]
-fn note(gap: ClockGap, number: u64, params: &LoopParams, buffers: &CpuBuffers) -> bool {
+pub(super) fn note(gap: ClockGap, number: u64, params: &LoopParams, buffers: &CpuBuffers) -> bool {
     let (block, length) = (buffers.current(), gap.length());
     block.count(length);
     block.keep(LatencySample { latency: length, cycle: number, time: gap.after });

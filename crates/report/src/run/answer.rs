@@ -75,7 +75,8 @@ pub fn late(run: &Run) -> String {
 
 /// Culprit of the lateness, as far as a run without a recorder has one.
 pub fn who(run: &Run) -> String {
-    if let Some(answer) = probes::time_taken(run).or_else(|| verdicts::verdict(run)) {
+    let answer = probes::time_taken(run).or_else(|| verdicts::verdict(run));
+    if let Some(answer) = answer.or_else(|| probes::origins(run)) {
         return answer;
     }
     match run.probe() {

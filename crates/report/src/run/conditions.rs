@@ -140,7 +140,7 @@ pub fn conditions(run: &Run) -> Vec<(&'static str, String)> {
     // Conditions that do not affect samples of a probe.
     let apart: &[&str] = match run.probe() {
         None => &[],
-        Some(Probe::Spin) => &["woken by", "timer expires in", "interval", "phase", "idle"],
+        Some(Probe::Spin | Probe::Hw) => &["woken by", "timer expires in", "interval", "phase", "idle"],
         Some(Probe::Deadline) => &[],
         Some(Probe::Ipc | Probe::Switch | Probe::Pi | Probe::Migrate | Probe::Net) => {
             &["woken by", "timer expires in"]

@@ -5,6 +5,7 @@ pub mod conditions;
 pub mod csv;
 pub mod differing;
 pub mod hand_overs;
+pub mod hwlatdetect;
 mod import;
 mod inversions;
 mod jobs;

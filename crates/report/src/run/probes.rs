@@ -6,7 +6,7 @@ use crate::words::{MachineClock, clean, percent, several, span, uncapitalised};
 use model::run::{CpuRun, Run, SpinGap};
 use model::sort::CompactSort;
 use model::units::{CpuSet, Nanos, named_cpus};
-use model::vocabulary::{Policy, Probe, Quantity};
+use model::vocabulary::{GapOrigin, Policy, Probe, Quantity};
 
 /// Limit of gaps that are listed, and of interrupts of a CPU.
 const SHOWN: usize = 5;
@@ -19,6 +19,7 @@ pub fn definition(run: &Run) -> Option<String> {
                 run.plan.over_ns.map_or_else(|| "any length".into(), |over| format!("{} on", span(over)));
             format!("spin: gaps between two clock reads by a thread that does nothing else, from {over}")
         }
+        Probe::Hw => hardware(run),
         Probe::Ipc => format!(
             "ipc {}: from before the release in one thread to after the acquire in another, {}",
             clean(&run.plan.kind),
@@ -42,6 +43,38 @@ pub fn definition(run: &Run) -> Option<String> {
         Probe::Deadline => jobs::definition(run),
         Probe::Net => packets::definition(run),
     })
+}
+
+/// Definition of the gaps of `probe hw`, by their source.
+fn hardware(run: &Run) -> String {
+    let over = run.plan.over_ns.map_or_else(|| "any length".into(), |over| format!("{} on", span(over)));
+    if run.plan.spins() {
+        return format!("hw: gaps between two clock reads by a thread that does nothing else, from {over}");
+    }
+    let sampled = match (run.plan.width_ns, run.plan.window_ns) {
+        (Some(width), Some(window)) => format!(", for {} of each {}", span(width), span(window)),
+        _ => String::new(),
+    };
+    format!(
+        "hw: the longest gap of each window between two clock reads by the kernel's {} tracer with interrupts \
+         off{sampled}, from {over}",
+        clean(&run.plan.kind)
+    )
+}
+
+/// Origins of the gaps of `probe hw`, with their numbers.
+pub fn origins(run: &Run) -> Option<String> {
+    let gaps = run.gaps.as_deref().filter(|_| run.probe() == Some(Probe::Hw))?;
+    let of = |origin: GapOrigin| gaps.iter().filter(|gap| gap.origin == origin).count();
+    let words = |origin: GapOrigin| match origin {
+        GapOrigin::Smi => "with SMIs of the firmware",
+        GapOrigin::Hypervisor => "of the hypervisor",
+        GapOrigin::Unknown => "of unknown origin",
+    };
+    let counted = GapOrigin::ALL.iter().map(|&origin| (of(origin), words(origin)));
+    let named: Vec<String> =
+        counted.filter(|(n, _)| *n > 0).map(|(n, words)| format!("{words}: {n}")).collect();
+    (!named.is_empty()).then(|| format!("gaps {}", named.join(", ")))
 }
 
 /// Policy that `spin` ran under, and its meaning for the gaps.
@@ -163,7 +196,7 @@ fn places(run: &Run) -> String {
 pub fn sample(run: &Run) -> (&'static str, &'static str) {
     let quantity = run.primary().next().and_then(|cpu| cpu.measures.known());
     match (run.probe(), quantity) {
-        (Some(Probe::Spin), _) | (None, Some(Quantity::Gap)) => ("gap", "gaps"),
+        (Some(Probe::Spin | Probe::Hw), _) | (None, Some(Quantity::Gap)) => ("gap", "gaps"),
         (Some(Probe::Ipc), _) | (None, Some(Quantity::Ipc)) => ("hand-over", "hand-overs"),
         (Some(Probe::Switch), _) | (None, Some(Quantity::Switch)) => ("switch", "switches"),
         (Some(Probe::Pi), _) | (None, Some(Quantity::Inversion)) => ("inversion", "inversions"),
@@ -190,6 +223,8 @@ pub fn heads(run: &Run) -> (&'static str, &'static str) {
         None if sample(run).0 == "gap" => ("gaps", "lost ppm"),
         None => ("cycles", "missed"),
         Some(Probe::Spin) => ("gaps", "lost ppm"),
+        Some(Probe::Hw) if run.plan.spins() => ("gaps", "lost ppm"),
+        Some(Probe::Hw) => ("gaps", "missed"),
         Some(Probe::Ipc) => ("samples", "from CPU"),
         Some(Probe::Switch) => ("samples", "missed"),
         Some(Probe::Pi | Probe::Migrate) => ("samples", "failed"),
@@ -219,6 +254,7 @@ pub fn gaps(run: &Run) -> Vec<String> {
     let named = |gap: &&SpinGap| format!("{} on CPU {} at {}", span(gap.ns), gap.cpu, when(run, gap));
     let examples: Vec<String> = longest.iter().take(SHOWN).map(named).collect();
     let mut lines = vec![format!("longest gaps: {}", examples.join("; "))];
+    lines.extend(origins(run).map(|origins| format!("origins: {origins}")));
     if let Some(dropped) = run.gaps_dropped.filter(|&n| n > 0) {
         let count = several(gaps.len() as u64, "gap", "gaps");
         lines.push(format!(

@@ -1,5 +1,6 @@
 //! Sentences on a run as a whole: its verdict, its limits, the reasons that invalidate it.
 
+use super::probes;
 use crate::totals::largest;
 use crate::words::{MachineClock, beyond, clean, duration, or_dash, several, span};
 use model::run::{Integrity, Run};
@@ -62,13 +63,21 @@ pub fn oddities(run: &Run) -> Vec<String> {
     notes
 }
 
+/// Result of a run without samples, which for a probe of gaps is the best one.
+fn none_measured(run: &Run) -> String {
+    match run.plan.over_ns.filter(|_| probes::sample(run).0 == "gap") {
+        Some(over) => format!("No gap of {} or more was found.", span(over)),
+        None => format!("No {} was measured.", probes::sample(run).0),
+    }
+}
+
 /// Main result of the run in a sentence.
 pub fn verdict(run: &Run) -> String {
     let cpus = &run.cpus;
     let cycles = run.samples();
     let Some(worst) = run.primary().filter(|cpu| cpu.max_ns.is_some()).max_by_key(|cpu| cpu.max_ns) else {
         return match cycles {
-            Some(0) => "No wake-up was measured.".into(),
+            Some(0) => none_measured(run),
             n => format!("Of {} the largest latency is not known.", wake_ups(n)),
         };
     };

@@ -155,7 +155,7 @@ fn headline(run: &Run) -> Vec<String> {
 
 /// Unit of the rows.
 fn unit(run: &Run) -> String {
-    if run.probe() == Some(Probe::Spin) { "gaps in us" } else { "latencies in us" }.into()
+    if matches!(run.probe(), Some(Probe::Spin | Probe::Hw)) { "gaps in us" } else { "latencies in us" }.into()
 }
 
 /// CPUs with a row by default: all, or the latest of very many.

@@ -2,7 +2,7 @@
 
 use super::Control;
 use super::accepted::Accepted;
-use crate::knobs::sources::{EVENTS, FTRACE, NAPI, NET_SCALING};
+use crate::knobs::sources::{EVENTS, FTRACE, HWLAT, NAPI, NET_SCALING};
 use model::setting::{Comparison, Risk};
 
 pub(super) const ALL: &[Control] = &[
@@ -59,6 +59,28 @@ pub(super) const ALL: &[Control] = &[
         pattern: "/sys/kernel/tracing/function_profile_enabled",
         reason: "the function profiler",
         source: FTRACE,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/kernel/tracing/hwlat_detector/window",
+        accepts: Accepted::Number(1, i64::MAX),
+        reason: "microseconds, more than the width; of the whole machine, like the two below",
+        source: HWLAT,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/kernel/tracing/hwlat_detector/width",
+        accepts: Accepted::Number(1, i64::MAX),
+        reason: "microseconds in which interrupts are off, less than the window",
+        source: HWLAT,
+        ..Control::DEFAULT
+    },
+    Control {
+        pattern: "/sys/kernel/tracing/hwlat_detector/mode",
+        readback: Comparison::Choice,
+        accepts: Accepted::Words(&["none", "round-robin", "per-cpu"]),
+        reason: "a thread that goes from CPU to CPU, or one per CPU; since Linux 5.15",
+        source: HWLAT,
         ..Control::DEFAULT
     },
 ];

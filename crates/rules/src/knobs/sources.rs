@@ -22,6 +22,7 @@ pub const ETHTOOL_NETLINK: &str = "https://docs.kernel.org/networking/ethtool-ne
 pub const EVENTS: &str = "https://docs.kernel.org/trace/events.html";
 /// The function tracer and its directory.
 pub const FTRACE: &str = "https://docs.kernel.org/trace/ftrace.html";
+pub const HWLAT: &str = "https://docs.kernel.org/trace/hwlat_detector.html";
 /// Code coverage of the kernel.
 pub const GCOV: &str = "https://docs.kernel.org/dev-tools/gcov.html";
 /// Polling before a guest halts.

@@ -45,6 +45,9 @@ pub fn of(machine: &Machine, all: bool) -> Vec<Check> {
         checks.extend(ending::checks());
         checks.extend(disturbance::checks());
         checks.extend(probing::checks());
+        if machine.brief {
+            checks.extend(probing::long_checks());
+        }
         checks.extend(watching::checks());
         checks.extend(refusals::checks());
         checks.extend(answers::checks());

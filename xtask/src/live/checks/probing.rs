@@ -19,6 +19,32 @@ const STOPS: usize = 20;
 const STOP_MS: i64 = 200;
 const FOUND: usize = 18;
 
+/// Stops of 30 to 60 ms during `probe hw`, and the number to be found by the tracer: it samples for
+/// nine tenths of the time.
+const HW_STOPS: usize = 20;
+const HW_FOUND: usize = 15;
+
+/// Checks of the newest kernel in the complete gate.
+pub fn long_checks() -> Vec<Check> {
+    vec![Check::new(
+        "probe-hw-stops",
+        &format!(
+            "mount -t tracefs nodev /sys/kernel/tracing\n\
+             onbeat probe hw --source spin -D 34s -a 0 --threshold 15ms -q -o s --json s.json 3>&- &\n\
+             start m onbeat probe hw --source hwlat -D 32s -a 1 --width 450ms --window 500ms \
+             --threshold 15ms -q -o b --json m.json\n\
+             underway b\n\
+             clock\n\
+             echo \"=== STOP {HW_STOPS} 30 60 1200 7\" >&3\n\
+             reap\n\
+             usleep 3000000\n\
+             send run m.json; send spin s.json\n\
+             umount /sys/kernel/tracing; rm -r /var/lib/onbeat\n"
+        ),
+        found_by_tracer,
+    )]
+}
+
 pub fn checks() -> Vec<Check> {
     vec![
         Check::new(
@@ -99,6 +125,26 @@ pub fn checks() -> Vec<Check> {
              ip link set lo down\n\
              value devices $(($(ls /sys/class/net | wc -l) - before))\n",
             packets,
+            "probe-hw",
+            "mount -t tracefs nodev /sys/kernel/tracing\n\
+             grep -qw hwlat /sys/kernel/tracing/available_tracers || value none 1\n\
+             set -- /sys/kernel/tracing/tracing_thresh /sys/kernel/tracing/hwlat_detector/*\n\
+             before=$(cat \"$@\")\n\
+             run w onbeat probe hw --source hwlat -D 3s -a 1 --width 200ms --window 500ms --threshold 15ms \
+             -q -o w --json w.json --hwlatdetect w.txt\n\
+             [ -f w.json ] && send run w.json\n\
+             run i onbeat import w.txt -q -o i\n\
+             start m onbeat probe hw --source hwlat -D 60s --width 100ms --window 300ms -q -o b\n\
+             underway b\n\
+             usleep 500000; kill -KILL $pid; reap\n\
+             tries=0; until [ \"$before\" = \"$(cat \"$@\")\" ] || [ $tries -ge 100 ]; do \
+             usleep 100000; tries=$((tries + 1)); done\n\
+             value tries $tries; echo \"$before to $(cat \"$@\")\" >restored; send restored restored\n\
+             value left $(ls /sys/kernel/tracing/instances | grep -c onbeat)\n\
+             run s onbeat probe hw --source spin -D 1s -a 1 --threshold 1ms -q -o s --json s.json\n\
+             send spin s.json\n\
+             umount /sys/kernel/tracing; rm -r /var/lib/onbeat\n",
+            hardware,
         ),
         Check::new(
             "probe-killed",
@@ -219,6 +265,61 @@ fn packets(reply: &Reply, _: &Machine) -> CheckResult {
     let sum = ["answered", "lost", "late"].iter().filter_map(|name| of[*name].as_u64()).sum::<u64>();
     require(of["sent"].as_u64() == Some(sum) && of["path_mean_ns"].is_i64(), || format!("{of}"))?;
     require(reply.number("devices")? == 0, || "a network device is left".to_string())
+}
+
+fn hardware(reply: &Reply, _: &Machine) -> CheckResult {
+    exit(reply, "s", 0)?;
+    require(document(reply, "spin")?["plan"]["kind"] == "spin", || "no spinning thread".to_string())?;
+    if reply.number("none").is_ok() {
+        // A kernel without the tracer: refused with the remedy.
+        return exit(reply, "w", 5);
+    }
+    exit(reply, "w", 0)?;
+    exit(reply, "i", 0)?;
+    exit(reply, "m", 137)?;
+    let run = document(reply, "run")?;
+    require(run["plan"]["probe"] == "hw" && run["plan"]["kind"] == "hwlat", || run["plan"].to_string())?;
+    require(run["cpus"][0]["measures"] == "gap", || run["cpus"].to_string())?;
+    let gaps = run["gaps"].as_array().ok_or("the document has no list of gaps")?;
+    let is_whole = |gap: &&serde_json::Value| gap["ns"].as_i64() >= Some(15_000_000) && gap["origin"] != "";
+    require(gaps.iter().all(|gap| is_whole(&gap)), || format!("{gaps:?}"))?;
+    require(reply.number("tries")? < 100, || {
+        format!("settings of the tracer are not restored: {}", reply.file("restored").unwrap_or_default())
+    })?;
+    require(reply.number("left")? == 0, || "an instance is left".to_string())
+}
+
+/// Each stop that the tracer found has its length within a fifth, and the spinning loop of the other
+/// CPU found it, too.
+fn found_by_tracer(reply: &Reply, _: &Machine) -> CheckResult {
+    exit(reply, "m", 0)?;
+    let gaps = |name: &str| -> Result<Vec<(i64, i64)>, String> {
+        let run = document(reply, name)?;
+        let gaps = run["gaps"].as_array().ok_or("the document has no list of gaps")?;
+        let own = |gap: &serde_json::Value| Some((gap["mono_ns"].as_i64()?, gap["ns"].as_i64()?));
+        Ok(gaps.iter().filter_map(own).collect())
+    };
+    let (traced, spun) = (gaps("run")?, gaps("spin")?);
+    let stops = log::parse(reply.file("stops")?)?;
+    let is = |gap: &(i64, i64), start: i64, end: i64| {
+        // The two clocks agree to a few milliseconds.
+        let overlaps = gap.0 - 10_000_000 < end && start < gap.0 + gap.1 + 10_000_000;
+        overlaps && (gap.1 - (end - start)).abs() * 5 <= end - start
+    };
+    let by = |gaps: &[(i64, i64)]| -> Vec<bool> {
+        stops.iter().map(|stop| gaps.iter().any(|gap| is(gap, stop.start, stop.end))).collect()
+    };
+    let (by_tracer, by_loop) = (by(&traced), by(&spun));
+    let found = by_tracer.iter().filter(|&&found| found).count();
+    let agreed = by_tracer.iter().zip(&by_loop).filter(|(tracer, spin)| **tracer && **spin).count();
+    let others = traced.iter().filter(|gap| !stops.iter().any(|stop| is(gap, stop.start, stop.end))).count();
+    println!(
+        "          {found} of {} stops in the tracer's windows, {agreed} in both; {others} other gaps",
+        stops.len()
+    );
+    require(stops.len() == HW_STOPS && found >= HW_FOUND && agreed * 10 >= found * 9, || {
+        format!("{found} of {} stops found, {agreed} by both: {traced:?} {spun:?}", stops.len())
+    })
 }
 
 fn killed(reply: &Reply, _: &Machine) -> CheckResult {

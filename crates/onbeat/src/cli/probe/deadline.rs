@@ -95,7 +95,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let results = body.clone();
     let kept = measured(prepared, body, None, move |run| fill(run, &results, counted))?;
     let failure = nothing_measured(&kept.run);
-    finish_unless(&args.flags.run, kept, outputs, failure)
+    finish_unless(&args.flags.run, kept, outputs, environment, failure)
 }
 
 /// Parameters of -P, or the default ones.

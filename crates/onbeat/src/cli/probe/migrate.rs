@@ -95,7 +95,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let kept = measured(prepared, body.clone(), None, move |run| fill(run, &results, &levels))?;
     let failure = body.failure().map(|of| failure(&kept.run, of, &priorities, args.bound));
     let failure = failure.or_else(|| nothing_tested(&kept.run));
-    finish_unless(&args.flags.run, kept, outputs, failure)
+    finish_unless(&args.flags.run, kept, outputs, environment, failure)
 }
 
 /// Number of threads, more than there are CPUs.

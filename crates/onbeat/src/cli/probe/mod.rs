@@ -1,6 +1,7 @@
 //! `onbeat probe`: measurements of delays that a timer does not show.
 
 mod deadline;
+mod hw;
 mod ipc;
 mod migrate;
 mod net;
@@ -37,8 +38,8 @@ use report::last_lines::RunPlace;
 /// CPU away, `ipc` measures signalling from one thread to another, `switch` the cost of a context
 /// switch; `pi` tests that the kernel resolves priority inversions, `migrate` that it runs the
 /// threads with the highest priorities; `deadline` measures the jobs of SCHED_DEADLINE threads,
-/// `net` round trips of packets. Runs are stored as bundles, which `onbeat report`, `bounds` and
-/// `compare` read like those of `measure`.
+/// `net` round trips of packets, and `hw` finds what firmware and hardware take. Runs are stored as
+/// bundles, which `onbeat report`, `bounds` and `compare` read like those of `measure`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat probe spin -a 1 -D 30s                everything that takes time from CPU 1\n  \
@@ -48,7 +49,8 @@ use report::last_lines::RunPlace;
         onbeat probe pi                              priority inheritance on each CPU\n  \
         onbeat probe migrate                         more real-time threads than CPUs\n  \
         onbeat probe deadline                        jobs of SCHED_DEADLINE threads\n  \
-        onbeat probe net                             packets between two network namespaces")]
+        onbeat probe net                             packets between two network namespaces\n  \
+        onbeat probe hw                              what firmware and hardware take")]
 pub struct Args {
     #[command(subcommand)]
     command: ProbeCommand,
@@ -63,6 +65,7 @@ enum ProbeCommand {
     Migrate(migrate::Args),
     Deadline(deadline::Args),
     Net(net::Args),
+    Hw(hw::Args),
 }
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
@@ -74,6 +77,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         ProbeCommand::Migrate(args) => migrate::run(args, environment),
         ProbeCommand::Deadline(args) => deadline::run(args, environment),
         ProbeCommand::Net(args) => net::run(args, environment),
+        ProbeCommand::Hw(args) => hw::run(args, environment),
     }
 }
 
@@ -134,8 +138,8 @@ fn measured(
         }
     };
     load_flags::end(loads, &mut run);
-    complete(&mut run);
     run.integrity.extend(before.changes(&run));
+    complete(&mut run);
     for entry in run.integrity.iter_mut().filter(|entry| spins && entry.kind == IntegrityKind::Throttled) {
         // A thread that never sleeps is meant to show it.
         entry.invalidates = false;

@@ -135,7 +135,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let results = body.clone();
     let kept = measured(prepared, body.clone(), None, move |run| fill(run, &results))?;
     let failure = failure(&kept.run, &body);
-    finish_unless(&args.flags.run, kept, outputs, failure)
+    finish_unless(&args.flags.run, kept, outputs, environment, failure)
 }
 
 impl Args {

@@ -131,7 +131,7 @@ fn threshold(asked: Option<Nanos>, read: Nanos) -> Result<(Nanos, Option<String>
 
 /// Ensures that a CPU remains for the housekeeping thread, and for a shell that could stop the
 /// threads, if these have a real-time policy.
-fn leave_a_cpu(plan: &mut MeasurePlan, machine: &MachineCpus, all: bool) -> Result<()> {
+pub(super) fn leave_a_cpu(plan: &mut MeasurePlan, machine: &MachineCpus, all: bool) -> Result<()> {
     let measured: CpuSet = plan.cpus.iter().map(|own| own.cpu).collect();
     if plan.policy == Policy::Other || !plan.housekeeping.without(&measured).is_empty() {
         return Ok(());
@@ -157,7 +157,7 @@ fn leave_a_cpu(plan: &mut MeasurePlan, machine: &MachineCpus, all: bool) -> Resu
 }
 
 /// Refuses a long run that the kernel would not stop.
-fn refuse_without_end(plan: &MeasurePlan, host: &Host) -> Result<()> {
+pub(super) fn refuse_without_end(plan: &MeasurePlan, host: &Host) -> Result<()> {
     let throttled = host.rt_runtime_us.is_some_and(|runtime| runtime >= 0);
     let served = host.fair_server_runtime_ns.is_some_and(|runtime| runtime > 0);
     let short = plan.duration.is_some_and(|duration| duration <= UNTHROTTLED);

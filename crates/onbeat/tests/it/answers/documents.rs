@@ -21,6 +21,7 @@ fn lines(command: &str) -> &'static [&'static str] {
         "probe spin" => &["-a 0 -D 50ms -o @/new"],
         "probe ipc" => &["futex -a 0 -D 50ms -o @/new"],
         "probe switch" => &["-a 0 -D 50ms -o @/new"],
+        "probe hw" => &["--source spin -a 0 -D 50ms -o @/new"],
         "probe pi" => &["-a 0 -D 50ms -o @/new"],
         "probe migrate" => &["-D 50ms -o @/new", "-D 50ms --bound -o @/new"],
         "probe deadline" => &["-D 50ms -o @/new"],
