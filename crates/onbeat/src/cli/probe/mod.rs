@@ -30,9 +30,9 @@ use report::last_lines::RunPlace;
 ///
 /// A wake-up only shows delays at the moment of the wake-up. `spin` sees everything that takes a
 /// CPU away, `ipc` measures signalling from one thread to another, `switch` the cost of a context
-/// switch, `pi` tests that the kernel resolves priority inversions, and `hw` finds what firmware and
-/// hardware take. Runs are stored as bundles, which `onbeat report`, `bounds` and `compare` read like
-/// those of `measure`.
+/// switch, `pi` tests that the kernel resolves priority inversions, and `hw` finds what firmware
+/// and hardware take. Runs are stored as bundles, which `onbeat report`, `bounds` and `compare`
+/// read like those of `measure`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
         onbeat probe spin -a 1 -D 30s                everything that takes time from CPU 1\n  \
