@@ -1,6 +1,7 @@
 //! Lines of the kernel's hwlat tracer: sampling windows with gaps.
 //!
-//! Source: trace_hwlat_print in kernel/trace/trace_output.c, Documentation/trace/hwlat_detector.rst.
+//! Source: trace_hwlat_print in kernel/trace/trace_output.c,
+//! Documentation/trace/hwlat_detector.rst.
 
 use model::units::Nanos;
 

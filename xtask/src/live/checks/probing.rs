@@ -289,8 +289,8 @@ fn hardware(reply: &Reply, _: &Machine) -> CheckResult {
     require(reply.number("left")? == 0, || "an instance is left".to_string())
 }
 
-/// Each stop that the tracer found has its length within a fifth, and the spinning loop of the other
-/// CPU found it, too.
+/// Each stop that the tracer found has its length within a fifth, and the spinning loop of the
+/// other CPU found it, too.
 fn found_by_tracer(reply: &Reply, _: &Machine) -> CheckResult {
     exit(reply, "m", 0)?;
     let gaps = |name: &str| -> Result<Vec<(i64, i64)>, String> {

@@ -65,8 +65,8 @@ pub struct Args {
     /// Shortest gap that counts; a bare number is in us
     #[arg(long, visible_alias = "over", value_name = "SPAN", default_value = OVER, allow_hyphen_values = true)]
     threshold: String,
-    /// Part of each window in which interrupts are off, at most 5s; a bare number is in us [default:
-    /// 500ms]
+    /// Part of each window in which interrupts are off, at most 5s; a bare number is in us
+    /// [default: 500ms]
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     width: Option<String>,
     /// Time from one sampling to the next; a bare number is in us [default: 1s]
