@@ -131,7 +131,11 @@ mod tests {
         let never = "pass 0 of 1000000 us: with 0 the kernel never throttles";
         check(&KNOB, &format!("{old}\n| # Kernel hacking"), never);
         // With groups of real-time tasks it admits none of them instead.
-        check(&KNOB, &format!("{old}\n| CONFIG_RT_GROUP_SCHED=y\n| # Kernel hacking"), "fail");
+        check(
+            &KNOB,
+            &format!("{old}\n| CONFIG_RT_GROUP_SCHED=y\n| # Kernel hacking"),
+            "fail medium 0 of 1000000 us",
+        );
     }
 
     #[test]
