@@ -93,7 +93,8 @@ pub fn flags_alone(machine: &MachineView) -> Option<FlagsAlone> {
             "boot with isolcpus=domain,{}, or isolate the CPUs at run time with `onbeat isolate create {cpus}`",
             truncate(value)
         ),
-    );
+    )
+    .with_persistence(Persistence::Boot);
     let found = format!("isolcpus={}", truncate(value));
     (!cpus.is_empty()).then_some(FlagsAlone { cpus, found, remedy })
 }

@@ -121,14 +121,21 @@ mod tests {
 
     #[test]
     fn a_runtime_of_zero_throttles_nothing() {
-        let old = "/proc/sys/kernel/sched_rt_runtime_us: 0\n/sys/kernel/debug/sched/fair_server refused\n\
-                   /proc/sys/kernel/osrelease: 6.1.0\n/boot/config-6.1.0:";
+        let old = "/proc/sys/kernel/sched_rt_runtime_us: 0
+            /sys/kernel/debug/sched/fair_server refused
+            /proc/sys/kernel/osrelease: 6.1.100
+            /boot/config-6.1.100:
+            | # Automatically generated file; DO NOT EDIT.
+            | # Linux/x86 6.1.100 Kernel Configuration
+            | CONFIG_PREEMPT_RT=y";
+        let never = "pass 0 of 1000000 us: with 0 the kernel never throttles";
+        check(&KNOB, &format!("{old}\n| # Kernel hacking"), never);
+        // With groups of real-time tasks it admits none of them instead.
         check(
             &KNOB,
-            &format!("{old} CONFIG_PREEMPT=y"),
-            "pass 0 of 1000000 us: with 0 the kernel never throttles",
+            &format!("{old}\n| CONFIG_RT_GROUP_SCHED=y\n| # Kernel hacking"),
+            "fail medium 0 of 1000000 us",
         );
-        check(&KNOB, &format!("{old} CONFIG_RT_GROUP_SCHED=y"), "fail");
     }
 
     #[test]
