@@ -125,6 +125,8 @@ pub fn checks() -> Vec<Check> {
              ip link set lo down\n\
              value devices $(($(ls /sys/class/net | wc -l) - before))\n",
             packets,
+        ),
+        Check::new(
             "probe-hw",
             "mount -t tracefs nodev /sys/kernel/tracing\n\
              grep -qw hwlat /sys/kernel/tracing/available_tracers || value none 1\n\
