@@ -197,11 +197,8 @@ pub struct Plan {
 impl Plan {
     /// True if a thread reads the clock without a pause.
     pub fn spins(&self) -> bool {
-        match self.probe.known() {
-            Some(Probe::Spin) => true,
-            Some(Probe::Hw) => GapSource::named(&self.kind) == Some(GapSource::Spin),
-            _ => false,
-        }
+        let by_loop = || GapSource::named(&self.kind) == Some(GapSource::Spin);
+        self.probe == Probe::Spin || self.probe == Probe::Hw && by_loop()
     }
 }
 

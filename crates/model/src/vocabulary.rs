@@ -51,7 +51,7 @@ keywords! {
 keywords! {
     /// Cause of a gap outside of the kernel.
     pub enum GapOrigin {
-        /// system management interrupts, which the processor counted meanwhile
+        /// system management interrupts, which the processor counted around the gap
         Smi = "smi",
         /// the hypervisor below this machine
         Hypervisor = "hypervisor",

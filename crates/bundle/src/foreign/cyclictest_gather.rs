@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::cyclictest_line::{Line, Summary};
 use super::{BUCKET_LIMIT, OVERFLOW_LIMIT};
-use model::run::WORST;
-use model::units::Cpu;
+use model::keyword::Word;
+use model::run::{Integrity, Run, WORST};
+use model::text::several;
+use model::units::{Cpu, Nanos};
+use model::vocabulary::{Ended, IdleStates, IntegrityKind, Policy};
 
 /// Numbers of a comment, with the number of its line.
 pub(super) type Numbers = Option<(usize, Vec<i128>)>;
@@ -88,6 +91,74 @@ impl Gathered {
             Line::Heading | Line::Frame | Line::Comment | Line::Other => {}
         }
         Ok(())
+    }
+
+    /// System management interrupts that `--smi` counted, by thread.
+    pub(super) fn interrupts_of_management(&self) -> Vec<Integrity> {
+        let listed = self.smis.iter().flat_map(|numbers| numbers.1.iter().copied().enumerate());
+        let counts: BTreeMap<usize, i128> = self
+            .summaries
+            .iter()
+            .map(|(&thread, summary)| (thread, i128::from(summary.smi)))
+            .chain(listed)
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        let entry = |(thread, count): (usize, i128)| Integrity {
+            kind: IntegrityKind::Smi.into(),
+            cpu: self.cpus.get(&thread).copied(),
+            detail: several(u64::try_from(count).unwrap_or(u64::MAX), "SMI", "SMIs")
+                + &format!(" during the run, on the CPU of thread {thread}"),
+            invalidates: false,
+        };
+        counts.into_iter().map(entry).collect()
+    }
+
+    /// Fills the plan from the lines.
+    pub(super) fn describe(&self, run: &mut Run) {
+        let plan = &mut run.plan;
+        let intervals: Vec<i64> = self.summaries.values().map(|s| i64::from(s.interval_us)).collect();
+        let steps: Vec<i64> = intervals.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        if let Some(us) = intervals.first() {
+            plan.interval_ns = Some(Nanos(us * Nanos::MICRO.0));
+            plan.distance_ns = match steps.first() {
+                Some(&step) if steps.iter().all(|&other| other == step) => Some(Nanos(step * Nanos::MICRO.0)),
+                _ => None,
+            };
+        }
+        let mut priorities = self.summaries.values().map(|s| s.priority);
+        if let Some(first) = priorities.next() {
+            plan.priority = Some(first).filter(|first| priorities.all(|other| other == *first));
+        }
+        match Word::<Policy>::from(self.policy.as_str()) {
+            Word::Known(policy) => plan.policy = policy.into(),
+            Word::Other(_) if plan.priority == Some(0) => plan.policy = Policy::Other.into(),
+            // The command line found is not that of these threads, which have a priority.
+            Word::Other(_) if plan.priority.is_some() && plan.policy == Policy::Other => {
+                plan.policy = Policy::Fifo.into();
+            }
+            Word::Other(_) => {}
+        }
+        if !self.load.is_empty() {
+            plan.notes.push(format!("load average {}", self.load));
+        }
+        if self.idle_held {
+            plan.idle = IdleStates::Held.into();
+        }
+        if self.broke {
+            run.ended = Ended::Limit.into();
+        }
+        if self.spikes_dropped > 0 {
+            let dropped = several(self.spikes_dropped, "smaller spike", "smaller spikes");
+            plan.notes.push(format!("{dropped} of --spike omitted"));
+        }
+        if self.overflow_cycles_dropped > 0 {
+            let dropped = several(
+                self.overflow_cycles_dropped as u64,
+                "cycle number of an overflow",
+                "cycle numbers of overflows",
+            );
+            plan.notes.push(format!("{dropped} beyond {OVERFLOW_LIMIT} left out"));
+        }
     }
 
     /// Keeps the largest spikes.

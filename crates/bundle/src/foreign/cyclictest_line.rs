@@ -238,8 +238,8 @@ fn parse_summary(rest: &str) -> Option<Line> {
     rest.is_over().then_some(Line::Summary(thread, summary))
 }
 
-/// Unit by the widths of `Act:` and `Avg:`, 5 columns in microseconds and 8 with `-N` (print_stat of
-/// cyclictest.c); `None` where blanks were squeezed, or numbers fill their columns.
+/// Unit by the widths of `Act:` and `Avg:`, 5 columns in microseconds and 8 with `-N` (print_stat
+/// of cyclictest.c); `None` where blanks were squeezed, or numbers fill their columns.
 fn unit_of_widths(fields: &str) -> Option<Nanos> {
     let field = |label: &str, next: &str| Some(fields.split_once(label)?.1.split_once(next)?.0);
     // `Min:` has 7 columns in both.

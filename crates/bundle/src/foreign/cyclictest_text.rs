@@ -2,8 +2,6 @@
 //!
 //! The format is described in [`super::cyclictest_hist`]; versions 2.4, 2.6 and 2.10 were read.
 
-use std::collections::BTreeMap;
-
 use super::cyclictest_check::refuse_cut;
 use super::cyclictest_find::{command_before, within_prompt};
 use super::cyclictest_gather::{Gathered, Numbers};
@@ -12,12 +10,11 @@ use super::error::ImportError;
 use super::format::{ImportOptions, Imported, ResultSpan};
 use super::imported::{ImportedThread, RowEdges, empty_run, fill};
 use super::source::SourceText;
-use super::{OVERFLOW_LIMIT, command_line, samples, unit};
-use model::keyword::Word;
+use super::{command_line, samples, unit};
 use model::run::{Integrity, Run, WORST, Worst};
 use model::text::several;
 use model::units::Nanos;
-use model::vocabulary::{Ended, IdleStates, IntegrityKind, Policy};
+use model::vocabulary::IntegrityKind;
 
 /// Reads the block; without a histogram a live display's last update counts.
 ///
@@ -163,26 +160,6 @@ impl Gathered {
         Ok(Imported { run, blocks, remarks })
     }
 
-    /// System management interrupts that `--smi` counted, by thread.
-    fn interrupts_of_management(&self) -> Vec<Integrity> {
-        let listed = self.smis.iter().flat_map(|numbers| numbers.1.iter().copied().enumerate());
-        let counts: BTreeMap<usize, i128> = self
-            .summaries
-            .iter()
-            .map(|(&thread, summary)| (thread, i128::from(summary.smi)))
-            .chain(listed)
-            .filter(|(_, count)| *count > 0)
-            .collect();
-        let entry = |(thread, count): (usize, i128)| Integrity {
-            kind: IntegrityKind::Smi.into(),
-            cpu: self.cpus.get(&thread).copied(),
-            detail: several(u64::try_from(count).unwrap_or(u64::MAX), "SMI", "SMIs")
-                + &format!(" during the run, on the CPU of thread {thread}"),
-            invalidates: false,
-        };
-        counts.into_iter().map(entry).collect()
-    }
-
     /// Number of threads, and true if the rows end with a sum.
     fn shape(&self) -> Result<(usize, bool), String> {
         let columns = self.columns.len();
@@ -312,53 +289,6 @@ impl Gathered {
             }
         }
     }
-
-    fn describe(&self, run: &mut Run) {
-        let plan = &mut run.plan;
-        let intervals: Vec<i64> = self.summaries.values().map(|s| i64::from(s.interval_us)).collect();
-        let steps: Vec<i64> = intervals.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        if let Some(us) = intervals.first() {
-            plan.interval_ns = Some(Nanos(us * Nanos::MICRO.0));
-            plan.distance_ns = match steps.first() {
-                Some(&step) if steps.iter().all(|&other| other == step) => Some(Nanos(step * Nanos::MICRO.0)),
-                _ => None,
-            };
-        }
-        let mut priorities = self.summaries.values().map(|s| s.priority);
-        if let Some(first) = priorities.next() {
-            plan.priority = Some(first).filter(|first| priorities.all(|other| other == *first));
-        }
-        match Word::<Policy>::from(self.policy.as_str()) {
-            Word::Known(policy) => plan.policy = policy.into(),
-            Word::Other(_) if plan.priority == Some(0) => plan.policy = Policy::Other.into(),
-            // The command line found is not that of these threads, which have a priority.
-            Word::Other(_) if plan.priority.is_some() && plan.policy == Policy::Other => {
-                plan.policy = Policy::Fifo.into();
-            }
-            Word::Other(_) => {}
-        }
-        if !self.load.is_empty() {
-            plan.notes.push(format!("load average {}", self.load));
-        }
-        if self.idle_held {
-            plan.idle = IdleStates::Held.into();
-        }
-        if self.broke {
-            run.ended = Ended::Limit.into();
-        }
-        if self.spikes_dropped > 0 {
-            let dropped = several(self.spikes_dropped, "smaller spike", "smaller spikes");
-            plan.notes.push(format!("{dropped} of --spike omitted"));
-        }
-        if self.overflow_cycles_dropped > 0 {
-            let dropped = several(
-                self.overflow_cycles_dropped as u64,
-                "cycle number of an overflow",
-                "cycle numbers of overflows",
-            );
-            plan.notes.push(format!("{dropped} beyond {OVERFLOW_LIMIT} left out"));
-        }
-    }
 }
 
 /// Interval of a thread of the plan.
@@ -370,7 +300,9 @@ fn interval_of(run: &Run, index: usize) -> Option<Nanos> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::foreign::OVERFLOW_LIMIT;
     use crate::foreign::testing::fixture;
+    use model::vocabulary::{Ended, IdleStates};
     use proptest::prelude::*;
 
     fn parse(text: &str) -> Result<Run, String> {

@@ -200,7 +200,7 @@ fn own_document(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
     let schema = head.trim_start().strip_prefix('{')?.split_once("\"schema\"")?.1;
     let schema = schema.trim_start().strip_prefix(':')?.trim_start().strip_prefix("\"onbeat.")?;
     Some(match schema.split('/').next()? {
-        "run" => ("a run of onbeat", "report, bounds and compare read its folder as it is"),
+        "run" => ("a run of onbeat", "report, bounds and compare read its folder without a conversion"),
         "capture" => ("a capture of onbeat", "`onbeat audit --bundle` reads its folder"),
         _ => ("a document of onbeat", "give the folder of a run"),
     })

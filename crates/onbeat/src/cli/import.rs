@@ -60,7 +60,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     };
     if host::identity(&args.file.join("run.json")).is_some() {
         return Err(Failure::usage(format!(
-            "{shown} is a run of onbeat: report, bounds and compare read it as it is"
+            "{shown} is a run of onbeat: report, bounds and compare read it without a conversion"
         )));
     }
     let bytes = host::read_user_file(&args.file, FILE_LIMIT).map_err(|error| {

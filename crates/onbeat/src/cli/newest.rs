@@ -100,20 +100,23 @@ mod tests {
         assert_eq!(newest(&files(), true).as_deref(), Some("20261122T053837-00000001"));
     }
 
+    /// Home folder of the administrator.
+    const ROOT: &str = "/root";
+
     #[test]
     fn what_sudo_wrote_is_read_with_sudo() {
         let caller = |user: &str, by| Some(super::super::Caller { user: user.to_owned(), by });
         let program = |invoked_by, path: &str| {
-            let home = Some("/root".into());
+            let home = Some(ROOT.into());
             Environment { home, invoked_by, ..Environment::default() }.program(std::path::Path::new(path))
         };
-        let kept = "/root/.local/state/onbeat/runs/x";
-        assert_eq!(program(caller("ann", "sudo"), kept), "sudo onbeat");
-        assert_eq!(program(caller("ann", "doas"), kept), "doas onbeat");
+        let bundle = format!("{ROOT}/.local/state/onbeat/runs/x");
+        assert_eq!(program(caller("ann", "sudo"), &bundle), "sudo onbeat");
+        assert_eq!(program(caller("ann", "doas"), &bundle), "doas onbeat");
         // A bundle of -o is in a folder of the caller's choice.
         assert_eq!(program(caller("ann", "sudo"), "x"), "onbeat");
-        assert_eq!(program(caller("root", "sudo"), kept), "onbeat");
-        assert_eq!(program(None, kept), "onbeat");
+        assert_eq!(program(caller("root", "sudo"), &bundle), "onbeat");
+        assert_eq!(program(None, &bundle), "onbeat");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use self::intent::MAX_SPAN;
 pub use self::intent::{CpuChoice, MeasureIntent};
+pub use self::probe::{ProbePlan, SamplingWindow};
 use model::error::{Failure, Result};
-use model::keyword::Word;
 use model::reservation::Reservation;
 use model::run;
 use model::units::{Cpu, CpuSet, Nanos};
@@ -11,6 +11,7 @@ use model::vocabulary::Policy;
 use model::vocabulary::{Expiry, IdleStates, Preempt, Probe, Quantity, SchedulePhase, WakeMechanism};
 
 pub mod intent;
+mod probe;
 mod threads;
 
 /// CPUs of the machine, as the plan needs them.
@@ -77,37 +78,6 @@ pub struct MeasurePlan {
     pub notes: Vec<String>,
     /// Probe that it belongs to; none for `measure` and `hunt`.
     pub probe: Option<ProbePlan>,
-}
-
-/// Task of a probe's threads, in place of periodic wake-ups.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProbePlan {
-    pub probe: Probe,
-    /// Kind of hand-over or of lock, source of gaps; `""` for other probes.
-    pub kind: String,
-    /// Minimum length of a gap or a violation.
-    pub over: Option<Nanos>,
-    /// CPU time of a round or a job.
-    pub work: Option<Nanos>,
-    /// CPU of the releasing thread for each measured CPU; empty for other probes.
-    pub from: Vec<Cpu>,
-    /// Sampling by a tracer of the kernel.
-    pub window: Option<SamplingWindow>,
-}
-
-/// Window of a tracer, of which it samples a part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SamplingWindow {
-    /// Part in which it samples.
-    pub width: Nanos,
-    pub length: Nanos,
-}
-
-impl ProbePlan {
-    /// Plan of a probe without kinds.
-    pub fn of(probe: Probe) -> ProbePlan {
-        ProbePlan { probe, kind: String::new(), over: None, work: None, from: Vec::new(), window: None }
-    }
 }
 
 /// Default priority of the measuring threads: above interrupt threads (50), below the kernel's at
@@ -357,28 +327,6 @@ impl MeasurePlan {
             kind: probe.map_or_else(String::new, |probe| probe.kind.clone()),
             from_cpu: probe.and_then(|probe| probe.from.get(index).copied()),
             ..run::CpuRun::default()
-        }
-    }
-}
-
-impl ProbePlan {
-    /// Plan of a probe for `run.json`; only jobs of `probe deadline` wait for a timer.
-    fn document(&self, measured: run::Plan) -> run::Plan {
-        let gaps = matches!(self.probe, Probe::Spin | Probe::Hw);
-        let timed = self.probe == Probe::Deadline;
-        run::Plan {
-            probe: self.probe.into(),
-            kind: self.kind.clone(),
-            over_ns: self.over,
-            work_ns: self.work,
-            width_ns: self.window.map(|window| window.width),
-            window_ns: self.window.map(|window| window.length),
-            wake: if timed { measured.wake } else { Word::default() },
-            expiry: if timed { measured.expiry } else { Word::default() },
-            phase: if gaps { Word::default() } else { measured.phase },
-            interval_ns: measured.interval_ns.filter(|_| !gaps),
-            distance_ns: None,
-            ..measured
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Each is a [`ThreadBody`](crate::measure::task::ThreadBody) in place of the wake-ups of
 //! `measure`: its threads are prepared, watched, counted and ended in the same way, and its samples
-//! go into the same bundle. `gaps` finds the gaps for `spin`, `traced` reads those of a tracer of the
-//! kernel, `gap_list` keeps the longest of them, `origins` finds their cause; `hog` runs ordinary
+//! go into the same bundle. `gaps` finds the gaps for `spin`, `traced` reads those of a tracer of
+//! the kernel, `gap_list` keeps the longest of them, `origins` finds their cause; `hog` runs ordinary
 //! threads; `pair` has the partners of `ipc`, `switch` and `pi`; `ipc` has one file per kind. The
 //! threads of `migrate` are not bound to a CPU.
 

@@ -36,7 +36,7 @@ pub fn hwlat_gaps(text: &str, wall_offset: Nanos) -> Vec<ClockGap> {
 }
 
 /// Reads the lines of a tracer; gaps of at least `over` are samples.
-pub struct Traced {
+pub struct TracedGaps {
     instance: Arc<Instance>,
     lines: GapLines,
     over: Nanos,
@@ -46,10 +46,10 @@ pub struct Traced {
     failed: AtomicBool,
 }
 
-impl Traced {
+impl TracedGaps {
     /// A body for an armed instance that does not record yet.
-    pub fn new(instance: Arc<Instance>, lines: GapLines, over: Nanos) -> Traced {
-        Traced { instance, lines, over, started: Once::new(), failed: AtomicBool::new(false) }
+    pub fn new(instance: Arc<Instance>, lines: GapLines, over: Nanos) -> TracedGaps {
+        TracedGaps { instance, lines, over, started: Once::new(), failed: AtomicBool::new(false) }
     }
 
     /// True if the tracer could not be started or read: its gaps are incomplete.
@@ -143,7 +143,7 @@ impl Traced {
     }
 }
 
-impl ThreadBody for Traced {
+impl ThreadBody for TracedGaps {
     fn run(&self, task: MeasuringTask) -> ThreadEnd {
         let found = self.prepare(task);
         task.count(found, |turn, buffers| self.follow(&turn.params, buffers, &task.shared.stop))

@@ -167,18 +167,20 @@ mod tests {
 
     #[test]
     fn nothing_hides_the_program_or_the_record() {
-        for (program, folder) in [("/home/u/onbeat", FOLDER), ("/usr/bin/onbeat", "/root/w")] {
+        let [home, root, _] = HOMES.map(|home| format!("{home}/w"));
+        for (program, folder) in [(home.as_str(), FOLDER), ("/usr/bin/onbeat", &root)] {
             let (text, _) = unit(program, folder, &[], false);
             assert!(text.contains("\nProtectHome=read-only\n") && text.contains("PrivateTmp=yes"), "{text}");
         }
-        for (program, folder) in [("/tmp/onbeat", FOLDER), ("/usr/bin/onbeat", "/var/tmp/w")] {
+        let temporary = TEMPORARY.map(|folder| format!("{folder}/w"));
+        for (program, folder) in [(temporary[0].as_str(), FOLDER), ("/usr/bin/onbeat", &temporary[1])] {
             let (text, remarks) = unit(program, folder, &[], false);
             assert!(!text.contains("PrivateTmp=") && text.contains("ProtectHome=yes"), "{text}");
             assert_eq!(remarks.len(), 1, "{remarks:?}");
         }
-        let (_, remarks) = unit("/root/.cargo/bin/onbeat", "/run/w", &[], false);
+        let (_, remarks) = unit(&root, "/run/w", &[], false);
         assert!(remarks[0].contains("sudo install") && remarks[1].contains("emptied"), "{remarks:?}");
-        let (_, remarks) = unit("/usr/bin/onbeat", "/home/u/w", &[], false);
+        let (_, remarks) = unit("/usr/bin/onbeat", &home, &[], false);
         assert_eq!(remarks, [""; 0], "a home lasts");
     }
 }

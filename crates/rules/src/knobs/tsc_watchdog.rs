@@ -132,7 +132,7 @@ fn taken_away(machine: &MachineView) -> Result<Option<Judgement>, Judgement> {
         () if cmdline.params.iter().any(|param| param.name == "notsc") => "notsc",
         () => return Ok(None),
     };
-    let failed = Judgement::fail(format!("{word}: the TSC is no clock source"));
+    let failed = Judgement::fail(format!("{word}: the TSC is not used as a clock source"));
     Ok(Some(failed.fix(Remedy::from(Change::cmdline_remove(word)))))
 }
 
@@ -278,7 +278,7 @@ mod tests {
     fn a_word_that_takes_the_tsc_away_is_the_one_to_remove() {
         for word in ["tsc=unstable", "notsc"] {
             let edits = format!("{}\ncmdline + {word}", machine(ALL, 1));
-            check(&KNOB, &edits, &format!("fail medium {word}: the TSC is no clock source"));
+            check(&KNOB, &edits, &format!("fail medium {word}: the TSC is not used as a clock source"));
             let mut machine = Machine::base();
             machine.edit(&edits);
             let fix = machine.finding(&KNOB).fix;

@@ -295,7 +295,7 @@ fn hardware(reply: &Reply, _: &Machine) -> CheckResult {
 /// other CPU found it, too.
 fn found_by_tracer(reply: &Reply, _: &Machine) -> CheckResult {
     exit(reply, "m", 0)?;
-    let gaps = |name: &str| -> Result<Vec<(i64, i64)>, String> {
+    let gaps = |name: &str| -> crate::tools::Result<Vec<(i64, i64)>> {
         let run = document(reply, name)?;
         let gaps = run["gaps"].as_array().ok_or("the document has no list of gaps")?;
         let own = |gap: &serde_json::Value| Some((gap["mono_ns"].as_i64()?, gap["ns"].as_i64()?));

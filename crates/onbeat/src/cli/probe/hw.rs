@@ -18,7 +18,7 @@ use crate::probe::gap_list::GapList;
 use crate::probe::hwlat::{FOLDER, HwlatTracer};
 use crate::probe::origins::GapOrigins;
 use crate::probe::spin::Spin;
-use crate::probe::traced::{Traced, hwlat_gaps};
+use crate::probe::traced::{TracedGaps, hwlat_gaps};
 use facts::Facts;
 use host::clock;
 use host::tracefs::Tracing;
@@ -43,7 +43,7 @@ const WIDEST: Nanos = Nanos(5_000_000_000);
 /// the hardware or a hypervisor. It samples all CPUs of -a at the same time, before Linux 5.15 one
 /// after the other. Of each window the longest gap is a sample. Without the tracer a thread reads
 /// the clock, and interrupts and other threads make gaps, too (--source spin). Each gap has an
-/// origin: SMIs that the processor counted meanwhile (Intel, with the module msr), the hypervisor,
+/// origin: SMIs that the processor counted around it (Intel, with the module msr), the hypervisor,
 /// or unknown. The tracer's settings are restored at the end, also after a kill.
 ///
 /// It delays everything else on a CPU by --width: not on a machine in production.
@@ -168,7 +168,7 @@ fn sample(
     let Some(tracer) = armed else {
         return measured(prepared, Arc::new(Spin { over }) as Arc<dyn ThreadBody>, Some(gaps), |_| ());
     };
-    let body = Arc::new(Traced::new(tracer.instance.clone(), hwlat_gaps, over));
+    let body = Arc::new(TracedGaps::new(tracer.instance.clone(), hwlat_gaps, over));
     let results = body.clone();
     measured(prepared, body, Some(gaps), move |run| {
         // They are about measuring threads, which sleep here.
