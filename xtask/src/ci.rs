@@ -19,9 +19,6 @@ const PROGRAMS: &str = "it";
 /// Tests that need packages of hundreds of megabytes, which only the night installs.
 const OF_NIGHT: &[&str] = &["spark_reads_what_is_exported"];
 
-/// Drawn cases of each property, of 256 at night.
-const CASES: &str = "64";
-
 /// Tests that are skipped because of the running kernel, which no package changes.
 const OF_KERNEL: &[&str] = &["switches of this kernel", "threads that are followed"];
 
@@ -104,14 +101,11 @@ fn tested(
 ) -> Result<()> {
     let test = [&["-n", nice, "cargo", "test"], &WORKSPACE[..], &["--no-fail-fast"], targets];
     let mut line = [&test.concat()[..], &["--", "--show-output"]].concat();
-    let depth = if args.night {
-        ("ONBEAT_NIGHT", "1")
-    } else {
+    if !args.night {
         line.extend(OF_NIGHT.iter().flat_map(|name| ["--skip", name]));
-        ("PROPTEST_CASES", CASES)
-    };
-    let tool = Tool::new("nice").args(line).envs(needs::python()?).env(depth.0, depth.1);
-    let run = tool.dir(&root()).capture()?;
+    }
+    let night = args.night.then(|| ("ONBEAT_NIGHT", "1".to_owned()));
+    let run = Tool::new("nice").args(line).envs(needs::python()?).envs(night).dir(&root()).capture()?;
     left_out.extend(run.stdout.lines().filter_map(left_out_by));
     let summary = summary(&run.stdout);
     if run.code == 0 {

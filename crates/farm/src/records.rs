@@ -45,6 +45,10 @@ pub struct SeriesDays {
     pub days: Vec<i64>,
 }
 
+fn null_if_zero<S: serde::Serializer>(seconds: &i64, serializer: S) -> Result<S::Ok, S::Error> {
+    Some(seconds).filter(|seconds| **seconds != 0).serialize(serializer)
+}
+
 /// A run, as lists show it; times are seconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FarmRun {
@@ -53,6 +57,8 @@ pub struct FarmRun {
     pub command: String,
     #[serde(flatten)]
     pub key: SeriesKey,
+    /// 0, in documents null, if its files state no time.
+    #[serde(serialize_with = "null_if_zero")]
     pub started: i64,
     pub length_ns: Option<Nanos>,
     pub complete: bool,
@@ -465,6 +471,12 @@ mod tests {
             prop_assert_eq!(&both.cpus, &one.cpus);
             prop_assert_eq!(both.n, one.n);
         }
+    }
+
+    #[test]
+    fn a_run_without_a_date_has_none_in_documents() {
+        let started = |started| serde_json::to_value(FarmRun { started, ..FarmRun::default() }).unwrap();
+        assert!(started(0)["started"].is_null() && started(7)["started"] == 7);
     }
 
     #[test]

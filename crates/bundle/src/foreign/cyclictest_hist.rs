@@ -146,7 +146,10 @@ mod tests {
         assert_eq!(back.cpus[1].min_ns, Some(Nanos(-7_000)));
     }
 
+    const CASES: u32 = if option_env!("ONBEAT_NIGHT").is_some() { 256 } else { 48 };
+
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(CASES))]
         #[test]
         fn counts_and_extremes_survive_the_round_trip(sets in sample_sets()) {
             let run = run_of(&sets);

@@ -28,7 +28,8 @@ pub struct RunWays {
 pub fn run(of: &FarmRun, names: &BoardNames, again: Option<&str>, ways: RunWays, parts: PageParts) -> String {
     let PageParts { heading, body, script } = parts;
     let body = html! {
-        p.path { (board_link(&of.board, names)) ", " (moment(of.started)) " UTC" }
+        p.path { (board_link(&of.board, names)) ", "
+            @if of.started == 0 { "at an unknown time" } @else { (moment(of.started)) " UTC" } }
         @if !of.labels.is_empty() { p { "Labels: " (labels(&of.labels)) "." } }
         (ways_on(of, &ways))
         (same_again(again))
