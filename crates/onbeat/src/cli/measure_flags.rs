@@ -217,8 +217,11 @@ mod tests {
             let intent = intent(flags).expect(flags);
             assert_eq!((intent.policy, intent.priority), (policy, Some(priority)), "{flags}");
         }
+        let deadline = intent("-P d:500us:1ms").expect("a reservation");
+        assert_eq!((deadline.policy, deadline.interval), (Some(Policy::Deadline), Nanos::MILLI));
         for (flags, word) in [
-            ("-P d:500us:1ms", "SCHED_DEADLINE"),
+            ("-P d:500us", "d:RUNTIME"),
+            ("-P d:2ms:1ms", "runtime <= deadline"),
             ("-P o:5", "o:0"),
             ("-P f:", "whole number"),
             ("-P x:5", "f:N"),
