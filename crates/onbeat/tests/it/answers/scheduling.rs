@@ -129,7 +129,7 @@ fn packets_are_counted_on_this_machine_and_from_a_server() {
     let kept = place.path("peer");
     let peer = both(&flags, &["--peer", "127.0.0.1:17078", "-o", &kept]);
     let answered = (0..50).any(|_| code(&onbeat(&peer)) == 0);
-    Command::new("kill").args(["-INT", &server.id().to_string()]).status().unwrap();
+    Command::new("kill").args(["-TERM", &server.id().to_string()]).status().unwrap();
     assert_eq!(server.wait().unwrap().code(), Some(6));
     assert!(answered);
     checked(&document(&place.path("peer")), "peer");
