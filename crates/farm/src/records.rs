@@ -45,10 +45,6 @@ pub struct SeriesDays {
     pub days: Vec<i64>,
 }
 
-fn null_if_zero<S: serde::Serializer>(seconds: &i64, serializer: S) -> Result<S::Ok, S::Error> {
-    Some(seconds).filter(|seconds| **seconds != 0).serialize(serializer)
-}
-
 /// A run, as lists show it; times are seconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FarmRun {
@@ -58,7 +54,7 @@ pub struct FarmRun {
     #[serde(flatten)]
     pub key: SeriesKey,
     /// 0, in documents null, if its files state no time.
-    #[serde(serialize_with = "null_if_zero")]
+    #[serde(serialize_with = "crate::wall_clock::null_if_zero")]
     pub started: i64,
     pub length_ns: Option<Nanos>,
     pub complete: bool,

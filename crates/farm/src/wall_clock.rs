@@ -14,3 +14,8 @@ pub fn now() -> i64 {
 pub fn now_ns() -> Nanos {
     host::clock::monotonic() + host::clock::wall_offset()
 }
+
+/// Serialises seconds since 1970, of which 0 stands for an unknown time, as null.
+pub fn null_if_zero<S: serde::Serializer>(seconds: &i64, serializer: S) -> Result<S::Ok, S::Error> {
+    serde::Serialize::serialize(&Some(seconds).filter(|seconds| **seconds != 0), serializer)
+}
