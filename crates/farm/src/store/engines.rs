@@ -38,7 +38,7 @@ struct LentSchema {
     url: String,
 }
 
-/// Deletes all rows, and numbers them from 1 again. The references are not checked meanwhile.
+/// Deletion of all rows, without checks of foreign keys, and restart of all sequences.
 const EMPTY: &str = "do $$ declare one record; begin \
                      set local session_replication_role = replica; \
                      for one in select tablename as name from pg_tables \
@@ -60,7 +60,7 @@ impl LentSchema {
         url.map(|url| LentSchema { url })
     }
 
-    /// Empties it for the next test; one whose test failed is not used again.
+    /// Empties the schema for the next test; the schema of a failed test is not used again.
     async fn give_back(self, store: FarmStore) {
         store.pool.execute(EMPTY).await.unwrap();
         store.pool.close().await;

@@ -56,7 +56,7 @@ pub fn hardware_stamps(interface: &str) -> io::Result<HardwareStamps> {
     if socket < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new, and belongs to nobody else.
+    // SAFETY: the descriptor is new, and has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     let mut abilities = StampAbilities { command: GET_STAMPS, ..StampAbilities::default() };
     match request(&socket, interface, ETHTOOL, &raw mut abilities) {

@@ -84,7 +84,7 @@ impl Requests {
         if socket < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor is new, and belongs to nobody else.
+        // SAFETY: the descriptor is new, and has no other owner.
         Ok(Requests(unsafe { OwnedFd::from_raw_fd(socket) }))
     }
 

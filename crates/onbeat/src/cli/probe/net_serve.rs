@@ -15,8 +15,8 @@ use model::vocabulary::Policy;
 /// Port of `--serve` and `--peer`.
 pub const DEFAULT_PORT: u16 = 17_077;
 
-/// Default duration of a measurement, which is none of `--serve`.
-const MEASUREMENT: &str = "10s";
+/// Default of `-D`, with which `--serve` has no time limit.
+const DEFAULT_DURATION: &str = "10s";
 
 /// Answers packets until a signal, or for the duration if one was given.
 pub fn serve(flags: &ProbeFlags, address: &str, duration: &str) -> Result<Exit> {
@@ -31,7 +31,7 @@ pub fn serve(flags: &ProbeFlags, address: &str, duration: &str) -> Result<Exit> 
     let socket = answering_end(at).map_err(failed)?;
     socket.set_time_limit(LOOK).map_err(failed)?;
     let length = positive_span("-D", duration, Bare::Seconds)?;
-    let until = (duration != MEASUREMENT).then(|| clock::monotonic() + length);
+    let until = (duration != DEFAULT_DURATION).then(|| clock::monotonic() + length);
     let policy = take_policy(flags)?;
     rt::block_signals().map_err(failed)?;
     remark(&format!("onbeat: answering at {} {policy}; end with Ctrl-C", socket.address().map_err(failed)?));
