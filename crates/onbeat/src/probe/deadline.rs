@@ -9,6 +9,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::*};
 
+use super::computing::compute;
 use crate::measure::shared::Shared;
 use crate::measure::task::{MeasuringTask, ThreadBody, ThreadEnd};
 use crate::measure::wake::{Sleep, Wake};
@@ -18,7 +19,7 @@ use model::run::DeadlineJobs;
 use model::units::Nanos;
 
 /// Time between two clock reads from which it is a pause.
-const PAUSE: i64 = 20_000;
+const PAUSE: Nanos = Nanos(20_000);
 
 /// Work of a slot of the warm-up.
 const WARMING: Nanos = Nanos(1_000);
@@ -35,9 +36,9 @@ struct Pauses {
 }
 
 impl Pauses {
-    fn add(&self, length: i64) {
+    fn add(&self, length: Nanos) {
         self.number.fetch_add(1, AcqRel);
-        self.time.fetch_add(length, AcqRel);
+        self.time.fetch_add(length.0, AcqRel);
     }
 
     fn read(&self) -> (u64, Nanos) {
@@ -150,29 +151,19 @@ impl JobThread<'_> {
 
     /// Computes for `work`; pauses are counted by their cause.
     fn compute(&mut self, counts: bool, work: Nanos) {
-        let mut switches = rt::thread_usage().involuntary_switches;
-        let (mut last, mut used) = (clock::monotonic(), 0);
-        while used < work.0 {
-            let now = clock::monotonic();
-            let step = now.0 - last.0;
-            if step < PAUSE {
-                used += step;
+        compute(work, PAUSE, |_, pause| {
+            let Some(pause) = pause else { return };
+            let cpu = clock::thread_cpu().unwrap_or_default();
+            let of = if counts { self.counts } else { &self.warming };
+            if !pause.switched {
+                of.stopped.add(pause.length);
+            } else if self.is_used_up(cpu) {
+                of.throttled.add(pause.length);
+                self.budget_from = cpu - self.debt(cpu);
             } else {
-                let switched = rt::thread_usage().involuntary_switches;
-                let cpu = clock::thread_cpu().unwrap_or_default();
-                let of = if counts { self.counts } else { &self.warming };
-                if switched == switches {
-                    of.stopped.add(step);
-                } else if self.is_used_up(cpu) {
-                    of.throttled.add(step);
-                    self.budget_from = cpu - self.debt(cpu);
-                } else {
-                    of.preempted.add(step);
-                }
-                switches = switched;
+                of.preempted.add(pause.length);
             }
-            last = now;
-        }
+        });
     }
 
     /// Counts a job that took this CPU time.
@@ -242,7 +233,7 @@ mod tests {
             (thread.debt(Nanos(1_000_103)), thread.debt(Nanos(3_500_100))),
             (Nanos(3), Nanos(500_000))
         );
-        thread.counts.preempted.add(30_000);
+        thread.counts.preempted.add(Nanos(30_000));
         thread.compute(true, all.work);
         let of = all.jobs(0);
         assert!(of.preempted >= 1 && of.preempted_ns >= Nanos(30_000));

@@ -9,6 +9,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::*};
 
+use super::computing::compute;
 use crate::measure::shared::Shared;
 use crate::measure::task::{MeasuringTask, ThreadBody, ThreadEnd};
 use crate::measure::wake::{Sleep, Wake};
@@ -20,7 +21,7 @@ use model::units::{Cpu, CpuSet, Nanos};
 const STEP: Nanos = Nanos(20_000);
 
 /// Time between two clock reads from which a thread may have lost its CPU.
-const PAUSE: i64 = 10_000;
+const PAUSE: Nanos = Nanos(10_000);
 
 /// Work of a slot of the warm-up.
 const WARMING: Nanos = Nanos(1_000);
@@ -209,26 +210,14 @@ impl MigratingThread<'_> {
         own.clear();
         own.begin(started);
         note(released, started);
-        let mut switches = rt::thread_usage().involuntary_switches;
-        let (mut last, mut used) = (clock::monotonic(), 0);
-        while used < work.0 {
-            let now = clock::monotonic();
-            let step = now.0 - last.0;
-            if step < PAUSE {
-                used += step;
-            } else {
-                let switched = rt::thread_usage().involuntary_switches;
-                // Without a switch it was an interrupt, firmware or a hypervisor: the thread had
-                // its CPU.
-                if switched != switches {
-                    own.begin(now);
-                    note(last, now);
-                }
-                switches = switched;
+        compute(work, PAUSE, |now, pause| {
+            // Without a switch the thread had its CPU.
+            if let Some(pause) = pause.filter(|pause| pause.switched) {
+                own.begin(now);
+                note(pause.from, now);
             }
             own.extend(now);
-            last = now;
-        }
+        });
         waits
     }
 

@@ -4,9 +4,11 @@
 //! `measure`: its threads are prepared, watched, counted and ended in the same way, and its samples
 //! go into the same bundle. `gaps` finds the gaps for `spin`, `traced` reads those of a tracer of
 //! the kernel, `gap_list` keeps the longest of them, `origins` finds their cause; `hog` runs ordinary
-//! threads; `pair` has the partners of `ipc`, `switch` and `pi`; `ipc` has one file per kind. The
-//! threads of `migrate` are not bound to a CPU.
+//! threads; `computing` finds the pauses of a thread for `migrate` and `deadline`; `pair` has the
+//! partners of `ipc`, `switch` and `pi`; `ipc` has one file per kind. The threads of `migrate` are
+//! not bound to a CPU.
 
+mod computing;
 pub mod deadline;
 pub mod gap_list;
 pub mod gaps;

@@ -8,7 +8,7 @@ use crate::cli::Environment;
 use crate::cli::flags::positive_span;
 use crate::cli::outputs::Outputs;
 use crate::cli::run_flags::ThreadFlags;
-use crate::cli::running::{WantedRun, prepare_run};
+use crate::cli::running::prepare_run;
 use crate::measure::reserve::{try_reservation, why_refused};
 use crate::plan::intent::MeasureIntent;
 use crate::plan::{CpuChoice, MeasurePlan, ProbePlan};
@@ -18,7 +18,7 @@ use model::error::{Exit, Failure, Result};
 use model::reservation::Reservation;
 use model::run::Run;
 use model::units::{Bare, CpuSet, Nanos};
-use model::vocabulary::{Command, Ended, Policy, Probe};
+use model::vocabulary::{Ended, Policy, Probe};
 
 /// Default parameters of the threads: a tenth of each CPU.
 const DEFAULT: Reservation =
@@ -74,15 +74,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         ..args.flags.any_intent(&args.duration, reservation.period)?
     };
     let free = intent.cpus == CpuChoice::All;
-    let wanted = WantedRun {
-        intent,
-        output: args.flags.run.output.clone(),
-        quiet: args.flags.run.quiet,
-        command: Command::Probe,
-        title: Some("jobs"),
-        load: Some(&args.flags.load),
-        labels: args.flags.run.labels()?,
-    };
+    let wanted = args.flags.wanted(intent, "jobs")?;
     let counted = rt::count_overruns();
     let mut threads = 0;
     let prepared = prepare_run(wanted, environment, |plan, _, _| {

@@ -9,7 +9,7 @@ use super::{KeptRun, finish, measured};
 use crate::cli::Environment;
 use crate::cli::flags::{keyword, positive_span};
 use crate::cli::outputs::Outputs;
-use crate::cli::running::{PreparedRun, WantedRun, prepare_run};
+use crate::cli::running::{PreparedRun, prepare_run};
 use crate::cli::step_settings::{FileWish, StepSettings, StepWish};
 use crate::measure::integrity::entry;
 use crate::measure::task::ThreadBody;
@@ -24,7 +24,7 @@ use host::clock;
 use host::tracefs::Tracing;
 use model::error::{Exit, Failure, ItemFailure, Result};
 use model::units::{Bare, CpuSet, Nanos};
-use model::vocabulary::{Command, GapSource, IntegrityKind, Policy, Probe, SchedulePhase};
+use model::vocabulary::{GapSource, IntegrityKind, Policy, Probe, SchedulePhase};
 
 /// Shortest gap that counts, as hwlatdetect's threshold.
 const OVER: &str = "10us";
@@ -83,15 +83,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let window = window(args)?;
     let (source, note) = choose(args)?;
     let title = format!("gaps of {over} and more");
-    let wanted = WantedRun {
-        intent: intent(args, &source)?,
-        output: args.flags.run.output.clone(),
-        quiet: args.flags.run.quiet,
-        command: Command::Probe,
-        title: Some(&title),
-        load: Some(&args.flags.load),
-        labels: args.flags.run.labels()?,
-    };
+    let wanted = args.flags.wanted(intent(args, &source)?, &title)?;
     let (no_cpus, mut armed, mut settings) = (CpuSet::default(), None, None);
     let mut origins = None;
     let prepared = prepare_run(wanted, environment, |plan, machine, facts| {

@@ -16,7 +16,7 @@ use model::error::{Exit, Failure, Result};
 use model::run::{Integrity, Run};
 use model::text::quoted;
 use model::units::{Bare, Cpu, Nanos};
-use model::vocabulary::{Command, Ended, IntegrityKind, Probe};
+use model::vocabulary::{Ended, IntegrityKind, Probe};
 use report::run::hand_overs;
 
 model::keywords! {
@@ -168,13 +168,8 @@ fn measure_one(
     let output =
         args.flags.run.output.as_ref().map(|path| if several { path.join(&name) } else { path.clone() });
     let wanted = WantedRun {
-        intent: args.flags.pair_intent(&args.duration, &args.interval, &args.pairs)?,
         output,
-        quiet: args.flags.run.quiet,
-        command: Command::Probe,
-        title: Some(&name),
-        load: Some(&args.flags.load),
-        labels: args.flags.run.labels()?,
+        ..args.flags.wanted(args.flags.pair_intent(&args.duration, &args.interval, &args.pairs)?, &name)?
     };
     let mut made: Vec<BothWays> = Vec::new();
     let prepared = prepare_run(wanted, environment, |plan, _, _| {

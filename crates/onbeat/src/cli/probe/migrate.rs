@@ -7,7 +7,7 @@ use super::{finish_unless, measured};
 use crate::cli::Environment;
 use crate::cli::flags::positive_span;
 use crate::cli::outputs::Outputs;
-use crate::cli::running::{WantedRun, prepare_run};
+use crate::cli::running::prepare_run;
 use crate::measure::integrity::entry;
 use crate::plan::intent::MeasureIntent;
 use crate::plan::{MeasurePlan, ProbePlan};
@@ -16,7 +16,7 @@ use model::error::{Exit, Failure, Result};
 use model::run::Run;
 use model::text::several;
 use model::units::{Bare, Cpu, Nanos};
-use model::vocabulary::{Command, Ended, IntegrityKind, Policy, Probe, SchedulePhase};
+use model::vocabulary::{Ended, IntegrityKind, Policy, Probe, SchedulePhase};
 
 /// Share of the CPUs that the threads may take, in percent: the rest is for other threads.
 const MOST_PERCENT: i64 = 80;
@@ -65,15 +65,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let work = positive_span("--work", &args.work, Bare::Micros)?;
     let over = positive_span("--over", &args.over, Bare::Micros)?;
     let intent = args.flags.pair_intent(&args.duration, &args.interval, &args.pairs)?;
-    let wanted = WantedRun {
-        intent: MeasureIntent { phase: SchedulePhase::Aligned, ..intent },
-        output: args.flags.run.output.clone(),
-        quiet: args.flags.run.quiet,
-        command: Command::Probe,
-        title: Some("rounds"),
-        load: Some(&args.flags.load),
-        labels: args.flags.run.labels()?,
-    };
+    let wanted = args.flags.wanted(MeasureIntent { phase: SchedulePhase::Aligned, ..intent }, "rounds")?;
     let (mut priorities, mut bound) = (Vec::new(), Vec::new());
     let prepared = prepare_run(wanted, environment, |plan, _, _| {
         let cpus: Vec<Cpu> = plan.measured().iter().collect();

@@ -9,7 +9,7 @@ use super::{finish_unless, measured};
 use crate::cli::Environment;
 use crate::cli::flags::{keyword, positive_span};
 use crate::cli::outputs::Outputs;
-use crate::cli::running::{WantedRun, prepare_run};
+use crate::cli::running::prepare_run;
 use crate::measure::integrity::entry;
 use crate::plan::{MachineCpus, MeasurePlan, ProbePlan};
 use crate::probe::net::{Ends, LOOK, RoundTrips, Sending, UNANSWERED, is_reached};
@@ -23,7 +23,7 @@ use model::error::{Exit, Failure, Result, reason, run_with};
 use model::run::Run;
 use model::text::{quoted_value, several};
 use model::units::{Bare, Cpu, Nanos};
-use model::vocabulary::{Command, Ended, IntegrityKind, Probe};
+use model::vocabulary::{Ended, IntegrityKind, Probe};
 
 model::keywords! {
     /// Path of the packets.
@@ -69,9 +69,9 @@ const SEARCH: u64 = 5;
 pub struct Args {
     #[command(flatten)]
     flags: ProbeFlags,
-    /// Duration; a bare number is in seconds
-    #[arg(short = 'D', long, value_name = "SPAN", default_value = "10s", allow_hyphen_values = true)]
-    duration: String,
+    /// Duration, by default 10s, of --serve without an end; a bare number is in seconds
+    #[arg(short = 'D', long, value_name = "SPAN", allow_hyphen_values = true)]
+    duration: Option<String>,
     /// Time between packets; a bare number is in us
     #[arg(short, long, value_name = "SPAN", default_value = "1000us", allow_hyphen_values = true)]
     interval: String,
@@ -104,21 +104,16 @@ pub struct Args {
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     if let Some(address) = &args.serve {
-        return serve(&args.flags, address, &args.duration);
+        return serve(&args.flags, address, args.duration.as_deref());
     }
     let outputs = Outputs::of(&[&args.flags.run.json], environment)?;
     let sending = args.sending()?;
     let busy_poll =
         args.busy_poll.as_deref().map(|span| positive_span("--busy-poll", span, Bare::Micros)).transpose()?;
-    let wanted = WantedRun {
-        intent: args.flags.pair_intent(&args.duration, &args.interval, &args.pairs)?,
-        output: args.flags.run.output.clone(),
-        quiet: args.flags.run.quiet,
-        command: Command::Probe,
-        title: Some("packets"),
-        load: Some(&args.flags.load),
-        labels: args.flags.run.labels()?,
-    };
+    let wanted = args.flags.wanted(
+        args.flags.pair_intent(args.duration.as_deref().unwrap_or("10s"), &args.interval, &args.pairs)?,
+        "packets",
+    )?;
     let mut ends = Vec::new();
     let prepared = prepare_run(wanted, environment, |plan, machine, _| {
         ends = match &args.peer {

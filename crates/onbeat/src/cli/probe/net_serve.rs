@@ -15,11 +15,8 @@ use model::vocabulary::Policy;
 /// Port of `--serve` and `--peer`.
 pub const DEFAULT_PORT: u16 = 17_077;
 
-/// Default of `-D`, with which `--serve` has no time limit.
-const DEFAULT_DURATION: &str = "10s";
-
 /// Answers packets until a signal, or for the duration if one was given.
-pub fn serve(flags: &ProbeFlags, address: &str, duration: &str) -> Result<Exit> {
+pub fn serve(flags: &ProbeFlags, address: &str, duration: Option<&str>) -> Result<Exit> {
     let named = quoted_value(address);
     let at = resolve(address, DEFAULT_PORT).map_err(|error| {
         Failure::usage(format!("invalid --serve {named} ({error}): expected ADDRESS or ADDRESS:PORT"))
@@ -30,8 +27,8 @@ pub fn serve(flags: &ProbeFlags, address: &str, duration: &str) -> Result<Exit> 
     };
     let socket = answering_end(at).map_err(failed)?;
     socket.set_time_limit(LOOK).map_err(failed)?;
-    let length = positive_span("-D", duration, Bare::Seconds)?;
-    let until = (duration != DEFAULT_DURATION).then(|| clock::monotonic() + length);
+    let length = duration.map(|span| positive_span("-D", span, Bare::Seconds)).transpose()?;
+    let until = length.map(|length| clock::monotonic() + length);
     let policy = take_policy(flags)?;
     rt::block_signals().map_err(failed)?;
     remark(&format!("onbeat: answering at {} {policy}; end with Ctrl-C", socket.address().map_err(failed)?));

@@ -7,7 +7,7 @@ use super::{finish_unless, measured};
 use crate::cli::Environment;
 use crate::cli::flags::{keyword, positive_span};
 use crate::cli::outputs::Outputs;
-use crate::cli::running::{WantedRun, prepare_run};
+use crate::cli::running::prepare_run;
 use crate::measure::integrity::entry;
 use crate::plan::{MeasurePlan, ProbePlan};
 use crate::probe::pi::{GroupFailure, GroupLock, PriorityInheritance, TIME_LIMIT};
@@ -15,7 +15,7 @@ use host::ipc::{PiFutex, PlainFutex, SharedPiFutex};
 use model::error::{Exit, Failure, Result};
 use model::run::{Integrity, Run};
 use model::units::{Bare, Nanos};
-use model::vocabulary::{Command, Ended, IntegrityKind, Policy, Probe};
+use model::vocabulary::{Ended, IntegrityKind, Policy, Probe};
 
 /// Longest time for which the medium thread may compute: it keeps ordinary threads off the CPU.
 const LONGEST: Nanos = Nanos(50_000_000);
@@ -79,15 +79,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
              threads off the CPU for that time"
         )));
     }
-    let wanted = WantedRun {
-        intent: args.flags.pair_intent(&args.duration, &args.interval, &args.pairs)?,
-        output: args.flags.run.output.clone(),
-        quiet: args.flags.run.quiet,
-        command: Command::Probe,
-        title: Some("priority inversions"),
-        load: Some(&args.flags.load),
-        labels: args.flags.run.labels()?,
-    };
+    let wanted = args.flags.wanted(
+        args.flags.pair_intent(&args.duration, &args.interval, &args.pairs)?,
+        "priority inversions",
+    )?;
     let mut made = Vec::new();
     let prepared = prepare_run(wanted, environment, |plan, _, _| {
         need_priorities(plan)?;

@@ -3,10 +3,11 @@
 use crate::cli::flags::{keyword, positive_span, span};
 use crate::cli::load_flags::LoadFlags;
 use crate::cli::run_flags::{RunFlags, ThreadFlags};
+use crate::cli::running::WantedRun;
 use crate::plan::intent::MeasureIntent;
 use model::error::Result;
 use model::units::{Bare, Nanos};
-use model::vocabulary::{IdleStates, SchedulePhase, WakeMechanism};
+use model::vocabulary::{Command, IdleStates, SchedulePhase, WakeMechanism};
 
 /// On which CPUs, how long, with which priority, and where the result goes.
 #[derive(clap::Args)]
@@ -54,6 +55,19 @@ impl ProbeFlags {
             limit: self.run.limit()?,
             housekeeping: self.run.housekeeping()?,
             threads: None,
+        })
+    }
+
+    /// The run of a probe; `title` is that of the live view.
+    pub fn wanted<'a>(&'a self, intent: MeasureIntent, title: &'a str) -> Result<WantedRun<'a>> {
+        Ok(WantedRun {
+            intent,
+            output: self.run.output.clone(),
+            quiet: self.run.quiet,
+            command: Command::Probe,
+            title: Some(title),
+            load: Some(&self.load),
+            labels: self.run.labels()?,
         })
     }
 

@@ -7,7 +7,7 @@ use super::{finish, measured};
 use crate::cli::Environment;
 use crate::cli::flags::positive_span;
 use crate::cli::outputs::Outputs;
-use crate::cli::running::{WantedRun, prepare_run};
+use crate::cli::running::prepare_run;
 use crate::plan::{MachineCpus, MeasureIntent, MeasurePlan, ProbePlan};
 use crate::probe::gap_list::GapList;
 use crate::probe::hog::Hogs;
@@ -16,7 +16,7 @@ use host::clock;
 use model::error::{Exit, Failure, Result};
 use model::run::Host;
 use model::units::{Bare, Cpu, CpuSet, Nanos};
-use model::vocabulary::{Command, Policy, Probe, SchedulePhase};
+use model::vocabulary::{Policy, Probe, SchedulePhase};
 
 /// Default length from which a gap counts, unless reading the clock takes too long.
 const OVER: Nanos = Nanos(1_000);
@@ -69,15 +69,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let asked = args.over.as_deref().map(|text| positive_span("--over", text, Bare::Micros)).transpose()?;
     let (over, note) = threshold(asked, clock::clock_read_cost())?;
     let title = format!("gaps of {over} and more");
-    let wanted = WantedRun {
-        intent: intent(args)?,
-        output: args.flags.run.output.clone(),
-        quiet: args.flags.run.quiet,
-        command: Command::Probe,
-        title: Some(&title),
-        load: Some(&args.flags.load),
-        labels: args.flags.run.labels()?,
-    };
+    let wanted = args.flags.wanted(intent(args)?, &title)?;
     let prepared = prepare_run(wanted, environment, |plan, machine, facts| {
         plan.notes.extend(note);
         if args.hog {

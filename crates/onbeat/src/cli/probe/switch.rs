@@ -6,11 +6,11 @@ use super::probe_flags::{PairFlags, ProbeFlags};
 use super::{finish, measured};
 use crate::cli::Environment;
 use crate::cli::outputs::Outputs;
-use crate::cli::running::{WantedRun, prepare_run};
+use crate::cli::running::prepare_run;
 use crate::plan::ProbePlan;
 use crate::probe::switch::Switch;
 use model::error::{Exit, Result};
-use model::vocabulary::{Command, Probe};
+use model::vocabulary::Probe;
 
 /// Measure context switches between two threads on one CPU
 ///
@@ -38,15 +38,9 @@ pub struct Args {
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let outputs = Outputs::of(&[&args.flags.run.json], environment)?;
-    let wanted = WantedRun {
-        intent: args.flags.pair_intent(&args.duration, &args.interval, &args.pairs)?,
-        output: args.flags.run.output.clone(),
-        quiet: args.flags.run.quiet,
-        command: Command::Probe,
-        title: Some("switches"),
-        load: Some(&args.flags.load),
-        labels: args.flags.run.labels()?,
-    };
+    let wanted = args
+        .flags
+        .wanted(args.flags.pair_intent(&args.duration, &args.interval, &args.pairs)?, "switches")?;
     let prepared = prepare_run(wanted, environment, |plan, _, _| {
         plan.probe = Some(ProbePlan::of(Probe::Switch));
         Ok(())
