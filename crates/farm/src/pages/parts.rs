@@ -63,7 +63,7 @@ pub fn runs(of: &[FarmRun], names: Option<&BoardNames>) -> Markup {
                     th.left.run { a href={ "/runs/" (escaped(&run.id)) } { (run.id) } }
                     @if let Some(names) = names {
                         td.left.name data-of="board" { (board_link(&run.board, names)) } }
-                    td.left.when { @if run.started == 0 { "–" } @else { (moment(run.started)) } }
+                    td.left.when { (moment(run.started)) }
                     td.top data-of="max, us" { (us_or_dash(run.max_ns)) }
                     td.left.flag[!state(run).is_empty()] { (state(run)) }
                     @if with_labels { td.left.labels { (labels(&run.labels)) } }

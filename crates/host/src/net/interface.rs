@@ -5,8 +5,8 @@
 use std::ffi::CStr;
 use std::io;
 use std::mem;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::ptr;
 
 /// Calls and commands of include/uapi/linux/{sockios,ethtool}.h.
@@ -51,13 +51,7 @@ struct StampState {
 
 /// State of the hardware time stamps of an interface of this network namespace.
 pub fn hardware_stamps(interface: &str) -> io::Result<HardwareStamps> {
-    // SAFETY: the call takes numbers only.
-    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    if socket < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor is new, and has no other owner.
-    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     let mut abilities = StampAbilities { command: GET_STAMPS, ..StampAbilities::default() };
     match request(&socket, interface, ETHTOOL, &raw mut abilities) {
         Ok(()) if abilities.stamps & ALL == ALL => {}
@@ -71,7 +65,7 @@ pub fn hardware_stamps(interface: &str) -> io::Result<HardwareStamps> {
 }
 
 /// Makes a call about an interface that fills in `answer`.
-fn request<T>(socket: &OwnedFd, interface: &str, call: libc::c_ulong, answer: *mut T) -> io::Result<()> {
+fn request<T>(socket: &UdpSocket, interface: &str, call: libc::c_ulong, answer: *mut T) -> io::Result<()> {
     // SAFETY: all zeros is a valid request.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
     // The last byte stays zero.

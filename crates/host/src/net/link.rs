@@ -15,7 +15,7 @@ use super::link_message::{new_address, new_veth, outcome, switch_on};
 use super::udp::UdpEnd;
 
 /// Devices of the two namespaces.
-pub const VETH: &str = "onbeat0";
+const VETH: &str = "onbeat0";
 const PEER: &str = "onbeat1";
 
 /// Addresses for documentation (RFC 5737), which no machine has.

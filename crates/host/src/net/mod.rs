@@ -7,5 +7,5 @@ mod stamps;
 mod udp;
 
 pub use interface::{HardwareStamps, hardware_stamps, interface_of};
-pub use link::{VETH, veth_pairs};
-pub use udp::{ReceivedPacket, StampSource, UdpEnd, answering_end, loopback_pairs, peer_end, resolve};
+pub use link::veth_pairs;
+pub use udp::{ReceivedPacket, StampSource, UdpEnd, loopback_pairs, peer_end, resolve};

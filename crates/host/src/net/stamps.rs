@@ -32,7 +32,7 @@ pub const ROOM: usize = 256;
 #[repr(align(8))]
 pub struct ControlRoom(pub [u8; ROOM]);
 
-/// ControlData data of a message.
+/// Control data of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ControlData {
     /// Stamp by the kernel, in CLOCK_REALTIME.

@@ -152,11 +152,6 @@ pub fn loopback_pairs(count: usize) -> io::Result<Vec<(UdpEnd, UdpEnd)>> {
     (0..count).map(pair).collect()
 }
 
-/// Socket that answers at an address, for `--serve`.
-pub fn answering_end(address: SocketAddr) -> io::Result<UdpEnd> {
-    UdpEnd::bound(address)
-}
-
 /// Socket that sends to a peer.
 pub fn peer_end(peer: SocketAddr) -> io::Result<UdpEnd> {
     let any: IpAddr =

@@ -157,7 +157,7 @@ pub fn is_reached(socket: &UdpEnd, sending: &Sending, packets: u64) -> std::io::
 struct RoundTrip<'a> {
     all: &'a RoundTrips,
     counts: &'a PacketCounts,
-    /// PacketCounts of the warm-up, which are dropped.
+    /// Counts of the warm-up, which no document has.
     warming: PacketCounts,
     shared: &'a Shared,
     sender: PacketSender,
@@ -184,7 +184,7 @@ enum Waited {
 }
 
 impl RoundTrip<'_> {
-    /// PacketCounts of the run, or those of the warm-up.
+    /// Counts of the run, or of the warm-up.
     fn counts(&self) -> &PacketCounts {
         if self.shared.start_at.load(Relaxed) != 0 { self.counts } else { &self.warming }
     }
@@ -268,7 +268,6 @@ impl Wake for RoundTrip<'_> {
             self.sender.write(number, &mut self.packet);
             self.began = clock::monotonic();
             let sent = self.socket.send(&self.packet);
-            count(&self.counts().sent);
             let waited = match sent {
                 Err(error) if !is_passing(error.kind()) => {
                     Waited::Failed(error.raw_os_error().unwrap_or(libc::EIO))
@@ -290,10 +289,8 @@ impl Wake for RoundTrip<'_> {
                         return self.end();
                     }
                 }
-                Waited::Stopped => {
-                    count(&self.counts().over_time);
-                    return Sleep::Interrupted;
-                }
+                // Neither answered nor lost: the run ended before.
+                Waited::Stopped => return Sleep::Interrupted,
                 Waited::Failed(number) => {
                     let _ = self.all.failed.set(number);
                     return self.end();
@@ -316,7 +313,7 @@ impl Wake for RoundTrip<'_> {
     }
 }
 
-/// PacketCounts of `--serve`.
+/// Counts of `--serve`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     pub answered: u64,

@@ -38,8 +38,8 @@ impl PacketSpans {
 /// Results of a thread.
 #[derive(Default)]
 pub struct PacketCounts {
-    pub sent: AtomicU64,
     pub answered: AtomicU64,
+    /// Packets without an answer within the time limit.
     pub over_time: AtomicU64,
     pub late: AtomicU64,
     pub reordered: AtomicU64,
@@ -53,11 +53,12 @@ pub struct PacketCounts {
 
 impl PacketCounts {
     pub fn read(&self) -> Packets {
-        let late = self.late.load(Acquire);
+        let (answered, late) = (self.answered.load(Acquire), self.late.load(Acquire));
+        let over_time = self.over_time.load(Acquire);
         Packets {
-            sent: self.sent.load(Acquire),
-            answered: self.answered.load(Acquire),
-            lost: self.over_time.load(Acquire).saturating_sub(late),
+            sent: answered + over_time,
+            answered,
+            lost: over_time.saturating_sub(late),
             late,
             reordered: self.reordered.load(Acquire),
             duplicates: self.duplicates.load(Acquire),

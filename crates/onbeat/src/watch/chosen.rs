@@ -30,7 +30,7 @@ pub struct ChosenThreads {
 struct ThreadChanges {
     ended: u64,
     started: u64,
-    /// Threads of the names without separate histograms, as too many match.
+    /// Threads of the names without separate histograms at the last look, as too many match.
     without: u64,
 }
 
@@ -80,6 +80,7 @@ impl ChosenThreads {
         let ended = self.take_ended(|tid| thread_facts(tid).map(|facts| facts.start));
         let names: Vec<String> = self.names().cloned().collect();
         let (before, full) = (self.changes.started, self.is_full);
+        self.changes.without = 0;
         for tid in names.iter().flat_map(|name| threads_named(name)) {
             if !self.present.contains_key(&tid) {
                 let _ = self.add(recorder, tid);

@@ -60,15 +60,22 @@ pub fn lines(run: &Run) -> Vec<String> {
             (Some(mean), Some(max)) => format!("{}, at most {}", span(mean), span(max)),
             _ => or_dash::<u64>(None),
         };
-        packets.path_mean_ns.map(|_| {
-            format!(
+        packets.path_mean_ns?;
+        Some(match packets.send_mean_ns {
+            // The network card's clock measures the path alone.
+            None => format!(
+                "{}: from the network card back to it {} (mean, by its time stamps)",
+                cpu.name(),
+                part(packets.path_mean_ns, packets.path_max_ns)
+            ),
+            Some(_) => format!(
                 "{}: to the driver {}; from there to the receiving stack {}; from there to the thread {} \
                  (means, by the kernel's time stamps)",
                 cpu.name(),
                 part(packets.send_mean_ns, packets.send_max_ns),
                 part(packets.path_mean_ns, packets.path_max_ns),
                 part(packets.receive_mean_ns, packets.receive_max_ns)
-            )
+            ),
         })
     };
     run.cpus.iter().filter_map(of).collect()
@@ -105,5 +112,9 @@ mod tests {
                 (parts[0], parts[0], parts[1]);
         }
         assert!(lines(&run)[0].contains("to the receiving stack 9 us, at most 50 us"), "{:?}", lines(&run));
+        if let Some(packets) = &mut run.cpus[0].packets {
+            packets.send_mean_ns = None;
+        }
+        assert!(lines(&run)[0].contains("network card back to it 9 us, at most 50 us"), "{:?}", lines(&run));
     }
 }

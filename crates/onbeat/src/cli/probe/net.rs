@@ -15,8 +15,8 @@ use crate::plan::{MachineCpus, MeasurePlan, ProbePlan};
 use crate::probe::net::{Ends, LOOK, RoundTrips, Sending, UNANSWERED, is_reached};
 use crate::probe::packet::{LONGEST, SHORTEST};
 use host::net::{
-    HardwareStamps, StampSource, UdpEnd, VETH, hardware_stamps, interface_of, loopback_pairs, peer_end,
-    resolve, veth_pairs,
+    HardwareStamps, StampSource, UdpEnd, hardware_stamps, interface_of, loopback_pairs, peer_end, resolve,
+    veth_pairs,
 };
 use host::random_u64;
 use model::error::{Exit, Failure, Result, reason, run_with};
@@ -169,15 +169,17 @@ fn on_this_machine(
     path: Option<PacketPath>,
 ) -> Result<Vec<Ends>> {
     let count = plan.cpus.len();
-    let (pairs, path) = match (path, veth_pairs(count)) {
-        (None | Some(PacketPath::Veth), Ok(pairs)) => (pairs, PacketPath::Veth),
-        (Some(PacketPath::Veth), Err(error)) => return Err(no_namespaces(&error)),
-        (None, Err(error)) => {
-            let why = no_namespaces(&error).message;
-            plan.notes.push(format!("{why}; the packets go over the loopback device"));
-            (loopback(count)?, PacketPath::Loopback)
-        }
-        (Some(PacketPath::Loopback), _) => (loopback(count)?, PacketPath::Loopback),
+    let virtual_pairs = || veth_pairs(count).map_err(|error| no_namespaces(&error));
+    let (pairs, path) = match path {
+        Some(PacketPath::Loopback) => (loopback(count)?, PacketPath::Loopback),
+        Some(PacketPath::Veth) => (virtual_pairs()?, PacketPath::Veth),
+        None => match virtual_pairs() {
+            Ok(pairs) => (pairs, PacketPath::Veth),
+            Err(failure) => {
+                plan.notes.push(format!("{}; the packets go over the loopback device", failure.message));
+                (loopback(count)?, PacketPath::Loopback)
+            }
+        },
     };
     let cpus: Vec<Cpu> = plan.cpus.iter().map(|own| own.cpu).collect();
     let usable: Vec<Cpu> = machine.online.and(&machine.permitted).iter().collect();
@@ -243,9 +245,13 @@ fn need_hardware_stamps(socket: &UdpEnd) -> Result<()> {
         Failure::of_call(what, &error, Exit::NotSupported, "use --stamps software")
     };
     let address = socket.address().map_err(failed)?.ip();
-    let name = interface_of(address).map_err(failed)?.unwrap_or_else(|| VETH.to_owned());
-    let name = quoted_value(&name);
-    match hardware_stamps(&name).map_err(failed)? {
+    let Some(interface) = interface_of(address).map_err(failed)? else {
+        return Err(Failure::not_supported(format!(
+            "no network interface has the address {address} any more: measure again, or use --stamps software"
+        )));
+    };
+    let name = quoted_value(&interface);
+    match hardware_stamps(&interface).map_err(failed)? {
         HardwareStamps::On => Ok(()),
         HardwareStamps::Missing => Err(Failure::not_supported(format!(
             "the driver of {name} has no hardware time stamps: use --stamps software"

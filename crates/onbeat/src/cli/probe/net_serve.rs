@@ -5,7 +5,7 @@ use crate::cli::flags::positive_span;
 use crate::cli::outputs::remark;
 use crate::plan::{CpuChoice, DEFAULT_PRIORITY};
 use crate::probe::net::{LOOK, Served, serve as answer_packets};
-use host::net::{answering_end, resolve};
+use host::net::{UdpEnd, resolve};
 use host::{clock, rt};
 use model::error::{Exit, Failure, Result, reason};
 use model::text::{quoted_value, several};
@@ -25,7 +25,7 @@ pub fn serve(flags: &ProbeFlags, address: &str, duration: Option<&str>) -> Resul
         let remedy = "choose another address or port";
         Failure::of_call(format!("cannot answer at {named}"), &error, Exit::NotSupported, remedy)
     };
-    let socket = answering_end(at).map_err(failed)?;
+    let socket = UdpEnd::bound(at).map_err(failed)?;
     socket.set_time_limit(LOOK).map_err(failed)?;
     let length = duration.map(|span| positive_span("-D", span, Bare::Seconds)).transpose()?;
     let until = length.map(|length| clock::monotonic() + length);
