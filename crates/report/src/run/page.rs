@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::differing::conditions_that_differ;
 use super::json::json_compact;
-use super::{section, table};
+use super::{probes, section, table};
 use crate::html::{PageParts, document, figure, next, scroll};
 use crate::hunt::threads;
 use crate::input::Input;
@@ -17,7 +17,7 @@ use crate::plot::{exceedance, latency, line, shift, theme};
 use crate::prose::prose;
 use crate::script::PageScript;
 use crate::totals::largest;
-use crate::words::{clean, several, span, us_or_dash};
+use crate::words::{capitalised, clean, several, span, us_or_dash};
 use model::error::Result;
 use model::sort::CompactSort;
 use model::units::Nanos;
@@ -41,6 +41,9 @@ pub fn parts(inputs: &[Input]) -> Result<PageParts> {
     let heading = match inputs {
         // For a followed program the cycles are the answer.
         [one] if threads::answer(one.run).is_some() => format!("Cycles of a program: {}", clean(one.title)),
+        [one] if probes::definition(one.run).is_some() => {
+            format!("{}: {}", capitalised(probes::sample(one.run).1), clean(one.title))
+        }
         [one] => format!("Wake-up latency: {}", clean(one.title)),
         several => format!("Wake-up latency of {} runs", several.len()),
     };
@@ -48,10 +51,24 @@ pub fn parts(inputs: &[Input]) -> Result<PageParts> {
     let asked = matches!(inputs, [one] if one.run.command == Command::Hunt && !one.run.spikes.is_empty());
     let body = html! {
             @if inputs.len() == 1 { (section::run(&inputs[0], None)) } @else { (overview(inputs)) }
-            footer class="muted" { p { "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". All latencies are wake-up latencies: from the requested wake-up time of a thread to the time it ran." } }
+            footer class="muted" { p { "Written by onbeat " (env!("CARGO_PKG_VERSION")) ". " (measured_quantity(inputs)) } }
             (document(&json))
     };
     Ok(PageParts { heading, body, script: asked.then_some(PageScript::Ask) })
+}
+
+/// Definition of what the runs measured; none for several of which some are probes.
+fn measured_quantity(inputs: &[Input]) -> String {
+    if let [one] = inputs
+        && let Some(definition) = probes::definition(one.run)
+    {
+        return format!("{}.", capitalised(&definition));
+    }
+    if inputs.iter().any(|one| one.run.probe().is_some()) {
+        return String::new();
+    }
+    "All latencies are wake-up latencies: from the requested wake-up time of a thread to the time it ran."
+        .to_owned()
 }
 
 /// Several runs: side by side first, then one by one.

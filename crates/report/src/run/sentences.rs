@@ -75,10 +75,12 @@ fn none_measured(run: &Run) -> String {
 pub fn verdict(run: &Run) -> String {
     let cpus = &run.cpus;
     let cycles = run.samples();
+    let (one, more) = probes::sample(run);
+    let counted = cycles.map_or_else(|| more.to_owned(), |n| several(n, one, more));
     let Some(worst) = run.primary().filter(|cpu| cpu.max_ns.is_some()).max_by_key(|cpu| cpu.max_ns) else {
         return match cycles {
             Some(0) => none_measured(run),
-            n => format!("Of {} the largest latency is not known.", wake_ups(n)),
+            _ => format!("Of {counted} the largest latency is not known."),
         };
     };
     if largest(run).is_none() {
@@ -94,13 +96,10 @@ pub fn verdict(run: &Run) -> String {
     let missed: u64 = cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.missed.unwrap_or(0)));
     let missed =
         if missed > 0 { format!("; {} missed", several(missed, "slot", "slots")) } else { String::new() };
-    let on = several(cpus.len() as u64, "CPU", "CPUs");
-    let cycles = wake_ups(cycles);
+    let is_bound = cpus.iter().any(|cpu| cpu.cpu.is_some());
+    let (one, more) = if is_bound { ("CPU", "CPUs") } else { ("thread", "threads") };
+    let on = several(cpus.len() as u64, one, more);
     // Armed events add to every wake-up: such a maximum is not the machine's alone.
     let armed = if run.command == Command::Hunt { ", with tracing," } else { "" };
-    format!("The largest latency of {cycles} on {on}{armed} was {max}, on {}{when}{missed}.", worst.name())
-}
-
-fn wake_ups(count: Option<u64>) -> String {
-    count.map_or("wake-ups".into(), |n| several(n, "wake-up", "wake-ups"))
+    format!("The largest latency of {counted} on {on}{armed} was {max}, on {}{when}{missed}.", worst.name())
 }
