@@ -49,6 +49,7 @@ struct Given<'a> {
     loops: Option<&'a str>,
     histogram: Option<Option<&'a str>>,
     affinity: Option<&'a str>,
+    threads: Option<&'a str>,
     spread: bool,
     relative: bool,
     nanoseconds: bool,
@@ -133,6 +134,18 @@ pub(super) fn buckets(line: &str) -> Option<u64> {
     gather(line.split_ascii_whitespace().skip(1)).histogram??.parse().ok()
 }
 
+/// Reason why a result of this many threads, whose last row is this one, is not of this command.
+pub(super) fn mismatch(line: &str, threads: usize, last_bucket: Option<u64>) -> Option<String> {
+    let given = options_of(line)?;
+    let stated = given.threads.and_then(|text| text.parse::<usize>().ok()).filter(|&stated| stated > 0);
+    if let Some(stated) = stated.filter(|&stated| stated != threads) {
+        return Some(format!("it has -t {stated}, and the result {threads}"));
+    }
+    let last = last_bucket?;
+    let rows = buckets(line).filter(|&rows| rows <= last)?;
+    Some(format!("it has -h {rows}, and the result a row {last}"))
+}
+
 /// Policy and priority that take effect; empty and `None` if the line does not set them.
 fn policy_of(given: &Given) -> (Word<Policy>, Option<u32>) {
     let policy = match (given.priority, given.policy) {
@@ -179,6 +192,8 @@ fn take_short<'a>(
             let value = if rest.is_empty() { words.next_if(|word| is_number(word)) } else { Some(rest) };
             if letter == 'a' {
                 given.affinity = value;
+            } else {
+                given.threads = value;
             }
             return;
         }
@@ -214,6 +229,8 @@ fn take_long<'a>(given: &mut Given<'a>, long: &'a str, words: &mut Peekable<impl
         let value = attached.or_else(|| words.next_if(|word| is_number(word)));
         if name == "affinity" {
             given.affinity = value;
+        } else {
+            given.threads = value;
         }
         return;
     }

@@ -7,13 +7,62 @@ const REACH: usize = 40;
 
 /// Last value that the search finds in the lines before this index: a prompt or a script's trace is
 /// near its result.
+///
+/// A command holds for the output behind it: not after another command, unless that one prints a
+/// file which the first names, and not if its output went to a file.
 pub(super) fn before<'a, T>(
     source: &'a SourceText,
     end: usize,
     search: impl Fn(&'a str) -> Option<T>,
 ) -> Option<T> {
     let lines: Vec<_> = source.slice(end.saturating_sub(REACH)..end).collect();
-    lines.into_iter().rev().find_map(|line| search(line.text))
+    let mut printed = None;
+    for line in lines.into_iter().rev() {
+        match (search(line.text), printed) {
+            (Some(_), None) if is_redirected(line.text) => return None,
+            (Some(value), None) => return Some(value),
+            (Some(value), Some(file)) if file_names(line.text).any(|name| name == file) => {
+                return Some(value);
+            }
+            (Some(_), Some(_)) => {}
+            (None, None) => printed = shell_command(line.text).and_then(|line| file_names(line).last()),
+            (None, Some(_)) => {}
+        }
+    }
+    None
+}
+
+/// Command in a line of a log: after `$`, a script's `+`, or a prompt that names a host or a shell.
+fn shell_command(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let traced = line.trim_start_matches('+');
+    let (prompt, command) = match traced.strip_prefix(' ') {
+        Some(command) if traced.len() < line.len() => ("+", command),
+        _ => line.find(['$', '#']).map(|at| line.split_at(at)).map(|(prompt, rest)| (prompt, &rest[1..]))?,
+    };
+    let is_root = line[prompt.len()..].starts_with('#');
+    let named = prompt.contains('@') || ["sh-", "bash-"].iter().any(|shell| prompt.starts_with(shell));
+    let is_prompt = prompt == "+" || named || prompt.is_empty() && !is_root;
+    let command = command.trim();
+    (is_prompt && !command.is_empty()).then_some(command)
+}
+
+/// Words of a line that may be names of files, also behind `>` and `=`.
+fn file_names(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| c.is_whitespace() || matches!(c, '>' | '=' | ';' | '|' | '&' | '"' | '\''))
+        .filter(|word| !word.is_empty())
+}
+
+/// True if standard output goes to a file that the line does not name again.
+fn is_redirected(line: &str) -> bool {
+    let Some((before, behind)) = line.split_once('>') else { return false };
+    let word = before.rsplit(char::is_whitespace).next().unwrap_or_default();
+    // Standard error, or a tag.
+    let is_other = word == "2" || word.contains('<');
+    let file = file_names(behind).next().unwrap_or_default();
+    let is_shown =
+        file.starts_with("/dev/std") || file_names(behind).filter(|name| *name == file).count() > 1;
+    !is_other && !is_shown
 }
 
 /// Commands of this program in a line: after a prompt, `sudo`, a quote or a script's `+`, up to the
@@ -24,7 +73,12 @@ pub(super) fn commands<'a>(line: &'a str, program: &'a str) -> impl Iterator<Ite
         let quote = prompt.chars().next_back().filter(|c| matches!(c, '"' | '\''));
         let is_end = |c: char| matches!(c, '>' | '|' | ';' | '&') || Some(c) == quote;
         // A word that begins with # begins the shell's comment.
-        let command = line[prompt.len()..].split(is_end).next()?.split(" #").next()?.trim_end();
+        let rest = &line[prompt.len()..];
+        let (command, end) = rest.split_at(rest.find(is_end).unwrap_or(rest.len()));
+        // The number of a file descriptor belongs to the operator.
+        let command =
+            if end.starts_with('>') { command.strip_suffix(" 2").unwrap_or(command) } else { command };
+        let command = command.split(" #").next()?.trim_end();
         let path = command.split_ascii_whitespace().next()?;
         (path.rsplit('/').next() == Some(program)).then_some(command)
     })
@@ -85,6 +139,36 @@ mod tests {
             ("latency", None),
         ] {
             assert_eq!(within(line, "latency"), command, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_command_holds_for_the_output_behind_it() {
+        let command = |log: &str| {
+            let source = SourceText::decode(format!("{log}\nresult\n").as_bytes()).unwrap();
+            let end = source.lines().len() - 1;
+            before(&source, end, |line| within(line, "latency").map(str::to_owned))
+        };
+        let own = Some("latency -h".to_owned());
+        for log in [
+            "$ latency -h",
+            "$ latency -h 2>&1 | tee log",
+            "$ latency -h > a.txt\n$ ls\n$ cat a.txt",
+            "$ latency -h > a.txt; cat a.txt",
+            "root@board:~# latency -h\n# a comment",
+            "+ latency -h\nRTT|  00:00:01",
+        ] {
+            assert_eq!(command(log), own, "{log}");
+        }
+        for log in [
+            "$ latency -h\n$ cat b.txt",
+            "$ latency -h > a.txt",
+            "$ latency -h > a.txt\n$ cat b.txt",
+            "+ latency -h\n+ ssh board cat b.txt",
+            "root@board:~# latency -h\nroot@board:~# cat b.txt",
+            "sh-5.2# latency -h >a\nsh-5.2# cat b",
+        ] {
+            assert_eq!(command(log), None, "{log}");
         }
     }
 

@@ -110,11 +110,19 @@ pub(super) fn refuse_cut(line: &TextLine) -> Result<(), ImportError> {
         }
         _ => 0,
     };
-    if word.len() >= least {
-        return Ok(());
-    }
+    if word.len() >= least { Ok(()) } else { Err(cut_number(line)) }
+}
+
+/// Refuses a last line without its end if fewer columns than these follow its last label.
+pub(super) fn refuse_cut_after(line: &TextLine, label: &str, columns: usize) -> Result<(), ImportError> {
+    let last = line.text.rsplit_once(label).map_or("", |(_, last)| last);
+    if last.len() >= columns { Ok(()) } else { Err(cut_number(line)) }
+}
+
+fn cut_number(line: &TextLine) -> ImportError {
+    let word = line.text.split_ascii_whitespace().next_back().unwrap_or_default();
     let (number, word) = (line.number, quoted(word));
-    Err(ImportError(format!("line {number}: the text ends within the number {word}: give the whole output")))
+    ImportError(format!("line {number}: the text ends within the number {word}: give the whole output"))
 }
 
 #[cfg(test)]

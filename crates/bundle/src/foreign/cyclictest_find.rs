@@ -137,7 +137,7 @@ fn parsed(text: &str) -> Option<Line> {
 
 /// Part of a line that cyclictest printed, after a command typed into the same line.
 pub(super) fn within_prompt(text: &str) -> &str {
-    match text.find("# /dev/cpu_dma_latency") {
+    match text.find("# /dev/cpu_dma_latency").filter(|_| !text.starts_with("T:")) {
         Some(at) => &text[at..],
         None => text,
     }

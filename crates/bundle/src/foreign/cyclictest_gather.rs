@@ -71,6 +71,12 @@ impl Gathered {
                 }
             }
             Line::Summary(thread, summary) => {
+                let units = self.summaries.values().filter_map(|other| other.unit).zip(summary.unit);
+                if units.into_iter().any(|(other, unit)| other != unit) {
+                    return Err("a T: line in another unit than those before: expected one run; give each \
+                                output alone"
+                        .into());
+                }
                 if self.summaries.insert(thread, summary).is_some() {
                     self.displayed.insert(thread);
                 }

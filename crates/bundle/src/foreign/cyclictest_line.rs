@@ -97,7 +97,7 @@ pub(super) fn parse(line: &str) -> Result<Line, String> {
     if let Some(rest) = line.strip_prefix('#') {
         return parse_comment(rest.trim_start());
     }
-    if let Some(rest) = line.strip_prefix("T:").filter(|rest| begins_with_number(rest)) {
+    if let Some(rest) = line.strip_prefix("T:").filter(|rest| is_of_thread(rest)) {
         return parse_spike(rest).or_else(|| parse_summary(rest)).ok_or_else(|| {
             format!("expected T: thread (id) P: I: C: Min: Act: Avg: Max:, found {}", quoted(line))
         });
@@ -123,8 +123,10 @@ pub(super) fn parse(line: &str) -> Result<Line, String> {
     parse_row(line).or_else(|what| if first.len() < 6 { Ok(Line::Other) } else { Err(what) })
 }
 
-fn begins_with_number(text: &str) -> bool {
-    text.trim_start().starts_with(|c: char| c.is_ascii_digit())
+/// True behind the `T:` of a thread's line, possibly a damaged one; `T:` may begin another text.
+fn is_of_thread(rest: &str) -> bool {
+    let rest = rest.trim_start();
+    rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit()) || rest.contains(" Min:")
 }
 
 /// `policy: fifo: loadavg: 0.63 0.35 0.2 1/135 6382`.
@@ -326,7 +328,9 @@ mod tests {
             "# Min Latencies: x",
             "# Thread 9999: 1",
             "# Thread 0z: 1",
+            "T:",
             "T: 0",
+            "T: nan (1) P:80 I:1000 C: 5 Min: 1 Act: 2 Avg: 2 Max: 18",
             "T: 0 ( 1) P: x",
             "T: 0 (1) P:80 I:1000 C: 5 Min: 1 Act: 2 Avg: 2 Max: 18 T: 1 (2) P:80 I:1000",
             "T: 0 (1) P:80 I:1000 C: 5 Min: 1 Act: 2 Avg: 2 Max: 4,234",

@@ -31,10 +31,17 @@ pub(super) fn read(
     let mut unknown: Option<usize> = None;
     let mut passed = 0u64;
     let mut stated = stated_above(source, finding.lines.start);
-    for text in source.slice(finding.lines.clone()) {
+    let mut is_cut = false;
+    for (index, text) in finding.lines.clone().zip(source.slice(finding.lines.clone())) {
         let at = |what: String| ImportError(format!("line {}: {what}", text.number));
         let line = line::parse(within_prompt(text.text)).map_err(at)?;
         match line {
+            // cyclictest prints eight columns.
+            Line::Sample(..)
+                if source.is_cut_at(index) && text.text.rsplit(':').next().is_some_and(|ns| ns.len() < 8) =>
+            {
+                is_cut = true;
+            }
             Line::Comment => {
                 stated = stated.or_else(|| unit_of_comment(text.text));
                 unknown = unknown.or(Some(text.number));
@@ -49,7 +56,10 @@ pub(super) fn read(
     }
     let is_asked = options.format.is_some();
     gathered.check_frame(finding.lines.end, unknown, is_asked)?;
-    let command = command_before(source, finding.lines.start);
+    let before = command_before(source, finding.lines.start);
+    let threads = gathered.shape()?.0;
+    let mismatch = before.and_then(|command| command_line::mismatch(command, threads, gathered.last_bucket));
+    let command = before.filter(|_| mismatch.is_none());
     let nanoseconds = command_line::resolution_is_ns(command.unwrap_or_default());
     let by_width = gathered.summaries.values().find_map(|summary| summary.unit);
     let unit = match by_width.or(nanoseconds.then_some(Nanos(1))).or(stated) {
@@ -58,6 +68,12 @@ pub(super) fn read(
         None => Nanos::MICRO,
     };
     let mut imported = gathered.imported(command, unit, options)?;
+    imported
+        .remarks
+        .extend(mismatch.map(|why| format!("the command line before the result is not read: {why}")));
+    if is_cut {
+        imported.remarks.push("the text ends within the last sample, which is omitted".into());
+    }
     if passed > 0 {
         let lines = several(passed, "line between its own was", "lines between its own were");
         imported.remarks.push(format!("{lines} skipped"));

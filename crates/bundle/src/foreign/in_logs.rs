@@ -86,6 +86,73 @@ fn a_cut_result_does_not_hide_a_whole_one() {
 }
 
 #[test]
+fn joined_files_are_two_results() {
+    let threads = |max: [u32; 2]| {
+        let line = |n: usize| {
+            format!("T: {n} (1034{n}) P:80 I:1000 C:    500 Min:     16 Act:   18 Avg:   23 Max:{:8}", max[n])
+        };
+        format!("# /dev/cpu_dma_latency set to 0us\n{}\n{}", line(0), line(1))
+    };
+    let (first, second) = (threads([717, 28]), threads([32, 5000]));
+    let maxima = |read: &Imported| read.run.cpus.iter().map(|cpu| cpu.max_ns).collect::<Vec<_>>();
+    let us = |values: [i64; 2]| values.map(|us| Some(Nanos(us * 1000))).to_vec();
+    let read = all(&format!("{first}{second}\n")).unwrap();
+    assert_eq!(read.iter().map(maxima).collect::<Vec<_>>(), [us([717, 28]), us([32, 5000])]);
+    // The end of the first is cut in its last thread.
+    for cut in [73, 70, 20, 1] {
+        let read = all(&format!("{}{second}\n", &first[..first.len() - cut])).unwrap();
+        let remarks = read[0].remarks.join("; ");
+        let whole: Vec<_> = read.iter().map(maxima).collect();
+        assert!(
+            whole == [us([32, 5000])] && remarks.contains("is cut and omitted"),
+            "{cut}: {whole:?} {remarks}"
+        );
+    }
+    for cut in [75, 73, 1] {
+        let text = &second[..second.len() - cut];
+        assert!(
+            all(text).unwrap_err().0.contains(if cut == 1 { "ends within" } else { "expected" }),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_number_that_the_end_of_a_text_cuts_is_not_read() {
+    let refused = |text: &str| all(text).unwrap_err().0;
+    let signals = "T: 0 (27915) P:70 C:     60 Min:     23 Act:   25 Avg:  696 Max:   10091\n\
+                   T: 1 (27916) P:70 C:     60 Min:     23 Act:   28 Avg:  696 Max:   10093";
+    assert_eq!(all(signals).unwrap().len(), 1);
+    assert!(refused(&signals[..signals.len() - 1]).contains("ends within the number '1009'"));
+    assert!(refused(&signals[..signals.len() - 69]).contains("expected T:"));
+    let pair = "#0: ID26375, P70, CPU1, I1000; #1: ID26376, P70, CPU0, TO 0, Cycles 300\n\
+                #1 -> #0, Min    6, Cur    9, Avg    9, Max   59";
+    assert_eq!(all(pair).unwrap().len(), 1);
+    assert!(refused(&pair[..pair.len() - 1]).contains("ends within the number '5'"));
+    let samples =
+        "Max CPUs = 2\nThread 0 Interval: 1000\n       0:       0:      13\n       0:       1:      17";
+    let max = |text: &str| all(text).unwrap()[0].run.cpus[0].max_ns;
+    assert_eq!(
+        (max(samples), max(&samples[..samples.len() - 1])),
+        (Some(Nanos(17_000)), Some(Nanos(13_000)))
+    );
+}
+
+#[test]
+fn a_command_that_the_result_contradicts_is_not_its_own() {
+    let rows = "# Histogram\n000000 000000\n000001 000500\n# Total: 000000500\n# Min Latencies: 00001\n\
+                # Avg Latencies: 00001\n# Max Latencies: 00001\n# Histogram Overflows: 00000\n";
+    let read = |command: &str| {
+        let read = all(&format!("$ {command}\n{rows}")).unwrap().remove(0);
+        (read.run.plan.priority, read.run.cpus[0].max_ns, read.remarks.join("; ").contains("is not read"))
+    };
+    assert_eq!(read("cyclictest -N -h 2 -p 99 -t1"), (Some(99), Some(Nanos(1)), false));
+    for other in ["cyclictest -N -h 1 -p 99", "cyclictest -N -h 2 -t 7 -p 99"] {
+        assert_eq!(read(other), (None, Some(Nanos(1000)), true), "{other}");
+    }
+}
+
+#[test]
 fn samples_that_are_all_beyond_the_rows_are_known() {
     let text = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:02\n\
                 Index   IRQ-000   Thr-000\nover:       1500      1501\ncount:      1500      1501\n\

@@ -45,6 +45,20 @@ struct UnsettledLine {
     is_open: bool,
 }
 
+/// A line, and what cyclictest printed behind it if the line before had no end: files that were
+/// joined, or a run that was cut. A prompt with a command may precede it, too.
+fn joined(line: &str) -> impl Iterator<Item = &str> {
+    let (first, second) = line.split_at(line.find("# /dev/cpu_dma_latency").unwrap_or(line.len()));
+    let is_sample = first.starts_with(' ') && first.matches(':').count() == 2;
+    let mut words = first.split_ascii_whitespace().filter(|word| word.bytes().all(|b| b.is_ascii_digit()));
+    let is_row = words.next().is_some_and(|bucket| bucket.len() >= 6) && words.next().is_some();
+    // A largest latency has eight columns, or is cut; then the line is damaged.
+    let is_cut = first.split_once("Max:").is_some_and(|(_, max)| max.len() < 8);
+    let is_result = first.starts_with("T:") && !is_cut || first.starts_with("# ") || is_sample || is_row;
+    let parts = if is_result { [first, second] } else { [line, ""] };
+    parts.into_iter().filter(|part| !part.is_empty())
+}
+
 /// Splits a log into lines; one that is overwritten with a carriage return is several.
 pub(super) fn lines_of(text: &str) -> Result<LogLines, ImportError> {
     let mut count = 0;
@@ -53,7 +67,7 @@ pub(super) fn lines_of(text: &str) -> Result<LogLines, ImportError> {
     let host = host_of(text.split(['\n', '\r']));
     let start_of = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
     for (index, whole) in text.split('\n').enumerate() {
-        for part in whole.split('\r').filter(|part| !part.trim_ascii().is_empty()) {
+        for part in whole.split('\r').flat_map(joined).filter(|part| !part.trim_ascii().is_empty()) {
             count += 1;
             if count > MAX_LINES {
                 return Err(too_large());

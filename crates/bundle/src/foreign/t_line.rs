@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cyclictest_check::refuse_cut_after;
 use super::error::ImportError;
 use super::format::{ForeignFormat, Imported, Reader, ResultSpan};
 use super::getopt::command_before;
@@ -97,7 +98,14 @@ fn find(source: &SourceText, kind: TLineKind) -> Vec<ResultSpan> {
     let mut findings: Vec<ResultSpan> = Vec::new();
     let mut threads: BTreeMap<usize, ThreadTotals> = BTreeMap::new();
     for (index, line) in source.lines().enumerate() {
-        let Some((thread, id, rest)) = kind.begin(line.text) else { continue };
+        let Some((thread, id, rest)) = kind.begin(line.text) else {
+            // A line that the end of the text cuts belongs to the result, which is refused for it.
+            let last = findings.last_mut().filter(|last| last.lines.end == index);
+            if let Some(last) = last.filter(|_| source.is_cut_at(index) && line.text.starts_with("T:")) {
+                last.lines.end = index + 1;
+            }
+            continue;
+        };
         let progress =
             totals(kind, rest).map(|all| ThreadTotals { id, cycles: all.cycles, min: all.min, max: all.max });
         let is_other =
@@ -118,14 +126,24 @@ fn find(source: &SourceText, kind: TLineKind) -> Vec<ResultSpan> {
 fn read(source: &SourceText, finding: &ResultSpan, kind: TLineKind) -> Result<Imported, ImportError> {
     let tool = kind.tool();
     let mut last: BTreeMap<usize, Totals> = BTreeMap::new();
-    for line in source.slice(finding.lines.clone()) {
-        let Some((thread, _, rest)) = kind.begin(line.text) else { continue };
-        let totals = totals(kind, rest).ok_or_else(|| {
+    for (index, line) in finding.lines.clone().zip(source.slice(finding.lines.clone())) {
+        let expected = || {
             let (number, label, found) = (line.number, kind.label(), quoted(line.text));
             ImportError(format!(
                 "line {number}: expected T: thread (id) {label} C: Min: Act: Avg: Max:, found {found}"
             ))
-        })?;
+        };
+        let is_cut = source.is_cut_at(index);
+        let Some((thread, _, rest)) = kind.begin(line.text) else {
+            if is_cut && line.text.starts_with("T:") {
+                return Err(expected());
+            }
+            continue;
+        };
+        let totals = totals(kind, rest).ok_or_else(expected)?;
+        if is_cut {
+            refuse_cut_after(&line, "Max:", 8)?;
+        }
         last.insert(thread, totals);
     }
     if last.keys().copied().ne(0..last.len()) {

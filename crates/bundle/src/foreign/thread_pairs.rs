@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cyclictest_check::refuse_cut_after;
 use super::error::ImportError;
 use super::format::{ForeignFormat, Imported, Reader, ResultSpan};
 use super::getopt::command_before;
@@ -255,8 +256,14 @@ impl Pairs {
 fn read(source: &SourceText, finding: &ResultSpan, tool: &RtTestsTool) -> Result<Imported, ImportError> {
     let mut pairs = Pairs::default();
     let mut last = 0;
-    for line in source.slice(finding.lines.clone()).filter(|line| begins_pair(line.text)) {
+    for (index, line) in finding.lines.clone().zip(source.slice(finding.lines.clone())) {
+        if !begins_pair(line.text) {
+            continue;
+        }
         pairs.take(&line)?;
+        if source.is_cut_at(index) && line.text.contains("->") {
+            refuse_cut_after(&line, "Max", 5)?;
+        }
         last = line.number;
     }
     if pairs.states.keys().ne(pairs.totals.keys()) || pairs.states.keys().copied().ne(0..pairs.states.len()) {
