@@ -44,6 +44,7 @@ impl CpuLine {
             overflows: 0,
             beyond_from: None,
             early: self.early,
+            counted: "wake-ups",
         }
     }
 

@@ -240,9 +240,12 @@ fn subcommands(command: &clap::Command, name: &str) -> Vec<(String, clap::Comman
 
 /// Parses the arguments; builds all commands at the terminal's width only for help and errors.
 fn parsed(args: Vec<OsString>, environment: &Environment) -> Result<Cli, clap::Error> {
-    let found = Cli::command().try_get_matches_from(&args).and_then(|found| Cli::from_arg_matches(&found));
+    let mut root = Cli::command();
+    let found = root.try_get_matches_from_mut(&args).and_then(|found| Cli::from_arg_matches(&found));
     found.or_else(|error| {
         if error.kind() == clap::error::ErrorKind::DisplayVersion {
+            // The process ends next: to free each part of the tree is a third of this start.
+            std::mem::forget(root);
             return Err(error);
         }
         let laid_out = command_of(environment.columns().min(100));

@@ -271,6 +271,7 @@ fn pictures(thread: &ThreadRun, run: &Run) -> Markup {
         overflows: 0,
         beyond_from: None,
         early: 0,
+        counted: "cycles",
     };
     let longest = thread.execution.last().map(|row| row.upper);
     let lines =

@@ -145,6 +145,7 @@ mod tests {
             overflows: 0,
             beyond_from: None,
             early: 0,
+            counted: "wake-ups",
         }
     }
 

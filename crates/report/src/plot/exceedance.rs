@@ -50,7 +50,7 @@ pub fn draw(lines: &[PlotLine], size: Size, theme: &Theme) -> Option<Picture> {
     let (legend, legend_height) = legend(&keys, &plot, plot.bottom + 58.0, theme);
     let body = html! {
         (plot.x_axis(&x, &x.ticks(size.x_ticks(), span_label), "latency, logarithmic", theme))
-        (plot.y_axis(&y, &y.ticks(8, power_label), "share of wake-ups at least this late", theme))
+        (plot.y_axis(&y, &y.ticks(8, power_label), &format!("share of {} at least this late", line::counted(lines)), theme))
         @if singles.len() < lines.len() { (band(&curves, &x, &y, theme)) }
         @for (colour, curve) in &dashed {
             path d=(curve.path(&x, &y).0) fill="none" stroke=(theme.lines[colour % LINES])
@@ -68,8 +68,9 @@ pub fn draw(lines: &[PlotLine], size: Size, theme: &Theme) -> Option<Picture> {
         height: plot.bottom + 58.0 + legend_height,
         body: svg::group(theme, body),
         label: format!(
-            "Exceedance curve of {}: share of wake-ups at or above each latency.",
-            several(lines.len() as u64, "line", "lines")
+            "Exceedance curve of {}: share of {} at or above each latency.",
+            several(lines.len() as u64, "line", "lines"),
+            line::counted(lines)
         ),
         notes: lines
             .iter()

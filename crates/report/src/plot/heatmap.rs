@@ -68,7 +68,7 @@ pub fn draw(history: &History, floor: Option<i64>, size: Size, theme: &Theme) ->
         width: size.width(),
         height: last.bottom + 50.0 + key_height,
         body: svg::group(theme, body),
-        label: "Heat map: number of wake-ups by latency, over time.".into(),
+        label: "Heat map: number of samples by latency, over time.".into(),
         notes: notes.into_iter().collect(),
     })
 }
@@ -169,7 +169,7 @@ impl Shades {
         let width = (plot.right - plot.left) / HEATS as f64;
         let y = plot.bottom + 52.0;
         let markup = html! {
-            (text(plot.left, y, "start", theme.ink, "wake-ups per cell, up to"))
+            (text(plot.left, y, "start", theme.ink, "samples per cell, up to"))
             @for shade in 0..used {
                 @let x = plot.left + shade as f64 * width;
                 @let count = self.upto.get(shade).map_or(self.most, |&upto| upto.min(self.most));

@@ -87,7 +87,7 @@ fn compose(
     let keys = keys(lines, singles, theme);
     let (legend, legend_height) = legend(&keys, &sketch.plot, sketch.plot.bottom + 58.0, theme);
     let body = html! {
-        (sketch.axes(&columns, words, size, theme))
+        (sketch.axes(&columns, words.value, line::counted(lines), size, theme))
         @if singles.len() < lines.len() { (sketch.envelope(&counts, theme)) }
         @for (colour, &i) in singles.iter().enumerate() {
             path d=(sketch.steps(&counts[i]).0) fill="none" stroke=(theme.lines[colour % LINES])
@@ -109,7 +109,10 @@ fn compose(
         height: sketch.plot.bottom + 58.0 + legend_height,
         body: svg::group(theme, body),
         label: in_words(lines, words, hi),
-        notes: modes::note(modes).into_iter().chain(notes(lines, limit, &sketch)).collect(),
+        notes: modes::note(modes, line::counted(lines))
+            .into_iter()
+            .chain(notes(lines, limit, &sketch))
+            .collect(),
     }
 }
 
@@ -147,8 +150,7 @@ fn notes(lines: &[PlotLine], limit: Option<Nanos>, sketch: &Sketch) -> Vec<Strin
     let mut notes = Vec::new();
     let early: u64 = lines.iter().fold(0, |sum, line| sum.saturating_add(line.early));
     if early > 0 {
-        notes
-            .push(format!("{} before the time, in the first column.", several(early, "wake-up", "wake-ups")));
+        notes.push(format!("{} before the time, in the first column.", several(early, "sample", "samples")));
     }
     let beyond: u64 = lines.iter().fold(0, |sum, line| sum.saturating_add(line.overflows));
     if beyond > 0 {
@@ -183,8 +185,7 @@ impl Sketch {
         Sketch { plot, x, y, edges }
     }
 
-    fn axes(&self, columns: &Columns, words: &PlotWords, size: Size, theme: &Theme) -> Markup {
-        let PlotWords { value, counted, .. } = words;
+    fn axes(&self, columns: &Columns, value: &str, counted: &str, size: Size, theme: &Theme) -> Markup {
         let (ticks, title) = (self.x.ticks(size.x_ticks(), span_label), format!("{value}, logarithmic"));
         let counts: Vec<Tick> =
             self.y.ticks(8, power_label).into_iter().filter(|tick| tick.value >= 0.9).collect();

@@ -1,22 +1,21 @@
 //! Words of the plots of latencies and of cycles.
 
-use super::line::PlotLine;
+use super::line::{self, PlotLine};
 use crate::words::{several, span};
 use model::units::Nanos;
 
-/// Words for the value, the counted unit and the limit.
+/// Words for the value and the limit.
 pub struct PlotWords {
     pub value: &'static str,
-    pub counted: &'static str,
     pub limit: &'static str,
 }
 
-pub const OF_WAKEUPS: PlotWords = PlotWords { value: "latency", counted: "wake-ups", limit: "limit" };
-pub const OF_CYCLES: PlotWords = PlotWords { value: "time", counted: "cycles", limit: "deadline" };
+pub const OF_WAKEUPS: PlotWords = PlotWords { value: "latency", limit: "limit" };
+pub const OF_CYCLES: PlotWords = PlotWords { value: "time", limit: "deadline" };
 
 /// Plot in a sentence or two.
 pub fn in_words(lines: &[PlotLine], words: &PlotWords, hi: i64) -> String {
-    let PlotWords { value, counted, .. } = words;
+    let (value, counted) = (words.value, line::counted(lines));
     let plot = format!(
         "Plot of {}: number of {counted} over {value}.",
         several(lines.len() as u64, "line", "lines")

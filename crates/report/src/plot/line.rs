@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::theme::LINES;
+use crate::run::probes;
 use crate::totals::{largest, sum_rows};
 use crate::words::{clean, span};
 use model::histogram::Bucket;
@@ -29,6 +30,8 @@ pub struct PlotLine<'a> {
     pub beyond_from: Option<Nanos>,
     /// Number of samples before their time.
     pub early: u64,
+    /// Noun for its samples, in the plural.
+    pub counted: &'static str,
 }
 
 impl PlotLine<'_> {
@@ -44,10 +47,11 @@ impl PlotLine<'_> {
 
 /// Lines of the CPUs that have a histogram.
 pub fn of_run(run: &Run) -> Vec<PlotLine<'_>> {
-    run.cpus.iter().filter(|cpu| !cpu.is_summary()).map(of_cpu).collect()
+    let counted = probes::sample(run).1;
+    run.cpus.iter().filter(|cpu| !cpu.is_summary()).map(|cpu| of_cpu(cpu, counted)).collect()
 }
 
-fn of_cpu(cpu: &CpuRun) -> PlotLine<'_> {
+fn of_cpu<'a>(cpu: &'a CpuRun, counted: &'static str) -> PlotLine<'a> {
     PlotLine {
         name: cpu.name(),
         detail: clean(&cpu.core_type),
@@ -58,6 +62,7 @@ fn of_cpu(cpu: &CpuRun) -> PlotLine<'_> {
         overflows: cpu.overflows.unwrap_or(0),
         beyond_from: cpu.beyond_from().filter(|from| from.0 >= 0),
         early: early_of(&cpu.histogram),
+        counted,
     }
 }
 
@@ -75,10 +80,17 @@ pub fn of_runs<'a>(runs: impl IntoIterator<Item = (&'a str, &'a Run)>) -> Vec<Pl
             beyond_from: cpus.iter().filter_map(CpuRun::beyond_from).min(),
             overflows: cpus.iter().fold(0, |sum, cpu| sum.saturating_add(cpu.overflows.unwrap_or(0))),
             early: early_of(&rows),
+            counted: probes::sample(run).1,
             rows: Cow::Owned(rows),
         }
     };
     runs.into_iter().filter(|(_, run)| run.require_histogram().is_ok()).map(line).collect()
+}
+
+/// Noun for the samples of all lines.
+pub fn counted(lines: &[PlotLine]) -> &'static str {
+    let first = lines.first().map_or("samples", |line| line.counted);
+    if lines.iter().all(|line| line.counted == first) { first } else { "samples" }
 }
 
 fn early_of(rows: &[Bucket]) -> u64 {

@@ -132,7 +132,7 @@ fn keys(
 ) -> Vec<LegendEntry> {
     let key = |(colour, &i): (usize, &usize)| {
         let words = match &worst[i] {
-            None => format!("CPU {}: no wake-ups", cpus[i].0),
+            None => format!("CPU {}: no samples", cpus[i].0),
             Some(worst) => {
                 format!(
                     "CPU {}: {} at {}",

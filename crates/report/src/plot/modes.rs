@@ -71,7 +71,7 @@ pub fn room(modes: &[Mode]) -> f64 {
 }
 
 /// Explanation of the marks.
-pub fn note(modes: &[Mode]) -> Option<String> {
+pub fn note(modes: &[Mode], counted: &str) -> Option<String> {
     modes.first()?;
     let more = if modes.len() > MAX_NAMED {
         format!(", of which the {MAX_NAMED} fullest are named")
@@ -79,7 +79,7 @@ pub fn note(modes: &[Mode]) -> Option<String> {
         String::new()
     };
     Some(format!(
-        "Arrows from above: {}, distinct peaks, with their share of all wake-ups where there is room{more}.",
+        "Arrows from above: {}, distinct peaks, with their share of all {counted} where there is room{more}.",
         several(modes.len() as u64, "separate mode", "separate modes")
     ))
 }
@@ -99,7 +99,7 @@ mod tests {
         let text = draw(&modes, &plot, &x, Size::Narrow, &PAPER).into_string();
         assert_eq!(text.matches("<text").count(), MAX_NAMED);
         assert!(text.contains("1.55 us") && !text.contains(">1 us"), "the fullest: {text}");
-        assert!(note(&modes).unwrap().contains("12 separate modes"));
-        assert!(note(&[]).is_none() && room(&[]) == 0.0);
+        assert!(note(&modes, "gaps").unwrap().contains("12 separate modes"));
+        assert!(note(&[], "gaps").is_none() && room(&[]) == 0.0);
     }
 }

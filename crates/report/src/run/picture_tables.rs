@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use super::probes;
 use crate::html::scroll;
 use crate::input::Input;
 use crate::totals::sum_rows;
@@ -31,9 +32,9 @@ pub fn levels(run: &Run) -> Markup {
     html! {
         details {
             summary { "The same as a table" }
-            (scroll("Wake-ups at or above a latency", html! {
+            (scroll("Samples at or above a latency", html! {
                 table {
-                    thead { tr { th { "at least, in us" } th { "wake-ups" } th { "share" } } }
+                    thead { tr { th { "at least, in us" } th { (probes::sample(run).1) } th { "share" } } }
                     tbody { @for (level, n) in levels {
                         tr { td { (us(Nanos(level))) } td { (n) } td { (format!("{:.2e}", n as f64 / total.max(1) as f64)) } }
                     } }

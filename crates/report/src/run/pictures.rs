@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::picture_tables::{levels, times};
+use super::probes;
 use crate::html::figure;
 use crate::input::Input;
 use crate::plot::line::{self, PlotLine};
@@ -32,6 +33,9 @@ enum Section {
     /// Picture for each period of the spikes.
     Period { heading: fn(&Period) -> String, draw: fn(&Subject, &Period, Size) -> Option<Picture> },
 }
+
+/// The noun in headings and captions for which that of the run's samples is put.
+const COUNTED: &str = "wake-ups";
 
 const PICTURES: &[Section] = &[
     Section::Run {
@@ -101,9 +105,10 @@ impl Section {
     fn of(&self, subject: &Subject) -> Markup {
         match self {
             Section::Run { heading, caption, draw, table } => {
-                let picture = figure(caption, |size| draw(subject, size));
+                let named = |text: &str| text.replace(COUNTED, probes::sample(subject.input.run).1);
+                let picture = figure(&named(caption), |size| draw(subject, size));
                 let table = table.map(|table| table(subject.input));
-                under(heading, picture, table)
+                under(&named(heading), picture, table)
             }
             Section::Period { heading, draw } => html! {
                 @for period in subject.input.bounds.iter().flat_map(|bounds| &bounds.structure.periods).take(folded::MAX_PERIODS) {

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::pictures::pictures;
 use super::what_next::what_next;
-use super::{answer as last_words, conditions, next_steps, sentences, table, verdicts};
+use super::{answer as last_words, conditions, next_steps, probes, sentences, table, verdicts};
 use crate::bounds::section as bounds_section;
 use crate::bounds::sentences::verdict;
 use crate::html::{next, pairs, scroll};
@@ -33,7 +33,7 @@ pub fn run(input: &Input, number: Option<usize>) -> Markup {
             @if let Some(n) = number { h2 class="name" { (n) ". " (clean(input.title)) } }
             (answer(input))
             (hunt::section::section(input))
-            h2 { "Latency per CPU" }
+            h2 { "Latency per " (row_noun(run)) }
             (cpus(run))
             @for note in sentences::oddities(run) { p { (note) } }
             // The section on bounds ends with the same statement.
@@ -155,7 +155,15 @@ fn cpus(run: &Run) -> Markup {
     }
 }
 
+/// Noun of the rows: threads that may run on several CPUs have one each.
+fn row_noun(run: &Run) -> &'static str {
+    let is_bound = run.primary().next().is_none_or(|cpu| cpu.cpu.is_some());
+    if is_bound { "CPU" } else { "thread" }
+}
+
 fn cpu_table(run: &Run, cpus: &[&CpuRun]) -> Markup {
+    let mut heads = HEADS.map(|head| head.0.to_owned());
+    heads[..2].clone_from_slice(&table::heads(run)[1..3]);
     let mut types: Vec<&str> = Vec::new();
     for cpu in cpus {
         if !types.contains(&cpu.core_type.as_str()) {
@@ -163,12 +171,14 @@ fn cpu_table(run: &Run, cpus: &[&CpuRun]) -> Markup {
         }
     }
     scroll(
-        "Latency per CPU, in us",
+        &format!("Latency per {}, in us", row_noun(run)),
         html! {
             table {
                 thead { tr {
-                    th { "CPU" }
-                    @for (head, less) in HEADS { th class=[less.then_some("more")] { (head) } }
+                    th { (row_noun(run)) }
+                    @for (head, (_, less)) in heads.iter().zip(HEADS) {
+                        th class=[less.then_some("more")] { (head) }
+                    }
                     th class="left" { "when (" (MachineClock::of(run).zone()) ")" }
                 } }
                 tbody {
@@ -216,7 +226,7 @@ fn sum_row(run: &Run) -> Markup {
 
 fn cpu_row(cpu: &CpuRun, run: &Run) -> Markup {
     let values = [cpu.min_ns, cpu.mean_ns, cpu.p50_ns, cpu.p99_ns, cpu.p999_ns, cpu.p9999_ns, cpu.max_ns];
-    let counts = [or_dash(cpu.cycles), or_dash(cpu.missed), or_dash(cpu.early)];
+    let counts = [or_dash(cpu.cycles), or_dash(probes::beside(cpu)), or_dash(cpu.early)];
     let cells = counts.into_iter().chain(values.map(us_or_dash));
     let when = cpu.worst.first().filter(|worst| worst.latency_ns == cpu.max_ns);
     html! {
@@ -242,8 +252,9 @@ fn worst(run: &Run) -> Markup {
         return html! {};
     }
     html! {
-        h2 { "The worst wake-ups" }
-        (scroll("The worst wake-ups", html! {
+        @let title = format!("The worst {}", probes::sample(run).1);
+        h2 { (title) }
+        (scroll(&title, html! {
             table {
                 thead { tr {
                     th { "latency in us" } th { "CPU" } th { "cycle" }

@@ -2,7 +2,7 @@
 
 use maud::html;
 
-use super::{conditions, policy, sentences};
+use super::{conditions, policy, probes, sentences};
 use crate::input::Input;
 use crate::plot::svg;
 use crate::plot::svg::{Size, text};
@@ -70,10 +70,11 @@ pub fn svg(inputs: &[Input]) -> String {
 }
 
 fn headline_times(run: &Run) -> String {
-    let wake_ups = run.samples().map_or("wake-ups".into(), |n| several(n, "wake-up", "wake-ups"));
+    let (one, more) = probes::sample(run);
+    let samples = run.samples().map_or(more.into(), |n| several(n, one, more));
     let interval = run.plan.interval_ns.map_or_else(String::new, |i| format!(", interval {}", span(i)));
     let length = run.elapsed_ns.map_or_else(String::new, |l| format!(" in {}", words::duration(l)));
-    format!("{wake_ups}{length}{interval}")
+    format!("{samples}{length}{interval}")
 }
 
 #[cfg(test)]

@@ -203,7 +203,8 @@ fn rows(run: &Run, listed: &[&CpuRun], width: usize, palette: Palette, text: &mu
     }
 }
 
-fn heads(run: &Run) -> [String; COLUMNS.len()] {
+/// Heads of the columns of the run.
+pub fn heads(run: &Run) -> [String; COLUMNS.len()] {
     let mut heads = COLUMNS.map(|column| column.0.to_string());
     let (samples, beside) = probes::heads(run);
     // For a followed thread a cycle differs: not every wake-up begins or ends one.

@@ -113,6 +113,7 @@ fn histogram(of: &WatchSummary, main: &SeriesTotals, size: Size, theme: &Theme) 
                 overflows: 0,
                 beyond_from: None,
                 early: totals.map_or(0, |totals| totals.early),
+                counted: "wake-ups",
             }
         })
         .collect();
