@@ -1,4 +1,4 @@
-//! The farm's measurements, `crates/farm/examples`: separate programs, because this one must not
+//! The farm's measurements, `xtask/farm`: separate programs, because this one must not
 //! depend on SQLite. Each prints lines of description, value and limit, separated by tabs.
 
 use std::path::{Path, PathBuf};

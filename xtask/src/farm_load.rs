@@ -1,4 +1,4 @@
-//! A farm's server under the load of many boards (`crates/farm/examples/farm_load.rs`): latency of
+//! A farm's server under the load of many boards (`xtask/farm/farm_load.rs`): latency of
 //! acknowledgements, memory, and a check that every row is stored once.
 
 use crate::farm_examples::{FarmLine, FarmPrograms, word};

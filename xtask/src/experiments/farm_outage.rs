@@ -1,5 +1,5 @@
 //! A farm without its PostgreSQL for an hour while boards send with their own `onbeat-push`
-//! (`crates/farm/examples/farm_outage.rs`).
+//! (`xtask/farm/farm_outage.rs`).
 //!
 //! This is not a statistic: it takes an hour, and is run by its name.
 
