@@ -9,7 +9,7 @@ use model::text::several;
 use super::kept_copy::mend;
 use crate::folders::name_in_bucket;
 use crate::ingest::keep::{PATIENCE, keep, name_of_state, writer_lock};
-use crate::objects::{BucketFault, ObjectBucket};
+use crate::objects::ObjectBucket;
 use crate::records::{BundleRecord, FarmRun};
 use crate::store::{FarmStore, PutOutcome};
 
@@ -71,7 +71,7 @@ impl BundleCopies {
         };
         let bundles = host::whole_path(&self.bundles).unwrap_or_else(|_| self.bundles.clone());
         let name = name_of_state(record);
-        let left_out = bucket.put_folder(&name, from, &record.digest).await.map_err(item_failure)?;
+        let left_out = bucket.put_folder(&name, from, &record.digest).await?;
         Ok((bundles.join(&name), left_out))
     }
 
@@ -103,7 +103,7 @@ impl BundleCopies {
         if bucket.faults(name, &record.digest, false).await.map_err(Failure::from)?.is_empty() {
             return Ok(());
         }
-        bucket.put_folder(name, from, &record.digest).await.map_err(item_failure)?;
+        bucket.put_folder(name, from, &record.digest).await?;
         remarks.push(format!("{id} is in {} again", bucket.name()));
         Ok(())
     }
@@ -120,15 +120,6 @@ impl BundleCopies {
             let _ = bucket.remove(&put).await;
         }
         Ok(())
-    }
-}
-
-/// A bucket that does not answer or refuses ends the command; other faults concern the run.
-fn item_failure(fault: BucketFault) -> ItemFailure {
-    if fault.is_of_bucket() {
-        ItemFailure::Fatal(fault.into())
-    } else {
-        ItemFailure::Refused(fault.words().to_owned())
     }
 }
 

@@ -1,7 +1,7 @@
 //! `onbeat-farm prune`: deletes old data that is counted elsewhere.
 
+pub mod retained;
 pub mod retention;
-pub mod retention_bucket;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -18,8 +18,8 @@ use serde::Serialize;
 use crate::cli::flags::farm_flags::FarmFlags;
 use crate::cli::flags::store_flag::StorePlace;
 use crate::cli::output::document_flags::DocumentFlags;
+use crate::cli::prune::retained::RetainedBundles;
 use crate::cli::prune::retention::{Pruned, PrunedBundles, RetentionTimes, thin_out};
-use crate::cli::prune::retention_bucket::thin_out_of_bucket;
 use crate::cli::{FarmEnvironment, note};
 use crate::folders::lies_in;
 use crate::ingest::keep::{PATIENCE, lock_of_writers};
@@ -179,10 +179,9 @@ pub async fn run(args: &Args, environment: &FarmEnvironment) -> Result<Exit> {
     let environments = several(unnamed, "environment", "environments");
     args.output.answer(&format!("{would}: {environments} that no row refers to"))?;
     let progress = args.output.progress(environment);
-    let pruned = match &bucket {
-        None => thin_out(&store, &place.bundles, times, dry, &progress).await?,
-        Some(bucket) => thin_out_of_bucket(&store, bucket, &place.bundles, times, dry, &progress).await?,
-    };
+    let from = RetainedBundles::open(&place.bundles, bucket.as_ref())?;
+    let pruned = thin_out(&store, &from, times, dry, &progress).await?;
+    drop(from);
     drop(progress);
     tell(&pruned, dry, &args.output)?;
     if !dry {

@@ -1,12 +1,12 @@
 //! Retention of bundles: old parts, chosen by their runs and removed one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 
 use model::error::Result;
 
 use crate::cli::output::progress::CommandProgress;
-use crate::ingest::thin::{ThinnedBundle, WindowsKept, thin_blocks, thin_windows};
+use crate::cli::prune::retained::RetainedBundles;
+use crate::ingest::thin::{ThinnedBundle, WindowsKept};
 use crate::store::{FarmStore, KeptBundle, ThinnedPart};
 use crate::wall_clock::DAY;
 
@@ -84,10 +84,10 @@ impl PrunedBundles {
     }
 }
 
-/// Removes the old parts of the bundles below a folder, or lists them.
+/// Removes the old parts of bundles, or lists them.
 pub async fn thin_out(
     store: &FarmStore,
-    below: &Path,
+    from: &RetainedBundles<'_>,
     times: RetentionTimes,
     dry: bool,
     progress: &CommandProgress,
@@ -95,40 +95,34 @@ pub async fn thin_out(
     let bundles = store.bundles().await?;
     let mut staying = StayingWindows::of(store, &bundles).await?;
     let mut pruned = PrunedBundles::default();
-    let whole = host::whole_path(below).ok();
-    // The same folder may be written in several ways.
-    let is_below = |above: &Path| above == below || whole.is_some() && host::whole_path(above).ok() == whole;
     progress.step("pruning runs", Some(bundles.len() as u64));
     for (at, bundle) in bundles.iter().enumerate() {
         if at > 0 {
             progress.add();
         }
-        let place = PathBuf::from(&bundle.place);
-        // Bundles elsewhere are only shown, and do not belong to the farm.
-        let came = host::written_at(&place.join("run.json"));
-        let Some(came) = came.filter(|_| place.parent().is_some_and(is_below)) else { continue };
-        let old = times.old(bundle, came);
-        if old.is_empty() {
-            continue;
-        }
+        let (retained, old) = match from.old(bundle, &times).await {
+            Ok(Some(found)) => found,
+            Ok(None) => continue,
+            Err(failure) => {
+                pruned.stays(store, &bundle.run, Some(failure.reason()?)).await?;
+                continue;
+            }
+        };
         if bundle.pinned {
             pruned.pinned += 1;
             continue;
         }
         let kept = staying.of_run(&bundle.run);
-        let take = async |part, dry| {
-            let (place, kept) = (place.clone(), kept.clone());
-            let thinned = tokio::task::spawn_blocking(move || thin(&place, part, &kept, dry)).await;
-            thinned.unwrap_or_else(|_| Err("its parser failed: report this, with the bundle".into()))
-        };
-        let (one, end) = step_by_step(store, bundle, old, times.now, dry, take).await?;
+        let take = async |part, dry| retained.thin(part, &kept, dry).await;
+        let (one, end) = step_by_step(store, bundle, old.clone(), times.now, dry, take).await?;
         if !one.parts.is_empty() {
             pruned.all.push(one);
         }
         match end {
+            Thinning::Done if !dry => retained.finish(old, &kept).await?,
             Thinning::Done => {}
             Thinning::Pinned => pruned.stays(store, &bundle.run, None).await?,
-            Thinning::Failed(why) => pruned.stays(store, &bundle.run, Some(why)).await?,
+            Thinning::Failed(failure) => pruned.stays(store, &bundle.run, Some(failure.reason()?)).await?,
         }
     }
     Ok(pruned)
@@ -181,19 +175,6 @@ pub async fn step_by_step<E>(
     Ok((pruned, Thinning::Done))
 }
 
-/// Removes a part of a bundle in a folder.
-pub fn thin(
-    place: &Path,
-    part: ThinnedPart,
-    kept: &WindowsKept,
-    dry: bool,
-) -> std::result::Result<ThinnedBundle, String> {
-    match part {
-        ThinnedPart::Windows => thin_windows(place, kept, dry),
-        ThinnedPart::Blocks => Ok(ThinnedBundle { blocks: thin_blocks(place, dry)?, ..Default::default() }),
-    }
-}
-
 /// The windows of all bundles that stay for ever.
 pub struct StayingWindows<'a> {
     worst: BTreeSet<&'a str>,
@@ -235,6 +216,7 @@ mod tests {
     use crate::ingest::keep::keep;
     use crate::store::engines::on_each_engine;
     use std::fs;
+    use std::path::Path;
     use std::time::{Duration, SystemTime};
 
     const NOW: i64 = 2_000_000_000;
@@ -258,7 +240,8 @@ mod tests {
         times: RetentionTimes,
         dry: bool,
     ) -> Result<PrunedBundles> {
-        super::thin_out(store, below, times, dry, &CommandProgress::begin(false)).await
+        let from = RetainedBundles::open(below, None)?;
+        super::thin_out(store, &from, times, dry, &CommandProgress::begin(false)).await
     }
 
     /// Kept bundles count as progress, too, as each takes time. No other test reads the line.
@@ -271,7 +254,8 @@ mod tests {
             }
             let progress = CommandProgress::undrawn();
             assert_eq!(progress.told(), None);
-            super::thin_out(&store, folder.path(), DAYS, true, &progress).await.unwrap();
+            let from = RetainedBundles::open(folder.path(), None).unwrap();
+            super::thin_out(&store, &from, DAYS, true, &progress).await.unwrap();
             // At the last of three two are done.
             assert_eq!(progress.told(), Some(("pruning runs", 2, Some(3))));
             drop(progress);

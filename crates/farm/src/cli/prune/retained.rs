@@ -1,92 +1,115 @@
-//! Retention of bundles in a bucket: old parts, removed there and in the copies on this machine.
+//! Places of bundles under retention: a folder, or a bucket with the copies of its bundles on this
+//! machine.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use host::RecordFolder;
 use host::dir::Dir;
-use model::error::{Exit, Failure, Result};
+use model::error::{Exit, Failure, ItemFailure, Result};
 use model::text::quoted;
 use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
 
-use crate::cli::output::progress::CommandProgress;
-use crate::cli::prune::retention::{
-    PrunedBundles, RetentionTimes, StayingWindows, Thinning, step_by_step, thin,
-};
-use crate::folders::name_in_bucket;
+use crate::cli::prune::retention::RetentionTimes;
+use crate::folders::{lies_in, name_in_bucket};
 use crate::ingest::remove_tree::remove_tree;
+use crate::ingest::thin::{ThinnedBundle, WindowsKept, thin_blocks, thin_windows};
+use crate::intake::PARSER_FAILED;
 use crate::objects::{BucketBundle, ObjectBucket};
-use crate::store::{FarmStore, KeptBundle, ThinnedPart};
+use crate::store::{KeptBundle, ThinnedPart};
 use crate::wall_clock::DAY;
 
 /// Folder in which bundles are thinned, next to their copies.
 const THINNED: &str = ".thinned";
 const WORK: &str = "work";
 
-/// Removes the old parts of the bundles in a bucket, or lists them.
-pub async fn thin_out_of_bucket(
-    store: &FarmStore,
-    bucket: &Arc<ObjectBucket>,
-    folder: &Path,
-    times: RetentionTimes,
-    dry: bool,
-    progress: &CommandProgress,
-) -> Result<PrunedBundles> {
-    let work = ThinningFolder::make(folder)?;
-    let bundles = store.bundles().await?;
-    let mut staying = StayingWindows::of(store, &bundles).await?;
-    let mut pruned = PrunedBundles::default();
-    progress.step("pruning runs", Some(bundles.len() as u64));
-    for (at, bundle) in bundles.iter().enumerate() {
-        if at > 0 {
-            progress.add();
-        }
-        // No request is needed for a recent bundle, or one with nothing left to remove.
-        let may_go = left_of(bundle, times.old(bundle, i64::MIN), times.now);
-        let name = name_in_bucket(Path::new(&bundle.place), folder);
-        let Some(name) = name.filter(|_| !may_go.is_empty()) else { continue };
-        let found = match BucketBundle::look(bucket, &name).await {
-            Err(fault) if fault.is_of_bucket() => return Err(fault.into()),
-            Err(fault) => {
-                pruned.stays(store, &bundle.run, Some(fault.words().to_owned())).await?;
-                continue;
-            }
-            Ok(found) => found,
-        };
-        let old = left_of(bundle, times.old(bundle, found.came), times.now);
-        if old.is_empty() {
-            continue;
-        }
-        if bundle.pinned {
-            pruned.pinned += 1;
-            continue;
-        }
-        let kept = staying.of_run(&bundle.run);
-        let found = Mutex::new(found);
-        let take = async |part, dry| found.lock().await.thin(&work.place, part, &kept, dry).await;
-        let (one, end) = step_by_step(store, bundle, old.clone(), times.now, dry, take).await?;
-        if !one.parts.is_empty() {
-            pruned.all.push(one);
-        }
-        match end {
-            Thinning::Done if !dry => {
-                // Also if an earlier, interrupted attempt already wrote the manifest.
-                found.lock().await.remove_unnamed().await?;
-                let copy = folder.join(&name);
-                // A copy that stays whole shows more than there is, and nothing wrong.
-                let all =
-                    move || old.into_iter().try_for_each(|part| thin(&copy, part, &kept, false).map(drop));
-                let _ = tokio::task::spawn_blocking(all).await;
-            }
-            Thinning::Done => {}
-            Thinning::Pinned => pruned.stays(store, &bundle.run, None).await?,
-            Thinning::Failed(fault) if fault.is_of_bucket() => return Err(fault.into()),
-            Thinning::Failed(fault) => {
-                pruned.stays(store, &bundle.run, Some(fault.words().to_owned())).await?;
-            }
-        }
+/// The bundles of a farm.
+pub struct RetainedBundles<'a> {
+    folder: &'a Path,
+    bucket: Option<(&'a Arc<ObjectBucket>, ThinningFolder)>,
+}
+
+/// A bundle with old parts.
+pub struct RetainedBundle<'a> {
+    /// The bundle, or the copy of one in a bucket.
+    place: PathBuf,
+    /// The one in the bucket, with the folder in which it is thinned.
+    in_bucket: Option<(Mutex<BucketBundle>, &'a Path)>,
+}
+
+impl<'a> RetainedBundles<'a> {
+    pub fn open(folder: &'a Path, bucket: Option<&'a Arc<ObjectBucket>>) -> Result<RetainedBundles<'a>> {
+        let bucket = bucket.map(|bucket| ThinningFolder::make(folder).map(|work| (bucket, work)));
+        Ok(RetainedBundles { folder, bucket: bucket.transpose()? })
     }
-    Ok(pruned)
+
+    /// A bundle with its old parts; `None` if it has none, or does not belong to the farm.
+    pub async fn old(
+        &self,
+        bundle: &KeptBundle,
+        times: &RetentionTimes,
+    ) -> Result<Option<(RetainedBundle<'_>, Vec<ThinnedPart>)>, ItemFailure> {
+        let place = PathBuf::from(&bundle.place);
+        let (retained, old) = if let Some((bucket, work)) = &self.bucket {
+            // No request is needed for a recent bundle, or one with nothing left to remove.
+            let may_go = left_of(bundle, times.old(bundle, i64::MIN), times.now);
+            let name = name_in_bucket(&place, self.folder);
+            let Some(name) = name.filter(|_| !may_go.is_empty()) else { return Ok(None) };
+            let found = BucketBundle::look(bucket, &name).await?;
+            let old = left_of(bundle, times.old(bundle, found.came), times.now);
+            let in_bucket = Some((Mutex::new(found), work.place.as_path()));
+            (RetainedBundle { place: self.folder.join(name), in_bucket }, old)
+        } else {
+            // Bundles elsewhere are only shown, and do not belong to the farm.
+            let came = host::written_at(&place.join("run.json")).filter(|_| lies_in(&place, self.folder));
+            let Some(came) = came else { return Ok(None) };
+            (RetainedBundle { place, in_bucket: None }, times.old(bundle, came))
+        };
+        Ok((!old.is_empty()).then_some((retained, old)))
+    }
+}
+
+impl RetainedBundle<'_> {
+    /// Removes a part, unless `dry`.
+    pub async fn thin(
+        &self,
+        part: ThinnedPart,
+        kept: &WindowsKept,
+        dry: bool,
+    ) -> Result<ThinnedBundle, ItemFailure> {
+        if let Some((found, work)) = &self.in_bucket {
+            return Ok(found.lock().await.thin(work, part, kept, dry).await?);
+        }
+        let (place, kept) = (self.place.clone(), kept.clone());
+        let thinned = spawn_blocking(move || thin(&place, part, &kept, dry)).await;
+        thinned.unwrap_or_else(|_| Err(PARSER_FAILED.to_owned())).map_err(ItemFailure::Refused)
+    }
+
+    /// Removes from a bucket what its bundle no longer names, and the same parts from the copy.
+    pub async fn finish(&self, old: Vec<ThinnedPart>, kept: &WindowsKept) -> Result<()> {
+        let Some((found, _)) = &self.in_bucket else { return Ok(()) };
+        // Also if an earlier, interrupted attempt already wrote the manifest.
+        found.lock().await.remove_unnamed().await?;
+        let (copy, kept) = (self.place.clone(), kept.clone());
+        // A copy that stays whole shows more than there is, and nothing wrong.
+        let all = move || old.into_iter().try_for_each(|part| thin(&copy, part, &kept, false).map(drop));
+        let _ = spawn_blocking(all).await;
+        Ok(())
+    }
+}
+
+/// Removes a part of a bundle in a folder.
+fn thin(
+    place: &Path,
+    part: ThinnedPart,
+    kept: &WindowsKept,
+    dry: bool,
+) -> std::result::Result<ThinnedBundle, String> {
+    match part {
+        ThinnedPart::Windows => thin_windows(place, kept, dry),
+        ThinnedPart::Blocks => Ok(ThinnedBundle { blocks: thin_blocks(place, dry)?, ..Default::default() }),
+    }
 }
 
 /// A part is recorded before it is removed: for this time its removal is verified again.
@@ -132,10 +155,13 @@ impl Drop for ThinningFolder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::output::progress::CommandProgress;
+    use crate::cli::prune::retention::{PrunedBundles, thin_out};
     use crate::fixture::{block_on, run_folder};
     use crate::ingest::bundle::read;
     use crate::ingest::find::FoundBundle;
     use crate::objects::tests::{PlannedFault, in_memory};
+    use crate::store::FarmStore;
     use crate::wall_clock::now;
 
     #[test]
@@ -157,7 +183,8 @@ mod tests {
             let times = RetentionTimes { blocks: later, windows: later, now: later };
             let quiet = CommandProgress::begin(false);
             let prune = async |times, dry| {
-                thin_out_of_bucket(&store, &bucket, folder.path(), times, dry, &quiet).await
+                let from = RetainedBundles::open(folder.path(), Some(&bucket))?;
+                thin_out(&store, &from, times, dry, &quiet).await
             };
             // A recently received bundle stays, however long ago its run began.
             let lately = RetentionTimes { blocks: now() - 60, windows: now() - 60, now: now() };
