@@ -4,7 +4,6 @@ pub mod answer_parts;
 pub mod answer_turns;
 pub mod data;
 pub mod files;
-pub mod heat_bytes;
 pub mod histogram_parts;
 pub mod known;
 pub mod protection;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
@@ -16,7 +16,6 @@ use crate::store::{AskedSlots, TimeStretch};
 use crate::web::answers::answer_parts::in_parts;
 use crate::web::answers::answer_turns::AskingClient;
 use crate::web::answers::files::archive;
-use crate::web::answers::heat_bytes::{self, HeatBytes};
 use crate::web::answers::histogram_parts::{AskedHistograms, HistogramForm, HistogramParts};
 use crate::web::answers::known::{chosen, known_board};
 use crate::web::answers::slot_parts::{SlotForm, SlotParts};
@@ -34,7 +33,7 @@ const MOST_SLOTS: i64 = 110_000;
 const MOST_ROWS: u64 = 3_700;
 /// Limit of their packed bytes; as JSON they take twelve times as much.
 const MOST_BYTES: u64 = 4 << 20;
-/// Histograms that are read at once for a heat map.
+/// Histograms that are read at once to find a CPU.
 const AT_ONCE: i64 = 64;
 
 pub async fn board(
@@ -222,31 +221,14 @@ pub async fn histograms(
     Path(name): Path<String>,
     Query(query): Query<RowsQuery>,
     Extension(client): Extension<AskingClient>,
-    headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let asked = asked_histograms(&app, &visitor, name, &query).await?;
     if form == AnswerForm::Csv {
         let parts = HistogramParts::of(app.store.clone(), asked, HistogramForm::Csv);
         return in_parts((&app, &client), WebAnswer::csv(String::new()), parts).await;
     }
-    let varied = (header::VARY, "accept");
-    if heat_bytes::is_wanted(&headers) {
-        let kind = (header::CONTENT_TYPE, heat_bytes::KIND);
-        return Ok(([kind, varied], heat(&app, asked).await?).into_response());
-    }
     let invalid = app.store.invalid_runs(&asked.board, query.from).await?;
     let form = HistogramForm::Json { tier: query.tier, invalid };
     let parts = HistogramParts::of(app.store.clone(), asked, form);
-    Ok(([varied], in_parts((&app, &client), WebAnswer::empty_json(), parts).await?).into_response())
-}
-
-/// Bytes of a heat map, from its histograms in parts.
-async fn heat(app: &App, mut of: AskedHistograms) -> Result<Vec<u8>, Refusal> {
-    let mut map = HeatBytes::default();
-    loop {
-        let rows = app.store.first_tiers(&of.board, &of.key, of.tier, of.within, AT_ONCE).await?;
-        let Some(last) = rows.last() else { return Ok(map.bytes(of.tier)) };
-        of.within.from = last.t.saturating_add(1);
-        rows.iter().for_each(|row| map.add(row, of.cpu));
-    }
+    in_parts((&app, &client), WebAnswer::empty_json(), parts).await
 }

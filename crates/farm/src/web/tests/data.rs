@@ -136,30 +136,6 @@ fn the_days_on_which_recorders_name_a_culprit_are_in_its_data_as_on_its_page() {
 }
 
 #[test]
-fn a_heat_map_is_bytes_for_who_asks_for_them() {
-    on_page_engines(async |store| {
-        let app = app_of(store, &[(&place("measured"), "west")]).await;
-        let address = "/v1/boards/west/histograms?tier=1d";
-        let request = Request::get(address).header(header::ACCEPT, "application/octet-stream");
-        let response = router(app.clone()).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
-        assert_eq!(header_of(&response, "content-type"), "application/octet-stream");
-        assert_eq!(header_of(&response, "vary"), "accept");
-        let bytes = to_bytes(response.into_body(), 1 << 20).await.unwrap();
-        let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
-        let (columns, rows) = (number(8) as usize, number(16) as usize);
-        assert!(bytes.starts_with(b"onbheat1") && columns == 1 && rows > 10 && number(20) == 86_400);
-        assert_eq!(bytes.len(), 24 + columns * 16 + columns * rows);
-        let largest = i64::from_le_bytes(bytes[32..40].try_into().unwrap());
-        let run = app.store.runs("west", 1).await.unwrap().remove(0);
-        assert_eq!(Some(largest), run.max_ns.map(|max| max.0));
-        // Each row is that of the JSON, which is what others get.
-        let json = document(&app, address).await;
-        assert_eq!(json["histograms"][0]["max_ns"], largest);
-        assert!(bytes[40] > 0 && bytes[bytes.len() - 1] > 0, "the first and the last row have samples");
-    });
-}
-
-#[test]
 fn the_files_of_a_run_go_out_as_they_came_and_never_as_a_page() {
     on_page_engines(async |store| {
         let app = app_of(store, &[(&place("hunt"), "a")]).await;
