@@ -119,7 +119,8 @@ pub struct FarmBoard {
     pub release: String,
     pub preempt: String,
     pub environment: String,
-    /// Largest latency of its last 30 days with samples, of data that count.
+    /// Largest latency of its last 30 days with samples, and of its runs without a date, of data that
+    /// count.
     pub max_ns: Option<Nanos>,
     /// Its daily maxima of these days.
     pub days: Vec<DayMaximum>,
@@ -154,9 +155,11 @@ impl FarmBoard {
         all
     }
 
-    /// Day of that largest latency; the last one of several equal ones.
+    /// Day of that largest latency, the last one of several equal ones; `None` if a run without a
+    /// date has it.
     pub fn worst_day(&self) -> Option<DayMaximum> {
-        self.days.iter().copied().max_by_key(|day| (day.max_ns, day.t))
+        let worst = self.days.iter().copied().max_by_key(|day| (day.max_ns, day.t));
+        worst.filter(|day| self.max_ns.is_none_or(|max_ns| max_ns <= day.max_ns))
     }
 }
 

@@ -11,6 +11,9 @@ const LONGEST: usize = 64;
 const DIGITS: usize = 8;
 /// Name of a board if neither its machine nor its folder has one.
 const UNNAMED: &str = "unnamed machine";
+/// Reason for refusing data that name no board: several machines would share one.
+pub const NO_BOARD: &str = "no folder names its board and its machine has no model: import it with --board \
+                            NAME, or put it into a folder with the board's name, DIR/BOARD/RUN";
 
 /// The key and the name of a board. Two names are two boards, whatever letters they have.
 pub fn board_of(named: &str) -> (String, String) {

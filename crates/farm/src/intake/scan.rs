@@ -360,6 +360,26 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_names_no_board_is_refused_with_the_remedy_until_it_is_named() {
+        block_on(async {
+            let (store, root) = (FarmStore::in_memory().await.unwrap(), tempfile::tempdir().unwrap());
+            let place = root.path().join("run");
+            std::fs::create_dir(&place).unwrap();
+            let text = std::fs::read_to_string(run_folder("measured").join("run.json")).unwrap();
+            let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+            document["host"]["model"] = "".into();
+            std::fs::write(place.join("run.json"), document.to_string()).unwrap();
+            let mut seen = SeenRuns::default();
+            let refused = look_at(&store, root.path(), &mut seen).await.unwrap().refused;
+            assert!(refused.len() == 1 && refused[0].reason.contains("--board NAME"), "{refused:?}");
+            assert!(store.boards().await.unwrap().is_empty(), "machines would share a board");
+            let named = ScanOptions { board: Some("press-4"), ..SHOWN };
+            let outcome = scan(&store, root.path(), &mut SeenRuns::default(), &named).await.unwrap();
+            assert_eq!((outcome.stored(), outcome.refused.len()), (1, 0));
+        });
+    }
+
+    #[test]
     fn a_record_is_shown_and_looked_at_again_where_it_grew() {
         block_on(async {
             let store = FarmStore::in_memory().await.unwrap();

@@ -8,6 +8,7 @@ use model::error::Result;
 use tokio::task::spawn_blocking;
 
 use super::copies::BundleCopies;
+use crate::ingest::board_key::NO_BOARD;
 use crate::ingest::bundle::read;
 use crate::ingest::find::FoundBundle;
 use crate::objects::ObjectBucket;
@@ -79,6 +80,9 @@ pub async fn take(store: &FarmStore, one: &FoundBundle, keeping: &Keeping<'_>) -
         Ok(found) => found,
         Err(why) => return Ok(IntakeOutcome::Rejected(Rejection::Unreadable(why))),
     };
+    if one.board.is_none() && record.environment.model.trim().is_empty() {
+        return Ok(IntakeOutcome::Rejected(Rejection::Refused(NO_BOARD.to_owned())));
+    }
     let outcome = match keeping {
         Keeping::InPlace => store.put(&record).await?,
         Keeping::Copied(copies) => copies.put(store, &one.place, &mut record, &mut remarks).await?,

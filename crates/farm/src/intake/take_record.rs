@@ -8,7 +8,7 @@ use model::text::{excerpt, several};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
-use crate::ingest::board_key::board_of;
+use crate::ingest::board_key::{NO_BOARD, board_of};
 use crate::ingest::environment::watch_environment;
 use crate::ingest::find::FoundBundle;
 use crate::ingest::record_rows::{RecordPart, RowsTaken, environments_of, model_of, read};
@@ -84,10 +84,11 @@ impl TakenRecord {
         self.left_out = self.left_out.saturating_add(rows);
     }
 
-    /// The board that it is of; it is made as soon as there is a row of it.
-    async fn board(&mut self, store: &FarmStore, one: &FoundBundle) -> Result<i64> {
-        if let Some(board) = self.board {
-            return Ok(board);
+    /// The board that it is of; it is made as soon as there is a row of it. `None`, with a fault, if
+    /// nothing names it.
+    async fn board(&mut self, store: &FarmStore, one: &FoundBundle) -> Result<Option<i64>> {
+        if self.board.is_some() || self.fault.is_some() {
+            return Ok(self.board);
         }
         let named = match &one.board {
             Some(board) => board.clone(),
@@ -96,10 +97,13 @@ impl TakenRecord {
                 spawn_blocking(move || model_of(&environments_of(&place))).await.unwrap_or_default()
             }
         };
+        if named.trim().is_empty() {
+            self.fault = Some(NO_BOARD.to_owned());
+            return Ok(None);
+        }
         let (key, name) = board_of(&named);
-        let board = store.board_for(&key, &name).await?;
-        self.board = Some(board);
-        Ok(board)
+        self.board = Some(store.board_for(&key, &name).await?);
+        Ok(self.board)
     }
 
     /// Stores the environments that rows name; returns remarks on those beyond the limits.
@@ -179,15 +183,15 @@ impl TakenRecord {
             }
             RecordPart::DamagedTail(tail, intervals) => self.damaged_tail = Some((tail, intervals)),
             RecordPart::End(of, rows) => {
-                let board = self.board(store, one).await?;
+                let Some(board) = self.board(store, one).await? else { return Ok(()) };
                 self.put_end(store, batch_of_record(board, of, rows)).await?;
             }
             RecordPart::Rows(of, rows) => {
-                let board = self.board(store, one).await?;
+                let Some(board) = self.board(store, one).await? else { return Ok(()) };
                 self.put(store, batch_of_record(board, of, rows)).await?;
             }
             RecordPart::Merged(of, (first, last)) => {
-                let board = self.board(store, one).await?;
+                let Some(board) = self.board(store, one).await? else { return Ok(()) };
                 let had = store.count_rows(board, &of, first, last).await?;
                 let all = last.saturating_sub(first).saturating_add(1);
                 self.merged = self.merged.saturating_add(all.saturating_sub(had));
@@ -613,9 +617,14 @@ mod tests {
             let other = tempfile::tempdir().unwrap();
             record(other.path(), 0, 1, DEFAULT_SIZE);
             let one = FoundBundle { board: None, ..of(other.path()) };
-            take_record(&store, &one, &mut TakenRecord::default()).await.unwrap();
-            let boards = store.boards().await.unwrap();
-            assert!(boards.iter().any(|board| board.name == "unnamed machine"));
+            let mut taken = TakenRecord::default();
+            take_record(&store, &one, &mut taken).await.unwrap();
+            assert_eq!((taken.reasons(), taken.stored), (vec![NO_BOARD.to_owned()], 0));
+            assert_eq!(store.boards().await.unwrap().len(), 1, "several machines would share a board");
+            // Nothing counts as stored: once it is named, all of it comes.
+            let named = FoundBundle { board: Some("press-4".into()), ..one };
+            take_record(&store, &named, &mut taken).await.unwrap();
+            assert!(taken.reasons().is_empty() && taken.stored > 0, "{:?}", taken.reasons());
         });
     }
 }

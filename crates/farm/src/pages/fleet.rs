@@ -183,10 +183,15 @@ fn changed(of: &FleetAnswer) -> Markup {
 /// The largest latency of all boards.
 fn largest(of: &FleetAnswer) -> Markup {
     html! {
-        @if let Some((board, day)) = of.worst.as_ref().and_then(|board| Some((board, board.worst_day()?))) {
-            p { "The largest latency of the last 30 days: "
-                a href=(day_address(&board.board, day.t)) { (span(day.max_ns)) } " on "
-                a href={ "/b/" (escaped(&board.board)) } { (board.name) } ", " time { (date(day.t)) } "." }
+        @if let Some((board, max_ns)) = of.worst.as_ref().and_then(|board| Some((board, board.max_ns?))) {
+            @let name = html! { a href={ "/b/" (escaped(&board.board)) } { (board.name) } };
+            @match board.worst_day() {
+                Some(day) => p { "The largest latency of the last 30 days: "
+                    a href=(day_address(&board.board, day.t)) { (span(max_ns)) } " on " (name) ", "
+                    time { (date(day.t)) } "." },
+                None => p { "The largest latency: " (span(max_ns)) " on " (name)
+                    ", in a run without a date." },
+            }
         }
     }
 }
@@ -294,7 +299,7 @@ fn table(of: &Fleet) -> Markup {
                     th.left.name { a href={ "/b/" (escaped(&board.board)) } { (board.name) } }
                     td.top { @match board.worst_day() {
                         Some(day) => a href=(day_address(&board.board, day.t)) { (us(day.max_ns)) },
-                        None => (UNKNOWN),
+                        None => (us_or_dash(board.max_ns)),
                     } }
                     @if budgets { (budget(board)) }
                     td.left.flag { (state(one)) }
@@ -381,6 +386,19 @@ mod tests {
         }
         assert_eq!((BoardOrder::of_word("?"), BoardOrder::of_word("")), (None, None));
         assert!(matches(&boards[0], " A ") && !matches(&boards[0], "zz") && matches(&boards[0], ""));
+    }
+
+    #[test]
+    fn the_largest_latency_leads_to_its_day_unless_its_run_has_no_date() {
+        let day = DayMaximum { t: 86_400, max_ns: Nanos(5_000) };
+        for (max, link) in [(5_000, true), (7_000, false)] {
+            let worst = FarmBoard { days: vec![day], ..board("a", max, 60) };
+            let of = FleetAnswer { worst: Some(worst.clone()), ..answer([worst]) };
+            let text = largest(&of).into_string();
+            assert_eq!(text.contains("/b/a/at/86400"), link, "{text}");
+            assert_eq!(text.contains("in a run without a date"), !link, "{text}");
+            assert!(text.contains(&span(Nanos(max))), "{text}");
+        }
     }
 
     #[test]

@@ -93,6 +93,7 @@ impl FarmStore {
         let slots = self.last_slots(first, last).await?;
         let mut settings = self.settings_with_budgets(first, last).await?;
         let mut recorded = self.recorded_now(first, last).await?;
+        let mut undated = self.undated_maxima(first, last).await?;
         let board = |row: Row| {
             let (id, board, name, runs, last, tokens, enrolled, told, model, release, preempt, environment) =
                 row;
@@ -106,7 +107,7 @@ impl FarmStore {
             let mut days = days.remove(&id).unwrap_or_default();
             let last_day = days.last().map_or(0, |day: &DayMaximum| day.t).max(Tier::Day.begin(last));
             let uncounted = take_uncounted(&mut days, |t| counted.get(&(id, t)).copied());
-            let max_ns = days.iter().map(|day| day.max_ns).max();
+            let max_ns = days.iter().map(|day| day.max_ns).max().max(undated.remove(&id));
             let runs = to_u64(runs);
             let settings = settings(id);
             FarmBoard {
@@ -174,6 +175,21 @@ impl FarmStore {
             days.entry(board).or_default().push(DayMaximum { t, max_ns: Nanos(max) });
         }
         Ok(days)
+    }
+
+    /// Largest latencies of the runs without a date that count: no window of days has them.
+    async fn undated_maxima(&self, first: &str, last: &str) -> Result<BTreeMap<i64, Nanos>> {
+        let rows: Vec<(i64, i64)> = sqlx::query_as(
+            "select r.board_id, max(r.max_ns) from board b cross join run r where b.key >= $1 \
+             and b.key <= $2 and r.board_id = b.id and r.started = 0 and r.invalid = 0 \
+             and r.max_ns is not null group by r.board_id",
+        )
+        .bind(first)
+        .bind(last)
+        .fetch_all(&self.pool)
+        .await
+        .map_err(trouble)?;
+        Ok(rows.into_iter().map(|(board, max)| (board, Nanos(max))).collect())
     }
 
     /// First second of the last five minutes in each board's series of its last day: one look-up in
@@ -257,6 +273,33 @@ mod tests {
     use crate::fixture::recorded_run;
     use crate::store::RunRemoval;
     use crate::store::engines::on_each_engine;
+
+    #[test]
+    fn a_run_without_a_date_counts_for_the_maximum_of_its_board_and_is_on_no_day_of_it() {
+        on_each_engine(async |store| {
+            let max = |millis: i64| Some(Nanos(millis * 1_000_000));
+            let undated = |id: &str, millis: i64, invalid: u64| {
+                let mut record = recorded_run("measured", "a");
+                (record.run.id, record.run.started, record.run.invalid) = (id.into(), 0, invalid);
+                (record.run.max_ns, record.whole.max_ns, record.whole.t) = (max(millis), max(millis), 0);
+                record.slots.clear();
+                record
+            };
+            let board = async || store.boards().await.unwrap().remove(0);
+            store.put(&undated("alone", 70, 0)).await.unwrap();
+            assert_eq!(board().await.max_ns, max(70));
+            let mut dated = recorded_run("hunt", "a");
+            dated.run.id = "dated".into();
+            store.put(&dated).await.unwrap();
+            let found = board().await;
+            assert_eq!((found.max_ns, found.worst_day()), (max(70), None));
+            assert!(found.days.iter().all(|day| day.t > 0) && !found.days.is_empty(), "{:?}", found.days);
+            // One that does not count changes nothing, nor does a smaller one.
+            store.put(&undated("invalid", 90, 1)).await.unwrap();
+            store.put(&undated("smaller", 1, 0)).await.unwrap();
+            assert_eq!(board().await.max_ns, max(70));
+        });
+    }
 
     /// In the year 2255.
     const FAR: i64 = 9_000_000_000;
