@@ -1,13 +1,14 @@
 //! User-defined properties of boards: state, tags, latency budget.
 
 use model::units::Nanos;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 const LONGEST_TAG: usize = 32;
 const MOST_TAGS: usize = 20;
 
 /// Operational state of a board.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BoardState {
     #[default]
@@ -68,7 +69,7 @@ impl BoardState {
 }
 
 /// User-defined properties of a board, and its latency budget.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BoardSettings {
     pub state: BoardState,
     /// Time of the last change of state, in seconds since 1970.
@@ -80,10 +81,12 @@ pub struct BoardSettings {
     #[serde(skip)]
     pub own_budget: Option<Nanos>,
     /// Effective budget.
+    #[schemars(with = "Option<i64>")]
     pub budget_ns: Option<Nanos>,
     /// Origin of the effective budget: `board`, `tag NAME`, `fleet`.
     pub budget_of: String,
     /// Largest latency of the 24 hours up to its last sample, if it has a budget.
+    #[schemars(with = "Option<i64>")]
     pub max24_ns: Option<Nanos>,
 }
 
@@ -137,10 +140,11 @@ impl FarmBudgets {
 }
 
 /// All budgets that were set, in the syntax of commands and addresses.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BudgetsDocument {
     pub schema: &'static str,
     /// Budget of all boards.
+    #[schemars(with = "Option<i64>")]
     pub fleet_ns: Option<Nanos>,
     pub tags: Vec<TagBudget>,
     /// Boards that have their own.
@@ -148,16 +152,18 @@ pub struct BudgetsDocument {
 }
 
 /// The budget of boards with a tag.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TagBudget {
     pub tag: String,
+    #[schemars(with = "i64")]
     pub budget_ns: Nanos,
 }
 
 /// A board's own budget.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BoardBudget {
     pub board: String,
+    #[schemars(with = "i64")]
     pub budget_ns: Nanos,
 }
 

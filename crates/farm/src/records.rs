@@ -3,6 +3,7 @@
 use model::labels::Labels;
 use model::rows::{RowCounts, RowSums};
 use model::units::{Cpu, Nanos};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::board_settings::BoardSettings;
@@ -14,7 +15,7 @@ use crate::wall_clock::DAY;
 pub const SLOT: i64 = 300;
 
 /// Key of histograms that may be added up: measured quantity and conditions.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, Deserialize)]
 pub struct SeriesKey {
     /// `measure`, `hunt`, `probe-ipc`.
     pub series: String,
@@ -23,7 +24,7 @@ pub struct SeriesKey {
 }
 
 /// A series that a board has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SeriesOfBoard {
     #[serde(flatten)]
     pub key: SeriesKey,
@@ -46,7 +47,7 @@ pub struct SeriesDays {
 }
 
 /// A run, as lists show it; times are seconds since 1970.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct FarmRun {
     pub id: String,
     pub board: String,
@@ -55,15 +56,19 @@ pub struct FarmRun {
     pub key: SeriesKey,
     /// 0, in documents null, if its files state no time.
     #[serde(serialize_with = "crate::wall_clock::null_if_zero")]
+    #[schemars(with = "Option<i64>")]
     pub started: i64,
+    #[schemars(with = "Option<i64>")]
     pub length_ns: Option<Nanos>,
     pub complete: bool,
     pub cpus: u64,
     pub cycles: u64,
     pub missed: Option<u64>,
+    #[schemars(with = "Option<i64>")]
     pub max_ns: Option<Nanos>,
     /// The largest of its CPUs', as `run.json` has it of each; of all CPUs together it is less. Of
     /// a CPU with fewer than 10,000 wake-ups it is the maximum.
+    #[schemars(with = "Option<i64>")]
     pub p9999_ns: Option<Nanos>,
     /// Reasons for which it does not count.
     pub invalid: u64,
@@ -72,6 +77,7 @@ pub struct FarmRun {
     /// The digest of its environment.
     pub environment: String,
     /// Labels given by its user.
+    #[schemars(with = "std::collections::BTreeMap<String, String>")]
     pub labels: Labels,
     /// True if it is exempt from retention.
     pub pinned: bool,
@@ -98,7 +104,7 @@ pub struct RunFilter {
 pub const FEW_DAYS: usize = 3;
 
 /// A board with its values on the first page.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct FarmBoard {
     /// Key in its address.
     pub board: String,
@@ -119,8 +125,9 @@ pub struct FarmBoard {
     pub release: String,
     pub preempt: String,
     pub environment: String,
-    /// Largest latency of its last 30 days with samples, and of its runs without a date, of data that
-    /// count.
+    /// Largest latency of its last 30 days with samples, and of its runs without a date, of data
+    /// that count.
+    #[schemars(with = "Option<i64>")]
     pub max_ns: Option<Nanos>,
     /// Its daily maxima of these days.
     pub days: Vec<DayMaximum>,
@@ -164,21 +171,24 @@ impl FarmBoard {
 }
 
 /// The largest latency of a day.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DayMaximum {
     /// Its first second.
     pub t: i64,
+    #[schemars(with = "i64")]
     pub max_ns: Nanos,
 }
 
 /// Five minutes of a board.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct FarmSlot {
     /// Their first second.
     pub t: i64,
     pub n: u64,
     pub missed: u64,
+    #[schemars(with = "Option<i64>")]
     pub max_ns: Option<Nanos>,
+    #[schemars(with = "Option<u32>")]
     pub max_cpu: Option<Cpu>,
     /// Time of the largest latency, in ns since 1970.
     pub max_at: Option<i64>,
@@ -191,11 +201,13 @@ pub struct FarmSlot {
 }
 
 /// Five minutes of a CPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SlotPeak {
+    #[schemars(with = "u32")]
     pub cpu: Cpu,
     pub n: u64,
     pub missed: u64,
+    #[schemars(with = "Option<i64>")]
     pub max_ns: Option<Nanos>,
     /// Time of the largest latency, in ns since 1970.
     pub max_at: Option<i64>,
@@ -296,7 +308,7 @@ impl TierRow {
 }
 
 /// A culprit over the fleet, or on one board.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct FarmCulprit {
     /// Key in its address.
     pub fingerprint: String,
@@ -306,6 +318,7 @@ pub struct FarmCulprit {
     pub boards: u64,
     pub runs: u64,
     pub spikes: u64,
+    #[schemars(with = "i64")]
     pub total_ns: Nanos,
     pub first: i64,
     pub last: i64,
@@ -318,7 +331,7 @@ pub struct FarmCulprit {
 }
 
 /// A day on which a board's recorder named a culprit.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CulpritDay {
     pub board: String,
     /// The day, and the first five minutes of it with the culprit, in seconds since 1970.
@@ -327,6 +340,7 @@ pub struct CulpritDay {
     /// The series of the recorder that shows it most.
     pub series: String,
     pub five_minutes: u64,
+    #[schemars(with = "i64")]
     pub total_ns: Nanos,
 }
 
@@ -393,7 +407,7 @@ impl KernelRecord {
 }
 
 /// A refused request of a board.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BoardRefusal {
     pub board: String,
     /// The last time, in seconds since 1970.

@@ -1,9 +1,10 @@
 //! Folders that were to be read and hold no run which can be.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A folder that holds no run which can be read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RefusedBundle {
     pub place: String,
     pub reason: String,

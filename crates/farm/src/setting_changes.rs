@@ -6,7 +6,7 @@ use crate::environments::{SettingsByName, differing, settings_of, told_of, value
 use crate::history::BoardEnvironment;
 
 /// A setting that changed; `""` if it was absent.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct SettingChange {
     pub what: String,
     pub before: String,

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use model::text::excerpt;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{ChangeIdentity, ChangeKind, FarmChange};
@@ -29,7 +30,7 @@ const SAME_EVENT_S: i64 = 7 * DAY;
 const MAX_SETTINGS: usize = 2;
 
 /// Changes of a board for the worse, as one sentence.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct BoardLead {
     pub board: String,
     pub name: String,

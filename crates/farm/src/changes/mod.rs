@@ -19,6 +19,7 @@ mod silence;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use stats::pair::adjusted_p::benjamini_hochberg;
 
@@ -49,7 +50,7 @@ const OF_ENVIRONMENT: &str = "environment ";
 const FALSE_SHARE: f64 = 0.05;
 
 /// Kind of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeKind {
     /// Late wake-ups are more frequent.
@@ -103,7 +104,7 @@ impl ChangeKind {
 }
 
 /// A change of a board.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FarmChange {
     pub board: String,
     pub kind: ChangeKind,
@@ -158,7 +159,7 @@ impl EnvironmentSince {
 }
 
 /// User who acknowledged a change, with a note and the time.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Acknowledgement {
     pub who: String,
     pub note: String,
@@ -174,7 +175,7 @@ impl FarmChange {
 }
 
 /// Number of series whose rates were tested.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct JudgedSeries {
     pub judged: usize,
     /// Number with too few days, or too few wake-ups.
@@ -193,7 +194,7 @@ impl JudgedSeries {
 }
 
 /// Number of changes of environment that were examined.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct JudgedEnvironments {
     pub looked_at: usize,
     /// Number beyond the limit of a board.

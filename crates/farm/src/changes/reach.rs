@@ -4,6 +4,7 @@
 use model::rows::row_edges;
 use model::units::Nanos;
 use report::words::{several, span};
+use schemars::JsonSchema;
 use serde::Serialize;
 use stats::pair::conditional_binomial::Exposure;
 use stats::time::onset::{LEAST, RECENT, onsets, smallest_factor, usual_rate};
@@ -13,7 +14,7 @@ use crate::records::SeriesKey;
 use crate::words::date;
 
 /// Detectable change in the rate of late wake-ups of a series.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct RateReach {
     #[serde(flatten)]
     pub key: SeriesKey,
@@ -25,6 +26,7 @@ pub struct RateReach {
     #[serde(skip)]
     pub left_out: Option<i64>,
     /// Latencies from here on are late; `None` with too few days or wake-ups.
+    #[schemars(with = "Option<i64>")]
     pub limit_ns: Option<Nanos>,
     /// Number of late wake-ups per day; `None` with too few days.
     pub a_day: Option<f64>,

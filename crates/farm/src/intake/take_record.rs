@@ -84,8 +84,8 @@ impl TakenRecord {
         self.left_out = self.left_out.saturating_add(rows);
     }
 
-    /// The board that it is of; it is made as soon as there is a row of it. `None`, with a fault, if
-    /// nothing names it.
+    /// The board that it is of; it is made as soon as there is a row of it. `None`, with a fault,
+    /// if nothing names it.
     async fn board(&mut self, store: &FarmStore, one: &FoundBundle) -> Result<Option<i64>> {
         if self.board.is_some() || self.fault.is_some() {
             return Ok(self.board);

@@ -8,6 +8,7 @@ use report::words::clean;
 use rules::audit::VerdictCounts;
 use rules::audit_diff::{AuditDiff, DiffVerdict, RuleDiff};
 use rules::judgement::AuditVerdict;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::parts::{board_link, escaped, moment};
@@ -16,13 +17,14 @@ use crate::board_names::BoardNames;
 use crate::records::FarmRun;
 
 /// Audit of a board, from its latest run that contains its machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BoardAudit {
     pub run: String,
     /// Start of the run, in seconds since 1970.
     pub started: i64,
     /// Number of checks by verdict; `None` if the run is not on this machine's disk, or cannot be
     /// audited.
+    #[schemars(with = "serde_json::Value")]
     pub summary: Option<VerdictCounts>,
 }
 

@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use model::units::Nanos;
 use report::html::scroll;
 use report::words::{UNKNOWN, duration, several, span, us, us_or_dash};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::parts::{as_data, date, escaped, known};
@@ -55,7 +56,7 @@ impl BoardOrder {
 }
 
 /// A board of the list.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct ListedBoard {
     #[serde(flatten)]
     pub board: FarmBoard,
@@ -66,7 +67,7 @@ pub struct ListedBoard {
 }
 
 /// The boards, and what changed on them.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct FleetAnswer {
     pub schema: &'static str,
     /// Sentences on the boards with changes for the worse.

@@ -1,6 +1,7 @@
 //! Audit log: user, time, action. The latest entries are kept.
 
 use model::error::Result;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::store::{FarmStore, trouble};
@@ -9,7 +10,7 @@ use crate::store::{FarmStore, trouble};
 const KEPT: i64 = 10_000;
 
 /// An action of a user.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AuditEntry {
     /// Time in ns since 1970.
     pub t_ns: i64,

@@ -1,6 +1,7 @@
 //! HTTP: which address asks the store what, and shows it by which page. No SQL, no markup.
 
 mod admin;
+mod answer_schemas;
 pub mod answers;
 mod board;
 mod changes;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Extension;
 use serde_json::{Map, Value, json};
 
+use crate::web::answer_schemas::AnswerSchemas;
 use crate::web::edge::answer::{AnswerForm, WebAnswer, WebOutcome};
 use crate::web::edge::asked_names::KnownNames;
 use crate::web::login::access::{RouteNeed, is_for_scripts};
@@ -40,11 +41,12 @@ pub async fn index(Extension(all): Extension<ApiRequests>) -> WebOutcome {
 
 /// The description of all requests (OpenAPI 3.1).
 pub async fn document(Extension(all): Extension<ApiRequests>) -> WebOutcome {
-    let mut paths: Map<String, Value> = Map::new();
+    let (mut paths, mut schemas) = (Map::new(), AnswerSchemas::new());
     for route in all.iter() {
         let of_path = paths.entry(path_of(route)).or_insert_with(|| json!({}));
-        of_path[route.method.to_ascii_lowercase()] = operation(route);
+        of_path[route.method.to_ascii_lowercase()] = operation(route, &mut schemas);
     }
+    let mut components = schemas.definitions();
     let problem = json!({
         "type": "object",
         "properties": {
@@ -52,12 +54,13 @@ pub async fn document(Extension(all): Extension<ApiRequests>) -> WebOutcome {
             "status": { "type": "integer" }, "detail": { "type": "string" },
         },
     });
+    components.insert("problem".to_owned(), problem);
     WebAnswer::json(&json!({
         "openapi": "3.1.0",
         "info": { "title": "onbeat-farm", "version": env!("CARGO_PKG_VERSION") },
         "paths": paths,
         "components": {
-            "schemas": { "problem": problem },
+            "schemas": components,
             "securitySchemes": {
                 "session": { "type": "apiKey", "in": "cookie", "name": "onbeat" },
                 "script": { "type": "http", "scheme": "bearer" },
@@ -67,7 +70,7 @@ pub async fn document(Extension(all): Extension<ApiRequests>) -> WebOutcome {
     }))
 }
 
-fn operation(route: &ApiRequest) -> Value {
+fn operation(route: &ApiRequest, schemas: &mut AnswerSchemas) -> Value {
     let in_path = names_in(route.path).map(|name| parameter(name, "path"));
     let asked = route.known.unwrap_or_default().iter().map(|name| parameter(name, "query"));
     let is_data = is_for_scripts(route.path);
@@ -82,13 +85,15 @@ fn operation(route: &ApiRequest) -> Value {
         RouteNeed::Names if is_data => json!([{ "session": [] }, { "script": [] }]),
         RouteNeed::Names | RouteNeed::Role(_) => json!([{ "session": [] }]),
     };
-    let content = |kind: &str| Value::Object(Map::from_iter([(kind.to_owned(), json!({}))]));
+    let content = |kind: &str, of: Value| Value::Object(Map::from_iter([(kind.to_owned(), of)]));
+    let schema = schemas.of_route(route.path).filter(|_| route.method == "GET");
+    let answer = schema.map_or_else(|| json!({}), |schema| json!({ "schema": schema }));
     let problem = json!({ "schema": { "$ref": "#/components/schemas/problem" } });
     let (status, done) = match (route.method, route.need) {
         ("POST", RouteNeed::Code) => ("201", json!({ "description": "done" })),
         ("POST", _) => ("303", json!({ "description": "done; redirect to a page that shows it" })),
         (_, RouteNeed::Token) => ("2XX", json!({ "description": "stored, or already stored" })),
-        _ => ("200", json!({ "description": "the answer", "content": content(kind_of(route.path)) })),
+        _ => ("200", json!({ "description": "the answer", "content": content(kind_of(route.path), answer) })),
     };
     let mut all = json!({
         "operationId": operation_id(route),
@@ -106,7 +111,7 @@ fn operation(route: &ApiRequest) -> Value {
             RouteNeed::Token => "application/octet-stream",
             _ => "application/x-www-form-urlencoded",
         };
-        all["requestBody"] = json!({ "content": content(kind) });
+        all["requestBody"] = json!({ "content": content(kind, json!({})) });
     }
     all
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::error::Result;
 use model::labels::Labels;
+use schemars::JsonSchema;
 use serde::Serialize;
 use sqlx::{Any, AssertSqlSafe, Transaction};
 
@@ -15,7 +16,7 @@ use crate::store::{FarmStore, trouble};
 const INSERT: &str = "insert into label (board_id, recording, name, value, from_t, to_t) values ";
 
 /// A label of a board, with the times that it is of; a run's begins and ends with the run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BoardLabel {
     pub name: String,
     pub value: String,

@@ -4,6 +4,7 @@ use model::rows::row_edges;
 use model::text::clean;
 use model::units::{Cpu, Nanos};
 use model::wall_time::wall_time;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::records::{CpuRows, FarmSlot, SlotPeak, TierRow};
@@ -66,7 +67,7 @@ pub fn cell(text: &str) -> String {
 }
 
 /// Histograms of a board.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct HistogramsDocument<'a> {
     pub schema: &'static str,
     pub series: &'a str,
@@ -76,12 +77,13 @@ pub struct HistogramsDocument<'a> {
 }
 
 /// A histogram as `run.json` has them.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct HistogramDocument {
     t: i64,
     n: u64,
     /// `None` for one of several CPUs, whose missed wake-ups are not stored.
     missed: Option<u64>,
+    #[schemars(with = "Option<i64>")]
     max_ns: Option<Nanos>,
     /// True if it includes samples of an invalid run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,10 +115,12 @@ pub fn histograms_csv(all: &[TierRow], cpu: Option<u32>) -> String {
     text
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct CpuDocument {
+    #[schemars(with = "u32")]
     cpu: Cpu,
     /// Lower edge (null for what was early), upper edge, count.
+    #[schemars(with = "Vec<(Option<i64>, i64, u64)>")]
     histogram: Vec<(Option<Nanos>, Nanos, u64)>,
 }
 
