@@ -16,8 +16,10 @@ pub mod capabilities;
 pub mod children;
 pub mod clock;
 mod console;
+mod device_reads;
 pub mod dir;
 mod folder_lock;
+pub mod gpio;
 #[cfg(target_env = "musl")]
 pub mod heap;
 mod input;
@@ -55,6 +57,7 @@ mod wake_file;
 pub mod work;
 
 pub use console::{ConsoleEvent, ScreenConsole};
+pub use device_reads::DeviceReads;
 pub use folder_lock::{FolderLock, LockOutcome, LockOwner};
 pub use input::{
     Lines, count_names, file_version, identity, is_dir, open_input, read_user_file, whole_path, written_at,

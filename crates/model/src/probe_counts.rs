@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::keyword::Word;
 use crate::units::Nanos;
+use crate::vocabulary::ResponsePart;
 
 /// Priority inversions that `probe pi` made on one CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,4 +80,53 @@ pub struct Packets {
     pub path_max_ns: Option<Nanos>,
     pub receive_mean_ns: Option<Nanos>,
     pub receive_max_ns: Option<Nanos>,
+}
+
+/// Responses of one thread of `probe irq` to hardware events.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Responses {
+    /// Number of the interrupt, or `timer`; `""` if it is known by its handler alone.
+    pub irq: String,
+    /// Name of its handler.
+    pub handler: String,
+    pub events: u64,
+    /// Events whose response the kernel's events divide.
+    pub split: u64,
+    /// Events that came before the thread slept, so that nothing woke it.
+    pub not_slept: u64,
+    /// Events whose response is not divided, because events of the kernel are missing.
+    pub not_split: u64,
+    /// Events that woke no thread: those from outside.
+    pub no_thread: u64,
+    /// Requests without an event within the time limit.
+    pub unanswered: u64,
+    /// Events of the kernel that its buffers lost.
+    pub events_lost: u64,
+    /// Sum of the divided responses: that of the parts is the same.
+    pub response_sum_ns: Nanos,
+    /// Parts in order of time; without those that the source does not have.
+    pub parts: Vec<PartTime>,
+    /// Longest divided responses, the longest first.
+    pub longest: Vec<SplitResponse>,
+}
+
+/// A part of all divided responses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartTime {
+    pub part: Word<ResponsePart>,
+    pub sum_ns: Nanos,
+    pub max_ns: Nanos,
+}
+
+/// A divided response.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SplitResponse {
+    /// CLOCK_MONOTONIC of the event, as well as it is known.
+    pub mono_ns: Nanos,
+    pub response_ns: Nanos,
+    pub entry_ns: Nanos,
+    pub handler_ns: Nanos,
+    pub deferred_ns: Nanos,
+    pub wakeup_ns: Nanos,
+    pub switch_ns: Nanos,
 }

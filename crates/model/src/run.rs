@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub use super::culprit_thread::{CulpritThread, CulpritTurns, FoundThread};
 pub use super::followed::{ProgramRun, ThreadRun};
 pub use super::peak::Peak;
-pub use super::probe_counts::{DeadlineJobs, Inversions, Migration, Packets};
+pub use super::probe_counts::{DeadlineJobs, Inversions, Migration, PartTime, Packets, Responses, SplitResponse};
 pub use super::spike::{Behind, Culprit, Recorder, Slice, Spike, Who};
 use crate::histogram::{self, Bucket};
 use crate::keyword::{Keyword, Word};
@@ -356,6 +356,9 @@ pub struct CpuRun {
     /// Packets of `probe net`, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<Packets>,
+    /// Responses of `probe irq` to hardware events, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub responses: Option<Responses>,
 }
 
 /// One of the worst wake-ups.

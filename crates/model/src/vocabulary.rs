@@ -35,6 +35,8 @@ keywords! {
         Net = "net",
         /// find the gaps that firmware and hardware make while interrupts are off
         Hw = "hw",
+        /// wait for a hardware event, whose interrupt wakes the thread
+        Irq = "irq",
     }
 }
 
@@ -45,6 +47,38 @@ keywords! {
         Hwlat = "hwlat",
         /// a thread that reads the clock: interrupts and other threads make gaps, too
         Spin = "spin",
+    }
+}
+
+keywords! {
+    /// Source of the hardware events of `probe irq`.
+    pub enum IrqSource {
+        /// a timer of the CPU
+        Timer = "timer",
+        /// reads of a device
+        Read = "read",
+        /// an interrupt whose events come from outside
+        Outside = "outside",
+        /// a line of a GPIO chip that is wired to another one
+        Gpio = "gpio",
+        /// a line of a simulated GPIO chip
+        GpioSim = "gpio-sim",
+    }
+}
+
+keywords! {
+    /// Part of the response to a hardware event.
+    pub enum ResponsePart {
+        /// from the event to the entry of its interrupt's handler
+        Entry = "entry",
+        /// in the handler, up to the wake-up if the handler wakes the thread
+        Handler = "handler",
+        /// from the end of the handler to the wake-up: the handler's own thread, or a softirq
+        Deferred = "deferred",
+        /// from the wake-up to the switch to the thread
+        Wakeup = "wakeup",
+        /// from the switch to the thread's first instruction
+        Switch = "switch",
     }
 }
 
@@ -81,6 +115,8 @@ keywords! {
         Deadline = "deadline",
         /// round trip of a packet
         Packet = "packet",
+        /// from a hardware event to the thread that its interrupt wakes
+        Response = "response",
         /// from a request for a lock in a priority inversion to its acquisition
         Inversion = "inversion",
         /// time for which a thread was ready to run while one with a lower priority ran

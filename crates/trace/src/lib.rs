@@ -5,7 +5,8 @@
 //! page, [`catalog`] has an entry per event with its meaning, [`decode`] makes [`event`]s of them.
 //! [`symbols`] and [`naming`] turn addresses into functions, a [`window`] holds the events around a
 //! spike, and [`timeline`] explains it. [`cycles`] follows threads of other programs from their
-//! releases to their next sleep; [`activity`] counts the activity of a program's threads.
+//! releases to their next sleep; [`activity`] counts the activity of a program's threads;
+//! [`interrupt_path`] divides the response to a hardware event.
 
 pub mod activity;
 pub mod byte_order;
@@ -20,6 +21,7 @@ mod fixture;
 pub mod format;
 pub mod held;
 pub mod implied;
+pub mod interrupt_path;
 pub mod irq_enable_site;
 pub mod kernel_functions;
 pub mod last_switch;

@@ -15,7 +15,7 @@ pub mod memory;
 
 /// Opens the source that this machine offers, for these CPUs, with the names for the addresses in
 /// its events. Today that is ftrace; another one would be chosen here.
-pub fn open(cpus: &CpuSet) -> Result<(Box<dyn EventSource>, Names)> {
+pub fn open(cpus: &CpuSet) -> Result<(Box<dyn EventSource + Send>, Names)> {
     let (source, names) = ftrace::Ftrace::open(cpus)?;
     Ok((Box::new(source), names))
 }
@@ -27,6 +27,8 @@ pub enum RecordingLevel {
     /// Only starts of timers, which show the timers that the measuring threads sleep on.
     Timers,
     Events,
+    /// Interrupts, wake-ups and switches alone, for a probe.
+    Interrupts,
     /// Events, and stacks where they explain something.
     Stacks,
     /// Events for threads of other programs, which come and go; stacks also where the threads

@@ -321,6 +321,7 @@ impl MeasurePlan {
             Some(Probe::Migrate) => Quantity::Migration,
             Some(Probe::Deadline) => Quantity::Deadline,
             Some(Probe::Net) => Quantity::Packet,
+            Some(Probe::Irq) => Quantity::Response,
         };
         run::CpuRun {
             measures: measures.into(),

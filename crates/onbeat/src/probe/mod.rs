@@ -5,7 +5,8 @@
 //! go into the same bundle. `gaps` finds the gaps for `spin`, `traced` reads those of a tracer of
 //! the kernel, `gap_list` keeps the longest of them, `origins` finds their cause; `hog` runs ordinary
 //! threads; `computing` finds the pauses of a thread for `migrate` and `deadline`; `pair` has the
-//! partners of `ipc`, `switch` and `pi`; `ipc` has one file per kind. The threads of `migrate` are
+//! partners of `ipc`, `switch` and `pi`; `ipc` has one file per kind; `response_paths` divides the
+//! responses of `irq` by the kernel's events. The threads of `migrate` are
 //! not bound to a CPU.
 
 mod computing;
@@ -15,6 +16,8 @@ pub mod gaps;
 pub mod hog;
 pub mod hwlat;
 pub mod ipc;
+pub mod irq;
+pub mod irq_outside;
 pub mod migrate;
 pub mod net;
 pub mod origins;
@@ -22,6 +25,7 @@ pub mod packet;
 pub mod packet_counts;
 pub mod pair;
 pub mod pi;
+pub mod response_paths;
 pub mod spin;
 pub mod switch;
 pub mod traced;

@@ -63,30 +63,6 @@ impl TracedGaps {
         let _ = self.instance.write("current_tracer", "nop");
     }
 
-    fn prepare(&self, task: MeasuringTask) -> Result<(ThreadInfo, Arc<CpuBuffers>)> {
-        let failed = |what: &'static str| {
-            move |error| {
-                let remedy = "run without a system call filter";
-                Failure::of_call(what, &error, Exit::NotSupported, remedy)
-            }
-        };
-        rt::pin(&task.plan.housekeeping).map_err(failed("cannot move a thread to onbeat's own CPUs"))?;
-        rt::set_policy(Policy::Other, 0).map_err(failed("cannot set SCHED_OTHER"))?;
-        let (buffers, lock_refused) = make_buffers(task.shared.late_capacity);
-        let clock_read = clock::clock_read_cost();
-        let info = ThreadInfo {
-            thread: rt::thread_id(),
-            policy_refused: None,
-            lock_refused,
-            clock_read,
-            loop_cost: clock_read,
-            // It sleeps between its reads, on other CPUs.
-            cycle: Nanos(0),
-            warmup: 0,
-        };
-        Ok((info, buffers))
-    }
-
     fn start(&self) {
         self.started.call_once(|| self.check(self.instance.write("tracing_on", "1")));
     }
@@ -143,9 +119,34 @@ impl TracedGaps {
     }
 }
 
+/// Prepares a thread that sleeps on onbeat's own CPUs and reads events.
+pub(super) fn prepare_reader(task: MeasuringTask) -> Result<(ThreadInfo, Arc<CpuBuffers>)> {
+    let failed = |what: &'static str| {
+        move |error| {
+            let remedy = "run without a system call filter";
+            Failure::of_call(what, &error, Exit::NotSupported, remedy)
+        }
+    };
+    rt::pin(&task.plan.housekeeping).map_err(failed("cannot move a thread to onbeat's own CPUs"))?;
+    rt::set_policy(Policy::Other, 0).map_err(failed("cannot set SCHED_OTHER"))?;
+    let (buffers, lock_refused) = make_buffers(task.shared.late_capacity);
+    let clock_read = clock::clock_read_cost();
+    let info = ThreadInfo {
+        thread: rt::thread_id(),
+        policy_refused: None,
+        lock_refused,
+        clock_read,
+        loop_cost: clock_read,
+        // It sleeps between its reads, on other CPUs.
+        cycle: Nanos(0),
+        warmup: 0,
+    };
+    Ok((info, buffers))
+}
+
 impl ThreadBody for TracedGaps {
     fn run(&self, task: MeasuringTask) -> ThreadEnd {
-        let found = self.prepare(task);
+        let found = prepare_reader(task);
         task.count(found, |turn, buffers| self.follow(&turn.params, buffers, &task.shared.stop))
     }
 }

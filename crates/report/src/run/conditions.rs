@@ -142,7 +142,7 @@ pub fn conditions(run: &Run) -> Vec<(&'static str, String)> {
         None => &[],
         Some(Probe::Spin | Probe::Hw) => &["woken by", "timer expires in", "interval", "phase", "idle"],
         Some(Probe::Deadline) => &[],
-        Some(Probe::Ipc | Probe::Switch | Probe::Pi | Probe::Migrate | Probe::Net) => {
+        Some(Probe::Ipc | Probe::Switch | Probe::Pi | Probe::Migrate | Probe::Net | Probe::Irq) => {
             &["woken by", "timer expires in"]
         }
     };

@@ -19,6 +19,7 @@ mod pictures;
 pub mod policy;
 pub mod probes;
 pub mod repeat;
+mod responses;
 pub mod section;
 pub mod sentences;
 pub mod standalone_svg;

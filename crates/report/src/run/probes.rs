@@ -1,6 +1,6 @@
 //! Words for the run of a probe that differ from those for wake-ups.
 
-use super::{jobs, migrations, packets, policy};
+use super::{jobs, migrations, packets, policy, responses};
 use crate::totals::largest;
 use crate::words::{MachineClock, clean, percent, several, span, uncapitalised};
 use model::run::{CpuRun, Run, SpinGap};
@@ -42,6 +42,7 @@ pub fn definition(run: &Run) -> Option<String> {
         Probe::Migrate => migrations::definition(run),
         Probe::Deadline => jobs::definition(run),
         Probe::Net => packets::definition(run),
+        Probe::Irq => responses::definition(run),
     })
 }
 
@@ -204,6 +205,7 @@ pub fn sample(run: &Run) -> (&'static str, &'static str) {
         (Some(Probe::Migrate), _) | (None, Some(Quantity::Migration)) => ("round", "rounds"),
         (Some(Probe::Deadline), _) | (None, Some(Quantity::Deadline)) => ("job", "jobs"),
         (Some(Probe::Net), _) | (None, Some(Quantity::Packet)) => ("packet", "packets"),
+        (Some(Probe::Irq), _) | (None, Some(Quantity::Response)) => ("response", "responses"),
         (None, None | Some(Quantity::Wakeup | Quantity::Irq | Quantity::User)) => ("wake-up", "wake-ups"),
     }
 }
@@ -230,6 +232,7 @@ pub fn heads(run: &Run) -> (&'static str, &'static str) {
         Some(Probe::Pi | Probe::Migrate) => ("samples", "failed"),
         Some(Probe::Deadline) => ("jobs", "missed"),
         Some(Probe::Net) => ("samples", "lost"),
+        Some(Probe::Irq) => ("events", "not split"),
     }
 }
 
@@ -238,10 +241,12 @@ pub fn beside(cpu: &CpuRun) -> Option<String> {
     let lost = cpu.lost_ppm.map(|ppm| format!("{ppm:.1}"));
     let failed = || cpu.inversions.map(|of| of.made.saturating_sub(of.resolved).to_string());
     let violated = || cpu.migration.map(|of| of.violations.to_string());
+    let not_split = || cpu.responses.as_ref().map(|of| of.not_split.to_string());
     let unanswered = || cpu.packets.map(|of| (of.lost + of.late).to_string());
     lost.or_else(failed)
         .or_else(violated)
         .or_else(unanswered)
+        .or_else(not_split)
         .or_else(|| cpu.from_cpu.map(|from| from.to_string()))
         .or_else(|| cpu.missed.map(|n| n.to_string()))
 }

@@ -1,6 +1,6 @@
 //! Verdicts of the probes that test something, and their lines below the table.
 
-use super::{inversions, jobs, migrations, packets};
+use super::{inversions, jobs, migrations, packets, responses};
 use model::run::Run;
 
 /// The verdict; none for runs that only measure.
@@ -9,10 +9,11 @@ pub fn verdict(run: &Run) -> Option<String> {
         .or_else(|| migrations::verdict(run))
         .or_else(|| jobs::verdict(run))
         .or_else(|| packets::verdict(run))
+        .or_else(|| responses::verdict(run))
 }
 
 /// Lines below the table.
 pub fn lines(run: &Run) -> impl Iterator<Item = String> {
-    let of = [inversions::lines, migrations::lines, jobs::lines, packets::lines];
+    let of = [inversions::lines, migrations::lines, jobs::lines, packets::lines, responses::lines];
     of.into_iter().flat_map(|lines| lines(run))
 }

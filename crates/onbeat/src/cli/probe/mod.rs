@@ -3,6 +3,8 @@
 mod deadline;
 mod hw;
 mod ipc;
+mod irq;
+mod irq_outside;
 mod migrate;
 mod net;
 mod net_serve;
@@ -38,7 +40,8 @@ use report::last_lines::RunPlace;
 /// CPU away, `ipc` measures signalling from one thread to another, `switch` the cost of a context
 /// switch; `pi` tests that the kernel resolves priority inversions, `migrate` that it runs the
 /// threads with the highest priorities; `deadline` measures the jobs of SCHED_DEADLINE threads,
-/// `net` round trips of packets, and `hw` finds what firmware and hardware take. Runs are stored as
+/// `net` round trips of packets, `irq` the way from a hardware event to a thread, and `hw` finds what
+/// firmware and hardware take. Runs are stored as
 /// bundles, which `onbeat report`, `bounds` and `compare` read like those of `measure`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -50,6 +53,7 @@ use report::last_lines::RunPlace;
         onbeat probe migrate                         more real-time threads than CPUs\n  \
         onbeat probe deadline                        jobs of SCHED_DEADLINE threads\n  \
         onbeat probe net                             packets between two network namespaces\n  \
+        onbeat probe irq                             from an interrupt to the thread\n  \
         onbeat probe hw                              what firmware and hardware take")]
 pub struct Args {
     #[command(subcommand)]
@@ -66,6 +70,7 @@ enum ProbeCommand {
     Deadline(deadline::Args),
     Net(net::Args),
     Hw(hw::Args),
+    Irq(irq::Args),
 }
 
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
@@ -78,6 +83,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         ProbeCommand::Deadline(args) => deadline::run(args, environment),
         ProbeCommand::Net(args) => net::run(args, environment),
         ProbeCommand::Hw(args) => hw::run(args, environment),
+        ProbeCommand::Irq(args) => irq::run(args, environment),
     }
 }
 

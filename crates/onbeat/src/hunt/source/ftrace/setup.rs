@@ -24,6 +24,16 @@ const UNNEEDED_OPTIONS: [&str; 2] = ["norecord-cmd", "norecord-tgid"];
 /// CPUs whose threads sleep on timers of other CPUs.
 const TICKLESS: &str = "/sys/devices/system/cpu/nohz_full";
 
+/// Events of the path from an interrupt to a thread.
+const INTERRUPTS: [&str; 6] = [
+    "irq_handler_entry",
+    "irq_handler_exit",
+    "local_timer_entry",
+    "local_timer_exit",
+    "sched_waking",
+    "sched_switch",
+];
+
 /// Exits from idle states are implied by the CPU's next event.
 const ENTERS_IDLE: &str = "state != 4294967295";
 
@@ -251,6 +261,7 @@ fn is_armed(wanted: &EventSpec, level: RecordingLevel) -> bool {
     match (level, wanted.system, wanted.event) {
         (RecordingLevel::Nothing, ..) => false,
         (RecordingLevel::Timers, _, event) => event == "hrtimer_start",
+        (RecordingLevel::Interrupts, _, event) => INTERRUPTS.contains(&event),
         (RecordingLevel::Victims { syscalls, .. }, "raw_syscalls", _) => syscalls,
         (RecordingLevel::Victims { .. }, ..) => true,
         (_, system, event) => system != "raw_syscalls" && !event.starts_with("sched_process_"),
