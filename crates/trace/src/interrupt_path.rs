@@ -327,7 +327,8 @@ mod tests {
         let sleeps = What::Switch { prev: task(50), state: 1, next: task(0) };
         let alone = [&threaded[..4], &[event(45, 0, Context(0), sleeps)]].concat();
         assert_eq!(follow(&alone), (vec![response(10, 5, 0, 15)], 0));
-        let none = [event(10, 0, HARD, enters(24)), event(18, 0, HARD, left()), event(20, 0, HARD, enters(24))];
+        let none =
+            [event(10, 0, HARD, enters(24)), event(18, 0, HARD, left()), event(20, 0, HARD, enters(24))];
         assert_eq!(follow(&none), (vec![OutsideEvent::NoThread { began: Nanos(10) }], 1));
     }
 
@@ -358,7 +359,10 @@ mod tests {
             event(400, 1, Context(0), switches(THREAD)),
         ];
         assert_eq!(split(&events, &InterruptLine::Number(24)), Ok([100, 60, 0, 140, 600]));
-        assert_eq!(split(&events, &InterruptLine::Handler(FixedStr::new(b"eth0"))), Ok([100, 60, 0, 140, 600]));
+        assert_eq!(
+            split(&events, &InterruptLine::Handler(FixedStr::new(b"eth0"))),
+            Ok([100, 60, 0, 140, 600])
+        );
         assert_eq!(split(&events, &InterruptLine::Number(9)), Err(NotSplit::Missing), "on another CPU");
         assert_eq!(split(&events[..4], &InterruptLine::Number(24)), Err(NotSplit::Missing));
         assert_eq!(split(&events[..2], &InterruptLine::Number(24)), Err(NotSplit::NoSleep));

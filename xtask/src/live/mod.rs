@@ -177,9 +177,15 @@ fn base(machine: &Machine, build: Build) -> std::result::Result<Base, Reason> {
 
 fn prepare(machine: &Machine, build: Build, checks: &[Check]) -> std::result::Result<qemu::Image, Reason> {
     let Base { kernel, busybox, onbeat } = base(machine, build)?;
-    let items = image::of_checks(checks, &[image::main_script()]);
+    let mut items = image::of_checks(checks, &[image::main_script()]);
+    let wanted: Vec<&str> = checks.iter().flat_map(|check| check.modules).copied().collect();
+    items.extend(modules::in_image(machine, &wanted).map_err(Reason::Missing)?);
     let archive = image::initramfs(&busybox, &onbeat, &kernel.config, &items);
-    qemu::Image::write(machine, kernel.image, &archive).map_err(Reason::Broken)
+    let image = qemu::Image::write(machine, kernel.image, &archive).map_err(Reason::Broken)?;
+    if !wanted.contains(&"nvme") {
+        return Ok(image);
+    }
+    Ok(image.with_disk(qemu::blank_disk(machine).map_err(Reason::Broken)?))
 }
 
 fn one_machine(machine: &Machine, checks: &[Check], image: &qemu::Image, tally: &mut Tally) {
@@ -247,8 +253,7 @@ mod tests {
 
     #[test]
     fn a_machine_that_stops_fails_one_check_and_passes_none_after() {
-        let check =
-            |name: &str| Check { name: name.into(), script: String::new(), judge: Box::new(|_, _| Ok(())) };
+        let check = |name: &str| Check::new(name, "", |_, _| Ok(()));
         let checks = ["a", "b", "c", "d"].map(check);
         let report = frames::parse("=== CHECK a\n=== OVER 0\n=== CHECK b\n=== OVER 137\n=== CHECK c\n");
         let boot = qemu::Boot {

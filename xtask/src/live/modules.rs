@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::image::ImageFile;
 use super::machine::Machine;
 use crate::tools::{Result, Tool, read, target};
 
@@ -27,6 +28,17 @@ pub fn of(machine: &Machine, wanted: &[&str]) -> Result<Vec<Module>> {
         add(name, &files, &mut loaded)?;
     }
     Ok(loaded)
+}
+
+/// The modules as files of an image, with `lab/modules.order`; none if none is wanted.
+pub fn in_image(machine: &Machine, wanted: &[&str]) -> Result<Vec<ImageFile>> {
+    let modules = of(machine, wanted)?;
+    if modules.is_empty() {
+        return Ok(Vec::new());
+    }
+    let order: String = modules.iter().map(|(name, _)| format!("{name}\n")).collect();
+    let files = modules.into_iter().map(|(name, bytes)| (format!("lab/modules/{name}"), bytes));
+    Ok(std::iter::once(("lab/modules.order".to_string(), order.into_bytes())).chain(files).collect())
 }
 
 fn fetch(machine: &Machine, dir: &Path) -> Result<()> {

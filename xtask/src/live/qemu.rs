@@ -79,9 +79,25 @@ fn initrd(machine: &Machine) -> Result<PathBuf> {
     Ok(target("lab/images")?.join(format!("{}.cpio", machine.name)))
 }
 
-/// Removes the RAM disk; that it is not there is as good.
+/// Size of a disk of checks, which is only read.
+const BLANK: u64 = 64 << 20;
+
+fn blank(machine: &Machine) -> Result<PathBuf> {
+    Ok(target("lab/images")?.join(format!("{}.blank", machine.name)))
+}
+
+/// A disk without contents.
+pub fn blank_disk(machine: &Machine) -> Result<PathBuf> {
+    let path = blank(machine)?;
+    let created = std::fs::File::create(&path).and_then(|file| file.set_len(BLANK));
+    created.map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(path)
+}
+
+/// Removes the RAM disk and the disk; that they are not there is as good.
 pub fn remove_image(machine: &Machine) {
     let _ = initrd(machine).map(std::fs::remove_file);
+    let _ = blank(machine).map(std::fs::remove_file);
 }
 
 /// Boots, and boots again after a panic of the emulator's kind.

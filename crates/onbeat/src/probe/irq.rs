@@ -33,7 +33,10 @@ pub enum Stimulus {
     /// A timer of its CPU.
     Timer,
     Read(DeviceReads),
-    Gpio { output: GpioOutput, input: GpioInput },
+    Gpio {
+        output: GpioOutput,
+        input: GpioInput,
+    },
 }
 
 /// Spans of one thread, for the housekeeping thread.
@@ -46,7 +49,11 @@ pub struct AwaitedSpans {
 
 impl AwaitedSpans {
     fn new() -> AwaitedSpans {
-        AwaitedSpans { thread: AtomicI32::new(0), queue: LateQueue::new(QUEUED), unanswered: AtomicU64::new(0) }
+        AwaitedSpans {
+            thread: AtomicI32::new(0),
+            queue: LateQueue::new(QUEUED),
+            unanswered: AtomicU64::new(0),
+        }
     }
 
     /// Number of the thread.

@@ -172,7 +172,9 @@ impl ResponsePaths {
     fn document(&self, run: &mut Run) {
         let lost = self.source.overwritten();
         for (index, cpu) in run.cpus.iter_mut().enumerate() {
-            let (Some(tally), Some(spans)) = (self.tallies.get(index), self.spans.get(index)) else { continue };
+            let (Some(tally), Some(spans)) = (self.tallies.get(index), self.spans.get(index)) else {
+                continue;
+            };
             let mut of = tally.document(&self.named.0, &self.named.1, ResponsePart::ALL);
             of.unanswered = spans.unanswered();
             of.events += spans.lost();
@@ -241,7 +243,8 @@ impl OnSpikes for ResponsePaths {
             }
         }
         self.document(run);
-        let missing: u64 = run.cpus.iter().filter_map(|cpu| cpu.responses.as_ref()).map(|of| of.not_split).sum();
+        let missing: u64 =
+            run.cpus.iter().filter_map(|cpu| cpu.responses.as_ref()).map(|of| of.not_split).sum();
         if last && missing > 0 {
             let words = format!(
                 "{} not divided: events of the kernel are missing",

@@ -16,11 +16,11 @@ pub fn definition(run: &Run) -> String {
         "from before the call that reads a device to after it: the device's own time is in the part before \
          its interrupt"
     } else if of(IrqSource::Outside) {
-        "from the entry of the interrupt's handler, because the time of the event itself is not known, to the \
-         switch to the thread that it wakes"
+        "from the entry of the interrupt's handler, because the time of the event itself is not known, to \
+         the switch to the thread that it wakes"
     } else if of(IrqSource::Gpio) {
-        "from before the call that writes one GPIO line to the first instruction of the thread that waits for \
-         the other, over the wire"
+        "from before the call that writes one GPIO line to the first instruction of the thread that waits \
+         for the other, over the wire"
     } else if of(IrqSource::GpioSim) {
         "from before the call that pulls a simulated GPIO line to the first instruction of the thread that \
          waits for it; the simulation interrupts the CPU of its writer only"

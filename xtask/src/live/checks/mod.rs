@@ -5,6 +5,7 @@ mod captured;
 mod disturbance;
 mod ending;
 mod found;
+mod interrupts;
 mod measuring;
 mod probing;
 mod refusals;
@@ -27,12 +28,20 @@ pub struct Check {
     pub script: String,
     /// Judge of the results.
     pub judge: Judge,
+    /// Kernel modules that its script loads.
+    pub modules: &'static [&'static str],
 }
 
 impl Check {
     /// A check by its name, script and judge.
     pub fn new(name: &str, script: &str, judge: impl Fn(&Reply, &Machine) -> CheckResult + 'static) -> Check {
-        Check { name: name.to_string(), script: script.to_string(), judge: Box::new(judge) }
+        Check { name: name.to_string(), script: script.to_string(), judge: Box::new(judge), modules: &[] }
+    }
+
+    /// The same check, for whose script these modules are in `/lab/modules`, in the order of
+    /// `/lab/modules.order`; `nvme` is with a disk.
+    pub fn with_modules(self, modules: &'static [&'static str]) -> Check {
+        Check { modules, ..self }
     }
 }
 
@@ -45,8 +54,10 @@ pub fn of(machine: &Machine, all: bool) -> Vec<Check> {
         checks.extend(ending::checks());
         checks.extend(disturbance::checks());
         checks.extend(probing::checks());
+        checks.extend(interrupts::checks());
         if machine.brief {
             checks.extend(probing::long_checks());
+            checks.extend(interrupts::long_checks());
         }
         checks.extend(watching::checks());
         checks.extend(refusals::checks());

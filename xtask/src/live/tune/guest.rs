@@ -63,10 +63,7 @@ impl Guest<'_> {
         }
         let checksums = machine.suite.is_empty().then_some(CHECKSUMS);
         let wanted: Vec<&str> = checksums.into_iter().chain(MODULES).collect();
-        let modules = modules::of(machine, &wanted).map_err(Reason::Missing)?;
-        let order: String = modules.iter().map(|(name, _)| format!("{name}\n")).collect();
-        items.push(("lab/modules.order".to_string(), order.into_bytes()));
-        items.extend(modules.into_iter().map(|(name, bytes)| (format!("lab/modules/{name}"), bytes)));
+        items.extend(modules::in_image(machine, &wanted).map_err(Reason::Missing)?);
         Ok(Guest { base, items, root })
     }
 

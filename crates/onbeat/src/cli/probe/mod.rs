@@ -5,6 +5,7 @@ mod hw;
 mod ipc;
 mod irq;
 mod irq_outside;
+mod irq_sources;
 mod migrate;
 mod net;
 mod net_serve;
