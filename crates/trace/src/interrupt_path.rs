@@ -88,7 +88,17 @@ pub fn path(events: &[Raw], line: &InterruptLine, of: &AwaitedEvent) -> Result<I
         return Err(if switched { NotSplit::Missing } else { NotSplit::NoSleep });
     };
     let waking = &within[woken];
-    let switch = within[woken..].iter().find(runs).ok_or(NotSplit::Missing)?.time;
+    let Some(switch) = within[woken..].iter().find(runs).map(|event| event.time) else {
+        // Woken on its way to sleep, it has not left its CPU.
+        let last = events[..from + woken].iter().rev().find_map(|event| match &event.what {
+            What::Switch { prev, next, .. } if prev.pid == of.thread || next.pid == of.thread => {
+                Some(next.pid)
+            }
+            _ => None,
+        });
+        let ran = last == Some(of.thread);
+        return Err(if ran { NotSplit::NoSleep } else { NotSplit::Missing });
+    };
     let earliest = match line {
         InterruptLine::Timer => of.began - SERVED_EARLIER,
         _ => of.began,
@@ -145,6 +155,7 @@ struct WokenThread {
 #[derive(Clone, Copy, Debug)]
 struct OpenInterrupt {
     cpu: Cpu,
+    irq: i32,
     began: Nanos,
     left: Option<Nanos>,
     woken: Option<WokenThread>,
@@ -177,7 +188,9 @@ impl OpenInterrupt {
                 self.woken = Some(WokenThread { handles: false, ..woken() });
             }
             (None, None) => {
-                let handler = event.context.hard_irq() && self.left.is_none();
+                // The kernel wakes the handler's thread after the handler has returned.
+                let own = || task.comm.starts_with(&format!("irq/{}-", self.irq));
+                let handler = event.context.hard_irq() && (self.left.is_none() || own());
                 let softirq = !event.context.hard_irq() && event.context.soft_irq() && self.left.is_some();
                 if event.cpu == self.cpu && (handler || softirq) {
                     self.woken = Some(woken());
@@ -249,8 +262,13 @@ impl OutsideFollower {
             }
             !over
         });
+        let irq = match event.what {
+            What::IrqEntry { irq, .. } => irq,
+            _ => -1,
+        };
         self.open.push(OpenInterrupt {
             cpu: event.cpu,
+            irq,
             began: event.time,
             left: None,
             woken: None,
@@ -317,8 +335,8 @@ mod tests {
         assert_eq!(follow(&softirq), (vec![response(10, 8, 7, 5)], 0));
         let threaded = [
             event(10, 0, HARD, enters(24)),
-            event(15, 0, HARD, named(50)),
             event(18, 0, HARD, left()),
+            event(20, 0, HARD, named(50)),
             event(30, 0, Context(0), switches(50)),
             Event { pid: 50, ..event(40, 0, Context(0), wakes(THREAD)) },
             event(60, 0, Context(0), switches(THREAD)),
@@ -326,7 +344,11 @@ mod tests {
         assert_eq!(follow(&threaded), (vec![response(10, 8, 22, 20)], 0));
         let sleeps = What::Switch { prev: task(50), state: 1, next: task(0) };
         let alone = [&threaded[..4], &[event(45, 0, Context(0), sleeps)]].concat();
-        assert_eq!(follow(&alone), (vec![response(10, 5, 0, 15)], 0));
+        assert_eq!(follow(&alone), (vec![response(10, 8, 2, 10)], 0));
+        let foreign =
+            [&threaded[..2], &[event(20, 0, HARD, wakes(90)), event(30, 0, Context(0), switches(90))]];
+        let none_of_it = vec![OutsideEvent::NoThread { began: Nanos(10) }];
+        assert_eq!(follow(&foreign.concat()), (none_of_it, 0), "another interrupt wakes");
         let none =
             [event(10, 0, HARD, enters(24)), event(18, 0, HARD, left()), event(20, 0, HARD, enters(24))];
         assert_eq!(follow(&none), (vec![OutsideEvent::NoThread { began: Nanos(10) }], 1));
@@ -366,6 +388,8 @@ mod tests {
         assert_eq!(split(&events, &InterruptLine::Number(9)), Err(NotSplit::Missing), "on another CPU");
         assert_eq!(split(&events[..4], &InterruptLine::Number(24)), Err(NotSplit::Missing));
         assert_eq!(split(&events[..2], &InterruptLine::Number(24)), Err(NotSplit::NoSleep));
+        let awake = [&[event(50, 1, Context(0), switches(THREAD))], &events[1..4]].concat();
+        assert_eq!(split(&awake, &InterruptLine::Number(24)), Err(NotSplit::NoSleep), "on its way to sleep");
     }
 
     #[test]

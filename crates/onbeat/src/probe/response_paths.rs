@@ -190,7 +190,7 @@ impl ResponsePaths {
 fn concerns(event: &Raw, line: &InterruptLine, threads: &[i32]) -> bool {
     match &event.what {
         What::Waking { task, .. } => threads.contains(&task.pid),
-        What::Switch { next, .. } => threads.contains(&next.pid),
+        What::Switch { prev, next, .. } => threads.contains(&next.pid) || threads.contains(&prev.pid),
         What::IrqExit { irq } => !matches!(line, InterruptLine::Number(wanted) if wanted != irq),
         What::VectorExit { .. } => *line == InterruptLine::Timer,
         _ => line.is_entry(event),
