@@ -6,7 +6,8 @@ use model::keyword::Word;
 use model::labels::Labels;
 use model::load::LoadRun;
 use model::run::{
-    CpuRun, Culprit, Host, Integrity, Overhead, Plan, ProgramRun, Recorder, Run, SpinGap, ThreadRun,
+    CpuRun, CrossCheck, Culprit, Host, Integrity, Overhead, Plan, ProgramRun, Recorder, Run, SpinGap,
+    ThreadRun,
 };
 use model::units::Nanos;
 use model::vocabulary::{Command, Ended};
@@ -39,6 +40,8 @@ pub struct Document<'a, S> {
     spikes_dropped: u64,
     culprits: &'a [Culprit],
     recorder: &'a Option<Recorder>,
+    #[serde(skip_serializing_if = "is_empty")]
+    cross_check: &'a [CrossCheck],
     #[serde(skip_serializing_if = "is_empty")]
     threads: &'a [ThreadRun],
     #[serde(skip_serializing_if = "is_zero")]
@@ -95,6 +98,7 @@ impl<'a, S> Document<'a, S> {
             gaps,
             gaps_dropped,
             overrun_signals,
+            cross_check,
         } = run;
         Document {
             schema,
@@ -125,6 +129,7 @@ impl<'a, S> Document<'a, S> {
             gaps: gaps.as_deref(),
             gaps_dropped: *gaps_dropped,
             overrun_signals: *overrun_signals,
+            cross_check,
         }
     }
 }
@@ -146,6 +151,7 @@ mod tests {
             gaps: Some(vec![SpinGap::default()]),
             gaps_dropped: Some(4),
             overrun_signals: Some(5),
+            cross_check: vec![CrossCheck::default()],
             labels: [("a".to_owned(), "b".to_owned())].into_iter().collect(),
             threads: vec![ThreadRun::default()],
             threads_dropped: 2,

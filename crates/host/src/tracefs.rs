@@ -151,14 +151,25 @@ impl Tracing {
 
     /// Creates an instance for this process, which can have only one.
     pub fn instance(&self) -> io::Result<Instance> {
-        let own = life_of("self")
-            .ok_or_else(|| io::Error::other("/proc/self/stat does not identify this process"))?;
-        Instance::make(self.instances.try_clone()?, names::name_of(own))
+        self.named(names::name_of)
     }
 
-    /// True if the instance of a process exists.
+    /// Creates a second instance for this process, in which a tracer runs.
+    pub fn tracer_instance(&self) -> io::Result<Instance> {
+        self.named(names::tracer_name_of)
+    }
+
+    fn named(&self, name: impl Fn(ProcessId) -> String) -> io::Result<Instance> {
+        let own = life_of("self")
+            .ok_or_else(|| io::Error::other("/proc/self/stat does not identify this process"))?;
+        Instance::make(self.instances.try_clone()?, name(own))
+    }
+
+    /// True if an instance of a process exists.
     pub fn has_instance_of(&self, owner: ProcessId) -> bool {
-        below::exists(&self.instances, &names::name_of(owner))
+        [names::name_of(owner), names::tracer_name_of(owner)]
+            .iter()
+            .any(|name| below::exists(&self.instances, name))
     }
 
     /// Removes the instances of runs that were killed, and returns their names.

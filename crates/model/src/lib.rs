@@ -13,6 +13,7 @@
 
 pub mod check;
 pub mod column;
+mod cross_check;
 pub mod culprit_thread;
 pub mod cure;
 pub mod doctor;

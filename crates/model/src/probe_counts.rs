@@ -130,3 +130,38 @@ pub struct SplitResponse {
     pub wakeup_ns: Nanos,
     pub switch_ns: Nanos,
 }
+
+/// Interruptions of one kind that the kernel's osnoise tracer counted on one CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoiseOf {
+    pub count: u64,
+    pub total_ns: Nanos,
+    pub longest_ns: Nanos,
+}
+
+/// Noise of one CPU in the complete sampling periods of the osnoise tracer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Noise {
+    /// Time in which the tracer read the clock, with the noise.
+    pub runtime_ns: Nanos,
+    /// Sum of its gaps.
+    pub noise_ns: Nanos,
+    /// Longest single gap.
+    pub longest_ns: Nanos,
+    /// Gaps without an interruption that the kernel knows.
+    pub hardware: NoiseOf,
+    /// Interruptions, each without those within it; also those in gaps that are too short to count.
+    pub nmi: NoiseOf,
+    pub irq: NoiseOf,
+    pub softirq: NoiseOf,
+    pub thread: NoiseOf,
+    /// Records that were overwritten before they were read.
+    pub lost: u64,
+}
+
+impl Noise {
+    /// Share of the time that was available, 0 to 1; none without a complete period.
+    pub fn available(&self) -> Option<f64> {
+        (self.runtime_ns.0 > 0).then(|| 1.0 - self.noise_ns.0 as f64 / self.runtime_ns.0 as f64)
+    }
+}

@@ -5,10 +5,13 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use super::cross_check::{CheckedSide, CrossCheck};
 pub use super::culprit_thread::{CulpritThread, CulpritTurns, FoundThread};
 pub use super::followed::{ProgramRun, ThreadRun};
 pub use super::peak::Peak;
-pub use super::probe_counts::{DeadlineJobs, Inversions, Migration, PartTime, Packets, Responses, SplitResponse};
+pub use super::probe_counts::{
+    DeadlineJobs, Inversions, Migration, Noise, NoiseOf, Packets, PartTime, Responses, SplitResponse,
+};
 pub use super::spike::{Behind, Culprit, Recorder, Slice, Spike, Who};
 use crate::histogram::{self, Bucket};
 use crate::keyword::{Keyword, Word};
@@ -81,6 +84,9 @@ pub struct Run {
     /// Events that `hunt` had armed, with their cost and losses; null for `measure`.
     #[serde(default)]
     pub recorder: Option<Recorder>,
+    /// Cross-check of a hunt by the kernel's timerlat tracer, per CPU.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cross_check: Vec<CrossCheck>,
     /// Threads of other programs that a hunt followed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<ThreadRun>,
@@ -171,7 +177,7 @@ pub struct Plan {
     pub probe: Word<Probe>,
     /// Mechanism by which the threads of `probe ipc` hand over, like `futex`, the lock of `probe
     /// pi`, the placement of the threads of `probe migrate` or `deadline`, the path of `probe net`,
-    /// or the source of `probe hw`.
+    /// or the source of `probe hw`, and of `probe spin` and a hunt if that is a tracer.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
     /// Length from which `probe spin` and `probe hw` count a gap, and `probe migrate` a violation.
@@ -359,6 +365,9 @@ pub struct CpuRun {
     /// Responses of `probe irq` to hardware events, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub responses: Option<Responses>,
+    /// Noise by its sources, of a probe with the kernel's osnoise tracer, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<Noise>,
 }
 
 /// One of the worst wake-ups.

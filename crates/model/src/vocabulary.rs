@@ -45,6 +45,8 @@ keywords! {
     pub enum GapSource {
         /// the kernel's hwlat tracer, which reads the clock with interrupts off
         Hwlat = "hwlat",
+        /// the kernel's osnoise tracer, with interrupts off (Linux 6.2)
+        Osnoise = "osnoise",
         /// a thread that reads the clock: interrupts and other threads make gaps, too
         Spin = "spin",
     }
@@ -67,6 +69,16 @@ keywords! {
 }
 
 keywords! {
+    /// Threads whose wake-ups a hunt measures.
+    pub enum HuntSource, default Loop {
+        /// threads of onbeat's, as in `measure`
+        Loop = "loop",
+        /// threads of the kernel's timerlat tracer: the latency of the interrupt, too
+        Timerlat = "timerlat",
+    }
+}
+
+keywords! {
     /// Part of the response to a hardware event.
     pub enum ResponsePart {
         /// from the event to the entry of its interrupt's handler
@@ -79,6 +91,30 @@ keywords! {
         Wakeup = "wakeup",
         /// from the switch to the thread's first instruction
         Switch = "switch",
+    }
+}
+
+keywords! {
+    /// Verdict of a cross-check on one CPU.
+    pub enum Agreement, default Unknown {
+        /// both sides have the same latencies, within the error
+        Agree = "agree",
+        /// onbeat's thread is later
+        LoopLater = "loop-later",
+        /// the thread of timerlat is later
+        TimerlatLater = "timerlat-later",
+        /// too few samples
+        Unknown = "unknown",
+    }
+}
+
+keywords! {
+    /// Source of the gaps of `probe spin`.
+    pub enum SpinSource, default Spin {
+        /// a thread of onbeat's that reads the clock
+        Spin = "spin",
+        /// the kernel's osnoise tracer, which counts gaps by their sources
+        Osnoise = "osnoise",
     }
 }
 

@@ -90,6 +90,7 @@ impl<N> What<N> {
             Exit => Exit,
             Console => Console,
             Mark { text } => Mark { text },
+            Tracer { record } => Tracer { record },
             Toggle { irqs, off, caller } => Toggle { irqs, off, caller: by.function(caller) },
             // The first and the last are addresses in the program; between them are the operation
             // and its value.
@@ -107,7 +108,7 @@ impl<N> What<N> {
 mod tests {
     use super::*;
     use crate::event::What::*;
-    use crate::event::{Context, Named, Task, Vector};
+    use crate::event::{Context, Named, NoiseSource, Task, TracerRecord, Vector};
     use model::units::{Cpu, Nanos};
 
     /// Naming by the decimal form of the address.
@@ -175,6 +176,8 @@ mod tests {
             ContendedRelease { lock: 0xffff_8880_0000_0001 },
             Console,
             Mark { text: "hit latency threshold".into() },
+            Tracer { record: TracerRecord::Noise { source: NoiseSource::Thread, ns: Nanos(9) } },
+            Tracer { record: TracerRecord::TimerLatency { activation: 7, context: 1, ns: Nanos(9) } },
             Toggle { irqs: true, off: false, caller: 8 },
             SyscallEntry { id: 202, args: [0xffff_8880_0000_0001, 1, 2, 0xffff_8880_0000_0001] },
             SyscallExit { id: 202 },

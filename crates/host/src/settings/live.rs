@@ -19,6 +19,12 @@ use crate::tracefs::Tracing;
 /// Mode of the hwlat tracer's threads.
 const HWLAT_MODE: &str = "/sys/kernel/tracing/hwlat_detector/mode";
 
+/// Options of the osnoise tracer: read as all of them, written one at a time.
+const OSNOISE_OPTIONS: &str = "/sys/kernel/tracing/osnoise/options";
+
+/// Words that sum up the options, of which the second cannot be written.
+const SUMS: [&str; 2] = ["DEFAULTS", "NO_DEFAULTS"];
+
 /// Ends the tracers of onbeats that were killed. While one runs, a kernel from 6.14 on leaves the
 /// mode round-robin at once: the new thread does not keep its first CPU (kthread_affine_node).
 fn end_tracers_of_the_dead() {
@@ -29,6 +35,9 @@ fn end_tracers_of_the_dead() {
 
 /// Size limit of a setting's file, in bytes.
 const VALUE_LIMIT: u64 = 1 << 20;
+
+/// Size of a read in bytes.
+const AT_ONCE: usize = 4 << 10;
 
 /// Running kernel. Only `host` can create one that writes: it is passed to [`super::Entry`] and
 /// [`super::restore`].
@@ -157,10 +166,15 @@ impl Kernel for LiveKernel {
             (Key::IrqEffective(irq), Some(value)) => self.move_interrupt(*irq, value),
             (Key::Irq(irq), Some(value)) => self.write_interrupt(*irq, value),
             (_, Some(value)) => {
-                if key.path() == HWLAT_MODE {
+                let path = key.path();
+                if path == HWLAT_MODE {
                     end_tracers_of_the_dead();
                 }
-                write_file(&key.path(), value)
+                if path == OSNOISE_OPTIONS {
+                    let mut options = value.split_ascii_whitespace().filter(|word| !SUMS.contains(word));
+                    return options.try_for_each(|option| write_file(&path, option));
+                }
+                write_file(&path, value)
             }
             (_, None) => Err(io::Error::from_raw_os_error(libc::EINVAL)),
         }
@@ -240,7 +254,8 @@ fn open(path: &str, flags: OFlags) -> io::Result<File> {
 
 fn read_file(path: &str) -> Fact<String> {
     let read = || {
-        let mut bytes = Vec::new();
+        // Some files refuse a read that is shorter than their text (osnoise_cpus_read).
+        let mut bytes = Vec::with_capacity(AT_ONCE);
         open(path, OFlags::RDONLY)?.take(VALUE_LIMIT).read_to_end(&mut bytes)?;
         Ok(bytes)
     };

@@ -10,8 +10,16 @@ pub fn name_of(owner: ProcessId) -> String {
     format!("onbeat-{}-{}", owner.pid, owner.start)
 }
 
+/// Name of the instance for a tracer that runs beside the events: `onbeat-PID-START-tracer`.
+pub fn tracer_name_of(owner: ProcessId) -> String {
+    name_of(owner) + TRACER
+}
+
+const TRACER: &str = "-tracer";
+
 /// The process that owns an instance; none for any other name.
 pub fn owner_of(name: &str) -> Option<ProcessId> {
+    let name = name.strip_suffix(TRACER).unwrap_or(name);
     let (pid, start) = name.strip_prefix("onbeat-")?.split_once('-')?;
     let owner = ProcessId { pid: pid.parse().ok()?, start: start.parse().ok()? };
     // `parse` accepts a sign and leading zeros, which our names never have.
@@ -85,6 +93,8 @@ mod tests {
             "onbeat-01-2",
             "onbeat-1-+2",
             "onbeat-1-2-3",
+            "onbeat-1-2-tracer-tracer",
+            "onbeat-1-2tracer",
             "onbeat-1-2 ",
             " onbeat-1-2",
             "Onbeat-1-2",
@@ -125,6 +135,7 @@ mod tests {
         fn names_come_back(pid in 1u32.., start: u64) {
             let owner = ProcessId { pid, start };
             prop_assert_eq!(owner_of(&name_of(owner)), Some(owner));
+            prop_assert_eq!(owner_of(&tracer_name_of(owner)), Some(owner));
         }
 
         #[test]

@@ -1,12 +1,12 @@
 //! `onbeat hunt`: measures with kernel events recorded, and explains every spike.
 
-use model::vocabulary::{Command, Ended, IntegrityKind};
+use model::vocabulary::{Command, Ended, HuntSource, IntegrityKind};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use super::Environment;
-use super::flags::positive_span;
+use super::flags::{keyword, positive_span};
+use super::hunt_source::{self, RunningTimerlat};
 use super::load_flags::{self, LoadFlags};
 use super::measure_flags::MeasureFlags;
 use super::outputs::{Outputs, remark};
@@ -25,15 +25,13 @@ use crate::hunt::hunter::{Hunt, SpikeOptions};
 use crate::hunt::placement::HousekeepingPlacement;
 use crate::hunt::source;
 use crate::hunt::victims;
-use crate::measure::start;
-use crate::measure::task::WakeUps;
 use bundle::document::Document;
 use bundle::write::BundleWriter;
 use host::{self, MachineFiles, clock, rt};
 use model::error::{Exit, Failure, Result};
 use model::run::{ProgramRun, Run};
 use model::text::quoted;
-use model::units::{Bare, Nanos};
+use model::units::{Bare, CpuSet, Nanos};
 use report::hunt::typical::InvolvedRun;
 use report::last_lines::RunPlace;
 use study::page::{MAX_TRACED_SPIKES, perfetto};
@@ -64,6 +62,14 @@ pub struct Args {
     flags: MeasureFlags,
     #[command(flatten)]
     load: LoadFlags,
+    /// Threads whose wake-ups are measured
+    #[arg(long, value_name = "SOURCE", value_parser = keyword::<HuntSource>(), default_value = "loop")]
+    #[arg(help_heading = "Measurement", conflicts_with_all = ["victim", "program"])]
+    source: HuntSource,
+    /// Measure the same CPUs with the kernel's timerlat tracer as well, and show where both
+    /// disagree
+    #[arg(long, help_heading = "Measurement", conflicts_with_all = ["source", "victim", "program"])]
+    cross_check: bool,
     /// Threshold from which a wake-up is a spike; a bare number is in us; determined from the first
     /// wake-ups by default
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
@@ -137,13 +143,16 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
     let follows = args.victim.is_some() || !args.program.is_empty();
     let host = MachineFiles::live();
     check_following(&host, follows, deadline, syscalls)?;
-    let outputs = Outputs::of(&[&args.flags.run.json, &args.perfetto], environment)?;
+    let mut outputs = Outputs::of(&[&args.flags.run.json, &args.perfetto], environment)?;
     let actions = actions(args)?;
     let found = args.victim.as_deref().map(|who| victims::find(&host, who)).transpose()?;
     // The program inherits the caller's state: this process has changed nothing yet.
     let program = program::choose(&args.program, args.user.as_deref())?;
+    let tracing = hunt_source::find(args.source, args.cross_check)?;
     let PreparedRun { plan, machine, housekeeping, mut run, core_types, before, mut sink } =
-        prepare(&args.flags, &args.load, Command::Hunt, environment)?;
+        prepare(&args.flags, &args.load, Command::Hunt, environment, |plan| {
+            hunt_source::adjust(args.source, args.cross_check, plan)
+        })?;
     // If the online CPUs cannot be read, those that this process may use are recorded instead.
     let (source, names) = source::open(&machine.online)?;
     let events = sink.writer.events()?;
@@ -152,6 +161,8 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
         let record = sink.writer.path().display().to_string();
         explainer.set_alarms(Alarms::new(Some(Nanos(0)), actions, record));
     }
+    let no_cpus = CpuSet::default();
+    let timerlat = RunningTimerlat::start(tracing, args.source, &plan, environment, &no_cpus)?;
     rt::release_code_pages(); // what made the recorder
     // The hunt owns the instance before anything can fail.
     let (measured, found) = if follows {
@@ -171,12 +182,10 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
         (follow.run(run, &host, &mut sink), follow.into_spikes())
     } else {
         let wanted = SpikeOptions { over, stacks: !args.no_stacks };
-        let mut hunt = Hunt::new(explainer, wanted, plan.clone());
-        (
-            start::measure(plan, run, &core_types, Arc::new(WakeUps), &mut sink, Some(&mut hunt)),
-            hunt.into_spikes(),
-        )
+        let hunt = Hunt::new(explainer, wanted, plan.clone());
+        hunt_source::measure(timerlat.as_ref(), plan, run, &core_types, &mut sink, hunt)
     };
+    let restored = RunningTimerlat::end(timerlat);
     let RunSink { writer, live, loads, .. } = sink;
     drop(live);
     let mut run = match measured {
@@ -186,6 +195,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<u8> {
             return Err(failure);
         }
     };
+    outputs.keep(restored);
     let changes = before.changes(&run).into_iter();
     // The threads that a hunt follows do not compete with measuring threads: there are none.
     run.integrity.extend(changes.filter(|entry| !follows || entry.kind != IntegrityKind::RtCompetitor));

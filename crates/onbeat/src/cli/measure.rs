@@ -51,7 +51,7 @@ pub struct Args {
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let outputs = Outputs::of(&[&args.flags.run.json, &args.rt_tests_json, &args.hist], environment)?;
     let PreparedRun { plan, run, core_types, before, mut sink, .. } =
-        prepare(&args.flags, &args.load, Command::Measure, environment)?;
+        prepare(&args.flags, &args.load, Command::Measure, environment, |_| Ok(()))?;
     let measured = start::measure(plan, run, &core_types, Arc::new(WakeUps), &mut sink, None);
     rt::release_code_pages(); // that of the measuring
     let RunSink { writer, live, loads, .. } = sink;

@@ -64,19 +64,21 @@ pub struct WantedRun<'a> {
     pub labels: Labels,
 }
 
-/// Makes an intent of the flags and a plan for the machine; starts the loads, creates the bundle.
+/// Makes an intent of the flags and a plan for the machine, which `adjust` may change; starts the
+/// loads, creates the bundle.
 pub fn prepare(
     flags: &MeasureFlags,
     load: &LoadFlags,
     command: Command,
     environment: &Environment,
+    adjust: impl FnOnce(&mut MeasurePlan) -> Result<()>,
 ) -> Result<PreparedRun> {
     let (intent, output, quiet) = (flags.intent()?, flags.run.output.clone(), flags.run.quiet);
     let labels = flags.run.labels()?;
     let wanted = WantedRun { intent, output, quiet, command, title: None, load: Some(load), labels };
-    prepare_run(wanted, environment, |_, _, _| {
+    prepare_run(wanted, environment, |plan, _, _| {
         flags.mention_needless_flags();
-        Ok(())
+        adjust(plan)
     })
 }
 

@@ -49,6 +49,8 @@ pub struct Hunt {
     wanted: SpikeOptions,
     plan: MeasurePlan,
     victims: BTreeMap<Cpu, Task>,
+    /// Name of the measuring threads, before their CPU.
+    name: &'static str,
     /// Latencies of the rounds: nothing armed, events, stacks.
     round_counts: [Counts; 3],
     round_began: Nanos,
@@ -58,7 +60,12 @@ impl Hunt {
     /// A hunt that follows the plan.
     pub fn new(explainer: Explainer, wanted: SpikeOptions, plan: MeasurePlan) -> Hunt {
         let (victims, round_counts) = (BTreeMap::new(), Default::default());
-        Hunt { explainer, wanted, plan, victims, round_counts, round_began: Nanos(0) }
+        Hunt { explainer, wanted, plan, victims, name: "onbeat", round_counts, round_began: Nanos(0) }
+    }
+
+    /// The same hunt with threads of another name.
+    pub fn of_threads(self, name: &'static str) -> Hunt {
+        Hunt { name, ..self }
     }
 
     /// Spikes of the finished run, for its list.
@@ -92,7 +99,7 @@ impl Hunt {
         let prio =
             if self.plan.policy == Policy::Other { ordinary() } else { 99 - self.plan.priority as i32 };
         for own in threads {
-            let comm = FixedStr::from(format!("onbeat/{}", own.cpu).as_str());
+            let comm = FixedStr::from(format!("{}/{}", self.name, own.cpu).as_str());
             self.victims.insert(own.cpu, Task { comm, pid: own.id, prio });
         }
         self.explainer.set_threads(threads.iter().map(|own| own.id).collect(), rt::thread_id());

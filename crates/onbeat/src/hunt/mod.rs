@@ -4,14 +4,16 @@
 //! as needed), `scope` (the threads of interest), `names`, `lock_places` and `call_numbers` (names
 //! instead of addresses), `explainer` (from a late wake-up to an explained spike), `account`
 //! (account of the recording in `run.json`), `threshold` (the latency of a spike), `hunter` (calls
-//! of the housekeeping thread); `victims`, `family` (membership of threads), `losses`, `placement`,
-//! `steal`, `sleep_places`, `follow_threads` and its parts (`followed_*`: blocks, CPUs, cycles,
-//! events, spikes, the program; `cycle_spans`, `previous_cycles`) do the same for threads of other
-//! programs.
+//! of the housekeeping thread), `timerlat` (samples of the kernel's tracer in place of wake-ups),
+//! `cross_check` (the tracer as a witness); `victims`, `family` (membership of threads), `losses`,
+//! `placement`, `steal`, `sleep_places`, `follow_threads` and its parts (`followed_*`: blocks,
+//! CPUs, cycles, events, spikes, the program; `cycle_spans`, `previous_cycles`) do the same for
+//! threads of other programs.
 
 mod account;
 mod calibration;
 mod call_numbers;
+pub mod cross_check;
 pub mod culprit_threads;
 mod cycle_spans;
 pub mod explainer;
@@ -40,4 +42,6 @@ pub mod source;
 mod steal;
 pub mod threshold;
 mod ticks;
+pub mod timerlat;
+mod timerlat_sums;
 pub mod victims;

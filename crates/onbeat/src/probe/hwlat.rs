@@ -1,19 +1,23 @@
-//! The kernel's hwlat tracer in onbeat's instance: what it needs, and its refusals.
+//! The kernel's hwlat tracer in onbeat's instance: what it needs, and its gaps.
 //!
 //! Source: Documentation/trace/hwlat_detector.rst, kernel/trace/trace_hwlat.c.
 
 use std::io;
 use std::sync::Arc;
 
-use host::tracefs::{Instance, NotHere, Tracing, start_keeper};
-use model::error::{Exit, Failure, Result, run_with};
-use model::units::{CpuSet, Nanos};
+use super::gaps::ClockGap;
+use super::traced::GapReader;
+use super::tracers::{KernelTracer, keep_instance};
+use host::clock;
+use host::tracefs::{Instance, Tracing};
+use model::error::Result;
+use model::units::{Cpu, CpuSet, Nanos};
 
 /// Folder of the tracer's machine-wide settings, below the top level of tracefs.
 pub const FOLDER: &str = "hwlat_detector";
 
-/// Name of the tracer, as in `available_tracers`.
-pub const TRACER: &str = "hwlat";
+const TRACER: KernelTracer =
+    KernelTracer { name: "hwlat", option: "CONFIG_HWLAT_TRACER", instead: "use --source spin" };
 
 /// Size of a CPU's buffer: a window has one line at most.
 const BUFFER_KIB: &str = "64";
@@ -22,7 +26,7 @@ const BUFFER_KIB: &str = "64";
 /// instance, if no other has it.
 pub struct HwlatTracer {
     tracing: Tracing,
-    pub instance: Arc<Instance>,
+    instance: Arc<Instance>,
     /// Threshold of the tracer before, in us.
     threshold_before: i64,
     /// Reason why the instance would remain after a kill.
@@ -35,14 +39,7 @@ impl HwlatTracer {
     /// # Errors
     /// Not supported or not permitted, with the remedy.
     pub fn find() -> Result<Tracing> {
-        let tracing = Tracing::open().map_err(refusal)?;
-        let offered = tracing.read("available_tracers").unwrap_or_default();
-        if !offered.split_ascii_whitespace().any(|name| name == TRACER) {
-            return Err(Failure::not_supported(
-                "this kernel has no hwlat tracer (CONFIG_HWLAT_TRACER): use --source spin",
-            ));
-        }
-        Ok(tracing)
+        TRACER.find()
     }
 
     /// Arms the tracer for these CPUs and gaps of that length.
@@ -50,29 +47,22 @@ impl HwlatTracer {
     /// # Errors
     /// Another program uses the tracer, or the kernel refuses.
     pub fn arm(tracing: Tracing, cpus: &CpuSet, over: Nanos) -> Result<HwlatTracer> {
-        let failed = |error: io::Error| match error.raw_os_error() {
-            Some(libc::EBUSY) => Failure::not_permitted(
-                "another program uses the kernel's hwlat tracer: wait until it ends, or use --source spin",
-            ),
-            _ => {
-                let what = "cannot use the kernel's hwlat tracer";
-                Failure::of_call(what, &error, Exit::NotSupported, "use --source spin")
-            }
-        };
+        let failed = |error: io::Error| TRACER.failed(&error);
         let instance = tracing.instance().map_err(failed)?;
-        let unkept = start_keeper().err().map(|error| {
-            format!(
-                "if this process is killed, the tracer runs until onbeat starts again: no keeper ({error})"
-            )
-        });
+        let unkept = keep_instance();
         instance.write("tracing_on", "0").map_err(failed)?;
         instance.write("buffer_size_kb", BUFFER_KIB).map_err(failed)?;
         instance.write("tracing_cpumask", &cpus.mask()).map_err(failed)?;
-        instance.write("current_tracer", TRACER).map_err(failed)?;
+        instance.write("current_tracer", TRACER.name).map_err(failed)?;
         // The tracer counts gaps that are longer than its threshold.
         let threshold = (over.0 / Nanos::MICRO.0 - 1).max(1);
         let threshold_before = tracing.set_threshold(threshold).map_err(failed)?;
         Ok(HwlatTracer { tracing, instance: Arc::new(instance), threshold_before, unkept })
+    }
+
+    /// Reader of its gaps.
+    pub fn reader(&self) -> HwlatGaps {
+        HwlatGaps { instance: self.instance.clone() }
     }
 }
 
@@ -84,21 +74,39 @@ impl Drop for HwlatTracer {
     }
 }
 
-fn refusal(why: NotHere) -> Failure {
-    let instead = "use --source spin";
-    match why {
-        NotHere::NoTracefs => Failure::not_supported(format!("this kernel has no tracing: {instead}")),
-        NotHere::NotMounted => Failure::not_supported(format!(
-            "tracefs is not mounted: mount -t tracefs nodev /sys/kernel/tracing, or {instead}"
-        )),
-        NotHere::NotPermitted(errno) => Failure::not_permitted(format!(
-            "tracefs is not permitted here ({}): {}, and without kernel lockdown, or {instead}",
-            io::Error::from_raw_os_error(errno),
-            run_with("CAP_SYS_ADMIN")
-        )),
-        NotHere::Failed(errno) => {
-            let error = io::Error::from_raw_os_error(errno);
-            Failure::of_call("cannot open tracefs", &error, Exit::NotSupported, instead)
-        }
+/// Reader of the tracer's lines.
+pub struct HwlatGaps {
+    instance: Arc<Instance>,
+}
+
+impl GapReader for HwlatGaps {
+    fn start(&self) -> io::Result<()> {
+        self.instance.write("tracing_on", "1")
+    }
+
+    fn read(&self, cpu: Cpu) -> io::Result<Vec<ClockGap>> {
+        let text = self.instance.read(&format!("per_cpu/cpu{cpu}/trace_pipe"))?;
+        Ok(gaps_of(&text, clock::wall_offset()))
+    }
+}
+
+/// Gaps of windows, each as long as the longest of its window.
+fn gaps_of(text: &str, wall_offset: Nanos) -> Vec<ClockGap> {
+    let gap = |window: facts::hwlat::HwlatWindow| {
+        let after = window.wall - wall_offset;
+        ClockGap { before: after - window.longest(), after }
+    };
+    facts::hwlat::windows(text).map(gap).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_a_gap_that_ends_at_its_time() {
+        let text = "hwlatd-9 [000] d..1 1.5: #1 inner/outer(us): 12/31000 ts:100.000000500 count:1\n";
+        let gaps = gaps_of(text, Nanos(60_000_000_000));
+        assert_eq!(gaps, [ClockGap { before: Nanos(39_969_000_500), after: Nanos(40_000_000_500) }]);
     }
 }

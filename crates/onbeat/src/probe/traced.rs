@@ -1,8 +1,9 @@
-//! `probe hw` by a tracer of the kernel: a thread per CPU that reads the tracer's lines about it.
+//! Gaps by a tracer of the kernel: a thread per CPU that reads the tracer's records about it.
 //!
 //! The threads sleep on onbeat's own CPUs, so that only the tracer takes time of the measured
-//! ones. A gap counts in the second in which its line is read.
+//! ones. A gap counts in the second in which its record is read.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -14,42 +15,37 @@ use crate::measure::cycle::{EndReason, LoopEnd, LoopParams, end_block};
 use crate::measure::prepare::{ThreadInfo, make_buffers};
 use crate::measure::starvation::StarvationGuard;
 use crate::measure::task::{MeasuringTask, ThreadBody, ThreadEnd};
-use host::tracefs::Instance;
 use host::{clock, rt};
 use model::error::{Exit, Failure, Result};
 use model::units::{Cpu, Nanos};
 use model::vocabulary::Policy;
 
-/// Interval at which a thread reads its lines.
+/// Interval at which a thread reads its records.
 const POLL: Nanos = Nanos(100_000_000);
 
-/// Parser of a tracer's lines: gaps, in the text of a buffer that was read at `now`.
-pub type GapLines = fn(text: &str, wall_offset: Nanos) -> Vec<ClockGap>;
+/// Reader of a tracer's gaps.
+pub trait GapReader: Send + Sync + 'static {
+    /// Turns the armed tracer on.
+    fn start(&self) -> io::Result<()>;
 
-/// Gaps of windows of the hwlat tracer, each as long as the longest of its window.
-pub fn hwlat_gaps(text: &str, wall_offset: Nanos) -> Vec<ClockGap> {
-    let gap = |window: facts::hwlat::HwlatWindow| {
-        let after = window.wall - wall_offset;
-        ClockGap { before: after - window.longest(), after }
-    };
-    facts::hwlat::windows(text).map(gap).collect()
+    /// Gaps of a CPU since the last read.
+    fn read(&self, cpu: Cpu) -> io::Result<Vec<ClockGap>>;
 }
 
-/// Reads the lines of a tracer; gaps of at least `over` are samples.
-pub struct TracedGaps {
-    instance: Arc<Instance>,
-    lines: GapLines,
+/// Reads the gaps of a tracer; those of at least `over` are samples.
+pub struct TracedGaps<R> {
+    pub reader: R,
     over: Nanos,
     /// The first thread turns the tracer on.
     started: Once,
-    /// True if the kernel refused that, or the lines could not be read.
+    /// True if the kernel refused that, or the gaps could not be read.
     failed: AtomicBool,
 }
 
-impl TracedGaps {
-    /// A body for an armed instance that does not record yet.
-    pub fn new(instance: Arc<Instance>, lines: GapLines, over: Nanos) -> TracedGaps {
-        TracedGaps { instance, lines, over, started: Once::new(), failed: AtomicBool::new(false) }
+impl<R: GapReader> TracedGaps<R> {
+    /// A body for a tracer that does not record yet.
+    pub fn new(reader: R, over: Nanos) -> TracedGaps<R> {
+        TracedGaps { reader, over, started: Once::new(), failed: AtomicBool::new(false) }
     }
 
     /// True if the tracer could not be started or read: its gaps are incomplete.
@@ -57,27 +53,15 @@ impl TracedGaps {
         self.failed.load(Relaxed)
     }
 
-    /// Turns the tracer off, and gives its instance back: the kernel then has removed its thread.
-    pub fn stop(&self) {
-        let _ = self.instance.write("tracing_on", "0");
-        let _ = self.instance.write("current_tracer", "nop");
-    }
-
     fn start(&self) {
-        self.started.call_once(|| self.check(self.instance.write("tracing_on", "1")));
+        self.started.call_once(|| self.failed.store(self.reader.start().is_err(), Relaxed));
     }
 
-    fn check<T>(&self, outcome: std::io::Result<T>) {
-        if outcome.is_err() {
-            self.failed.store(true, Relaxed);
-        }
-    }
-
-    /// Gaps of a CPU since the last read.
     fn read(&self, cpu: Cpu) -> Vec<ClockGap> {
-        let text = self.instance.read(&format!("per_cpu/cpu{cpu}/trace_pipe"));
-        let gaps = text.as_ref().map_or(Vec::new(), |text| (self.lines)(text, clock::wall_offset()));
-        self.check(text);
+        let gaps = self.reader.read(cpu).unwrap_or_else(|_| {
+            self.failed.store(true, Relaxed);
+            Vec::new()
+        });
         gaps.into_iter().filter(|gap| gap.length() >= self.over).collect()
     }
 
@@ -144,21 +128,9 @@ pub(super) fn prepare_reader(task: MeasuringTask) -> Result<(ThreadInfo, Arc<Cpu
     Ok((info, buffers))
 }
 
-impl ThreadBody for TracedGaps {
+impl<R: GapReader> ThreadBody for TracedGaps<R> {
     fn run(&self, task: MeasuringTask) -> ThreadEnd {
         let found = prepare_reader(task);
         task.count(found, |turn, buffers| self.follow(&turn.params, buffers, &task.shared.stop))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_window_of_hwlat_is_a_gap_that_ends_at_its_time() {
-        let text = "hwlatd-9 [000] d..1 1.5: #1 inner/outer(us): 12/31000 ts:100.000000500 count:1\n";
-        let gaps = hwlat_gaps(text, Nanos(60_000_000_000));
-        assert_eq!(gaps, [ClockGap { before: Nanos(39_969_000_500), after: Nanos(40_000_000_500) }]);
     }
 }

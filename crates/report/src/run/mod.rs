@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod conditions;
+mod cross_check;
 pub mod csv;
 pub mod differing;
 pub mod hand_overs;
@@ -12,6 +13,7 @@ mod jobs;
 pub mod json;
 mod migrations;
 pub mod next_steps;
+mod noise;
 mod packets;
 pub mod page;
 mod picture_tables;

@@ -1,6 +1,6 @@
 //! Words for the run of a probe that differ from those for wake-ups.
 
-use super::{jobs, migrations, packets, policy, responses};
+use super::{jobs, migrations, noise, packets, policy, responses};
 use crate::totals::largest;
 use crate::words::{MachineClock, clean, percent, several, span, uncapitalised};
 use model::run::{CpuRun, Run, SpinGap};
@@ -17,7 +17,12 @@ pub fn definition(run: &Run) -> Option<String> {
         Probe::Spin => {
             let over =
                 run.plan.over_ns.map_or_else(|| "any length".into(), |over| format!("{} on", span(over)));
-            format!("spin: gaps between two clock reads by a thread that does nothing else, from {over}")
+            let thread = if noise::is_by_osnoise(run) {
+                "a thread of the kernel's osnoise tracer"
+            } else {
+                "a thread that does nothing else"
+            };
+            format!("spin: gaps between two clock reads by {thread}, from {over}")
         }
         Probe::Hw => hardware(run),
         Probe::Ipc => format!(
@@ -56,8 +61,9 @@ fn hardware(run: &Run) -> String {
         (Some(width), Some(window)) => format!(", for {} of each {}", span(width), span(window)),
         _ => String::new(),
     };
+    let which = if noise::is_by_osnoise(run) { "gaps" } else { "the longest gap of each window" };
     format!(
-        "hw: the longest gap of each window between two clock reads by the kernel's {} tracer with interrupts \
+        "hw: {which} between two clock reads by the kernel's {} tracer with interrupts \
          off{sampled}, from {over}",
         clean(&run.plan.kind)
     )
@@ -82,6 +88,9 @@ pub fn origins(run: &Run) -> Option<String> {
 pub fn seen_under(run: &Run) -> Option<String> {
     if run.probe() != Some(Probe::Spin) {
         return None;
+    }
+    if noise::is_by_osnoise(run) {
+        return Some(noise::seen_by(run, &some_cpus(run), others(run)));
     }
     let policy = format!("{}{}", policy::policy(run), some_cpus(run));
     Some(match (run.plan.policy == Policy::Other, most_lost(run), given_away(run)) {
@@ -225,7 +234,7 @@ pub fn heads(run: &Run) -> (&'static str, &'static str) {
         None if sample(run).0 == "gap" => ("gaps", "lost ppm"),
         None => ("cycles", "missed"),
         Some(Probe::Spin) => ("gaps", "lost ppm"),
-        Some(Probe::Hw) if run.plan.spins() => ("gaps", "lost ppm"),
+        Some(Probe::Hw) if run.plan.spins() || noise::is_by_osnoise(run) => ("gaps", "lost ppm"),
         Some(Probe::Hw) => ("gaps", "missed"),
         Some(Probe::Ipc) => ("samples", "from CPU"),
         Some(Probe::Switch) => ("samples", "missed"),

@@ -1,6 +1,6 @@
 //! Verdicts of the probes that test something, and their lines below the table.
 
-use super::{inversions, jobs, migrations, packets, responses};
+use super::{cross_check, inversions, jobs, migrations, noise, packets, responses};
 use model::run::Run;
 
 /// The verdict; none for runs that only measure.
@@ -14,6 +14,14 @@ pub fn verdict(run: &Run) -> Option<String> {
 
 /// Lines below the table.
 pub fn lines(run: &Run) -> impl Iterator<Item = String> {
-    let of = [inversions::lines, migrations::lines, jobs::lines, packets::lines, responses::lines];
+    let of = [
+        inversions::lines,
+        migrations::lines,
+        jobs::lines,
+        packets::lines,
+        responses::lines,
+        noise::lines,
+        cross_check::lines,
+    ];
     of.into_iter().flat_map(|lines| lines(run))
 }

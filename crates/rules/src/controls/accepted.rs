@@ -16,6 +16,8 @@ pub enum Accepted {
     WordsOrNumber(&'static [&'static str], i64, i64),
     /// A word that depends on the machine, such as a governor of its driver.
     Name,
+    /// Names with blanks between them.
+    Options,
     /// A clocksource that the machine offers: the kernel accepts any other without an error.
     Clocksource,
     /// A non-empty list of CPUs that the machine has.
@@ -40,6 +42,7 @@ impl Accepted {
                 words.contains(&value) || number(value, first, last)
             }
             Accepted::Name => is_name(value),
+            Accepted::Options => !value.is_empty() && value.split_ascii_whitespace().all(is_name),
             Accepted::Clocksource => {
                 let offered = survey.facts.clocksources.known();
                 is_name(value) && offered.is_none_or(|all| all.iter().any(|name| name == value))
@@ -60,6 +63,7 @@ impl Accepted {
                 format!("{} or {}", words.join(" or "), range(first, last))
             }
             Accepted::Name => "a name without blanks".to_owned(),
+            Accepted::Options => "names with blanks between them".to_owned(),
             Accepted::Clocksource => "the name of a clocksource that the machine offers".to_owned(),
             Accepted::Cpus => "a list of CPUs such as 0-1".to_owned(),
             Accepted::Mask => "a mask of CPUs such as 3 for CPUs 0-1".to_owned(),

@@ -23,6 +23,10 @@ pub const EVENTS: &str = "https://docs.kernel.org/trace/events.html";
 /// The function tracer and its directory.
 pub const FTRACE: &str = "https://docs.kernel.org/trace/ftrace.html";
 pub const HWLAT: &str = "https://docs.kernel.org/trace/hwlat_detector.html";
+/// The osnoise tracer.
+pub const OSNOISE: &str = "https://docs.kernel.org/trace/osnoise-tracer.html";
+/// The timerlat tracer.
+pub const TIMERLAT: &str = "https://docs.kernel.org/trace/timerlat-tracer.html";
 /// Code coverage of the kernel.
 pub const GCOV: &str = "https://docs.kernel.org/dev-tools/gcov.html";
 /// Polling before a guest halts.

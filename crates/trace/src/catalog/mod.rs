@@ -9,6 +9,7 @@ mod kernel;
 mod program;
 mod sched;
 mod timer;
+mod tracers;
 
 use super::event::{Address, What};
 use super::fields::Fields;
@@ -57,6 +58,7 @@ impl EventSpec {
 
 pub use kernel::{MARK, SUSPEND};
 pub use program::PROGRAM;
+pub use tracers::{OSNOISE, TIMERLAT};
 
 /// All events by subsystem, in the order of arming.
 pub const ALL: &[&[EventSpec]] = &[sched::EVENTS, irq::EVENTS, irq::VECTORS, timer::EVENTS, kernel::EVENTS];
@@ -99,7 +101,9 @@ mod tests {
         names.dedup();
         assert_eq!((names.len(), count > 60), (count, true));
         let fields = |wanted: &EventSpec| wanted.required.len() + wanted.optional.len();
-        assert!(all().chain(PROGRAM).all(|wanted| fields(wanted) <= MAX_FIELDS));
+        assert!(
+            all().chain(PROGRAM).chain(OSNOISE).chain(TIMERLAT).all(|wanted| fields(wanted) <= MAX_FIELDS)
+        );
         let texts =
             formats("name: softirq_exit\nID: 1\nprint fmt: \"name: x\"\nname: other\nname: cpu_idle\n");
         let found: Vec<_> = texts.iter().map(|(wanted, text)| (wanted.event, text.len())).collect();

@@ -9,6 +9,7 @@ mod interrupts;
 mod measuring;
 mod probing;
 mod refusals;
+mod sources;
 mod stall;
 mod untouched;
 mod watching;
@@ -55,6 +56,7 @@ pub fn of(machine: &Machine, all: bool) -> Vec<Check> {
         checks.extend(disturbance::checks());
         checks.extend(probing::checks());
         checks.extend(interrupts::checks());
+        checks.extend(sources::checks());
         if machine.brief {
             checks.extend(probing::long_checks());
             checks.extend(interrupts::long_checks());

@@ -5,26 +5,25 @@ use std::sync::Arc;
 
 use super::probe_flags::ProbeFlags;
 use super::spin::{leave_a_cpu, refuse_without_end};
-use super::{KeptRun, finish, measured};
+use super::{KeptRun, finish, measured, traced};
 use crate::cli::Environment;
 use crate::cli::flags::{keyword, positive_span};
 use crate::cli::outputs::Outputs;
 use crate::cli::running::{PreparedRun, prepare_run};
-use crate::cli::step_settings::{FileWish, StepSettings, StepWish};
-use crate::measure::integrity::entry;
+use crate::cli::tracer_files::{self, OsnoiseWish};
 use crate::measure::task::ThreadBody;
 use crate::plan::{MeasureIntent, MeasurePlan, ProbePlan, SamplingWindow};
 use crate::probe::gap_list::GapList;
 use crate::probe::hwlat::{FOLDER, HwlatTracer};
 use crate::probe::origins::GapOrigins;
+use crate::probe::osnoise::OsnoiseTracer;
 use crate::probe::spin::Spin;
-use crate::probe::traced::{TracedGaps, hwlat_gaps};
 use facts::Facts;
 use host::clock;
 use host::tracefs::Tracing;
-use model::error::{Exit, Failure, ItemFailure, Result};
+use model::error::{Exit, Failure, Result};
 use model::units::{Bare, CpuSet, Nanos};
-use model::vocabulary::{GapSource, IntegrityKind, Policy, Probe, SchedulePhase};
+use model::vocabulary::{GapSource, Policy, Probe, SchedulePhase};
 
 /// Shortest gap that counts, as hwlatdetect's threshold.
 const OVER: &str = "10us";
@@ -41,8 +40,9 @@ const WIDEST: Nanos = Nanos(5_000_000_000);
 /// The kernel's hwlat tracer turns interrupts off for --width of each --window and reads the clock
 /// without a pause: nothing of the kernel can run there, so that a gap is of the firmware (SMIs),
 /// the hardware or a hypervisor. It samples all CPUs of -a at the same time, before Linux 5.15 one
-/// after the other. Of each window the longest gap is a sample. Without the tracer a thread reads
-/// the clock, and interrupts and other threads make gaps, too (--source spin). Each gap has an
+/// after the other. Of each window the longest gap is a sample. With osnoise in its place (--source
+/// osnoise) each gap is one. Without both a thread reads the clock, and interrupts and other
+/// threads make gaps, too (--source spin). Each gap has an
 /// origin: SMIs that the processor counted around it (Intel, with the module msr), the hypervisor,
 /// or unknown. The tracer's settings are restored at the end, also after a kill.
 ///
@@ -85,6 +85,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let title = format!("gaps of {over} and more");
     let wanted = args.flags.wanted(intent(args, &source)?, &title)?;
     let (no_cpus, mut armed, mut settings) = (CpuSet::default(), None, None);
+    let set = |files| tracer_files::set(environment, &no_cpus, "probe hw", files, "use --source spin");
     let mut origins = None;
     let prepared = prepare_run(wanted, environment, |plan, machine, facts| {
         plan.notes.extend(note);
@@ -94,13 +95,19 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         match source {
             ChosenSource::Hwlat(tracing) => {
                 plan.notes.push(sampling(window, has_mode(&tracing), &cpus));
-                let mut changed = StepSettings::new(environment, &no_cpus, false, "probe hw");
-                set(&mut changed, &tracing, window)?;
-                settings = Some(changed);
+                settings = Some(set(tracer_files::of_hwlat(&tracing, window))?);
                 let tracer = HwlatTracer::arm(tracing, &cpus, over)?;
                 plan.notes.extend(tracer.unkept.clone());
                 origins = Some(GapOrigins::of(cpus.iter(), virtual_machine));
-                armed = Some(tracer);
+                armed = Some(ArmedTracer::Hwlat(tracer));
+            }
+            ChosenSource::Osnoise(tracing) => {
+                plan.notes.push(sampling(window, true, &cpus));
+                settings = Some(set(tracer_files::of_osnoise(&tracing, &wish(&cpus, over, window))?)?);
+                let tracer = OsnoiseTracer::arm(tracing, &cpus, false)?;
+                plan.notes.extend(tracer.unkept.clone());
+                origins = Some(GapOrigins::of(cpus.iter(), virtual_machine));
+                armed = Some(ArmedTracer::Osnoise(tracer));
             }
             ChosenSource::Spin => {
                 leave_a_cpu(plan, machine, args.flags.threads.cpus.is_none())?;
@@ -132,7 +139,23 @@ const SPINS: &str = "interrupts and other threads make gaps, too: a spinning thr
 /// Source that exists, ready to be armed.
 enum ChosenSource {
     Hwlat(Tracing),
+    Osnoise(Tracing),
     Spin,
+}
+
+impl ChosenSource {
+    fn kind(&self) -> GapSource {
+        match self {
+            ChosenSource::Hwlat(_) => GapSource::Hwlat,
+            ChosenSource::Osnoise(_) => GapSource::Osnoise,
+            ChosenSource::Spin => GapSource::Spin,
+        }
+    }
+}
+
+enum ArmedTracer {
+    Hwlat(HwlatTracer),
+    Osnoise(OsnoiseTracer),
 }
 
 /// The requested source, or the first that exists with the reason.
@@ -140,44 +163,50 @@ fn choose(args: &Args) -> Result<(ChosenSource, Option<String>)> {
     match args.source {
         Some(GapSource::Spin) => Ok((ChosenSource::Spin, None)),
         Some(GapSource::Hwlat) => Ok((ChosenSource::Hwlat(HwlatTracer::find()?), None)),
+        Some(GapSource::Osnoise) => Ok((ChosenSource::Osnoise(OsnoiseTracer::find()?), None)),
         None => Ok(match HwlatTracer::find() {
             Ok(tracing) => (ChosenSource::Hwlat(tracing), None),
             Err(failure) => {
                 let why = failure.message.split(':').next().unwrap_or_default().to_owned();
-                (ChosenSource::Spin, Some(why))
+                match OsnoiseTracer::find() {
+                    Ok(tracing) if tracer_files::has_irqs_off(&tracing) => {
+                        (ChosenSource::Osnoise(tracing), Some(why))
+                    }
+                    _ => (ChosenSource::Spin, Some(why)),
+                }
             }
         }),
     }
 }
 
+/// Settings of osnoise with interrupts off.
+fn wish(cpus: &CpuSet, over: Nanos, window: SamplingWindow) -> OsnoiseWish<'_> {
+    let (over, window) = (Some(over), Some(window));
+    OsnoiseWish { cpus, over, window, irqs_off: true, interval: None, workload: true }
+}
+
 /// Runs the chosen body, and ends the tracer.
 fn sample(
     prepared: PreparedRun,
-    armed: Option<HwlatTracer>,
+    armed: Option<ArmedTracer>,
     over: Nanos,
     gaps: &mut GapList,
 ) -> Result<KeptRun> {
-    let Some(tracer) = armed else {
-        return measured(prepared, Arc::new(Spin { over }) as Arc<dyn ThreadBody>, Some(gaps), |_| ());
-    };
-    let body = Arc::new(TracedGaps::new(tracer.instance.clone(), hwlat_gaps, over));
-    let results = body.clone();
-    measured(prepared, body, Some(gaps), move |run| {
-        // They are about measuring threads, which sleep here.
-        let of_threads = [IntegrityKind::PageFault, IntegrityKind::RtCompetitor];
-        run.integrity.retain(|entry| !of_threads.iter().any(|kind| entry.kind == *kind));
-        if results.failed() {
-            let detail = "the tracer could not be started or read: gaps may be missing".to_owned();
-            run.integrity.push(entry(IntegrityKind::Tracing, None, true, detail));
+    match armed {
+        None => measured(prepared, Arc::new(Spin { over }) as Arc<dyn ThreadBody>, Some(gaps), |_| ()),
+        Some(ArmedTracer::Hwlat(tracer)) => traced(prepared, tracer.reader(), over, gaps, |_| ()),
+        Some(ArmedTracer::Osnoise(tracer)) => {
+            let counts = tracer.reader();
+            traced(prepared, tracer.reader(), over, gaps, move |run| counts.fill(run))
         }
-    })
+    }
 }
 
 /// Intent of a run: with a tracer no thread of onbeat has a priority.
 fn intent(args: &Args, source: &ChosenSource) -> Result<MeasureIntent> {
     let intent = args.flags.intent(&args.duration, Nanos::MILLI)?;
     let chosen = intent.policy.is_some() || intent.priority.is_some();
-    if chosen && matches!(source, ChosenSource::Hwlat(_)) {
+    if chosen && source.kind() != GapSource::Spin {
         return Err(Failure::usage(
             "invalid -p or --policy: the tracer has a thread of the kernel; remove it, or use --source spin",
         ));
@@ -215,10 +244,8 @@ fn window(args: &Args) -> Result<SamplingWindow> {
 }
 
 fn probe_plan(source: &ChosenSource, over: Nanos, window: SamplingWindow) -> ProbePlan {
-    let (kind, window) = match source {
-        ChosenSource::Hwlat(_) => (GapSource::Hwlat, Some(window)),
-        ChosenSource::Spin => (GapSource::Spin, None),
-    };
+    let kind = source.kind();
+    let window = (kind != GapSource::Spin).then_some(window);
     ProbePlan { kind: kind.name().to_owned(), over: Some(over), window, ..ProbePlan::of(Probe::Hw) }
 }
 
@@ -251,37 +278,4 @@ fn note_uncounted(plan: &mut MeasurePlan, origins: Option<&GapOrigins>) {
                 .to_owned(),
         );
     }
-}
-
-/// Sets the tracer's machine-wide files through the journal.
-fn set(settings: &mut StepSettings, tracing: &Tracing, window: SamplingWindow) -> Result<()> {
-    let files = files(tracing, window);
-    settings.switch(StepWish { files, ..StepWish::default() }).map_err(|failure| match failure {
-        ItemFailure::Refused(reason) => {
-            Failure::not_supported(format!("{reason}: mount tracefs there, or use --source spin"))
-        }
-        ItemFailure::Fatal(failure) => failure,
-    })
-}
-
-/// Files that differ from what is wanted, in an order that the kernel accepts: the width is less
-/// than the window at any time, also when they are restored in reverse order.
-fn files(tracing: &Tracing, window: SamplingWindow) -> Vec<FileWish> {
-    let read = |name: &str| tracing.read(&format!("{FOLDER}/{name}")).ok();
-    let us = |span: Nanos| span.0 / Nanos::MICRO.0;
-    let file =
-        |name: &str, value: String| FileWish { path: format!("/sys/kernel/tracing/{FOLDER}/{name}"), value };
-    let now = |name: &str| read(name).and_then(|text| text.trim().parse::<i64>().ok());
-    let width_now = now("width");
-    let mut wanted =
-        vec![(width_now, "width", us(window.width)), (now("window"), "window", us(window.length))];
-    if width_now.is_none_or(|width| us(window.length) > width) {
-        wanted.reverse();
-    }
-    let differ = wanted.into_iter().filter(|(now, _, wanted)| *now != Some(*wanted));
-    let mut files: Vec<FileWish> = differ.map(|(_, name, wanted)| file(name, wanted.to_string())).collect();
-    if read("mode").is_some_and(|text| !text.contains("[per-cpu]")) {
-        files.push(file("mode", "per-cpu".to_owned()));
-    }
-    files
 }

@@ -26,12 +26,16 @@ use super::run_flags::RunFlags;
 use super::run_text::run_text;
 use super::running::{PreparedRun, RunSink, exit_of, unless_stopped};
 use crate::measure::hunter::Hunter;
+use crate::measure::integrity::entry;
 use crate::measure::start;
 use crate::measure::task::ThreadBody;
+use crate::probe::gap_list::GapList;
+use crate::probe::traced::{GapReader, TracedGaps};
 use host::rt;
 use model::error::{Exit, Failure, Result};
 use model::run::Run;
 use model::text::quoted;
+use model::units::Nanos;
 use model::vocabulary::IntegrityKind;
 use report::last_lines::RunPlace;
 
@@ -154,4 +158,26 @@ fn measured(
     let path = writer.path().to_owned();
     let kept = writer.finish(&run, &run.spikes).map(drop);
     Ok(KeptRun { run, path, kept })
+}
+
+/// Measures with a tracer of the kernel, which has no measuring threads of onbeat's.
+fn traced<R: GapReader>(
+    prepared: PreparedRun,
+    reader: R,
+    over: Nanos,
+    gaps: &mut GapList,
+    complete: impl FnOnce(&mut Run),
+) -> Result<KeptRun> {
+    let body = Arc::new(TracedGaps::new(reader, over));
+    let results = body.clone();
+    measured(prepared, body, Some(gaps), move |run| {
+        // They are about measuring threads, which sleep here.
+        let of_threads = [IntegrityKind::PageFault, IntegrityKind::RtCompetitor];
+        run.integrity.retain(|entry| !of_threads.iter().any(|kind| entry.kind == *kind));
+        if results.failed() {
+            let detail = "the tracer could not be started or read: gaps may be missing".to_owned();
+            run.integrity.push(entry(IntegrityKind::Tracing, None, true, detail));
+        }
+        complete(run);
+    })
 }

@@ -3,20 +3,22 @@
 use std::sync::Arc;
 
 use super::probe_flags::ProbeFlags;
-use super::{finish, measured};
+use super::{finish, measured, traced};
 use crate::cli::Environment;
-use crate::cli::flags::positive_span;
+use crate::cli::flags::{keyword, positive_span};
 use crate::cli::outputs::Outputs;
 use crate::cli::running::prepare_run;
-use crate::plan::{MachineCpus, MeasureIntent, MeasurePlan, ProbePlan};
+use crate::cli::tracer_files::{self, OsnoiseWish};
+use crate::plan::{MachineCpus, MeasureIntent, MeasurePlan, ProbePlan, SamplingWindow};
 use crate::probe::gap_list::GapList;
 use crate::probe::hog::Hogs;
+use crate::probe::osnoise::OsnoiseTracer;
 use crate::probe::spin::Spin;
 use host::clock;
 use model::error::{Exit, Failure, Result};
 use model::run::Host;
 use model::units::{Bare, Cpu, CpuSet, Nanos};
-use model::vocabulary::{Policy, Probe, SchedulePhase};
+use model::vocabulary::{Policy, Probe, SchedulePhase, SpinSource};
 
 /// Default length from which a gap counts, unless reading the clock takes too long.
 const OVER: Nanos = Nanos(1_000);
@@ -24,6 +26,9 @@ const OVER: Nanos = Nanos(1_000);
 /// Minimum length of a gap in reads of the clock: by default, and if the user gives one.
 const READS_BY_DEFAULT: i64 = 4;
 const READS_AT_LEAST: i64 = 2;
+
+/// Sampling period of the osnoise tracer: its counts are those of the complete ones.
+const PERIOD: Nanos = Nanos(100_000_000);
 
 /// Maximum duration for a real-time thread that never sleeps and is not stopped: half of what the
 /// kernel's watchdogs wait for (kernel.watchdog_thresh, 10 s by default, twice for soft lockups).
@@ -42,18 +47,25 @@ const UNTHROTTLED: Nanos = Nanos(10_000_000_000);
 /// gaps, too. With a real-time priority it keeps all other tasks off its CPU, except in the time
 /// that the kernel's throttling leaves to them: one CPU stays free, and without throttling the run
 /// ends after 10 s.
+///
+/// With --source osnoise threads of the kernel read the clock instead (SCHED_OTHER), and the result
+/// also has the time taken by the hardware, NMIs, interrupts, softirqs and threads.
 #[derive(clap::Args)]
 #[command(mut_arg("priority", |arg| arg.help("Priority, 1 to 99; 0 is SCHED_OTHER, the default")))]
 #[command(after_help = "Examples:\n  \
         onbeat probe spin                            all CPUs, 10 s, gaps of at least 1 us\n  \
         onbeat probe spin -a 2-3 -p 1 --over 20us    isolated CPUs, as seen by a real-time task\n  \
-        onbeat probe spin -a 1 -b 1ms                exit code 3 at a gap of 1 ms")]
+        onbeat probe spin -a 1 -b 1ms                exit code 3 at a gap of 1 ms\n  \
+        onbeat probe spin --source osnoise           gaps by their sources, as the kernel counts them")]
 pub struct Args {
     #[command(flatten)]
     flags: ProbeFlags,
     /// Duration; a bare number is in seconds
     #[arg(short = 'D', long, value_name = "SPAN", default_value = "10s", allow_hyphen_values = true)]
     duration: String,
+    /// Source of the gaps
+    #[arg(long, value_name = "SOURCE", value_parser = keyword::<SpinSource>(), default_value = "spin")]
+    source: SpinSource,
     /// Shortest gap that counts; a bare number is in us [default: 1us, more if the clock is slow to
     /// read]
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
@@ -67,22 +79,75 @@ pub struct Args {
 pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let outputs = Outputs::of(&[&args.flags.run.json], environment)?;
     let asked = args.over.as_deref().map(|text| positive_span("--over", text, Bare::Micros)).transpose()?;
+    if args.source == SpinSource::Osnoise {
+        return by_osnoise(args, asked.unwrap_or(OVER), outputs, environment);
+    }
     let (over, note) = threshold(asked, clock::clock_read_cost())?;
     let title = format!("gaps of {over} and more");
     let wanted = args.flags.wanted(intent(args)?, &title)?;
     let prepared = prepare_run(wanted, environment, |plan, machine, facts| {
         plan.notes.extend(note);
-        if args.hog {
-            plan.notes.push("a busy SCHED_OTHER thread runs on each measured CPU".into());
-        }
+        note_hogs(args, plan);
         plan.probe = Some(ProbePlan { over: Some(over), ..ProbePlan::of(Probe::Spin) });
         leave_a_cpu(plan, machine, args.flags.threads.cpus.is_none())?;
         refuse_without_end(plan, &facts::describe(facts))
     })?;
-    let _hogs = args.hog.then(|| Hogs::start(cpus_of(&prepared.plan), latest(&prepared.plan))).transpose()?;
+    let _hogs = hogs(args, &prepared.plan)?;
     let mut gaps = GapList::new(over);
     let kept = measured(prepared, Arc::new(Spin { over }), Some(&mut gaps), |_| ())?;
     finish(&args.flags.run, kept, outputs, environment)
+}
+
+/// Runs the kernel's osnoise tracer in place of onbeat's threads.
+fn by_osnoise(args: &Args, over: Nanos, mut outputs: Outputs, environment: &Environment) -> Result<Exit> {
+    if over.0 < Nanos::MICRO.0 {
+        return Err(Failure::usage(format!(
+            "invalid --over {over}: the tracer's threshold is in microseconds; give 1us or more"
+        )));
+    }
+    let intent = intent(args)?;
+    if args.flags.threads.policy()?.is_some() || args.flags.threads.priority().is_some() {
+        return Err(Failure::usage(
+            "invalid -p or --policy: the tracer has threads of the kernel; remove it, or use --source spin",
+        ));
+    }
+    let over = Nanos(over.0 / Nanos::MICRO.0 * Nanos::MICRO.0);
+    let tracing = OsnoiseTracer::find()?;
+    let title = format!("gaps of {over} and more");
+    let wanted = args.flags.wanted(intent, &title)?;
+    let (no_cpus, mut armed, mut settings) = (CpuSet::default(), None, None);
+    let prepared = prepare_run(wanted, environment, |plan, _, _| {
+        note_hogs(args, plan);
+        let kind = SpinSource::Osnoise.name().to_owned();
+        plan.probe = Some(ProbePlan { over: Some(over), kind, ..ProbePlan::of(Probe::Spin) });
+        let cpus: CpuSet = cpus_of(plan).collect();
+        let window = Some(SamplingWindow { width: PERIOD, length: PERIOD });
+        let (over, interval) = (Some(over), None);
+        let wish = OsnoiseWish { cpus: &cpus, over, window, irqs_off: false, interval, workload: true };
+        let files = tracer_files::of_osnoise(&tracing, &wish)?;
+        settings = Some(tracer_files::set(environment, &no_cpus, "probe spin", files, "use --source spin")?);
+        let tracer = OsnoiseTracer::arm(tracing, &cpus, true)?;
+        plan.notes.extend(tracer.unkept.clone());
+        armed = Some(tracer);
+        Ok(())
+    })?;
+    let _hogs = hogs(args, &prepared.plan)?;
+    let Some(tracer) = armed else { return Err(Failure::internal("the tracer was not armed")) };
+    let (mut gaps, counts) = (GapList::new(over), tracer.reader());
+    let kept = traced(prepared, tracer.reader(), over, &mut gaps, |run| counts.fill(run));
+    drop((tracer, counts));
+    outputs.keep(settings.map_or(Ok(()), |mut settings| settings.put_back()));
+    finish(&args.flags.run, kept?, outputs, environment)
+}
+
+fn note_hogs(args: &Args, plan: &mut MeasurePlan) {
+    if args.hog {
+        plan.notes.push("a busy SCHED_OTHER thread runs on each measured CPU".into());
+    }
+}
+
+fn hogs(args: &Args, plan: &MeasurePlan) -> Result<Option<Hogs>> {
+    args.hog.then(|| Hogs::start(cpus_of(plan), latest(plan))).transpose()
 }
 
 fn cpus_of(plan: &MeasurePlan) -> impl Iterator<Item = Cpu> + '_ {
