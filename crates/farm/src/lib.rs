@@ -12,6 +12,7 @@ pub mod board_names;
 pub mod board_settings;
 pub mod changes;
 pub mod cli;
+pub mod culprit_records;
 pub mod demo;
 pub mod encoding;
 pub mod environments;

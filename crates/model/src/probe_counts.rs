@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::keyword::Word;
-use crate::units::Nanos;
-use crate::vocabulary::ResponsePart;
+use crate::units::{Cpu, Nanos};
+use crate::vocabulary::{GapOrigin, ResponsePart};
 
 /// Priority inversions that `probe pi` made on one CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,7 +133,7 @@ pub struct SplitResponse {
 
 /// Interruptions of one kind that the kernel's osnoise tracer counted on one CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NoiseOf {
+pub struct NoisePart {
     pub count: u64,
     pub total_ns: Nanos,
     pub longest_ns: Nanos,
@@ -141,7 +141,7 @@ pub struct NoiseOf {
 
 /// Noise of one CPU in the complete sampling periods of the osnoise tracer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Noise {
+pub struct CpuNoise {
     /// Time in which the tracer read the clock, with the noise.
     pub runtime_ns: Nanos,
     /// Sum of its gaps.
@@ -149,19 +149,32 @@ pub struct Noise {
     /// Longest single gap.
     pub longest_ns: Nanos,
     /// Gaps without an interruption that the kernel knows.
-    pub hardware: NoiseOf,
+    pub hardware: NoisePart,
     /// Interruptions, each without those within it; also those in gaps that are too short to count.
-    pub nmi: NoiseOf,
-    pub irq: NoiseOf,
-    pub softirq: NoiseOf,
-    pub thread: NoiseOf,
+    pub nmi: NoisePart,
+    pub irq: NoisePart,
+    pub softirq: NoisePart,
+    pub thread: NoisePart,
     /// Records that were overwritten before they were read.
     pub lost: u64,
 }
 
-impl Noise {
+impl CpuNoise {
     /// Share of the time that was available, 0 to 1; none without a complete period.
     pub fn available(&self) -> Option<f64> {
         (self.runtime_ns.0 > 0).then(|| 1.0 - self.noise_ns.0 as f64 / self.runtime_ns.0 as f64)
     }
+}
+
+/// A span in which a thread that reads the clock without a pause could not read it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpinGap {
+    pub cpu: Cpu,
+    /// CLOCK_MONOTONIC of the last read before the gap.
+    pub mono_ns: Nanos,
+    /// Length up to the first read after it.
+    pub ns: Nanos,
+    /// Cause outside of the kernel; empty for a probe that does not look for it.
+    #[serde(default, skip_serializing_if = "Word::is_empty")]
+    pub origin: Word<GapOrigin>,
 }

@@ -10,7 +10,8 @@ pub use super::culprit_thread::{CulpritThread, CulpritTurns, FoundThread};
 pub use super::followed::{ProgramRun, ThreadRun};
 pub use super::peak::Peak;
 pub use super::probe_counts::{
-    DeadlineJobs, Inversions, Migration, Noise, NoiseOf, Packets, PartTime, Responses, SplitResponse,
+    CpuNoise, DeadlineJobs, Inversions, Migration, NoisePart, Packets, PartTime, Responses, SpinGap,
+    SplitResponse,
 };
 pub use super::spike::{Behind, Culprit, Recorder, Slice, Spike, Who};
 use crate::histogram::{self, Bucket};
@@ -19,8 +20,8 @@ use crate::labels::Labels;
 use crate::load::LoadRun;
 use crate::units::{Cpu, Nanos};
 use crate::vocabulary::{
-    Command, Ended, Expiry, GapOrigin, GapSource, IdleStates, IntegrityKind, Policy, Preempt, Probe,
-    Quantity, SchedulePhase, WakeMechanism,
+    Command, Ended, Expiry, GapSource, IdleStates, IntegrityKind, Policy, Preempt, Probe, Quantity,
+    SchedulePhase, WakeMechanism,
 };
 
 /// The schema this version writes, and the newest it reads.
@@ -106,19 +107,6 @@ pub struct Run {
     /// joins several before it is received); null for others than `probe deadline`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overrun_signals: Option<u64>,
-}
-
-/// A span in which a thread that reads the clock without a pause could not read it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SpinGap {
-    pub cpu: Cpu,
-    /// CLOCK_MONOTONIC of the last read before the gap.
-    pub mono_ns: Nanos,
-    /// Length up to the first read after it.
-    pub ns: Nanos,
-    /// Cause outside of the kernel; empty for a probe that does not look for it.
-    #[serde(default, skip_serializing_if = "Word::is_empty")]
-    pub origin: Word<GapOrigin>,
 }
 
 /// Increase of one interrupt's count of a CPU in /proc/interrupts.
@@ -367,7 +355,7 @@ pub struct CpuRun {
     pub responses: Option<Responses>,
     /// Noise by its sources, of a probe with the kernel's osnoise tracer, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub noise: Option<Noise>,
+    pub noise: Option<CpuNoise>,
 }
 
 /// One of the worst wake-ups.

@@ -14,7 +14,7 @@ const SERVED_EARLIER: Nanos = Nanos(100_000_000);
 
 /// Interrupts that belong to the events.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum InterruptLine {
+pub enum WatchedInterrupt {
     /// That of a CPU's timer.
     Timer,
     Number(i32),
@@ -22,14 +22,14 @@ pub enum InterruptLine {
     Handler(FixedStr<24>),
 }
 
-impl InterruptLine {
+impl WatchedInterrupt {
     /// True for the entry of the interrupt.
     pub fn is_entry(&self, event: &Raw) -> bool {
         match (self, &event.what) {
-            (InterruptLine::Timer, What::VectorEntry { vector }) => *vector == Vector::LocalTimer,
-            (InterruptLine::Timer, What::IrqEntry { name, .. }) => is_cpu_timer(&name.text()),
-            (InterruptLine::Number(wanted), What::IrqEntry { irq, .. }) => irq == wanted,
-            (InterruptLine::Handler(wanted), What::IrqEntry { name, .. }) => name == wanted,
+            (WatchedInterrupt::Timer, What::VectorEntry { vector }) => *vector == Vector::LocalTimer,
+            (WatchedInterrupt::Timer, What::IrqEntry { name, .. }) => is_cpu_timer(&name.text()),
+            (WatchedInterrupt::Number(wanted), What::IrqEntry { irq, .. }) => irq == wanted,
+            (WatchedInterrupt::Handler(wanted), What::IrqEntry { name, .. }) => name == wanted,
             _ => false,
         }
     }
@@ -77,7 +77,7 @@ pub enum NotSplit {
 }
 
 /// Divides a response; `events` are of all CPUs, in order of time.
-pub fn path(events: &[Raw], line: &InterruptLine, of: &AwaitedEvent) -> Result<InterruptPath, NotSplit> {
+pub fn path(events: &[Raw], line: &WatchedInterrupt, of: &AwaitedEvent) -> Result<InterruptPath, NotSplit> {
     let from = events.partition_point(|event| event.time < of.began);
     let to = events.partition_point(|event| event.time <= of.ended);
     let within = events.get(from..to).unwrap_or_default();
@@ -100,10 +100,10 @@ pub fn path(events: &[Raw], line: &InterruptLine, of: &AwaitedEvent) -> Result<I
         return Err(if ran { NotSplit::NoSleep } else { NotSplit::Missing });
     };
     let earliest = match line {
-        InterruptLine::Timer => of.began - SERVED_EARLIER,
+        WatchedInterrupt::Timer => of.began - SERVED_EARLIER,
         _ => of.began,
     };
-    let local = *line == InterruptLine::Timer || waking.context.hard_irq();
+    let local = *line == WatchedInterrupt::Timer || waking.context.hard_irq();
     let serves = |event: &&Raw| line.is_entry(event) && (!local || event.cpu == waking.cpu);
     let before = events[..from + woken].iter().rev().take_while(|event| event.time >= earliest);
     let entry = before.into_iter().find(serves).ok_or(NotSplit::Missing)?;
@@ -221,13 +221,13 @@ impl OpenInterrupt {
 
 /// Follows interrupts whose events come from outside to the threads that they wake.
 pub struct OutsideFollower {
-    line: InterruptLine,
+    line: WatchedInterrupt,
     open: Vec<OpenInterrupt>,
 }
 
 impl OutsideFollower {
     /// For the interrupts of a line.
-    pub fn new(line: InterruptLine) -> OutsideFollower {
+    pub fn new(line: WatchedInterrupt) -> OutsideFollower {
         OutsideFollower { line, open: Vec::new() }
     }
 
@@ -243,7 +243,7 @@ impl OutsideFollower {
                 What::Waking { .. } => open.wake(event),
                 What::Switch { .. } => open.switch(event),
                 What::IrqExit { irq } if event.cpu == open.cpu => {
-                    let own = !matches!(line, InterruptLine::Number(wanted) if wanted != irq);
+                    let own = !matches!(line, WatchedInterrupt::Number(wanted) if wanted != irq);
                     open.left = open.left.or(own.then_some(event.time));
                     None
                 }
@@ -300,7 +300,7 @@ mod tests {
     }
 
     fn follow(events: &[Raw]) -> (Vec<OutsideEvent>, u64) {
-        let (mut follower, mut found) = (OutsideFollower::new(InterruptLine::Number(24)), Vec::new());
+        let (mut follower, mut found) = (OutsideFollower::new(WatchedInterrupt::Number(24)), Vec::new());
         events.iter().for_each(|event| follower.take(event, &mut |outcome| found.push(outcome)));
         (found, follower.open())
     }
@@ -366,7 +366,7 @@ mod tests {
         What::Switch { prev: task(0), state: 0, next: task(pid) }
     }
 
-    fn split(events: &[Raw], line: &InterruptLine) -> Result<[i64; 5], NotSplit> {
+    fn split(events: &[Raw], line: &WatchedInterrupt) -> Result<[i64; 5], NotSplit> {
         let of = AwaitedEvent { thread: THREAD, began: Nanos(100), ended: Nanos(1_000) };
         path(events, line, &of).map(|path| path.parts().map(|part| part.0))
     }
@@ -380,16 +380,20 @@ mod tests {
             event(270, 1, HARD, What::IrqExit { irq: 24 }),
             event(400, 1, Context(0), switches(THREAD)),
         ];
-        assert_eq!(split(&events, &InterruptLine::Number(24)), Ok([100, 60, 0, 140, 600]));
+        assert_eq!(split(&events, &WatchedInterrupt::Number(24)), Ok([100, 60, 0, 140, 600]));
         assert_eq!(
-            split(&events, &InterruptLine::Handler(FixedStr::new(b"eth0"))),
+            split(&events, &WatchedInterrupt::Handler(FixedStr::new(b"eth0"))),
             Ok([100, 60, 0, 140, 600])
         );
-        assert_eq!(split(&events, &InterruptLine::Number(9)), Err(NotSplit::Missing), "on another CPU");
-        assert_eq!(split(&events[..4], &InterruptLine::Number(24)), Err(NotSplit::Missing));
-        assert_eq!(split(&events[..2], &InterruptLine::Number(24)), Err(NotSplit::NoSleep));
+        assert_eq!(split(&events, &WatchedInterrupt::Number(9)), Err(NotSplit::Missing), "on another CPU");
+        assert_eq!(split(&events[..4], &WatchedInterrupt::Number(24)), Err(NotSplit::Missing));
+        assert_eq!(split(&events[..2], &WatchedInterrupt::Number(24)), Err(NotSplit::NoSleep));
         let awake = [&[event(50, 1, Context(0), switches(THREAD))], &events[1..4]].concat();
-        assert_eq!(split(&awake, &InterruptLine::Number(24)), Err(NotSplit::NoSleep), "on its way to sleep");
+        assert_eq!(
+            split(&awake, &WatchedInterrupt::Number(24)),
+            Err(NotSplit::NoSleep),
+            "on its way to sleep"
+        );
     }
 
     #[test]
@@ -402,7 +406,7 @@ mod tests {
             event(500, 1, Context(0), wakes(THREAD)),
             event(600, 1, Context(0), switches(THREAD)),
         ];
-        assert_eq!(split(&events, &InterruptLine::Number(24)), Ok([100, 50, 250, 100, 400]));
+        assert_eq!(split(&events, &WatchedInterrupt::Number(24)), Ok([100, 50, 250, 100, 400]));
     }
 
     #[test]
@@ -415,8 +419,8 @@ mod tests {
             event(190, 1, HARD, What::VectorExit { vector: timer }),
             event(300, 1, Context(0), switches(THREAD)),
         ];
-        assert_eq!(split(&events, &InterruptLine::Timer), Ok([0, 80, 0, 120, 700]));
-        assert_eq!(split(&events[..1], &InterruptLine::Timer), Err(NotSplit::NoSleep));
+        assert_eq!(split(&events, &WatchedInterrupt::Timer), Ok([0, 80, 0, 120, 700]));
+        assert_eq!(split(&events[..1], &WatchedInterrupt::Timer), Err(NotSplit::NoSleep));
     }
 
     proptest! {
@@ -438,7 +442,7 @@ mod tests {
             }).collect();
             events.sort_by_key(|event| event.time);
             let of = AwaitedEvent { thread: THREAD, began: Nanos(began), ended: Nanos(began + length) };
-            for line in [InterruptLine::Timer, InterruptLine::Number(24)] {
+            for line in [WatchedInterrupt::Timer, WatchedInterrupt::Number(24)] {
                 if let Ok(path) = path(&events, &line, &of) {
                     prop_assert_eq!(path.parts().iter().map(|part| part.0).sum::<i64>(), length);
                     prop_assert!(path.parts().iter().all(|part| part.0 >= 0), "{:?}", path);

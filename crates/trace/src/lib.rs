@@ -36,6 +36,7 @@ pub mod tick_period;
 pub mod timeline;
 pub mod timer_arrivals;
 pub mod timer_clocks;
+pub mod tracer_record;
 pub mod wakeups;
 pub mod window;
 pub mod window_events;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
 use futures_util::Stream;
-use model::error::{Exit, Failure, ItemFailure};
+use model::error::{Exit, Failure};
 use model::text::excerpt;
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
@@ -67,17 +67,6 @@ impl From<BucketFault> for Failure {
             BucketFault::Unreachable(_) | BucketFault::Here(_) => Exit::Internal,
         };
         Failure { exit, message: fault.words().to_owned() }
-    }
-}
-
-impl From<BucketFault> for ItemFailure {
-    /// A bucket that does not answer or refuses ends the command; other faults concern the run.
-    fn from(fault: BucketFault) -> ItemFailure {
-        if fault.is_of_bucket() {
-            ItemFailure::Fatal(fault.into())
-        } else {
-            ItemFailure::Refused(fault.words().to_owned())
-        }
     }
 }
 

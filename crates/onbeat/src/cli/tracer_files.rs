@@ -57,7 +57,7 @@ pub fn set<'a>(
 /// Files of hwlat that differ from what is wanted.
 pub fn of_hwlat(tracing: &Tracing, window: SamplingWindow) -> Vec<FileWish> {
     let folder = hwlat::FOLDER;
-    let mut files = windows(tracing, folder, ("width", "window"), window);
+    let mut files = windows(tracing, folder, ["width", "window"], window);
     let mode = read(tracing, folder, "mode");
     if mode.is_some_and(|text| !text.contains("[per-cpu]")) {
         files.push(wish(folder, "mode", "per-cpu".to_owned()));
@@ -90,7 +90,7 @@ pub fn of_osnoise(tracing: &Tracing, wanted: &OsnoiseWish) -> Result<Vec<FileWis
         files.extend(differs.map(|value| wish(folder, name, value.to_string())));
     }
     if let Some(window) = wanted.window {
-        files.extend(windows(tracing, folder, ("runtime_us", "period_us"), window));
+        files.extend(windows(tracing, folder, ["runtime_us", "period_us"], window));
     }
     let options = read(tracing, folder, "options").unwrap_or_default();
     let set = with_options(&options, wanted.irqs_off, wanted.workload).ok_or_else(|| {
@@ -147,7 +147,7 @@ fn with_options(now: &str, irqs_off: bool, workload: bool) -> Option<String> {
 fn windows(
     tracing: &Tracing,
     folder: &str,
-    (part, whole): (&'static str, &'static str),
+    [part, whole]: [&'static str; 2],
     window: SamplingWindow,
 ) -> Vec<FileWish> {
     let us = |span: Nanos| span.0 / Nanos::MICRO.0;

@@ -28,7 +28,14 @@ pub const UNANSWERED: u64 = 10;
 /// Spans that wait for the housekeeping thread.
 const QUEUED: usize = 8_192;
 
-/// What a thread waits for.
+/// Names of an interrupt in a run.
+pub struct InterruptNames {
+    /// Number, `timer`, or `""` if it is known by its handler alone.
+    pub irq: String,
+    pub handler: String,
+}
+
+/// Event that a thread waits for.
 pub enum Stimulus {
     /// A timer of its CPU.
     Timer,

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::gaps::ClockGap;
+use super::irq::InterruptNames;
 use super::response_paths::{BUFFER_KIB, ResponseTally};
 use super::spin::note;
 use super::traced::prepare_reader;
@@ -22,7 +23,7 @@ use model::sort::CompactSort;
 use model::units::Nanos;
 use model::vocabulary::ResponsePart;
 use trace::event::Raw;
-use trace::interrupt_path::{InterruptLine, NotSplit, OutsideEvent, OutsideFollower};
+use trace::interrupt_path::{NotSplit, OutsideEvent, OutsideFollower, WatchedInterrupt};
 
 /// Interval at which the events are read.
 const POLL: Nanos = Nanos(50_000_000);
@@ -69,18 +70,18 @@ pub struct OutsideEvents {
 
 impl OutsideEvents {
     /// For the events of a line; `source` records nothing yet.
-    pub fn new(source: Box<dyn EventSource + Send>, line: InterruptLine) -> OutsideEvents {
+    pub fn new(source: Box<dyn EventSource + Send>, line: WatchedInterrupt) -> OutsideEvents {
         let (follower, tally) = (OutsideFollower::new(line), ResponseTally::default());
         OutsideEvents { reader: Mutex::new(OutsideReader { source, follower, events: Vec::new(), tally }) }
     }
 
     /// Results, for an interrupt of that number and handler.
-    pub fn responses(&self, irq: &str, handler: &str) -> Responses {
+    pub fn responses(&self, names: &InterruptNames) -> Responses {
         let Ok(mut reader) = self.reader.lock() else { return Responses::default() };
         // Their threads did not run by the end.
         let mut tally = reader.tally.clone();
         (0..reader.follower.open()).for_each(|_| tally.add_whole(NotSplit::Missing));
-        let mut of = tally.document(irq, handler, &PARTS);
+        let mut of = tally.document(names, &PARTS);
         of.events_lost = reader.source.overwritten();
         reader.events.clear();
         of

@@ -12,7 +12,7 @@ use super::tracers::{KernelTracer, decoder, keep_instance, lost_before};
 use crate::measure::integrity::entry;
 use host::tracefs::{Instance, RawPipe, Tracing};
 use model::error::Result;
-use model::run::{Noise, NoiseOf, Run};
+use model::run::{CpuNoise, NoisePart, Run};
 use model::text::several;
 use model::units::{Cpu, CpuSet, Nanos};
 use model::vocabulary::IntegrityKind;
@@ -164,8 +164,8 @@ struct NoiseGap {
 /// Sums of the complete periods, and of the one under way.
 #[derive(Debug, Default)]
 struct NoiseSums {
-    total: Noise,
-    period: Noise,
+    total: CpuNoise,
+    period: CpuNoise,
     /// True after the first period, which may have begun before the recording.
     begun: bool,
 }
@@ -196,8 +196,8 @@ impl NoiseSums {
     }
 
     /// Adds the times of a period, with the kernel's own counts, of which none is lost.
-    fn join(&mut self, period: Noise, counts: [u32; 5]) {
-        let Noise { hardware, nmi, irq, softirq, thread, .. } = &mut self.total;
+    fn join(&mut self, period: CpuNoise, counts: [u32; 5]) {
+        let CpuNoise { hardware, nmi, irq, softirq, thread, .. } = &mut self.total;
         let of_period = [period.hardware, period.nmi, period.irq, period.softirq, period.thread];
         for ((sum, of), count) in [hardware, nmi, irq, softirq, thread].into_iter().zip(of_period).zip(counts)
         {
@@ -208,7 +208,7 @@ impl NoiseSums {
     }
 }
 
-fn of(noise: &mut Noise, source: NoiseSource) -> &mut NoiseOf {
+fn of(noise: &mut CpuNoise, source: NoiseSource) -> &mut NoisePart {
     match source {
         NoiseSource::Nmi => &mut noise.nmi,
         NoiseSource::Irq => &mut noise.irq,
@@ -217,7 +217,7 @@ fn of(noise: &mut Noise, source: NoiseSource) -> &mut NoiseOf {
     }
 }
 
-fn add(sum: &mut NoiseOf, ns: Nanos) {
+fn add(sum: &mut NoisePart, ns: Nanos) {
     sum.count += 1;
     sum.total_ns = sum.total_ns + ns;
     sum.longest_ns = sum.longest_ns.max(ns);
@@ -240,7 +240,7 @@ mod tests {
         // The first period may be recorded in part.
         assert_eq!(sums.take(Nanos(1), irq(50)), None);
         sums.take(Nanos(2), period(60, [1, 0, 9, 0, 0]));
-        assert_eq!(sums.total, Noise::default());
+        assert_eq!(sums.total, CpuNoise::default());
         let gap = sums.take(Nanos(9_000), TracerRecord::NoiseGap { ns: Nanos(2_000), interference: 0 });
         let at = ClockGap { before: Nanos(7_000), after: Nanos(9_000) };
         assert_eq!(gap, Some(NoiseGap { gap: at, interference: 0 }));
@@ -253,10 +253,10 @@ mod tests {
         sums.take(Nanos(9_500), irq(700));
         let total = sums.total;
         assert_eq!((total.runtime_ns, total.noise_ns), (Nanos(100_000), Nanos(3_000)));
-        let one = |count, ns, longest| NoiseOf { count, total_ns: Nanos(ns), longest_ns: Nanos(longest) };
+        let one = |count, ns, longest| NoisePart { count, total_ns: Nanos(ns), longest_ns: Nanos(longest) };
         assert_eq!((total.hardware, total.irq), (one(1, 2_000, 2_000), one(2, 800, 500)));
-        assert_eq!((total.thread, total.nmi), (one(1, 100, 100), NoiseOf::default()));
+        assert_eq!((total.thread, total.nmi), (one(1, 100, 100), NoisePart::default()));
         assert_eq!(total.available(), Some(0.97));
-        assert_eq!(Noise::default().available(), None);
+        assert_eq!(CpuNoise::default().available(), None);
     }
 }

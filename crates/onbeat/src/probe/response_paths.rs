@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::irq::AwaitedSpans;
+use super::irq::{AwaitedSpans, InterruptNames};
 use crate::hunt::scope::Scope;
 use crate::hunt::source::{EventSource, RecordingLevel};
 use crate::measure::block::DrainedBlock;
@@ -20,7 +20,7 @@ use model::text::several;
 use model::units::Nanos;
 use model::vocabulary::{IntegrityKind, ResponsePart};
 use trace::event::{Raw, What};
-use trace::interrupt_path::{AwaitedEvent, InterruptLine, InterruptPath, NotSplit, path};
+use trace::interrupt_path::{AwaitedEvent, InterruptPath, NotSplit, WatchedInterrupt, path};
 
 /// Interval at which events are read: a buffer holds a second of a busy CPU.
 const POLL: Nanos = Nanos(50_000_000);
@@ -93,7 +93,7 @@ impl ResponseTally {
     }
 
     /// The document; `has` are the parts of the source.
-    pub fn document(&self, irq: &str, handler: &str, has: &[ResponsePart]) -> Responses {
+    pub fn document(&self, names: &InterruptNames, has: &[ResponsePart]) -> Responses {
         let part = |(at, part): (usize, &ResponsePart)| {
             has.contains(part).then(|| PartTime {
                 part: (*part).into(),
@@ -102,8 +102,8 @@ impl ResponseTally {
             })
         };
         Responses {
-            irq: irq.to_owned(),
-            handler: handler.to_owned(),
+            irq: names.irq.clone(),
+            handler: names.handler.clone(),
             parts: ResponsePart::ALL.iter().enumerate().filter_map(part).collect(),
             longest: self.longest.clone(),
             ..self.counts.clone()
@@ -114,9 +114,9 @@ impl ResponseTally {
 /// Divides the spans of measuring threads.
 pub struct ResponsePaths {
     source: Box<dyn EventSource>,
-    line: InterruptLine,
+    line: WatchedInterrupt,
     /// Number of the interrupt and name of its handler, for the document.
-    named: (String, String),
+    names: InterruptNames,
     spans: Arc<Vec<AwaitedSpans>>,
     /// Events of the interrupts and threads, in order of time.
     events: Vec<Raw>,
@@ -129,12 +129,12 @@ impl ResponsePaths {
     /// For the threads of these spans; `source` records nothing yet.
     pub fn new(
         source: Box<dyn EventSource + Send>,
-        line: InterruptLine,
-        named: (String, String),
+        line: WatchedInterrupt,
+        names: InterruptNames,
         spans: Arc<Vec<AwaitedSpans>>,
     ) -> ResponsePaths {
         let tallies = spans.iter().map(|_| ResponseTally::default()).collect();
-        ResponsePaths { source, line, named, spans, events: Vec::new(), pending: Vec::new(), tallies }
+        ResponsePaths { source, line, names, spans, events: Vec::new(), pending: Vec::new(), tallies }
     }
 
     /// Reads events, and divides the spans that are complete.
@@ -175,7 +175,7 @@ impl ResponsePaths {
             let (Some(tally), Some(spans)) = (self.tallies.get(index), self.spans.get(index)) else {
                 continue;
             };
-            let mut of = tally.document(&self.named.0, &self.named.1, ResponsePart::ALL);
+            let mut of = tally.document(&self.names, ResponsePart::ALL);
             of.unanswered = spans.unanswered();
             of.events += spans.lost();
             of.not_split += spans.lost();
@@ -187,12 +187,12 @@ impl ResponsePaths {
 }
 
 /// True for the interrupts, and for wake-ups and switches of the threads.
-fn concerns(event: &Raw, line: &InterruptLine, threads: &[i32]) -> bool {
+fn concerns(event: &Raw, line: &WatchedInterrupt, threads: &[i32]) -> bool {
     match &event.what {
         What::Waking { task, .. } => threads.contains(&task.pid),
         What::Switch { prev, next, .. } => threads.contains(&next.pid) || threads.contains(&prev.pid),
-        What::IrqExit { irq } => !matches!(line, InterruptLine::Number(wanted) if wanted != irq),
-        What::VectorExit { .. } => *line == InterruptLine::Timer,
+        What::IrqExit { irq } => !matches!(line, WatchedInterrupt::Number(wanted) if wanted != irq),
+        What::VectorExit { .. } => *line == WatchedInterrupt::Timer,
         _ => line.is_entry(event),
     }
 }
@@ -269,13 +269,14 @@ mod tests {
         }
         tally.add_whole(NotSplit::NoSleep);
         tally.add_whole(NotSplit::Missing);
-        let of = tally.document("24", "eth0", ResponsePart::ALL);
+        let names = InterruptNames { irq: "24".into(), handler: "eth0".into() };
+        let of = tally.document(&names, ResponsePart::ALL);
         assert_eq!((of.events, of.split, of.not_slept, of.not_split), (52, 50, 1, 1));
         assert_eq!(of.parts.iter().map(|part| part.sum_ns.0).sum::<i64>(), of.response_sum_ns.0);
         assert_eq!((of.longest.len(), of.longest[0].response_ns), (LONGEST, Nanos(100)));
         assert_eq!(of.longest.last().map(|last| last.response_ns), Some(Nanos(62)));
         let part = |part: ResponsePart, of: &Responses| of.parts.iter().any(|own| own.part == part);
-        let outside = tally.document("24", "eth0", &[ResponsePart::Handler]);
+        let outside = tally.document(&names, &[ResponsePart::Handler]);
         assert!(part(ResponsePart::Entry, &of) && !part(ResponsePart::Entry, &outside));
     }
 }

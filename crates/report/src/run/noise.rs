@@ -1,7 +1,7 @@
 //! Lines of a run by the kernel's osnoise tracer: the time that each source took.
 
 use crate::words::{percent, span};
-use model::run::{Noise, NoiseOf, Run};
+use model::run::{CpuNoise, NoisePart, Run};
 use model::units::Nanos;
 use model::vocabulary::{GapSource, Probe};
 
@@ -36,7 +36,7 @@ const CANNOT: &str = "hardware: gaps without an NMI, interrupt, softirq or threa
                       firmware, a hypervisor and kernel code without an event apart, and in a gap with an \
                       interruption it counts none of them";
 
-fn line(name: &str, noise: &Noise) -> String {
+fn line(name: &str, noise: &CpuNoise) -> String {
     let Some(available) = noise.available() else {
         return format!("{name}: no complete period of the tracer, so that nothing is known by source");
     };
@@ -64,7 +64,7 @@ fn line(name: &str, noise: &Noise) -> String {
     )
 }
 
-fn part(source: &str, of: &NoiseOf) -> String {
+fn part(source: &str, of: &NoisePart) -> String {
     if of.count == 0 {
         return format!("{source} 0");
     }
@@ -77,7 +77,7 @@ mod tests {
     use model::run::CpuRun;
     use model::units::Cpu;
 
-    fn run(noise: Noise) -> Run {
+    fn run(noise: CpuNoise) -> Run {
         let cpu = CpuRun { cpu: Some(Cpu(1)), noise: Some(noise), ..CpuRun::default() };
         let mut run = Run { command: "probe".into(), cpus: vec![cpu], ..Run::default() };
         run.plan.probe = Probe::Spin.into();
@@ -88,15 +88,15 @@ mod tests {
     #[test]
     fn each_source_has_its_time_and_the_rest_is_named() {
         let of =
-            |count, total, longest| NoiseOf { count, total_ns: Nanos(total), longest_ns: Nanos(longest) };
-        let run = run(Noise {
+            |count, total, longest| NoisePart { count, total_ns: Nanos(total), longest_ns: Nanos(longest) };
+        let run = run(CpuNoise {
             runtime_ns: Nanos(3_000_000_000),
             noise_ns: Nanos(30_000_000),
             longest_ns: Nanos(2_000_000),
             hardware: of(3, 12_000, 5_000),
             irq: of(750, 9_000_000, 40_000),
             thread: of(4, 20_000_000, 2_000_000),
-            ..Noise::default()
+            ..CpuNoise::default()
         });
         let lines = lines(&run);
         assert_eq!(
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn without_a_complete_period_nothing_is_claimed() {
-        let run = run(Noise::default());
+        let run = run(CpuNoise::default());
         assert!(lines(&run)[0].starts_with("CPU 1: no complete period"), "{:?}", lines(&run));
         assert!(is_by_osnoise(&run) && !is_by_osnoise(&Run::default()));
         assert!(lines(&Run::default()).is_empty());

@@ -129,7 +129,7 @@ pub(super) const ALL: &[Control] = &[
     Control {
         pattern: "/sys/kernel/tracing/osnoise/print_stack",
         accepts: Accepted::Number(0, i64::MAX),
-        reason: "a stack for each longer latency of timerlat; 0 is none",
+        reason: "a stack for each longer latency of timerlat; 0 turns them off",
         source: TIMERLAT,
         ..Control::DEFAULT
     },

@@ -2,6 +2,7 @@
 
 pub mod retained;
 pub mod retention;
+mod times;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -19,7 +20,8 @@ use crate::cli::flags::farm_flags::FarmFlags;
 use crate::cli::flags::store_flag::StorePlace;
 use crate::cli::output::document_flags::DocumentFlags;
 use crate::cli::prune::retained::RetainedBundles;
-use crate::cli::prune::retention::{Pruned, PrunedBundles, RetentionTimes, thin_out};
+use crate::cli::prune::retention::{Pruned, PrunedBundles, thin_out};
+use crate::cli::prune::times::RetentionTimes;
 use crate::cli::{FarmEnvironment, note};
 use crate::folders::lies_in;
 use crate::ingest::keep::{PATIENCE, lock_of_writers};

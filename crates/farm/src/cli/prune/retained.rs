@@ -11,18 +11,29 @@ use model::text::quoted;
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 
-use crate::cli::prune::retention::RetentionTimes;
+use crate::cli::prune::times::RetentionTimes;
 use crate::folders::{lies_in, name_in_bucket};
 use crate::ingest::remove_tree::remove_tree;
 use crate::ingest::thin::{ThinnedBundle, WindowsKept, thin_blocks, thin_windows};
 use crate::intake::PARSER_FAILED;
-use crate::objects::{BucketBundle, ObjectBucket};
+use crate::objects::{BucketBundle, BucketFault, ObjectBucket};
 use crate::store::{KeptBundle, ThinnedPart};
 use crate::wall_clock::DAY;
 
 /// Folder in which bundles are thinned, next to their copies.
 const THINNED: &str = ".thinned";
 const WORK: &str = "work";
+
+impl From<BucketFault> for ItemFailure {
+    /// A bucket that does not answer or refuses ends the command; other faults concern the run.
+    fn from(fault: BucketFault) -> ItemFailure {
+        if fault.is_of_bucket() {
+            ItemFailure::Fatal(fault.into())
+        } else {
+            ItemFailure::Refused(fault.words().to_owned())
+        }
+    }
+}
 
 /// The bundles of a farm.
 pub struct RetainedBundles<'a> {

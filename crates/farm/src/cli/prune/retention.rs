@@ -6,31 +6,12 @@ use model::error::Result;
 
 use crate::cli::output::progress::CommandProgress;
 use crate::cli::prune::retained::RetainedBundles;
+use crate::cli::prune::times::RetentionTimes;
 use crate::ingest::thin::{ThinnedBundle, WindowsKept};
 use crate::store::{FarmStore, KeptBundle, ThinnedPart};
 use crate::wall_clock::DAY;
 
 const WEEK_DAYS: i64 = 7;
-
-/// Times before which received parts are removed, in seconds since 1970.
-#[derive(Clone, Copy, Debug)]
-pub struct RetentionTimes {
-    pub blocks: i64,
-    pub windows: i64,
-    pub now: i64,
-}
-
-impl RetentionTimes {
-    /// The old parts of a bundle received at a time, in the order of their removal.
-    pub fn old(&self, bundle: &KeptBundle, came: i64) -> Vec<ThinnedPart> {
-        let came = came.max(bundle.started);
-        let is_old = |part: &ThinnedPart| match part {
-            ThinnedPart::Blocks => came < self.blocks,
-            ThinnedPart::Windows => came < self.windows && bundle.spikes > 0,
-        };
-        [ThinnedPart::Windows, ThinnedPart::Blocks].into_iter().filter(is_old).collect()
-    }
-}
 
 /// Parts removed from a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]

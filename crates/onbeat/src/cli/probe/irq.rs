@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::irq_outside;
-use super::irq_sources::{Chosen, choose};
+use super::irq_sources::{ChosenInterrupt, choose};
 use super::probe_flags::{PairFlags, ProbeFlags};
 use super::{KeptRun, finish_unless, measured};
 use crate::cli::Environment;
@@ -13,7 +13,7 @@ use crate::cli::outputs::Outputs;
 use crate::cli::running::{PreparedRun, prepare_run};
 use crate::hunt::source;
 use crate::plan::{CpuChoice, MeasureIntent, ProbePlan};
-use crate::probe::irq::{Responding, Stimulus, TIME_LIMIT, UNANSWERED};
+use crate::probe::irq::{InterruptNames, Responding, Stimulus, TIME_LIMIT, UNANSWERED};
 use crate::probe::response_paths::ResponsePaths;
 use facts::irqs::Irq;
 use host::rt;
@@ -21,7 +21,7 @@ use model::error::{Exit, Failure, Result, reason};
 use model::run::Run;
 use model::units::CpuSet;
 use model::vocabulary::{Ended, Probe};
-use trace::interrupt_path::InterruptLine;
+use trace::interrupt_path::WatchedInterrupt;
 
 /// Measure from a hardware event through its interrupt to the thread
 ///
@@ -70,7 +70,7 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
     let wanted = args.flags.wanted(intent, "responses to interrupts")?;
     let mut events = None;
     let prepared = prepare_run(wanted, environment, |plan, machine, _| {
-        if !matches!(chosen, Chosen::Timer) {
+        if !matches!(chosen, ChosenInterrupt::Timer) {
             plan.cpus.truncate(1);
         }
         plan.notes.push(chosen.note());
@@ -79,17 +79,17 @@ pub fn run(args: &Args, environment: &Environment) -> Result<Exit> {
         Ok(())
     })?;
     let Some(events) = events else { return Err(Failure::internal("no source of events: report this")) };
-    let (line, named) = (chosen.line(), chosen.named());
+    let (line, names) = (chosen.line(), chosen.names());
     let stimuli = match chosen {
-        Chosen::Outside(_) => {
-            let (kept, failure) = irq_outside::measure(prepared, events, line, named)?;
+        ChosenInterrupt::Outside(_) => {
+            let (kept, failure) = irq_outside::measure(prepared, events, line, names)?;
             return finish_unless(&args.flags.run, kept, outputs, environment, failure);
         }
-        Chosen::Timer => prepared.plan.cpus.iter().map(|_| Stimulus::Timer).collect(),
-        Chosen::Read { device, .. } => vec![Stimulus::Read(device)],
-        Chosen::Gpio { output, input, .. } => vec![Stimulus::Gpio { output, input }],
+        ChosenInterrupt::Timer => prepared.plan.cpus.iter().map(|_| Stimulus::Timer).collect(),
+        ChosenInterrupt::Read { device, .. } => vec![Stimulus::Read(device)],
+        ChosenInterrupt::Gpio { output, input, .. } => vec![Stimulus::Gpio { output, input }],
     };
-    let (kept, failure) = respond(prepared, stimuli, events, line, named)?;
+    let (kept, failure) = respond(prepared, stimuli, events, line, names)?;
     finish_unless(&args.flags.run, kept, outputs, environment, failure)
 }
 
@@ -98,12 +98,12 @@ fn respond(
     prepared: PreparedRun,
     stimuli: Vec<Stimulus>,
     events: Box<dyn source::EventSource + Send>,
-    line: InterruptLine,
-    named: (String, String),
+    line: WatchedInterrupt,
+    names: InterruptNames,
 ) -> Result<(KeptRun, Option<Failure>)> {
     let body = Arc::new(Responding::new(stimuli));
     let results = body.clone();
-    let mut paths = ResponsePaths::new(events, line, named, body.spans());
+    let mut paths = ResponsePaths::new(events, line, names, body.spans());
     let kept = measured(prepared, body, Some(&mut paths), |run| {
         if results.failed().is_some() || is_unanswered(run) {
             run.ended = Ended::Error.into();
@@ -142,8 +142,8 @@ fn failure(run: &Run, failed: Option<i32>) -> Option<Failure> {
 }
 
 /// One thread, on the CPU that takes the interrupt, if the events are not those of timers.
-fn place(intent: MeasureIntent, args: &Args, chosen: &Chosen) -> Result<MeasureIntent> {
-    if let (false, CpuChoice::Only(cpus)) = (matches!(chosen, Chosen::Timer), &intent.cpus)
+fn place(intent: MeasureIntent, args: &Args, chosen: &ChosenInterrupt) -> Result<MeasureIntent> {
+    if let (false, CpuChoice::Only(cpus)) = (matches!(chosen, ChosenInterrupt::Timer), &intent.cpus)
         && cpus.len() > 1
     {
         return Err(Failure::usage(format!(
@@ -159,7 +159,7 @@ fn place(intent: MeasureIntent, args: &Args, chosen: &Chosen) -> Result<MeasureI
         taken.iter().find(|cpu| allowed.0.contains(cpu)).map(|cpu| [cpu].into_iter().collect::<CpuSet>())
     };
     let own = match chosen {
-        Chosen::Read { irq, .. } | Chosen::Outside(irq) => of(irq),
+        ChosenInterrupt::Read { irq, .. } | ChosenInterrupt::Outside(irq) => of(irq),
         _ => None,
     };
     Ok(MeasureIntent { cpus: own.map_or(intent.cpus.clone(), CpuChoice::Only), ..intent })

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::probe::irq::TIME_LIMIT;
+use crate::probe::irq::{InterruptNames, TIME_LIMIT};
 use facts::irqs::{Irq, Irqs, read_irqs};
 use host::gpio::{CONSUMER, GpioInput, GpioOutput, has_chips};
 use host::{DeviceReads, MachineFiles};
@@ -11,7 +11,7 @@ use model::error::{Exit, Failure, Result, run_with};
 use model::text::quoted_value;
 use model::vocabulary::IrqSource;
 use trace::fixed_str::FixedStr;
-use trace::interrupt_path::InterruptLine;
+use trace::interrupt_path::WatchedInterrupt;
 
 /// Lines of `--gpio`.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,68 +23,71 @@ pub struct GpioLines {
 }
 
 /// Source of the events, checked and ready.
-pub enum Chosen {
+pub enum ChosenInterrupt {
     Timer,
     Read { irq: Irq, device: DeviceReads, path: PathBuf },
     Outside(Irq),
     Gpio { lines: GpioLines, output: GpioOutput, input: GpioInput },
 }
 
-impl Chosen {
+impl ChosenInterrupt {
     pub fn kind(&self) -> IrqSource {
         match self {
-            Chosen::Timer => IrqSource::Timer,
-            Chosen::Read { .. } => IrqSource::Read,
-            Chosen::Outside(_) => IrqSource::Outside,
-            Chosen::Gpio { lines, .. } if lines.output.is_none() => IrqSource::GpioSim,
-            Chosen::Gpio { .. } => IrqSource::Gpio,
+            ChosenInterrupt::Timer => IrqSource::Timer,
+            ChosenInterrupt::Read { .. } => IrqSource::Read,
+            ChosenInterrupt::Outside(_) => IrqSource::Outside,
+            ChosenInterrupt::Gpio { lines, .. } if lines.output.is_none() => IrqSource::GpioSim,
+            ChosenInterrupt::Gpio { .. } => IrqSource::Gpio,
         }
     }
 
     /// Interrupts of the events.
-    pub fn line(&self) -> InterruptLine {
+    pub fn line(&self) -> WatchedInterrupt {
         match self {
-            Chosen::Timer => InterruptLine::Timer,
-            Chosen::Read { irq, .. } | Chosen::Outside(irq) => InterruptLine::Number(irq.number as i32),
-            Chosen::Gpio { .. } => InterruptLine::Handler(FixedStr::new(CONSUMER.as_bytes())),
+            ChosenInterrupt::Timer => WatchedInterrupt::Timer,
+            ChosenInterrupt::Read { irq, .. } | ChosenInterrupt::Outside(irq) => {
+                WatchedInterrupt::Number(irq.number as i32)
+            }
+            ChosenInterrupt::Gpio { .. } => WatchedInterrupt::Handler(FixedStr::new(CONSUMER.as_bytes())),
         }
     }
 
     /// Number of the interrupt and name of its handlers.
-    pub fn named(&self) -> (String, String) {
-        match self {
-            Chosen::Timer => ("timer".into(), String::new()),
-            Chosen::Read { irq, .. } | Chosen::Outside(irq) => {
+    pub fn names(&self) -> InterruptNames {
+        let (irq, handler) = match self {
+            ChosenInterrupt::Timer => ("timer".into(), String::new()),
+            ChosenInterrupt::Read { irq, .. } | ChosenInterrupt::Outside(irq) => {
                 (irq.number.to_string(), irq.actions.join(","))
             }
-            Chosen::Gpio { .. } => (String::new(), CONSUMER.into()),
-        }
+            ChosenInterrupt::Gpio { .. } => (String::new(), CONSUMER.into()),
+        };
+        InterruptNames { irq, handler }
     }
 
     /// Wiring, and what it means for the accuracy.
     pub fn note(&self) -> String {
         match self {
-            Chosen::Timer => {
+            ChosenInterrupt::Timer => {
                 "the time of an event is the one that the timer was set for; the interrupt is the \
                               CPU's own, without a device or an interrupt controller's wire"
                     .into()
             }
-            Chosen::Read { path, irq, .. } => format!(
+            ChosenInterrupt::Read { path, irq, .. } => format!(
                 "reads of {} cause interrupt {}; the time of its event is not known: the device's own time \
                  is in the part before the interrupt",
                 quoted_value(&path.display().to_string()),
                 irq.number
             ),
-            Chosen::Outside(irq) => format!(
+            ChosenInterrupt::Outside(irq) => format!(
                 "the time of the events of interrupt {} is not known: responses begin with the entry of its \
                  handler, and a delay of the interrupt itself does not show",
                 irq.number
             ),
-            Chosen::Gpio { lines: GpioLines { chip, output: Some(output), input }, .. } => format!(
+            ChosenInterrupt::Gpio { lines: GpioLines { chip, output: Some(output), input }, .. } => format!(
                 "line {output} of {chip} is written and line {input} awaited, by the wire between them; the \
                  call that writes is in the part before the interrupt"
             ),
-            Chosen::Gpio { lines, .. } => format!(
+            ChosenInterrupt::Gpio { lines, .. } => format!(
                 "line {} of {} is simulated: its pull interrupts the CPU of its writer only",
                 lines.input, lines.chip
             ),
@@ -93,13 +96,13 @@ impl Chosen {
 }
 
 /// Opens the source that the flags name: a GPIO chip, an interrupt with a device, or a timer.
-pub fn choose(gpio: Option<&str>, irq: Option<&str>, read: Option<&Path>) -> Result<Chosen> {
+pub fn choose(gpio: Option<&str>, irq: Option<&str>, read: Option<&Path>) -> Result<ChosenInterrupt> {
     if let Some(text) = gpio {
         let lines = gpio_lines(text)?;
         let (output, input) = open_gpio(&lines)?;
-        return Ok(Chosen::Gpio { lines, output, input });
+        return Ok(ChosenInterrupt::Gpio { lines, output, input });
     }
-    let Some(wanted) = irq else { return Ok(Chosen::Timer) };
+    let Some(wanted) = irq else { return Ok(ChosenInterrupt::Timer) };
     let irqs = read_irqs(&MachineFiles::live());
     let Some(irqs) = irqs.known() else {
         return Err(Failure::not_supported(
@@ -107,10 +110,10 @@ pub fn choose(gpio: Option<&str>, irq: Option<&str>, read: Option<&Path>) -> Res
         ));
     };
     let irq = find_irq(irqs, wanted)?.clone();
-    let Some(path) = read else { return Ok(Chosen::Outside(irq)) };
+    let Some(path) = read else { return Ok(ChosenInterrupt::Outside(irq)) };
     let opened = DeviceReads::open(path).and_then(|mut device| device.read().map(|()| device));
     match opened {
-        Ok(device) => Ok(Chosen::Read { irq, device, path: path.to_owned() }),
+        Ok(device) => Ok(ChosenInterrupt::Read { irq, device, path: path.to_owned() }),
         Err(error) => Err(device_failure(path, &error)),
     }
 }
