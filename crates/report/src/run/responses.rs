@@ -177,8 +177,8 @@ mod tests {
             lines(&Run { cpus, ..Run::default() }),
             [
                 "CPU 1, interrupt 24 eth0: to the interrupt 2 us, at most 3 us; switch to thread 1 us, at \
-                 most 1.5 us (means)",
-                "longest divided response of CPU 1: 4.5 us = to the interrupt 3 us + switch to thread 1.5 us"
+                 most 1.50 us (means)",
+                "longest divided response of CPU 1: 4.50 us = to the interrupt 3 us + switch to thread 1.50 us"
             ]
         );
     }

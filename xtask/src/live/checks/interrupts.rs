@@ -115,9 +115,7 @@ fn all_divided(run: &Value, least: u64) -> CheckResult {
     let count = |name: &str| of[name].as_u64().unwrap_or(u64::MAX);
     let whole: u64 = ["split", "not_slept", "not_split", "no_thread"].iter().map(|name| count(name)).sum();
     require(count("events") == whole && count("split") >= least, || format!("{of}"))?;
-    // The serial port of the emulator has bursts that no buffer holds.
-    let serial = of["handler"] == "ttyS0";
-    require(serial || (count("events_lost") == 0 && count("not_split") == 0), || format!("{of}"))?;
+    require(count("events_lost") == 0 && count("not_split") == 0, || format!("{of}"))?;
     let parts = of["parts"].as_array().ok_or("no parts")?;
     let sum: i64 = parts.iter().filter_map(|part| part["sum_ns"].as_i64()).sum();
     require(Some(sum) == of["response_sum_ns"].as_i64(), || format!("parts of {sum} ns: {of}"))?;
