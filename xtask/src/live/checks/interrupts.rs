@@ -37,7 +37,7 @@ fn script(timer: u64, serial: u64) -> String {
          run r onbeat probe irq --irq none-such\n\
          run d onbeat probe irq --irq $irq --read /dev/null\n\
          run g onbeat probe irq --gpio gpiochip99:0\n\
-         umount /sys/kernel/tracing; rm -r /var/lib/onbeat 2>/dev/null\n"
+         umount /sys/kernel/tracing; rm -rf /var/lib/onbeat\n"
     )
 }
 
@@ -61,7 +61,7 @@ fn devices_script() -> String {
          rmdir /sys/kernel/config/gpio-sim/lab/bank /sys/kernel/config/gpio-sim/lab\n\
          umount /sys/kernel/config\n\
          for module in $(tac /lab/modules.order); do rmmod ${{module%.ko}} 2>/dev/null; done\n\
-         umount /sys/kernel/tracing; rm -r /var/lib/onbeat 2>/dev/null\n"
+         umount /sys/kernel/tracing; rm -rf /var/lib/onbeat\n"
     )
 }
 
@@ -69,10 +69,11 @@ fn devices(reply: &Reply, _: &Machine) -> CheckResult {
     for (name, code) in [("n", 0), ("g", 0), ("w", 5), ("x", 2)] {
         exit(reply, name, code)?;
     }
-    for (name, kind) in [("disk", "read"), ("gpio", "gpio-sim")] {
+    // A simulated line interrupts its writer's CPU: often before the writer sleeps.
+    for (name, kind, least) in [("disk", "read", MANY * 9 / 10), ("gpio", "gpio-sim", MANY / 2)] {
         let run = document(reply, name)?;
         require(run["plan"]["kind"] == kind, || format!("{name}: {}", run["plan"]))?;
-        all_divided(&run, MANY * 9 / 10).map_err(|why| format!("{name}: {why}"))?;
+        all_divided(&run, least).map_err(|why| format!("{name}: {why}"))?;
     }
     Ok(())
 }
@@ -115,7 +116,9 @@ fn all_divided(run: &Value, least: u64) -> CheckResult {
     let count = |name: &str| of[name].as_u64().unwrap_or(u64::MAX);
     let whole: u64 = ["split", "not_slept", "not_split", "no_thread"].iter().map(|name| count(name)).sum();
     require(count("events") == whole && count("split") >= least, || format!("{of}"))?;
-    require(count("events_lost") == 0 && count("not_split") == 0, || format!("{of}"))?;
+    // Of a device that is in use, an interrupt that began before the first event is not divided.
+    let begun = u64::from(of["handler"] == "ttyS0");
+    require(count("events_lost") == 0 && count("not_split") <= begun, || format!("{of}"))?;
     let parts = of["parts"].as_array().ok_or("no parts")?;
     let sum: i64 = parts.iter().filter_map(|part| part["sum_ns"].as_i64()).sum();
     require(Some(sum) == of["response_sum_ns"].as_i64(), || format!("parts of {sum} ns: {of}"))?;

@@ -25,6 +25,7 @@ fn lines(command: &str) -> &'static [&'static str] {
         "probe pi" => &["-a 0 -D 50ms -o @/new"],
         "probe migrate" => &["-D 50ms -o @/new", "-D 50ms --bound -o @/new"],
         "probe deadline" => &["-D 50ms -o @/new"],
+        "probe irq" => &["-a 0 -D 50ms -o @/new"],
         "probe net" => &["-a 0 -D 50ms --path loopback --stamps none -o @/new"],
         "audit" => &["--root @/bare", "--diff @/capture --root @/bare"],
         "threads" => &["", "--cpus 0", "--pid @pid", "--bundle @/run"],
