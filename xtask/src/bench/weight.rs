@@ -29,8 +29,8 @@ const STATIC: Limits = Limits {
 const TESTED: Limits = Limits {
     build: "build of the tests",
     bytes: 44_670_000,
-    start_instructions: 2_478_000,
-    loop_instructions: 8_587_000,
+    start_instructions: 2_516_000,
+    loop_instructions: 7_505_000,
     resident_kib: 18_996,
 };
 
