@@ -160,7 +160,7 @@ mod tests {
         for any in ["anyOf", "oneOf"] {
             if let Some(choices) = schema[any].as_array() {
                 let fits = choices.iter().any(|one| differs(one, value, all).is_none());
-                return (!fits).then(|| format!("{value} is none of {choices:?}"));
+                return (!fits).then(|| format!("invalid value {value}: expected one of {choices:?}"));
             }
         }
         let is = |kind: &Value| match kind.as_str().unwrap_or_default() {
